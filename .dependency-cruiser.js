@@ -1,0 +1,48 @@
+/** A floor imports only lower floors (DESIGN 3). Each rule says why in plain words. */
+const floor = (name, allowed, comment) => ({
+  name: `floor-${name}`,
+  comment,
+  severity: 'error',
+  from: { path: `^src/${name}/` },
+  to: { path: '^src/', pathNot: `^src/(${[name, ...allowed].join('|')})/` },
+});
+const formats = ['registry', 'iso', 'ignition', 'config', 'engine'];
+
+export default {
+  forbidden: [
+    {
+      name: 'no-circular',
+      comment: 'A cycle means two files are one; merge them or move what they share down.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    floor('base', [], 'base knows nothing of us.'),
+    ...formats.map((name) => floor(name, ['base'], `${name} knows its own standard and base only.`)),
+    floor('openshift', ['base', 'registry', 'ignition'], 'openshift explains images and manifests.'),
+    floor('stages', ['base', ...formats, 'openshift'], 'stages use formats; recipes wire stages.'),
+    floor('recipes', ['base', ...formats, 'openshift', 'stages'], 'recipes know no command line.'),
+    {
+      name: 'stages-stand-alone',
+      comment: 'Stages never import each other: a recipe wires them.',
+      severity: 'error',
+      from: { path: '^src/stages/([^/]+)' },
+      to: { path: '^src/stages/', pathNot: '^src/stages/$1' },
+    },
+    {
+      name: 'one-door-processes',
+      comment: 'execa is imported by src/base/process.ts alone.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/base/process\\.ts$' },
+      to: { path: 'node_modules/execa' },
+    },
+    {
+      name: 'one-door-http',
+      comment: 'undici is imported by src/base/http.ts alone.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/base/http\\.ts$' },
+      to: { path: 'node_modules/undici' },
+    },
+  ],
+  options: { tsPreCompilationDeps: true, tsConfig: { fileName: 'tsconfig.json' } },
+};

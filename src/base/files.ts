@@ -1,0 +1,80 @@
+import { createReadStream } from 'node:fs';
+import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
+import { createHash, randomBytes } from 'node:crypto';
+import { dirname } from 'node:path';
+import type { Digest } from './digest.ts';
+
+export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
+  error instanceof Error && 'code' in error && codes.includes(String(error.code));
+
+/**
+ * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
+ * new file; 0o600 is the default because most of what we write may carry secrets.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  mode = 0o600,
+): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const aside = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    const file = await open(aside, 'wx', mode);
+    try {
+      await file.writeFile(data);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(aside, path);
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+/** Makes a rename durable: on Linux the directory itself must be synced. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await open(path, 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** The file's bytes, or undefined when there is none. Other errors are thrown. */
+export async function readFileIfPresent(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+export async function hasFile(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/** SHA-256 of a whole file, read in 1 MiB pieces. */
+export async function digestFile(path: string): Promise<Digest> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+    hash.update(chunk as Buffer);
+  }
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** Bytes an unprivileged process may still write on the file system that holds `path`. */
+export async function readFreeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}

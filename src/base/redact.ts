@@ -1,0 +1,38 @@
+const SECRET_QUERY = /token|sig|secret|password|credential|auth|key|policy/i;
+const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
+const MASK = '[redacted]';
+
+/** A URL without user info and with the values of secret-looking query parameters masked. */
+export function redactUrl(url: URL | string): string {
+  const copy = new URL(url);
+  copy.username = '';
+  copy.password = '';
+  for (const name of new Set(copy.searchParams.keys())) {
+    if (SECRET_QUERY.test(name)) copy.searchParams.set(name, MASK);
+  }
+  return copy.href.replaceAll(encodeURIComponent(MASK), MASK);
+}
+
+export function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      SECRET_HEADERS.has(name.toLowerCase()) ? MASK : value,
+    ]),
+  );
+}
+
+/** Replaces every URL's secrets and every given secret value inside a text. */
+export function redact(text: string, secrets: readonly string[] = []): string {
+  let result = text.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
+    try {
+      return redactUrl(match);
+    } catch {
+      return MASK; // not a URL after all: what we cannot parse we do not print
+    }
+  });
+  for (const secret of secrets) {
+    if (secret.length > 0) result = result.replaceAll(secret, MASK);
+  }
+  return result;
+}
