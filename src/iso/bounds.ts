@@ -19,3 +19,7 @@ export function requireBytes(bytes: Uint8Array, range: { at: number; size: numbe
     { expected: String(range.at + range.size), found: String(bytes.length) },
   );
 }
+
+/** A copy of `bytes` from `start` to before `end`, which a Buffer's own `slice` is not. */
+export const copyOf = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
+  new Uint8Array(bytes.subarray(start, end));

@@ -1,4 +1,4 @@
-import { requireBytes } from './bounds.ts';
+import { viewOf } from './bounds.ts';
 
 const QUARTER_HOUR = 15 * 60 * 1000;
 
@@ -7,14 +7,19 @@ const QUARTER_HOUR = 15 * 60 * 1000;
  * Greenwich. All zero, or no date of a calendar, is undefined.
  */
 export function decodeShortDate(bytes: Uint8Array, at: number): Date | undefined {
-  requireBytes(bytes, { at, size: 7 });
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, zone = 0] = bytes.subarray(
-    at,
-    at + 7,
+  const view = viewOf(bytes, { at, size: 7 });
+  const month = view.getUint8(1);
+  const day = view.getUint8(2);
+  if (!isCalendarDay(month, day)) return undefined;
+  const local = Date.UTC(
+    1900 + view.getUint8(0),
+    month - 1,
+    day,
+    view.getUint8(3),
+    view.getUint8(4),
+    view.getUint8(5),
   );
-  if (month < 1 || month > 12 || day < 1 || day > 31) return undefined;
-  const local = Date.UTC(1900 + year, month - 1, day, hour, minute, second);
-  return new Date(local - ((zone << 24) >> 24) * QUARTER_HOUR);
+  return new Date(local - view.getInt8(6) * QUARTER_HOUR);
 }
 
 /** In Greenwich time, milliseconds dropped; years 1900 to 2155. */
@@ -36,17 +41,15 @@ export function encodeShortDate(date: Date | undefined): Uint8Array {
 
 /** ECMA-119 8.4.26.1: sixteen digits to hundredths of a second, then the zone; zeros are undefined. */
 export function decodeLongDate(bytes: Uint8Array, at: number): Date | undefined {
-  requireBytes(bytes, { at, size: 17 });
+  const view = viewOf(bytes, { at, size: 17 });
   const digits = Buffer.from(bytes.subarray(at, at + 16)).toString('latin1');
-  const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$/.exec(digits)?.slice(1).map(Number);
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, hundredths = 0] =
-    parts ?? [];
-  if (month < 1 || month > 12 || day < 1 || day > 31) return undefined;
+  if (!/^\d{16}$/.test(digits)) return undefined;
+  const part = (from: number, to: number): number => Number(digits.slice(from, to));
+  if (!isCalendarDay(part(4, 6), part(6, 8))) return undefined;
   const local = new Date(0);
-  local.setUTCFullYear(year, month - 1, day);
-  local.setUTCHours(hour, minute, second, hundredths * 10);
-  const zone = ((bytes[at + 16] ?? 0) << 24) >> 24;
-  return new Date(local.getTime() - zone * QUARTER_HOUR);
+  local.setUTCFullYear(part(0, 4), part(4, 6) - 1, part(6, 8));
+  local.setUTCHours(part(8, 10), part(10, 12), part(12, 14), part(14, 16) * 10);
+  return new Date(local.getTime() - view.getInt8(16) * QUARTER_HOUR);
 }
 
 /** In Greenwich time, to the hundredth of a second; years 0 to 9999. */
@@ -56,3 +59,6 @@ export function encodeLongDate(date: Date | undefined): Uint8Array {
   bytes.set(Buffer.from(digits, 'latin1'));
   return bytes;
 }
+
+const isCalendarDay = (month: number, day: number): boolean =>
+  month >= 1 && month <= 12 && day >= 1 && day <= 31;

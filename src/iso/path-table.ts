@@ -1,4 +1,4 @@
-import { viewOf } from './bounds.ts';
+import { copyOf, viewOf } from './bounds.ts';
 
 /** ECMA-119 9.4: one directory of a path table. */
 export type PathTableRecord = {
@@ -49,7 +49,7 @@ export function decodePathTable(bytes: Uint8Array, byteOrder: ByteOrder): PathTa
     const identifierSize = view.getUint8(0);
     viewOf(bytes, { at, size: FIXED_SIZE + identifierSize });
     records.push({
-      identifier: bytes.slice(at + FIXED_SIZE, at + FIXED_SIZE + identifierSize),
+      identifier: copyOf(bytes, at + FIXED_SIZE, at + FIXED_SIZE + identifierSize),
       extent: view.getUint32(2, byteOrder === 'little'),
       parent: view.getUint16(6, byteOrder === 'little'),
     });

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import { requireBytes, viewOf } from './bounds.ts';
+import { copyOf, requireBytes, viewOf } from './bounds.ts';
 import { decodeBoth16, decodeBoth32, encodeBoth16, encodeBoth32 } from './both-endian.ts';
 import {
   decodeDirectoryRecord,
@@ -91,7 +91,7 @@ const JOLIET_ESCAPES = ['%/@', '%/C', '%/E'];
  */
 export function decodeVolumeDescriptor(sector: Uint8Array): VolumeDescriptor {
   requireBytes(sector, { at: 0, size: SECTOR_SIZE });
-  const raw = sector.slice(0, SECTOR_SIZE);
+  const raw = copyOf(sector, 0, SECTOR_SIZE);
   const standardId = Buffer.from(raw.subarray(1, 6)).toString('latin1');
   if (standardId !== STANDARD_ID) {
     throw new IntegrityError(
@@ -194,12 +194,12 @@ function decodeVolume(bytes: Uint8Array, decode: DecodeText): PrimaryVolumeDescr
     expiresAt: decodeLongDate(bytes, 847),
     effectiveAt: decodeLongDate(bytes, 864),
     fileStructureVersion: bytes[881] ?? 0,
-    applicationUse: bytes.slice(883, 883 + 512),
+    applicationUse: copyOf(bytes, 883, 883 + 512),
   };
 }
 
 function decodeSupplementary(bytes: Uint8Array): SupplementaryVolumeDescriptor {
-  const escapeSequences = bytes.slice(88, 120);
+  const escapeSequences = copyOf(bytes, 88, 120);
   const escapes = Buffer.from(escapeSequences.subarray(0, 3)).toString('latin1');
   const isJoliet = JOLIET_ESCAPES.includes(escapes);
   const volume = decodeVolume(bytes, isJoliet ? decodeBigEndianText : decodeText);
