@@ -1,0 +1,109 @@
+/** ECMA-119 7.5.1 with interchange level 3 (10.3): name and extension of a file together. */
+const MAX_IDENTIFIER_LENGTH = 30;
+/** Long extensions would leave no room for the name; the names people look for have short ones. */
+const MAX_EXTENSION_LENGTH = 8;
+/** ECMA-119 7.4.1: d-characters are A-Z, 0-9 and the underscore. */
+const NO_D_CHARACTERS = /[^A-Z0-9_]/g;
+
+/** A new entry of one directory. */
+export type NewName = {
+  /** Its Rock Ridge name. */
+  readonly name: string;
+  readonly kind: 'file' | 'directory';
+};
+
+type IdentifierParts = { readonly stem: string; readonly extension: string };
+
+/**
+ * ISO 9660 identifiers for the new entries of one directory: at most 30 d-characters (files: with the
+ * dot and `;1`), none equal to another or to one of `taken`, and the same for the same names in any
+ * order. Identifiers are strings of bytes (latin1), as everywhere in this folder.
+ */
+export function assignIdentifiers(
+  taken: Iterable<string>,
+  names: readonly NewName[],
+): ReadonlyMap<string, string> {
+  const used = new Set<string>();
+  for (const identifier of taken) used.add(keyOf(splitIdentifier(identifier)));
+  const counters = new Map<string, number>();
+  const identifiers = new Map<string, string>();
+  const sorted = [...names].sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { name, kind } of sorted) {
+    const wanted = kind === 'file' ? partsOfFile(name) : partsOfDirectory(name);
+    const parts = makeUnique(wanted, used, counters);
+    used.add(keyOf(parts));
+    const suffix = kind === 'file' ? `.${parts.extension};1` : '';
+    identifiers.set(name, `${parts.stem}${suffix}`);
+  }
+  return identifiers;
+}
+
+function partsOfDirectory(name: string): IdentifierParts {
+  return { stem: toDCharacters(name).slice(0, MAX_IDENTIFIER_LENGTH), extension: '' };
+}
+
+function partsOfFile(name: string): IdentifierParts {
+  const dot = name.lastIndexOf('.');
+  const hasExtension = dot > 0 && dot < name.length - 1;
+  const extension = hasExtension
+    ? toDCharacters(name.slice(dot + 1)).slice(0, MAX_EXTENSION_LENGTH)
+    : '';
+  const stem = toDCharacters(hasExtension ? name.slice(0, dot) : name);
+  return { stem: stem.slice(0, MAX_IDENTIFIER_LENGTH - extension.length), extension };
+}
+
+const toDCharacters = (text: string): string => text.toUpperCase().replace(NO_D_CHARACTERS, '_');
+
+/** Ends the stem with a number when it is taken: `STEM`, `STEM_1`, `STEM_2`. */
+function makeUnique(
+  wanted: IdentifierParts,
+  used: ReadonlySet<string>,
+  counters: Map<string, number>,
+): IdentifierParts {
+  const wantedKey = keyOf(wanted);
+  let parts = wanted;
+  let counter = counters.get(wantedKey) ?? 0;
+  while (used.has(keyOf(parts))) {
+    counter += 1;
+    const ending = `_${counter}`;
+    const room = MAX_IDENTIFIER_LENGTH - wanted.extension.length - ending.length;
+    parts = { ...wanted, stem: `${wanted.stem.slice(0, room)}${ending}` };
+  }
+  counters.set(wantedKey, counter);
+  return parts;
+}
+
+/** ECMA-119 9.3 compares name and extension only, so `A` and `A.;1` are the same. */
+const keyOf = ({ stem, extension }: IdentifierParts): string => `${stem}.${extension}`;
+
+function splitIdentifier(identifier: string): IdentifierParts & { readonly version: number } {
+  const semicolon = identifier.indexOf(';');
+  const name = semicolon < 0 ? identifier : identifier.slice(0, semicolon);
+  const version = semicolon < 0 ? 1 : Number.parseInt(identifier.slice(semicolon + 1), 10) || 1;
+  const dot = name.indexOf('.');
+  if (dot < 0) return { stem: name, extension: '', version };
+  return { stem: name.slice(0, dot), extension: name.slice(dot + 1), version };
+}
+
+/**
+ * The order of directory records (ECMA-119 9.3): by name, then by extension, each as if filled with
+ * spaces to the same length, then by version, highest first.
+ */
+export function compareIdentifiers(a: string, b: string): number {
+  const left = splitIdentifier(a);
+  const right = splitIdentifier(b);
+  return (
+    compareFilled(left.stem, right.stem) ||
+    compareFilled(left.extension, right.extension) ||
+    right.version - left.version
+  );
+}
+
+/** The order of directories with one parent in a path table (ECMA-119 6.9.1). */
+export function compareFilled(a: string, b: string): number {
+  const length = Math.max(a.length, b.length);
+  const left = a.padEnd(length, ' ');
+  const right = b.padEnd(length, ' ');
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
