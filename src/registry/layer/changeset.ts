@@ -1,0 +1,113 @@
+import type { Header } from 'tar-stream';
+import { IntegrityError } from '../../base/errors.ts';
+import { ancestorsOf, joinPath, normaliseName, splitPath } from './names.ts';
+
+/** What stands at a path of one layer. */
+export type LayerNode =
+  | { readonly kind: 'file'; readonly size: number }
+  | { readonly kind: 'directory' }
+  /** Target as written: may be absolute (from the image's root) or have `..`. */
+  | { readonly kind: 'symlink'; readonly target: string }
+  /** Target is a path of this layer or of one below. */
+  | { readonly kind: 'link'; readonly target: string }
+  | { readonly kind: 'other' };
+
+/** OCI image-spec layer.md: what a layer adds to those below it, and what it hides of them. */
+export type Changeset = {
+  readonly nodes: Map<string, LayerNode>;
+  /** Paths that a `.wh.` entry removes from the layers below. */
+  readonly whiteouts: Set<string>;
+  /** Directories whose content in the layers below does not shine through. */
+  readonly opaque: Set<string>;
+};
+
+const WHITEOUT = '.wh.';
+const OPAQUE = '.wh..wh..opq';
+/** `.wh..wh.plnk` and the like: aufs kept its own books in the layer. */
+const AUFS_METADATA = '.wh..wh.';
+
+/** Far above any real image; keeps a bomb of empty files from filling the memory. */
+const MAX_NODES = 2_000_000;
+
+export const createChangeset = (): Changeset => ({
+  nodes: new Map([['', { kind: 'directory' }]]),
+  whiteouts: new Set(),
+  opaque: new Set(),
+});
+
+/**
+ * Adds one tar entry; a later entry of the same name takes the place of an earlier one. Returns the
+ * path, or undefined for a whiteout.
+ *
+ * @throws IntegrityError `layer.path-escape`, `layer.path-malformed`, `layer.too-many-entries`
+ */
+export function addEntry(changeset: Changeset, header: Header): string | undefined {
+  const path = normaliseName(header.name);
+  const { parent, name } = splitPath(path);
+  addAncestors(changeset, path);
+  if (name === OPAQUE) {
+    changeset.opaque.add(parent);
+    return undefined;
+  }
+  if (name.startsWith(AUFS_METADATA)) return undefined;
+  if (name.startsWith(WHITEOUT)) {
+    changeset.whiteouts.add(normaliseName(joinPath(parent, name.slice(WHITEOUT.length))));
+    return undefined;
+  }
+  changeset.nodes.set(path, nodeOf(header));
+  refuseBomb(changeset);
+  return path;
+}
+
+/** Whether a layer hides what the layers below it have at this path. */
+export function hides(changeset: Changeset, path: string): boolean {
+  if (changeset.whiteouts.has(path)) return true;
+  return ancestorsOf(path).some((ancestor) => {
+    const node = changeset.nodes.get(ancestor);
+    return (
+      changeset.whiteouts.has(ancestor) ||
+      changeset.opaque.has(ancestor) ||
+      (node !== undefined && node.kind !== 'directory')
+    );
+  });
+}
+
+/** Unpacking makes the directories that the packer left out. */
+function addAncestors(changeset: Changeset, path: string): void {
+  for (const ancestor of ancestorsOf(path).reverse()) {
+    if (changeset.nodes.has(ancestor)) return;
+    changeset.nodes.set(ancestor, { kind: 'directory' });
+    refuseBomb(changeset);
+  }
+}
+
+function nodeOf(header: Header): LayerNode {
+  switch (header.type) {
+    case 'file':
+    case 'contiguous-file':
+      refuseSparse(header);
+      return { kind: 'file', size: header.size };
+    case 'directory':
+      return { kind: 'directory' };
+    case 'symlink':
+      return { kind: 'symlink', target: header.linkname };
+    case 'link':
+      return { kind: 'link', target: normaliseName(header.linkname) };
+    default:
+      return { kind: 'other' };
+  }
+}
+
+/** GNU tar's sparse forms hold a map in front of the data: as plain files they would be wrong. */
+function refuseSparse(header: Header): void {
+  if (!Object.keys(header.pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) return;
+  throw new IntegrityError(
+    'layer.sparse-file',
+    `layer entry "${header.name}" is a sparse file, which the image-spec does not have`,
+  );
+}
+
+function refuseBomb(changeset: Changeset): void {
+  if (changeset.nodes.size <= MAX_NODES) return;
+  throw new IntegrityError('layer.too-many-entries', `layer has more than ${MAX_NODES} entries`);
+}

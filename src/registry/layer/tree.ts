@@ -1,0 +1,90 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { hides, type Changeset, type LayerNode } from './changeset.ts';
+import { joinPath, splitPath } from './names.ts';
+
+/** Layers from the top down, as they are needed; undefined below the bottom. */
+export type Changesets = (depth: number) => Promise<Changeset | undefined>;
+
+/** A regular file of the flattened image: which layer has its bytes, and under which path. */
+export type Found = { readonly depth: number; readonly path: string; readonly size: number };
+
+/** As many links as Linux follows in one path (path_resolution(7)). */
+const MAX_LINKS = 40;
+
+type Placed = { readonly depth: number; readonly node: LayerNode };
+
+/**
+ * Finds the regular file a path means in the flattened image. Symbolic links are followed in any
+ * component and never leave the image: `/` is its root, and `..` ends there. Layers are asked for
+ * from the top, no further down than needed.
+ *
+ * @throws IntegrityError `layer.link-loop`
+ */
+export async function findFile(changesets: Changesets, path: string): Promise<Found | undefined> {
+  let todo = path.split('/');
+  let done = '';
+  let links = 0;
+  for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      done = splitPath(done).parent;
+      continue;
+    }
+    const here = joinPath(done, name);
+    const placed = await findNode(changesets, here, 0);
+    if (placed === undefined) return undefined;
+    if (placed.node.kind === 'symlink') {
+      if (++links > MAX_LINKS) throw loopError(path);
+      if (placed.node.target.startsWith('/')) done = '';
+      todo = [...placed.node.target.split('/'), ...todo];
+    } else if (placed.node.kind === 'directory') {
+      done = here;
+    } else {
+      return todo.length === 0 ? await followHardLinks(changesets, here, placed) : undefined;
+    }
+  }
+  return undefined;
+}
+
+/** What the flattened image has at a path whose parents are no links, looking from `top` down. */
+async function findNode(
+  changesets: Changesets,
+  path: string,
+  top: number,
+): Promise<Placed | undefined> {
+  for (let depth = top; ; depth++) {
+    const changeset = await changesets(depth);
+    if (changeset === undefined) return undefined;
+    const node = changeset.nodes.get(path);
+    if (node !== undefined) return { depth, node };
+    if (hides(changeset, path)) return undefined;
+  }
+}
+
+/** A hard link names an entry of its own layer or of one below; what is above does not touch it. */
+async function followHardLinks(
+  changesets: Changesets,
+  path: string,
+  placed: Placed,
+): Promise<Found | undefined> {
+  let here = { path, ...placed };
+  for (let links = 0; here.node.kind === 'link'; links++) {
+    if (links > MAX_LINKS) throw loopError(path);
+    const target = here.node.target;
+    const next = await findNode(
+      changesets,
+      target,
+      target === here.path ? here.depth + 1 : here.depth,
+    );
+    if (next === undefined) return undefined;
+    here = { path: target, ...next };
+  }
+  const { depth, node } = here;
+  return node.kind === 'file' ? { depth, path: here.path, size: node.size } : undefined;
+}
+
+const loopError = (path: string): IntegrityError =>
+  new IntegrityError(
+    'layer.link-loop',
+    `path "${path}" goes through more than ${MAX_LINKS} links of its image`,
+  );

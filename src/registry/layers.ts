@@ -1,0 +1,200 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Digest } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { syncDirectory } from '../base/files.ts';
+import { addEntry, createChangeset, hides, type Changeset } from './layer/changeset.ts';
+import { normaliseName } from './layer/names.ts';
+import { openLayer, type Entry, type Layer } from './layer/stream.ts';
+import { createCollector, type Place } from './layer/collector.ts';
+import { findFile } from './layer/tree.ts';
+
+export type { Layer } from './layer/stream.ts';
+
+export type ExtractOptions = {
+  readonly signal: AbortSignal;
+  /** Told now and then how many bytes of the file are written; a file may start again at 0. */
+  readonly onProgress?: (written: number) => void;
+};
+
+export type ExtractedFile = { readonly size: number; readonly digest: Digest };
+
+/** What `readFiles` holds in memory unless told otherwise, bytes. */
+const DEFAULT_LIMIT = 256 * 1024 * 1024;
+
+const WRITE_SIZE = 1 << 20;
+
+/** Called for every entry of a layer that is a regular file, before its body is read. */
+type OnFile = (path: string, entry: Entry) => Promise<void>;
+
+/**
+ * Writes one file of an image to `output`, of any size in bounded memory. Layers are given bottom to
+ * top and read from the top, no further down than needed; whiteouts, opaque directories, hard links
+ * and symbolic links count as they do in a container (OCI image-spec layer.md). Usually a layer is
+ * unpacked once; a file that is reached through a link costs its layer a second time.
+ *
+ * `output` appears by rename, with mode 0644, when all of it is on the disk.
+ *
+ * @throws IntegrityError `layer.file-missing`, `layer.link-loop`, and what `openLayer` and
+ * `addEntry` throw.
+ */
+// eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
+export async function extractFile(
+  layers: readonly Layer[],
+  path: string,
+  output: string,
+  options: ExtractOptions,
+): Promise<ExtractedFile> {
+  const wanted = normaliseName(path);
+  await mkdir(dirname(output), { recursive: true });
+  const aside = `${output}.${randomBytes(6).toString('hex')}.tmp`;
+  const file = await open(aside, 'wx', 0o600);
+  try {
+    const extracted = await copyFile(layers, wanted, { ...options, file }).finally(() =>
+      file.close(),
+    );
+    await rename(aside, output);
+    await syncDirectory(dirname(output));
+    return extracted;
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw error;
+  }
+}
+
+/**
+ * The regular files of the flattened image whose path (`release-manifests/image-references`) is
+ * wanted, whole. Links whose own path is wanted bring what they point to; links to nothing are left
+ * out.
+ *
+ * @throws IntegrityError `layer.files-too-large` above `limit` bytes in all (default 256 MiB), and
+ * as `extractFile`.
+ */
+export async function readFiles(
+  layers: readonly Layer[],
+  wanted: (path: string) => boolean,
+  options: { readonly signal: AbortSignal; readonly limit?: number },
+): Promise<Map<string, Uint8Array>> {
+  const collector = createCollector(options.limit ?? DEFAULT_LIMIT);
+  const changesets: Changeset[] = [];
+  for (const layer of layers.toReversed()) {
+    const depth = changesets.length;
+    const isHidden = (path: string): boolean =>
+      changesets.some((above) => above.nodes.has(path) || hides(above, path));
+    const changeset = await scanLayer(layer, options.signal, async (path, entry) => {
+      if (wanted(path) && !isHidden(path)) await collector.take({ depth, path }, entry);
+      else entry.resume();
+    });
+    changesets.push(changeset);
+  }
+  const files = await findWanted(changesets, wanted);
+  const linked = [...files.values()].filter((place) => collector.get(place) === undefined);
+  for (const depth of new Set(linked.map((place) => place.depth))) {
+    const paths = new Set(linked.filter((place) => place.depth === depth).map(({ path }) => path));
+    await scanLayer(layerAt(layers, depth), options.signal, async (path, entry) => {
+      if (paths.has(path)) await collector.take({ depth, path }, entry);
+      else entry.resume();
+    });
+  }
+  return new Map([...files].map(([path, place]) => [path, collector.get(place) ?? missing(path)]));
+}
+
+/** Reads all of a layer: what it changes, with every regular file's body given to `onFile`. */
+async function scanLayer(layer: Layer, signal: AbortSignal, onFile: OnFile): Promise<Changeset> {
+  const changeset = createChangeset();
+  for await (const entry of openLayer(layer, signal)) {
+    const path = addEntry(changeset, entry.header);
+    if (path !== undefined && changeset.nodes.get(path)?.kind === 'file') await onFile(path, entry);
+    else entry.resume();
+  }
+  return changeset;
+}
+
+type CopyOptions = ExtractOptions & { readonly file: FileHandle };
+
+async function copyFile(
+  layers: readonly Layer[],
+  wanted: string,
+  options: CopyOptions,
+): Promise<ExtractedFile> {
+  let copied: (Place & { result: ExtractedFile }) | undefined;
+  const scan = (depth: number, target: string): Promise<Changeset> =>
+    scanLayer(layerAt(layers, depth), options.signal, async (path, entry) => {
+      if (path !== target) entry.resume();
+      else copied = { depth, path, result: await copyBody(entry, options) };
+    });
+  const scanned: Changeset[] = [];
+  const found = await findFile(async (depth) => {
+    while (scanned.length <= depth && scanned.length < layers.length) {
+      scanned.push(await scan(scanned.length, wanted));
+    }
+    return scanned[depth];
+  }, wanted);
+  if (found === undefined) return missing(wanted);
+  const isCopied = (): boolean => copied?.depth === found.depth && copied.path === found.path;
+  if (!isCopied()) await scan(found.depth, found.path);
+  if (copied === undefined || !isCopied()) return missing(wanted);
+  await options.file.sync();
+  await options.file.chmod(0o644);
+  return copied.result;
+}
+
+/** Writes a body over whatever the file had, hashing as it passes. */
+async function copyBody(entry: Entry, { file, onProgress }: CopyOptions): Promise<ExtractedFile> {
+  const hash = createHash('sha256');
+  let size = 0;
+  let chunks: Buffer[] = [];
+  let gathered = 0;
+  const flush = async (): Promise<void> => {
+    await writeFully(file, Buffer.concat(chunks), size);
+    size += gathered;
+    onProgress?.(size);
+    chunks = [];
+    gathered = 0;
+  };
+  await file.truncate(0);
+  for await (const chunk of entry) {
+    hash.update(chunk);
+    chunks.push(chunk);
+    gathered += chunk.length;
+    if (gathered >= WRITE_SIZE) await flush();
+  }
+  if (gathered > 0) await flush();
+  return { size, digest: `sha256:${hash.digest('hex')}` };
+}
+
+async function writeFully(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
+    done += bytesWritten;
+  }
+}
+
+/** Which file of the flattened image each wanted path means. */
+async function findWanted(
+  changesets: readonly Changeset[],
+  wanted: (path: string) => boolean,
+): Promise<Map<string, Place>> {
+  const files = new Map<string, Place>();
+  for (const path of new Set(changesets.flatMap(({ nodes }) => [...nodes.keys()]))) {
+    if (!wanted(path)) continue;
+    const found = await findFile((depth) => Promise.resolve(changesets[depth]), path);
+    if (found !== undefined) files.set(path, found);
+  }
+  return files;
+}
+
+/** The layer that is so many below the top. */
+function layerAt(layers: readonly Layer[], depth: number): Layer {
+  const layer = layers.at(-1 - depth);
+  if (layer === undefined) throw new RangeError(`image has no layer ${depth} below its top`);
+  return layer;
+}
+
+function missing(path: string): never {
+  throw new IntegrityError('layer.file-missing', `image has no file "${path}"`, {
+    expected: path,
+    found: 'nothing',
+  });
+}

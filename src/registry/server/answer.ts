@@ -1,0 +1,110 @@
+import { isDigest, type Digest } from '../../base/digest.ts';
+import { pathTo } from '../distribution-layout.ts';
+import { parseManifest } from '../manifest.ts';
+import {
+  hasLink,
+  hasRepository,
+  listRepositories,
+  listTags,
+  readLink,
+  readManifestBytes,
+} from '../stored.ts';
+import type { RegistryTree } from '../store.ts';
+import { failure, type Failure } from './failure.ts';
+import { pageOf } from './page.ts';
+import type { Route } from './route.ts';
+
+/** What to send for a request, before methods, ranges and conditions are looked at. */
+export type Answer =
+  | Failure
+  | { readonly kind: 'json'; readonly bytes: Buffer; readonly link?: string }
+  | {
+      readonly kind: 'manifest';
+      readonly digest: Digest;
+      readonly mediaType: string;
+      readonly bytes: Uint8Array;
+    }
+  | {
+      readonly kind: 'blob';
+      readonly digest: Digest;
+      readonly path: string;
+      /** Bytes. */
+      readonly size: number;
+    };
+
+/** distribution-spec 1.1, "Pull" and "Content Discovery", out of a tree. */
+export async function answerRoute(
+  tree: RegistryTree,
+  route: Route,
+  query: URLSearchParams,
+): Promise<Answer> {
+  switch (route.kind) {
+    case 'ping':
+      return { kind: 'json', bytes: Buffer.from('{}') };
+    case 'catalog':
+      return answerCatalog(tree, query);
+    case 'tags':
+      return answerTags(tree, route.repository, query);
+    case 'manifest':
+      return answerManifest(tree, route);
+    case 'blob':
+      return answerBlob(tree, route);
+  }
+}
+
+async function answerCatalog(tree: RegistryTree, query: URLSearchParams): Promise<Answer> {
+  const page = pageOf(await listRepositories(tree), query);
+  if (page.kind === 'failure') return page;
+  return answerJson({ repositories: page.items }, page.next && `/v2/_catalog?${page.next}`);
+}
+
+async function answerTags(
+  tree: RegistryTree,
+  repository: string,
+  query: URLSearchParams,
+): Promise<Answer> {
+  if (!(await hasRepository(tree, repository))) return nameUnknown(repository);
+  const page = pageOf(await listTags(tree, repository), query);
+  if (page.kind === 'failure') return page;
+  return answerJson(
+    { name: repository, tags: page.items },
+    page.next && `/v2/${repository}/tags/list?${page.next}`,
+  );
+}
+
+function answerJson(value: unknown, next: string | undefined): Answer {
+  const bytes = Buffer.from(JSON.stringify(value));
+  return { kind: 'json', bytes, ...(next !== undefined && { link: `<${next}>; rel="next"` }) };
+}
+
+async function answerManifest(
+  tree: RegistryTree,
+  { repository, reference }: Route & { kind: 'manifest' },
+): Promise<Answer> {
+  const digest = isDigest(reference)
+    ? reference
+    : await readLink(tree, pathTo.tagLink(repository, reference));
+  const isLinked =
+    digest !== undefined && (await hasLink(tree, pathTo.revisionLink(repository, digest), digest));
+  const bytes = isLinked ? await readManifestBytes(tree, digest) : undefined;
+  if (digest === undefined || bytes === undefined) {
+    if (!(await hasRepository(tree, repository))) return nameUnknown(repository);
+    return failure('MANIFEST_UNKNOWN', 'manifest is not in this repository', { reference });
+  }
+  return { kind: 'manifest', digest, mediaType: parseManifest(bytes).mediaType, bytes };
+}
+
+async function answerBlob(
+  tree: RegistryTree,
+  { repository, digest }: Route & { kind: 'blob' },
+): Promise<Answer> {
+  const path = pathTo.blob(digest);
+  const isLinked = await hasLink(tree, pathTo.layerLink(repository, digest), digest);
+  const size = isLinked ? await tree.size(path) : undefined;
+  if (size !== undefined) return { kind: 'blob', digest, path, size };
+  if (!(await hasRepository(tree, repository))) return nameUnknown(repository);
+  return failure('BLOB_UNKNOWN', 'blob is not in this repository', { digest });
+}
+
+const nameUnknown = (name: string): Failure =>
+  failure('NAME_UNKNOWN', 'repository is not in this registry', { name });
