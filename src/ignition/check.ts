@@ -1,0 +1,168 @@
+import type { File, IgnitionConfig, Node, Resource, Unit } from './config.ts';
+import { DOCUMENT, type Field } from './schema.ts';
+
+/** What is wrong and where: `path` in the words of ignition-validate, such as `$.storage.files.3.path`. */
+export type Problem = { readonly path: string; readonly problem: string };
+
+/**
+ * What Ignition would refuse or warn about in a configuration whose types are right: unknown members,
+ * paths (absolute, simplified, each once, none through a link), modes, sources, compressions, hashes,
+ * owners, unit and drop-in names, and enabled units without an install section. Values of users are
+ * never quoted. All problems at once; an empty list means that the configuration is good.
+ */
+export function checkIgnition(config: IgnitionConfig): readonly Problem[] {
+  return [
+    ...checkMembers(config, { kind: 'object', members: DOCUMENT }, '$'),
+    ...checkNodes(config),
+    ...(config.storage?.files ?? []).flatMap((file, index) =>
+      checkFile(file, `$.storage.files.${index}`),
+    ),
+    ...checkUnits(config.systemd?.units ?? []),
+    ...checkNames(config.passwd?.users ?? [], '$.passwd.users'),
+  ];
+}
+
+function checkMembers(value: unknown, field: Field, path: string): Problem[] {
+  if (field.kind === 'list') {
+    return (value as readonly unknown[]).flatMap((entry, index) =>
+      checkMembers(entry, { kind: 'object', members: field.members }, `${path}.${index}`),
+    );
+  }
+  if (field.kind !== 'object') return [];
+  return Object.entries(value as Record<string, unknown>).flatMap(([key, member]) => {
+    const known = Object.hasOwn(field.members, key) ? field.members[key] : undefined;
+    if (known !== undefined) {
+      return member === undefined ? [] : checkMembers(member, known, `${path}.${key}`);
+    }
+    return [{ path: `${path}.${key}`, problem: `"${key}" is no member of Ignition 3.2.0` }];
+  });
+}
+
+function checkNodes(config: IgnitionConfig): Problem[] {
+  const storage = config.storage ?? {};
+  const links = new Set((storage.links ?? []).map((link) => link.path));
+  const seen = new Set<string>();
+  return (['files', 'directories', 'links'] as const).flatMap((kind) =>
+    (storage[kind] ?? []).flatMap((node, index) => {
+      const problems = checkNode(node, links);
+      if (seen.has(node.path)) problems.push(`path "${node.path}" is there more than once`);
+      seen.add(node.path);
+      return problems.map((problem) => ({ path: `$.storage.${kind}.${index}`, problem }));
+    }),
+  );
+}
+
+function checkNode(node: Node & { readonly mode?: number }, links: ReadonlySet<string>): string[] {
+  const { path, mode, user, group } = node;
+  const problems: string[] = [];
+  // The document may lack what the type promises: nobody has checked for presence yet.
+  if (!(path as string | undefined)) return ['path is missing'];
+  if (!path.startsWith('/')) problems.push(`path "${path}" is not absolute`);
+  else if (!isSimplified(path)) problems.push(`path "${path}" is not simplified`);
+  const link = parentsOf(path).find((parent) => links.has(parent));
+  if (link !== undefined) problems.push(`path "${path}" passes through the link "${link}"`);
+  if (mode !== undefined) problems.push(...checkMode(mode));
+  for (const owner of [user, group]) {
+    if (owner?.id !== undefined && owner.name !== undefined) {
+      problems.push(`owner has both the id ${owner.id} and the name "${owner.name}"`);
+    }
+  }
+  return problems;
+}
+
+const isSimplified = (path: string): boolean =>
+  path === '/' || (!path.endsWith('/') && !/\/(?:\.{0,2})(?:\/|$)/.test(path));
+
+function parentsOf(path: string): string[] {
+  const parts = path.split('/');
+  return parts.slice(2).map((_, index) => parts.slice(0, index + 2).join('/'));
+}
+
+function checkMode(mode: number): string[] {
+  if (mode < 0 || mode > 0o7777) return [`mode ${mode} is not between 0 and 4095`];
+  if (mode <= 0o777) return [];
+  return [`mode ${mode} sets setuid, setgid or sticky: was it meant to be octal?`];
+}
+
+function checkFile(file: File, path: string): Problem[] {
+  const resources = [
+    ...(file.contents === undefined ? [] : [{ at: `${path}.contents`, resource: file.contents }]),
+    ...(file.append ?? []).map((resource, index) => ({ at: `${path}.append.${index}`, resource })),
+  ];
+  const problems = resources.flatMap(({ at, resource }) =>
+    checkResource(resource).map((problem) => ({ path: at, problem })),
+  );
+  if (file.overwrite === true && file.contents?.source === undefined) {
+    problems.push({ path: `${path}.overwrite`, problem: 'is true, but there is no source' });
+  }
+  return problems;
+}
+
+function checkResource(resource: Resource): string[] {
+  const { source, compression, verification } = resource;
+  const problems: string[] = [];
+  if (source !== undefined) problems.push(...checkSource(source));
+  if (compression !== undefined && !['', 'gzip'].includes(compression)) {
+    problems.push(`compression "${compression}" is not gzip`);
+  }
+  const hash = verification?.hash;
+  if (hash !== undefined && !/^(?:sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128})$/.test(hash)) {
+    problems.push(`hash "${hash}" is neither sha256- nor sha512- and its hex digits`);
+  }
+  return problems;
+}
+
+function checkSource(source: string): string[] {
+  const scheme = source.slice(0, Math.max(source.indexOf(':'), 0));
+  if (scheme === 'data') return checkDataUrl(source);
+  if (['http', 'https', 'tftp', 's3', 'gs'].includes(scheme)) return [];
+  return [`source scheme "${scheme}" is not data, http, https, tftp, s3 or gs`];
+}
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** RFC 2397. */
+function checkDataUrl(source: string): string[] {
+  const comma = source.indexOf(',');
+  if (comma === -1) return ['data URL has no comma'];
+  const isBase64 = source.slice(0, comma).endsWith(';base64');
+  return isBase64 && !BASE64.test(source.slice(comma + 1)) ? ['data URL is not base64'] : [];
+}
+
+// systemd.unit(5); snapshot and scope are what ignition-validate takes besides.
+const UNIT_NAME =
+  /^[\w:.\\@-]+\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
+
+function checkUnits(units: readonly Unit[]): Problem[] {
+  const problems = units.flatMap((unit, index) =>
+    checkUnit(unit).map((problem) => ({ path: `$.systemd.units.${index}`, problem })),
+  );
+  return [...problems, ...checkNames(units, '$.systemd.units')];
+}
+
+function checkUnit(unit: Unit): string[] {
+  const problems: string[] = [];
+  if (!UNIT_NAME.test(unit.name)) problems.push(`"${unit.name}" is no name of a systemd unit`);
+  for (const dropin of unit.dropins ?? []) {
+    if (!dropin.name.endsWith('.conf')) problems.push(`drop-in "${dropin.name}" is no .conf file`);
+  }
+  if (
+    unit.enabled === true &&
+    unit.contents !== undefined &&
+    !/^\[Install\]\s*$/m.test(unit.contents)
+  ) {
+    problems.push(`unit "${unit.name}" is enabled, but has no [Install] section`);
+  }
+  return problems;
+}
+
+function checkNames(entries: readonly { readonly name: string }[], path: string): Problem[] {
+  const seen = new Set<string>();
+  return entries.flatMap(({ name }, index) => {
+    const known = seen.has(name);
+    seen.add(name);
+    return known
+      ? [{ path: `${path}.${index}`, problem: `"${name}" is there more than once` }]
+      : [];
+  });
+}

@@ -1,0 +1,177 @@
+import { formatCanonicalJson, type Json } from '../base/canonical-json.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { DOCUMENT, type Field, type Members } from './schema.ts';
+
+/** An Ignition configuration of specification 3.2.0. Modes are numbers, as in the JSON: 0o644 is 420. */
+export type IgnitionConfig = {
+  readonly ignition: {
+    readonly version: string;
+    readonly config?: {
+      readonly merge?: readonly Resource[];
+      readonly replace?: Resource;
+    };
+    readonly proxy?: JsonObject;
+    readonly security?: JsonObject;
+    readonly timeouts?: JsonObject;
+  };
+  readonly passwd?: { readonly users?: readonly User[]; readonly groups?: readonly JsonObject[] };
+  readonly storage?: {
+    readonly files?: readonly File[];
+    readonly directories?: readonly Directory[];
+    readonly links?: readonly Link[];
+    readonly disks?: readonly JsonObject[];
+    readonly raid?: readonly JsonObject[];
+    readonly filesystems?: readonly JsonObject[];
+    readonly luks?: readonly JsonObject[];
+  };
+  readonly systemd?: { readonly units?: readonly Unit[] };
+};
+
+type JsonObject = Readonly<Record<string, Json | undefined>>;
+
+export type Resource = {
+  /** An RFC 2397 `data:` URL or a URL to fetch. */
+  readonly source?: string;
+  readonly compression?: string;
+  readonly verification?: { readonly hash?: string };
+  readonly httpHeaders?: readonly { readonly name: string; readonly value?: string }[];
+};
+
+export type Node = {
+  readonly path: string;
+  readonly overwrite?: boolean;
+  readonly user?: { readonly id?: number; readonly name?: string };
+  readonly group?: { readonly id?: number; readonly name?: string };
+};
+
+export type File = Node & {
+  readonly contents?: Resource;
+  readonly append?: readonly Resource[];
+  readonly mode?: number;
+};
+
+export type Directory = Node & { readonly mode?: number };
+
+export type Link = Node & { readonly target: string; readonly hard?: boolean };
+
+export type User = {
+  readonly name: string;
+  readonly passwordHash?: string;
+  readonly sshAuthorizedKeys?: readonly string[];
+  readonly [member: string]: Json | undefined;
+};
+
+export type Unit = {
+  readonly name: string;
+  readonly enabled?: boolean;
+  readonly mask?: boolean;
+  readonly contents?: string;
+  readonly dropins?: readonly { readonly name: string; readonly contents?: string }[];
+};
+
+/** The version of everything we render. */
+export const IGNITION_VERSION = '3.2.0';
+
+/** Older ones are subsets of the newest, so one reader takes them all. */
+const READABLE_VERSIONS: readonly string[] = ['3.0.0', '3.1.0', IGNITION_VERSION];
+
+/**
+ * Reads a configuration; `name` is what an error calls it. Members with the value null are dropped:
+ * Ignition takes them as absent. Members that 3.2.0 does not know are kept (`checkIgnition` names
+ * them). The text never appears in an error, because it carries secrets.
+ *
+ * @throws IntegrityError `ignition.malformed`, `ignition.version`
+ */
+export function parseIgnition(text: string, name: string): IgnitionConfig {
+  const document = dropNulls(parseJson(text, name));
+  const version = versionOf(document);
+  if (version === undefined) {
+    throw new IntegrityError('ignition.malformed', `${name} has no ignition.version`);
+  }
+  if (!READABLE_VERSIONS.includes(version)) {
+    throw new IntegrityError('ignition.version', `${name} has Ignition version "${version}"`, {
+      expected: READABLE_VERSIONS.join(', '),
+      found: version,
+      hint: 'give a configuration of Ignition specification 3.0 to 3.2',
+    });
+  }
+  const wrong = findWrongTypes(document, { kind: 'object', members: DOCUMENT }, '$');
+  if (wrong.length > 0) {
+    throw new IntegrityError('ignition.malformed', `${name} is malformed: ${wrong.join('; ')}`);
+  }
+  return document as IgnitionConfig;
+}
+
+/** Compact JSON with sorted keys: equal configurations give equal bytes. */
+export function formatIgnition(config: IgnitionConfig): string {
+  return formatCanonicalJson(config);
+}
+
+/** A file of root that replaces what stands there, its content carried along as a `data:` URL. */
+export function textFile(path: string, content: string | Uint8Array, mode: number): File {
+  const base64 = Buffer.from(content).toString('base64');
+  const source = base64 === '' ? 'data:,' : `data:text/plain;charset=utf-8;base64,${base64}`;
+  return { path, overwrite: true, user: { name: 'root' }, contents: { source }, mode };
+}
+
+function parseJson(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    // The parser's own message quotes the text around the fault, which may be a password.
+    throw new IntegrityError('ignition.malformed', `${name} is not JSON`);
+  }
+}
+
+function dropNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(dropNulls);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, member]) => member !== null)
+      .map(([key, member]) => [key, dropNulls(member)]),
+  );
+}
+
+function versionOf(document: unknown): string | undefined {
+  if (!isObject(document) || !isObject(document['ignition'])) return undefined;
+  const version = document['ignition']['version'];
+  return typeof version === 'string' ? version : undefined;
+}
+
+function findWrongTypes(value: unknown, field: Field, path: string): string[] {
+  switch (field.kind) {
+    case 'object':
+      return isObject(value)
+        ? findWrongMembers(value, field.members, path)
+        : [`${path} is no object`];
+    case 'list':
+      return findWrongEntries(value, { kind: 'object', members: field.members }, path);
+    case 'strings':
+      return findWrongEntries(value, { kind: 'string' }, path);
+    case 'integer':
+      return Number.isSafeInteger(value) ? [] : [`${path} is no integer`];
+    case 'string':
+    case 'boolean':
+      return typeof value === field.kind ? [] : [`${path} is no ${field.kind}`];
+  }
+}
+
+function findWrongEntries(value: unknown, field: Field, path: string): string[] {
+  if (!Array.isArray(value)) return [`${path} is no array`];
+  return value.flatMap((entry: unknown, index) => findWrongTypes(entry, field, `${path}.${index}`));
+}
+
+function findWrongMembers(
+  value: Readonly<Record<string, unknown>>,
+  members: Members,
+  path: string,
+): string[] {
+  return Object.entries(value).flatMap(([key, member]) => {
+    const field = Object.hasOwn(members, key) ? members[key] : undefined;
+    return field === undefined ? [] : findWrongTypes(member, field, `${path}.${key}`);
+  });
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

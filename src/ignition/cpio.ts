@@ -1,0 +1,102 @@
+import { IntegrityError } from '../base/errors.ts';
+
+/**
+ * A regular file in an archive. `mode` may be permissions alone or carry the file type; `name` is
+ * written as it is given, a leading slash included.
+ */
+export type CpioMember = {
+  readonly name: string;
+  readonly mode: number;
+  readonly data: Uint8Array;
+};
+
+const MAGIC = '070701';
+const HEADER_SIZE = 110;
+const TRAILER = 'TRAILER!!!';
+const TYPE_MASK = 0o170000;
+const REGULAR = 0o100000;
+
+/**
+ * A newc archive (cpio(5)) as the kernel's initramfs reader wants it: owner 0:0, mtime 0, one link
+ * each, names and data padded with NUL to 4 bytes, members in the order given.
+ */
+export function encodeCpio(members: readonly CpioMember[]): Uint8Array {
+  const parts = members.flatMap((member, index) => {
+    const mode = (member.mode & TYPE_MASK) === 0 ? member.mode | REGULAR : member.mode;
+    return encodeMember({ ...member, mode, inode: index + 1 });
+  });
+  const trailer = encodeMember({ name: TRAILER, mode: 0, data: new Uint8Array(), inode: 0 });
+  return Buffer.concat([...parts, ...trailer]);
+}
+
+function encodeMember(member: CpioMember & { readonly inode: number }): Buffer[] {
+  const name = Buffer.from(`${member.name}\0`);
+  // ino, mode, uid, gid, nlink, mtime, filesize, devmajor, devminor, rdevmajor, rdevminor, namesize, check
+  const numbers = [member.inode, member.mode, 0, 0, 1, 0, member.data.length, 0, 0, 0, 0];
+  const fields = [...numbers, name.length, 0].map((field) => field.toString(16).padStart(8, '0'));
+  const header = Buffer.from(MAGIC + fields.join('').toUpperCase());
+  return [
+    header,
+    name,
+    padding(HEADER_SIZE + name.length),
+    Buffer.from(member.data),
+    padding(member.data.length),
+  ];
+}
+
+const padding = (size: number): Buffer => Buffer.alloc((4 - (size % 4)) % 4);
+
+/**
+ * Reads one archive from `start` on: its regular files, and where the bytes after its trailer begin.
+ * Names end at their first NUL (dracut-cpio pads them to align the data).
+ *
+ * @throws IntegrityError `cpio.malformed`, `cpio.truncated`
+ */
+export function decodeCpio(
+  bytes: Uint8Array,
+  start: number,
+): { readonly members: readonly CpioMember[]; readonly end: number } {
+  const members: CpioMember[] = [];
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let offset = start; ;) {
+    const header = decodeHeader(buffer, offset);
+    const dataStart = offset + align4(HEADER_SIZE + header.nameSize);
+    const dataEnd = dataStart + header.dataSize;
+    if (dataEnd > buffer.length) throw truncated(offset, dataEnd, buffer.length);
+    const rawName = buffer.toString('utf8', offset + HEADER_SIZE, dataStart);
+    const name = rawName.split('\0', 1)[0] ?? '';
+    offset = Math.min(dataStart + align4(header.dataSize), buffer.length);
+    if (name === TRAILER) return { members, end: offset };
+    if ((header.mode & TYPE_MASK) === REGULAR) {
+      members.push({ name, mode: header.mode, data: buffer.subarray(dataStart, dataEnd) });
+    }
+  }
+}
+
+/** Whether a newc archive (with or without checksums) starts here. */
+export const isCpio = (bytes: Uint8Array, start: number): boolean =>
+  /^07070[12]$/.test(Buffer.from(bytes.subarray(start, start + 6)).toString('latin1'));
+
+function decodeHeader(
+  buffer: Buffer,
+  offset: number,
+): { readonly mode: number; readonly dataSize: number; readonly nameSize: number } {
+  if (offset + HEADER_SIZE > buffer.length) {
+    throw truncated(offset, offset + HEADER_SIZE, buffer.length);
+  }
+  const text = buffer.toString('latin1', offset, offset + HEADER_SIZE);
+  if (!/^07070[12][0-9A-Fa-f]{104}$/.test(text)) {
+    throw new IntegrityError('cpio.malformed', `no newc header at byte ${offset} of the archive`);
+  }
+  const field = (index: number): number => parseInt(text.slice(6 + index * 8, 14 + index * 8), 16);
+  return { mode: field(1), dataSize: field(6), nameSize: field(11) };
+}
+
+const align4 = (size: number): number => Math.ceil(size / 4) * 4;
+
+const truncated = (offset: number, needed: number, size: number): IntegrityError =>
+  new IntegrityError(
+    'cpio.truncated',
+    `archive member at byte ${offset} needs ${needed} bytes, but there are ${size}`,
+    { expected: String(needed), found: String(size) },
+  );

@@ -1,0 +1,142 @@
+/**
+ * The members of an Ignition 3.2.0 document as data, so that reading, checking and merging walk one
+ * table. Source: Ignition configuration specification v3.2.0.
+ *
+ * `key` names the member that identifies a list's entry when two configs are merged; the first of
+ * several that is set counts. An empty `key` means that the lists are concatenated.
+ */
+export type Field =
+  | { readonly kind: 'string' | 'integer' | 'boolean' }
+  | { readonly kind: 'strings'; readonly concatenated: boolean }
+  | { readonly kind: 'object'; readonly members: Members }
+  | { readonly kind: 'list'; readonly members: Members; readonly key: readonly string[] };
+
+export type Members = Readonly<Record<string, Field>>;
+
+const string: Field = { kind: 'string' };
+const integer: Field = { kind: 'integer' };
+const boolean: Field = { kind: 'boolean' };
+const strings: Field = { kind: 'strings', concatenated: false };
+const options: Field = { kind: 'strings', concatenated: true };
+
+const object = (members: Members): Field => ({ kind: 'object', members });
+const list = (members: Members, ...key: readonly string[]): Field => ({
+  kind: 'list',
+  members,
+  key,
+});
+
+const resource: Members = {
+  source: string,
+  compression: string,
+  httpHeaders: list({ name: string, value: string }, 'name'),
+  verification: object({ hash: string }),
+};
+
+const owner = object({ id: integer, name: string });
+const node: Members = { path: string, overwrite: boolean, user: owner, group: owner };
+
+const partition: Members = {
+  number: integer,
+  label: string,
+  sizeMiB: integer,
+  startMiB: integer,
+  typeGuid: string,
+  guid: string,
+  wipePartitionEntry: boolean,
+  shouldExist: boolean,
+  resize: boolean,
+};
+
+const filesystem: Members = {
+  device: string,
+  path: string,
+  format: string,
+  wipeFilesystem: boolean,
+  label: string,
+  uuid: string,
+  options,
+  mountOptions: options,
+};
+
+const luks: Members = {
+  name: string,
+  device: string,
+  keyFile: object(resource),
+  label: string,
+  uuid: string,
+  wipeVolume: boolean,
+  options,
+  clevis: object({
+    tpm2: boolean,
+    tang: list({ url: string, thumbprint: string }, 'url'),
+    threshold: integer,
+    custom: object({ pin: string, config: string, needsNetwork: boolean }),
+  }),
+};
+
+const user: Members = {
+  name: string,
+  passwordHash: string,
+  sshAuthorizedKeys: strings,
+  uid: integer,
+  gecos: string,
+  homeDir: string,
+  noCreateHome: boolean,
+  primaryGroup: string,
+  groups: strings,
+  noUserGroup: boolean,
+  noLogInit: boolean,
+  shell: string,
+  shouldExist: boolean,
+  system: boolean,
+};
+
+const group: Members = {
+  name: string,
+  gid: integer,
+  passwordHash: string,
+  shouldExist: boolean,
+  system: boolean,
+};
+
+const storage: Members = {
+  disks: list(
+    { device: string, wipeTable: boolean, partitions: list(partition, 'number', 'label') },
+    'device',
+  ),
+  raid: list({ name: string, level: string, spares: integer, devices: strings, options }, 'name'),
+  filesystems: list(filesystem, 'device'),
+  luks: list(luks, 'name'),
+  files: list(
+    { ...node, contents: object(resource), append: list(resource), mode: integer },
+    'path',
+  ),
+  directories: list({ ...node, mode: integer }, 'path'),
+  links: list({ ...node, target: string, hard: boolean }, 'path'),
+};
+
+const unit: Members = {
+  name: string,
+  enabled: boolean,
+  mask: boolean,
+  contents: string,
+  dropins: list({ name: string, contents: string }, 'name'),
+};
+
+/** The whole document. */
+export const DOCUMENT: Members = {
+  ignition: object({
+    version: string,
+    config: object({ merge: list(resource, 'source'), replace: object(resource) }),
+    proxy: object({ httpProxy: string, httpsProxy: string, noProxy: strings }),
+    security: object({ tls: object({ certificateAuthorities: list(resource, 'source') }) }),
+    timeouts: object({ httpResponseHeaders: integer, httpTotal: integer }),
+  }),
+  passwd: object({ users: list(user, 'name'), groups: list(group, 'name') }),
+  storage: object(storage),
+  systemd: object({ units: list(unit, 'name') }),
+};
+
+/** Files, directories and links share one namespace of paths. */
+export const NODE_LISTS: readonly string[] = ['files', 'directories', 'links'];

@@ -1,0 +1,95 @@
+import { IGNITION_VERSION } from '../ignition/config.ts';
+import { formatManifest, type Manifest } from './extra-manifests.ts';
+import { formatReleaseBundleTag, type RpmArchitecture } from './release-bundle.ts';
+
+/** A release by the digest of its image, with the architecture that its hosts have. */
+export type NodeRelease = {
+  readonly version: string;
+  /** `registry/repository@sha256:...` */
+  readonly digestReference: string;
+  readonly arch: RpmArchitecture;
+};
+
+export type GeneratedManifestsInput = {
+  readonly release: NodeRelease;
+  readonly interactive: boolean;
+  readonly enableDefaultSources: boolean;
+  readonly createPinnedImageSets: boolean;
+  /** References of the images to pin, as they are named before mirroring. */
+  readonly pinnedImages: readonly string[];
+  readonly corePasswordHash?: string;
+};
+
+const ROLES = ['master', 'worker'] as const;
+const ROLE_LABEL = 'machineconfiguration.openshift.io/role';
+
+/** What the appliance itself tells the cluster, one object a file. */
+export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
+  const { corePasswordHash } = input;
+  return [
+    ...(input.enableDefaultSources ? [] : [renderOperatorHub()]),
+    ...(corePasswordHash === undefined
+      ? []
+      : ROLES.map((role) => renderCorePassword(role, corePasswordHash))),
+    ...(input.createPinnedImageSets
+      ? ROLES.map((role) => renderPinnedImageSet(role, input.pinnedImages))
+      : []),
+    ...(input.interactive ? [renderInternalReleaseImage(input.release)] : []),
+  ];
+}
+
+/** The release that the assisted service installs, by digest. */
+export const formatClusterImageSet = (release: NodeRelease): string =>
+  formatManifest({
+    apiVersion: 'hive.openshift.io/v1',
+    kind: 'ClusterImageSet',
+    metadata: { name: `openshift-${release.version}` },
+    spec: { releaseImage: release.digestReference },
+  });
+
+/** Without a network the default catalogs would only fail. */
+const renderOperatorHub = (): Manifest => ({
+  name: 'operatorhub-cluster.yaml',
+  text: formatManifest({
+    apiVersion: 'config.openshift.io/v1',
+    kind: 'OperatorHub',
+    metadata: { name: 'cluster' },
+    spec: { disableAllDefaultSources: true },
+  }),
+});
+
+const renderCorePassword = (role: string, passwordHash: string): Manifest => ({
+  name: `99-${role}-set-core-pass.yaml`,
+  text: formatManifest({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name: `99-${role}-set-core-pass`, labels: { [ROLE_LABEL]: role } },
+    spec: {
+      config: {
+        ignition: { version: IGNITION_VERSION },
+        passwd: { users: [{ name: 'core', passwordHash }] },
+      },
+    },
+  }),
+});
+
+const renderPinnedImageSet = (role: string, images: readonly string[]): Manifest => ({
+  name: `${role}-pinned-image-set.yaml`,
+  text: formatManifest({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'PinnedImageSet',
+    metadata: { name: `${role}-pinned-image-set`, labels: { [ROLE_LABEL]: role } },
+    spec: { pinnedImages: images.map((name) => ({ name })) },
+  }),
+});
+
+/** The assisted service and the machine config operator look for this one by its file name. */
+const renderInternalReleaseImage = ({ version, arch }: NodeRelease): Manifest => ({
+  name: 'internalreleaseimage.yaml',
+  text: formatManifest({
+    apiVersion: 'machineconfiguration.openshift.io/v1alpha1',
+    kind: 'InternalReleaseImage',
+    metadata: { name: 'cluster' },
+    spec: { releases: [{ name: formatReleaseBundleTag(version, arch) }] },
+  }),
+});
