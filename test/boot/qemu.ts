@@ -1,0 +1,146 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { copyFile, mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export type BootOptions = {
+  readonly iso: string;
+  readonly firmware: 'seabios' | 'ovmf';
+  /**
+   * `cdrom` is an IDE drive; `disk` a virtio disk, the fastest; `usb-esp` the same disk without its
+   * El Torito boot record: as firmware does with a USB stick, OVMF must then take the EFI system
+   * partition of the hybrid image.
+   */
+  readonly as: 'cdrom' | 'disk' | 'usb-esp';
+  readonly timeoutMs: number;
+  /** The boot has proved enough at the first line that matches. */
+  readonly until: RegExp;
+  /** The boot is lost at the first line that matches. */
+  readonly fail: RegExp;
+};
+
+export type Boot = {
+  /** What the serial line said, without control sequences, first to last. */
+  readonly lines: readonly string[];
+  readonly seconds: number;
+};
+
+/** Nothing of a guest is worth waiting for after these. */
+export const BOOT_FAILURES =
+  /PROOF FAILED|INITRAMFS FAILED|Kernel panic|No bootable device|grub rescue>|^error: |emergency mode/;
+
+const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
+const OVMF_VARS = '/usr/share/OVMF/OVMF_VARS_4M.fd';
+
+/**
+ * Boots an ISO in QEMU without network and reads its serial line. Always emulated (TCG): a
+ * `/dev/kvm` that opens may still not work.
+ *
+ * @throws Error with the last serial lines when `fail` matches, the time is over, or QEMU ends early.
+ */
+export async function boot(options: BootOptions): Promise<Boot> {
+  const work = await mkdtemp(join(tmpdir(), 'boot-'));
+  try {
+    const medium = options.as === 'usb-esp' ? await hideElTorito(options.iso, work) : options.iso;
+    const firmware = options.firmware === 'ovmf' ? await ovmfArguments(work) : [];
+    const qemu = spawn(
+      'qemu-system-x86_64',
+      [...MACHINE, ...firmware, ...mediumArguments(medium, options.as)],
+      { stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    try {
+      return await watch(qemu, options);
+    } finally {
+      qemu.kill('SIGKILL');
+    }
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+const MACHINE = [
+  ...['-accel', 'tcg,thread=multi', '-machine', 'pc', '-cpu', 'max', '-smp', '2', '-m', '2560'],
+  ...['-display', 'none', '-monitor', 'none', '-serial', 'stdio', '-no-reboot', '-nodefaults'],
+  ...['-vga', 'std', '-nic', 'user,restrict=on,model=virtio-net-pci'],
+];
+
+function mediumArguments(path: string, as: BootOptions['as']): string[] {
+  const drive = `if=none,id=medium,format=raw,readonly=on,file=${path.replaceAll(',', ',,')}`;
+  const device = as === 'cdrom' ? 'ide-cd,bus=ide.1' : 'virtio-blk-pci';
+  return ['-drive', drive, '-device', `${device},drive=medium,bootindex=0`];
+}
+
+async function ovmfArguments(work: string): Promise<string[]> {
+  const variables = join(work, 'vars.fd');
+  await copyFile(OVMF_VARS, variables);
+  return [
+    ...['-drive', `if=pflash,unit=0,format=raw,readonly=on,file=${OVMF_CODE}`],
+    ...['-drive', `if=pflash,unit=1,format=raw,file=${variables}`],
+  ];
+}
+
+/**
+ * A copy whose boot record volume descriptor (ECMA-119 8.2, sector 17 by El Torito 2.0) names no
+ * El Torito system.
+ */
+async function hideElTorito(iso: string, work: string): Promise<string> {
+  const copy = join(work, 'stick.iso');
+  await copyFile(iso, copy);
+  const file = await open(copy, 'r+');
+  try {
+    const offset = 17 * 2048 + 7;
+    const identifier = Buffer.alloc(32);
+    await file.read(identifier, 0, 32, offset);
+    if (!identifier.toString('latin1').startsWith('EL TORITO SPECIFICATION')) {
+      throw new Error(`sector 17 of ${iso} should be an El Torito boot record, but is none`);
+    }
+    await file.write(Buffer.alloc(32 + 32 + 4), 0, 68, offset);
+  } finally {
+    await file.close();
+  }
+  return copy;
+}
+
+async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
+  const lines: string[] = [];
+  const started = performance.now();
+  return await new Promise<Boot>((resolve, reject) => {
+    const lose = (reason: string): void => {
+      clearTimeout(timer);
+      const name = `${options.firmware} ${options.as}`;
+      reject(new Error(`boot with ${name} ${reason}:\n${lines.slice(-60).join('\n')}`));
+    };
+    const timer = setTimeout(() => {
+      lose(`did not say ${String(options.until)} within ${options.timeoutMs} ms`);
+    }, options.timeoutMs);
+    const read = (raw: string): void => {
+      const line = stripControl(raw);
+      if (line.trim() === '') return;
+      lines.push(line);
+      if (options.fail.test(line)) {
+        // A moment for what the guest says about its failure.
+        setTimeout(() => {
+          lose(`said ${line}`);
+        }, 3000);
+      } else if (options.until.test(line)) {
+        clearTimeout(timer);
+        resolve({ lines, seconds: (performance.now() - started) / 1000 });
+      }
+    };
+    if (qemu.stdout) createInterface({ input: qemu.stdout }).on('line', read);
+    if (qemu.stderr) createInterface({ input: qemu.stderr }).on('line', read);
+    qemu.once('error', (error) => {
+      lose(`could not start: ${error.message}`);
+    });
+    qemu.once('close', (code) => {
+      lose(`ended early with exit code ${code ?? 'none'}`);
+    });
+  });
+}
+
+/** Without escape sequences and other control characters, which firmware and menus send a lot. */
+function stripControl(line: string): string {
+  // eslint-disable-next-line no-control-regex
+  return line.replace(/\u001b(?:\[[0-9;?=]*[A-Za-z]|[()].|.)|[\u0000-\u0008\u000b-\u001f]/g, '');
+}
