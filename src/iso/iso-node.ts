@@ -1,0 +1,110 @@
+import { IntegrityError } from '../base/errors.ts';
+import { FILE_FLAG, type DirectoryRecord } from './directory-record.ts';
+import { SECTOR_SIZE } from './extent.ts';
+import type { ByteRange } from './random-access.ts';
+import type { PosixAttributes } from './rock-ridge.ts';
+
+type Entry = {
+  /** By Rock Ridge; without it the ISO 9660 identifier less its version. */
+  readonly name: string;
+  /** As it stands in the directory record. */
+  readonly isoIdentifier: Uint8Array;
+  /** `st_mode`; without Rock Ridge readable by all. */
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly modifiedAt: Date | undefined;
+  /** In their order on the volume; more than one when the file has several extents. */
+  readonly records: readonly DirectoryRecord[];
+};
+
+/** Device nodes, sockets and pipes are files of no bytes too: their mode tells. */
+export type IsoFile = Entry & {
+  readonly kind: 'file';
+  /** Bytes of the image, in the order of the file; none of them is empty. */
+  readonly extents: readonly ByteRange[];
+  /** Bytes. */
+  readonly size: number;
+};
+
+export type IsoDirectory = Entry & {
+  readonly kind: 'directory';
+  /** The records of the directory. */
+  readonly extent: ByteRange;
+};
+
+export type IsoSymlink = Entry & { readonly kind: 'symlink'; readonly target: string };
+
+export type IsoNode = IsoFile | IsoDirectory | IsoSymlink;
+
+const TYPE_OF_FILE = 0o170000;
+const SYMLINK = 0o120000;
+const FILE_MODE = 0o100444;
+const DIRECTORY_MODE = 0o040555;
+
+/**
+ * The node that the records of one file stand for (ECMA-119 6.5.1: one record an extent).
+ *
+ * @throws IntegrityError `iso.bad-name` when the name is no name of a file; `iso.unsupported` when the
+ * extents are interleaved
+ */
+export function createNode(
+  records: readonly [DirectoryRecord, ...DirectoryRecord[]],
+  attributes: Partial<PosixAttributes>,
+): IsoNode {
+  const [first] = records;
+  const entry = createEntry(records, attributes);
+  if ((first.flags & FILE_FLAG.directory) !== 0) {
+    return { ...entry, kind: 'directory', extent: locateExtent(first) };
+  }
+  if (attributes.target !== undefined && (entry.mode & TYPE_OF_FILE) === SYMLINK) {
+    return { ...entry, kind: 'symlink', target: attributes.target };
+  }
+  const extents = records.map(locateExtent).filter(({ size }) => size > 0);
+  const size = extents.reduce((sum, extent) => sum + extent.size, 0);
+  return { ...entry, kind: 'file', extents, size };
+}
+
+function createEntry(
+  records: readonly [DirectoryRecord, ...DirectoryRecord[]],
+  attributes: Partial<PosixAttributes>,
+): Entry {
+  const [first] = records;
+  const isDirectory = (first.flags & FILE_FLAG.directory) !== 0;
+  return {
+    name: checkName(attributes.name ?? formatIdentifier(first.identifier)),
+    isoIdentifier: first.identifier,
+    mode: attributes.mode ?? (isDirectory ? DIRECTORY_MODE : FILE_MODE),
+    uid: attributes.uid ?? 0,
+    gid: attributes.gid ?? 0,
+    modifiedAt: attributes.times?.modified ?? first.recordedAt,
+    records,
+  };
+}
+
+/**
+ * Where the data of a record is.
+ *
+ * @throws IntegrityError `iso.unsupported` when it is interleaved (ECMA-119 6.4.3)
+ */
+export function locateExtent(record: DirectoryRecord): ByteRange {
+  if (record.fileUnitSize || record.interleaveGap) {
+    throw new IntegrityError(
+      'iso.unsupported',
+      `extent at sector ${record.extent} is interleaved, which no current system reads`,
+    );
+  }
+  const sector = record.extent + (record.extendedAttributeLength ?? 0);
+  return { offset: sector * SECTOR_SIZE, size: record.size };
+}
+
+/** ECMA-119 7.5: the identifier without version, and without the dot of an empty extension. */
+export function formatIdentifier(identifier: Uint8Array): string {
+  return Buffer.from(identifier).toString('latin1').replace(/;\d*$/, '').replace(/\.$/, '');
+}
+
+function checkName(name: string): string {
+  const isGood = name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name);
+  if (isGood) return name;
+  throw new IntegrityError('iso.bad-name', `${JSON.stringify(name)} is no name of a file`);
+}

@@ -1,0 +1,191 @@
+import { Readable } from 'node:stream';
+import { IntegrityError } from '../base/errors.ts';
+import { decodeBootCatalog, type BootEntry } from './el-torito.ts';
+import { SECTOR_SIZE } from './extent.ts';
+import type { IsoFile, IsoNode } from './iso-node.ts';
+import { openTree, type IsoTree } from './iso-tree.ts';
+import { openRandomAccess, type ByteRange, type RandomAccess } from './random-access.ts';
+import { whileReading } from './reading-context.ts';
+import {
+  decodeVolumeDescriptor,
+  type PrimaryVolumeDescriptor,
+  type SupplementaryVolumeDescriptor,
+  type VolumeDescriptor,
+} from './volume-descriptor.ts';
+
+/** An open ISO 9660 image; close it. Only what is asked for is read. */
+export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'find' | 'walk'> & {
+  readonly path: string;
+  /** Bytes. */
+  readonly fileSize: number;
+  readonly volume: PrimaryVolumeDescriptor;
+  /** All up to and with the terminator, in their order. */
+  readonly descriptors: readonly VolumeDescriptor[];
+  /** The second tree, with names in UCS-2, when there is one. */
+  readonly joliet: SupplementaryVolumeDescriptor | undefined;
+  /** Sector of the El Torito boot catalog. */
+  readonly bootCatalog: number | undefined;
+  readonly bootEntries: readonly BootEntry[];
+  /**
+   * A whole file in memory.
+   *
+   * @throws IntegrityError `iso.file-too-large` when it has more than `limit` bytes, default 16 MiB
+   */
+  readonly readFile: (file: IsoNode, limit?: number) => Promise<Uint8Array>;
+  /** A file, or these bytes of it, in pieces of at most 1 MiB. */
+  readonly stream: (file: IsoNode, range?: ByteRange) => Readable;
+  /** @throws IntegrityError `iso.out-of-bounds` */
+  readonly readBytes: (offset: number, size: number) => Promise<Uint8Array>;
+  readonly close: () => Promise<void>;
+};
+
+/** ECMA-119 6.2.1: behind the System Area. */
+const FIRST_DESCRIPTOR = 16;
+const MAX_DESCRIPTORS = 64;
+const DEFAULT_LIMIT = 16 * 1024 * 1024;
+const PIECE_SIZE = 1024 * 1024;
+
+/**
+ * Opens an ISO 9660 image, with Rock Ridge or without.
+ *
+ * @throws IntegrityError `iso.not-iso9660`, `iso.truncated`, `iso.unsupported`, `iso.out-of-bounds`,
+ * `iso.malformed-record`, `iso.boot-catalog`; errors of the file system as they are
+ */
+export async function openIso(path: string): Promise<IsoImage> {
+  const image = await openRandomAccess(path);
+  try {
+    return await whileReading(`ISO image ${path}`, () => createImage(image));
+  } catch (error) {
+    await image.close();
+    throw error;
+  }
+}
+
+async function createImage(image: RandomAccess): Promise<IsoImage> {
+  const descriptors = await readDescriptors(image);
+  const volume = findPrimary(descriptors);
+  requireWholeVolume(volume, image);
+  const bootCatalog = descriptors.find(
+    (descriptor) => descriptor.kind === 'boot-record',
+  )?.bootCatalog;
+  const tree = await openTree(image, volume);
+  return {
+    ...tree,
+    path: image.path,
+    fileSize: image.size,
+    volume,
+    descriptors,
+    joliet: findJoliet(descriptors),
+    bootCatalog,
+    bootEntries: bootCatalog === undefined ? [] : await readBootEntries(image, bootCatalog),
+    readFile: (node, limit) => readWholeFile(image, requireFile(node), limit ?? DEFAULT_LIMIT),
+    stream: (node, range) =>
+      Readable.from(readPieces(image, requireFile(node), range), { objectMode: false }),
+    readBytes: image.read,
+    close: image.close,
+  };
+}
+
+async function readDescriptors(image: RandomAccess): Promise<VolumeDescriptor[]> {
+  if (image.size < (FIRST_DESCRIPTOR + 1) * SECTOR_SIZE) {
+    throw new IntegrityError(
+      'iso.not-iso9660',
+      `file has ${image.size} bytes, too few for a volume descriptor`,
+    );
+  }
+  const descriptors: VolumeDescriptor[] = [];
+  for (let index = 0; index < MAX_DESCRIPTORS; index += 1) {
+    const descriptor = await whileReading(`volume descriptor ${index + 1}`, async () => {
+      const at = (FIRST_DESCRIPTOR + index) * SECTOR_SIZE;
+      return decodeVolumeDescriptor(await image.read(at, SECTOR_SIZE));
+    });
+    descriptors.push(descriptor);
+    if (descriptor.kind === 'terminator') return descriptors;
+  }
+  throw new IntegrityError(
+    'iso.not-iso9660',
+    `no terminator among the first ${MAX_DESCRIPTORS} volume descriptors`,
+  );
+}
+
+function findPrimary(descriptors: readonly VolumeDescriptor[]): PrimaryVolumeDescriptor {
+  const primary = descriptors.find((descriptor) => descriptor.kind === 'primary');
+  if (primary) return primary.volume;
+  const kinds = descriptors.map(({ kind }) => kind).join(', ');
+  throw new IntegrityError(
+    'iso.not-iso9660',
+    `no primary volume descriptor, only descriptors of kind ${kinds}`,
+  );
+}
+
+function findJoliet(
+  descriptors: readonly VolumeDescriptor[],
+): SupplementaryVolumeDescriptor | undefined {
+  for (const descriptor of descriptors) {
+    if (descriptor.kind === 'supplementary' && descriptor.volume.isJoliet) return descriptor.volume;
+  }
+  return undefined;
+}
+
+function requireWholeVolume(volume: PrimaryVolumeDescriptor, image: RandomAccess): void {
+  if (volume.logicalBlockSize !== SECTOR_SIZE) {
+    throw new IntegrityError(
+      'iso.unsupported',
+      `logical blocks have ${volume.logicalBlockSize} bytes, not ${SECTOR_SIZE}`,
+      { expected: String(SECTOR_SIZE), found: String(volume.logicalBlockSize) },
+    );
+  }
+  const expected = volume.volumeSpaceSize * SECTOR_SIZE;
+  if (image.size >= expected) return;
+  throw new IntegrityError(
+    'iso.truncated',
+    `ISO image is incomplete: its volume has ${expected} bytes, the file only ${image.size}`,
+    { expected: String(expected), found: String(image.size), hint: 'Copy or download it again.' },
+  );
+}
+
+/** One sector holds 64 catalog entries, more than any firmware looks at. */
+function readBootEntries(image: RandomAccess, sector: number): Promise<readonly BootEntry[]> {
+  return whileReading(`boot catalog at sector ${sector}`, async () => {
+    return decodeBootCatalog(await image.read(sector * SECTOR_SIZE, SECTOR_SIZE)).entries;
+  });
+}
+
+function requireFile(node: IsoNode): IsoFile {
+  if (node.kind === 'file') return node;
+  throw new IntegrityError('iso.not-a-file', `"${node.name}" is a ${node.kind}, not a file`);
+}
+
+async function readWholeFile(
+  image: RandomAccess,
+  file: IsoFile,
+  limit: number,
+): Promise<Uint8Array> {
+  if (file.size > limit) {
+    throw new IntegrityError(
+      'iso.file-too-large',
+      `file "${file.name}" has ${file.size} bytes, more than ${limit}`,
+      { expected: `at most ${limit}`, found: String(file.size) },
+    );
+  }
+  const pieces: Uint8Array[] = [];
+  for await (const piece of readPieces(image, file, undefined)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+async function* readPieces(
+  image: RandomAccess,
+  file: IsoFile,
+  range: ByteRange = { offset: 0, size: file.size },
+): AsyncGenerator<Uint8Array> {
+  const end = Math.min(range.offset + range.size, file.size);
+  let start = 0;
+  for (const extent of file.extents) {
+    const from = Math.max(range.offset, start);
+    const to = Math.min(end, start + extent.size);
+    for (let at = from; at < to; at += PIECE_SIZE) {
+      yield await image.read(extent.offset + at - start, Math.min(PIECE_SIZE, to - at));
+    }
+    start += extent.size;
+  }
+}

@@ -1,0 +1,50 @@
+import { open } from 'node:fs/promises';
+import { IntegrityError } from '../base/errors.ts';
+
+/** A file that is read at any offset; nothing of it is kept in memory. */
+export type RandomAccess = {
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  /**
+   * Exactly `size` bytes from `offset`.
+   *
+   * @throws IntegrityError `iso.out-of-bounds` when they are not all inside the file
+   */
+  readonly read: (offset: number, size: number) => Promise<Uint8Array>;
+  readonly close: () => Promise<void>;
+};
+
+/** Opens a file for reading. Errors of the file system are thrown as they are. */
+export async function openRandomAccess(path: string): Promise<RandomAccess> {
+  const file = await open(path, 'r');
+  const { size: fileSize } = await file.stat();
+  return {
+    path,
+    size: fileSize,
+    async read(offset, size) {
+      requireInside({ offset, size }, fileSize);
+      const bytes = Buffer.allocUnsafe(size);
+      for (let done = 0; done < size;) {
+        const { bytesRead } = await file.read(bytes, done, size - done, offset + done);
+        if (bytesRead === 0) requireInside({ offset, size }, offset + done);
+        done += bytesRead;
+      }
+      return bytes;
+    },
+    close: () => file.close(),
+  };
+}
+
+/** Bytes of a file. */
+export type ByteRange = { readonly offset: number; readonly size: number };
+
+/** @throws IntegrityError `iso.out-of-bounds` */
+export function requireInside(range: ByteRange, fileSize: number): void {
+  if (range.offset >= 0 && range.size >= 0 && range.offset + range.size <= fileSize) return;
+  throw new IntegrityError(
+    'iso.out-of-bounds',
+    `bytes ${range.offset} to ${range.offset + range.size} are outside of the image, which has ${fileSize} bytes`,
+    { expected: `at most ${fileSize}`, found: String(range.offset + range.size) },
+  );
+}
