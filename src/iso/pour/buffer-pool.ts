@@ -1,0 +1,117 @@
+import { constants } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import { isErrno } from '../../base/files.ts';
+import type { Slice } from './hasher.ts';
+import { DIRECT_ALIGNMENT } from './output-file.ts';
+
+/** Bytes of one buffer. Larger ones gained nothing, and a kill loses what is in them. */
+export const BUFFER_SIZE = 1024 * 1024;
+
+/** Shared memory cut into buffers at an alignment that direct I/O accepts. */
+export type BufferPool = {
+  readonly memory: SharedArrayBuffer;
+  readonly bytes: Uint8Array;
+  /** A free buffer, at once or as soon as there is one; `spill` may be asked to free one. */
+  acquire: (options: { readonly urgent: () => boolean }) => Promise<Slice>;
+  release: (slice: Slice) => void;
+  /** Whoever waits for a buffer, now or later, gets this error. */
+  fail: (error: unknown) => void;
+  /** Whoever holds buffers that can be given up: returns false when there is none to give. */
+  onPressure: (spill: (urgent: boolean) => boolean) => void;
+};
+
+/** How long a lane that runs ahead waits for a buffer before it asks for one to be given up. */
+const PATIENCE_MS = 10;
+
+type Waiter = {
+  readonly urgent: () => boolean;
+  readonly resolve: (slice: Slice) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export function createBufferPool(memory: SharedArrayBuffer, alignment: number): BufferPool {
+  const free: Slice[] = [];
+  const count = Math.floor((memory.byteLength - alignment) / BUFFER_SIZE);
+  for (let index = count - 1; index >= 0; index--) {
+    free.push({ start: alignment + index * BUFFER_SIZE, size: BUFFER_SIZE });
+  }
+  const waiters: Waiter[] = [];
+  let spill: (urgent: boolean) => boolean = () => false;
+  let timer: NodeJS.Timeout | undefined;
+  let failure: { readonly error: unknown } | undefined;
+  const press = (): void => {
+    timer = undefined;
+    if (waiters.length === 0) return;
+    spill(waiters.some((waiter) => waiter.urgent()));
+    if (waiters.length > 0) timer ??= setTimeout(press, PATIENCE_MS);
+  };
+  return {
+    memory,
+    bytes: new Uint8Array(memory),
+    acquire({ urgent }) {
+      const slice = failure ? undefined : free.pop();
+      if (slice) return Promise.resolve(slice);
+      return new Promise((resolve, reject) => {
+        if (failure) {
+          reject(failure.error as Error);
+          return;
+        }
+        waiters.push({ urgent, resolve, reject });
+        if (urgent()) spill(true);
+        if (waiters.length > 0) timer ??= setTimeout(press, PATIENCE_MS);
+      });
+    },
+    release({ start }) {
+      // A slice may have been shortened; its buffer is known by where it starts.
+      const slice = { start, size: BUFFER_SIZE };
+      const urgent = waiters.findIndex((waiter) => waiter.urgent());
+      const [waiter] = waiters.splice(Math.max(urgent, 0), 1);
+      if (waiter) waiter.resolve(slice);
+      else free.push(slice);
+    },
+    fail(error) {
+      failure = { error };
+      for (const waiter of waiters.splice(0)) waiter.reject(error);
+      clearTimeout(timer);
+    },
+    onPressure(handler) {
+      spill = handler;
+    },
+  };
+}
+
+/**
+ * Where in the memory direct I/O may start. JavaScript cannot ask for page-aligned memory, but it can
+ * try: a misaligned write is refused with EINVAL before anything is written. (A read would not do:
+ * one of a hole is never refused.)
+ *
+ * @param path a file of the same file system that may be made and removed
+ * @returns bytes, or undefined where the file system refuses O_DIRECT (some FUSE, old tmpfs)
+ */
+export async function probeAlignment(
+  path: string,
+  memory: SharedArrayBuffer,
+): Promise<number | undefined> {
+  const bytes = new Uint8Array(memory);
+  const { O_RDWR, O_CREAT, O_DIRECT } = constants;
+  let file;
+  try {
+    file = await open(path, O_RDWR | O_CREAT | O_DIRECT, 0o600);
+    for (let start = 0; start < DIRECT_ALIGNMENT; start += 8) {
+      const block = bytes.subarray(start, start + DIRECT_ALIGNMENT);
+      const error: unknown = await file.write(block, 0, block.length, 0).then(
+        () => undefined,
+        (e: unknown) => e,
+      );
+      if (error === undefined) return start;
+      if (!isErrno(error, 'EINVAL')) throw error;
+    }
+    return undefined;
+  } catch (error) {
+    if (isErrno(error, 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP')) return undefined;
+    throw error;
+  } finally {
+    await file?.close();
+    await rm(path, { force: true });
+  }
+}

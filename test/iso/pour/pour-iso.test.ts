@@ -1,0 +1,219 @@
+import { createHash, randomFillSync } from 'node:crypto';
+import {
+  existsSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  mkdtempSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { digestOf } from '../../../src/base/digest.ts';
+import type { Extent, Layout } from '../../../src/iso/extent.ts';
+import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
+import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/pour-span.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sealift-pour-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const MIB = 1024 * 1024;
+
+/** A layout of rendered bytes, blobs of odd sizes and padding, and what its file must hold. */
+function makeLayout(sizes: readonly number[]): {
+  layout: Layout;
+  blobs: Map<string, Buffer>;
+  whole: Buffer;
+} {
+  const blobs = new Map<string, Buffer>();
+  const extents: Extent[] = [];
+  let offset = 0;
+  const add = (bytes: Buffer, kind: 'bytes' | 'blob' | 'zero'): void => {
+    const digest = digestOf(bytes);
+    if (kind === 'blob') blobs.set(digest, bytes);
+    const source = kind === 'bytes' ? ({ kind, bytes } as const) : ({ kind } as const);
+    extents.push({
+      ...{ offset, size: bytes.length, source, paths: kind === 'blob' ? [`/blob-${offset}`] : [] },
+      ...(kind !== 'zero' && { digest }),
+    });
+    offset += bytes.length;
+  };
+  add(Buffer.from('rendered directories '.repeat(400)).subarray(0, 6144), 'bytes');
+  for (const size of sizes) {
+    const gap = (4096 - (offset % 4096)) % 4096;
+    if (gap > 0) add(Buffer.alloc(gap), 'zero');
+    add(randomFillSync(Buffer.alloc(size)), 'blob');
+  }
+  const end = (2048 - (offset % 2048)) % 2048;
+  if (end > 0) add(Buffer.alloc(end), 'zero');
+  const whole = Buffer.concat(
+    extents.map(({ source, digest, size }) =>
+      source.kind === 'bytes'
+        ? Buffer.from(source.bytes)
+        : (blobs.get(digest ?? '') ?? Buffer.alloc(size)),
+    ),
+  );
+  return { layout: { size: offset, extents }, blobs, whole };
+}
+
+/** Serves blobs in pieces of 64 KiB, and counts what it gave. */
+function openFrom(
+  blobs: Map<string, Buffer>,
+  options: { source?: string; spoil?: boolean; onBytes?: (size: number) => void } = {},
+): ExtentOpener {
+  const source = options.source ?? 'registry';
+  return ({ digest }, { offset, refused }) => {
+    if (refused.has(source))
+      return Promise.reject(new Error(`no source is left for ${digest ?? ''}`));
+    const bytes = Buffer.from(blobs.get(digest ?? '') ?? '');
+    if (options.spoil) bytes[bytes.length >> 1]! ^= 1;
+    async function* chunks(): AsyncGenerator<ExtentChunk> {
+      for (let at = offset; at < bytes.length; at += 65536) {
+        await new Promise((resolve) => setImmediate(resolve));
+        const piece = bytes.subarray(at, at + 65536);
+        options.onBytes?.(piece.length);
+        yield { offset: at, bytes: piece, source, local: false };
+      }
+    }
+    return Promise.resolve({ kind: 'stream', chunks: chunks() });
+  };
+}
+
+const optionsOf = (layout: Layout, openExtent: ExtentOpener): PourOptions => ({
+  ...{ layout, openExtent, output: join(directory, 'out.iso'), lanes: 4 },
+  signal: new AbortController().signal,
+});
+
+const sha256 = (bytes: Buffer): string =>
+  `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+describe('pouring an ISO', () => {
+  it('writes every extent to its offset and knows the digest of the whole', async () => {
+    const { layout, blobs, whole } = makeLayout([1, 4096, 5000, 3 * MIB + 7, 0x20000, 2 * MIB]);
+    const result = await pourIso(optionsOf(layout, openFrom(blobs)));
+    expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
+    expect(result.digest).toBe(sha256(whole));
+    expect(result.written).toBe(whole.length);
+    expect(existsSync(join(directory, 'out.iso.partial'))).toBe(false);
+    expect(existsSync(join(directory, 'out.iso.partial.journal'))).toBe(false);
+  });
+
+  it('pours more than its buffers hold while the first extent is the slowest', async () => {
+    const { layout, blobs, whole } = makeLayout([4 * MIB, ...Array<number>(30).fill(5 * MIB)]);
+    const slow = layout.extents.find((extent) => extent.source.kind === 'blob')?.digest;
+    const fast = openFrom(blobs);
+    const openExtent: ExtentOpener = async (extent, options) => {
+      if (extent.digest === slow) await new Promise((resolve) => setTimeout(resolve, 1500));
+      return fast(extent, options);
+    };
+    const result = await pourIso(optionsOf(layout, openExtent));
+    expect(result.digest).toBe(sha256(whole));
+    expect(result.readBack).toBeGreaterThan(0);
+    expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
+  });
+
+  it('asks another source when one gives wrong bytes, and refuses when all do', async () => {
+    const { layout, blobs, whole } = makeLayout([2 * MIB + 1, 3 * MIB]);
+    const wrong = openFrom(blobs, { source: 'mirror', spoil: true });
+    const right = openFrom(blobs);
+    const both: ExtentOpener = (extent, options) =>
+      options.refused.has('mirror') ? right(extent, options) : wrong(extent, options);
+    const result = await pourIso(optionsOf(layout, both));
+    expect(result.digest).toBe(sha256(whole));
+    const always: ExtentOpener = (extent, options) =>
+      wrong(extent, { ...options, refused: new Set() });
+    await expect(
+      pourIso({ ...optionsOf(layout, always), output: join(directory, 'wrong.iso') }),
+    ).rejects.toMatchObject({ code: 'extent.wrong-digest' });
+    expect(existsSync(join(directory, 'wrong.iso'))).toBe(false);
+  });
+
+  it('continues after an interruption, fetching only what is missing', async () => {
+    const { layout, blobs, whole } = makeLayout(Array<number>(12).fill(3 * MIB + 5));
+    const stop = new AbortController();
+    let fetched = 0;
+    const counting = openFrom(blobs, {
+      onBytes(size) {
+        fetched += size;
+        if (fetched > 20 * MIB) stop.abort(new Error('stopped'));
+      },
+    });
+    const first = pourIso({ ...optionsOf(layout, counting), signal: stop.signal });
+    await expect(first).rejects.toThrow('stopped');
+    expect(existsSync(join(directory, 'out.iso'))).toBe(false);
+    const before = fetched;
+    const result = await pourIso(optionsOf(layout, counting));
+    expect(result.digest).toBe(sha256(whole));
+    expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
+    expect(result.kept).toBeGreaterThan(10 * MIB);
+    expect(fetched - before).toBe(result.fetched);
+    expect(result.kept + result.fetched).toBe(12 * (3 * MIB + 5));
+  });
+
+  it('fetches again what the disk lost although the journal says it stands', async () => {
+    const { layout, blobs, whole } = makeLayout([3 * MIB, 3 * MIB, 9 * MIB]);
+    const stop = new AbortController();
+    let fetched = 0;
+    const counting = openFrom(blobs, {
+      onBytes(size) {
+        fetched += size;
+        if (fetched > 12 * MIB) stop.abort(new Error('stopped'));
+      },
+    });
+    await expect(
+      pourIso({ ...optionsOf(layout, counting), signal: stop.signal, lanes: 1 }),
+    ).rejects.toThrow('stopped');
+    const partial = join(directory, 'out.iso.partial');
+    truncateSync(partial, 0);
+    truncateSync(partial, layout.size);
+    const result = await pourIso(optionsOf(layout, openFrom(blobs)));
+    expect(result.digest).toBe(sha256(whole));
+    expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
+  });
+
+  it('starts over when the partial output is of another layout', async () => {
+    const other = makeLayout([2 * MIB]);
+    const { layout, blobs, whole } = makeLayout([3 * MIB]);
+    writeFileSync(join(directory, 'out.iso.partial'), other.whole);
+    writeFileSync(join(directory, 'out.iso.partial.journal'), '{"format":1,"layout":"x"}\nd 1\n');
+    let stale = 0;
+    const onStale = (): void => void stale++;
+    const result = await pourIso({ ...optionsOf(layout, openFrom(blobs)), onStale });
+    expect(stale).toBe(1);
+    expect(result.digest).toBe(sha256(whole));
+  });
+
+  it('starts an extent over when its source does', async () => {
+    const { layout, blobs, whole } = makeLayout([4 * MIB, 2 * MIB]);
+    const opener: ExtentOpener = ({ digest }) => {
+      const bytes = blobs.get(digest ?? '') ?? Buffer.alloc(0);
+      async function* chunks(): AsyncGenerator<ExtentChunk> {
+        await Promise.resolve();
+        const half = bytes.length >> 1;
+        yield { offset: 0, bytes: bytes.subarray(0, half), source: 'a', local: false };
+        yield { offset: 0, bytes: bytes.subarray(0, half), source: 'b', local: false };
+        yield { offset: half, bytes: bytes.subarray(half), source: 'b', local: false };
+      }
+      return Promise.resolve({ kind: 'stream', chunks: chunks() });
+    };
+    const result = await pourIso(optionsOf(layout, opener));
+    expect(result.digest).toBe(sha256(whole));
+  });
+
+  it('refuses a second pour of the same output and names the first', async () => {
+    const { layout, blobs } = makeLayout([8 * MIB]);
+    const first = pourIso(optionsOf(layout, openFrom(blobs)));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await expect(pourIso(optionsOf(layout, openFrom(blobs)))).rejects.toMatchObject({
+      code: 'output.locked',
+      message: expect.stringContaining(String(process.pid)) as string,
+    });
+    await first;
+  });
+});
