@@ -1,0 +1,16 @@
+/** What a command sees of the world: everything a test replaces. */
+export type CliHost = {
+  /** Results. Binary safe; respect its back pressure. */
+  readonly stdout: NodeJS.WritableStream;
+  /** Progress, notes, errors. */
+  readonly stderr: NodeJS.WritableStream;
+  readonly env: NodeJS.ProcessEnv;
+  /** Relative paths of the command line start here. */
+  readonly cwd: string;
+  /** Whether stderr is a terminal that can be redrawn. */
+  readonly isTTY: boolean;
+  /** Aborted by the first SIGINT or SIGTERM, with an InterruptedError as its reason. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+};

@@ -1,0 +1,76 @@
+import type { Secret } from './secret.ts';
+
+export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';
+export type CpuArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
+
+/** A channel or package of a catalog, with the versions to keep. */
+export type VersionRange = {
+  readonly minVersion?: string;
+  readonly maxVersion?: string;
+  readonly minBundle?: string;
+};
+
+export type CatalogSelection = {
+  readonly catalog: string;
+  readonly packages: readonly ({
+    readonly name: string;
+    readonly channels: readonly ({ readonly name: string } & VersionRange)[];
+  } & VersionRange)[];
+};
+
+/** Our own settings, all optional. Paths are absolute: relative ones start at the configuration file. */
+export type BuildSettings = {
+  /** A path or an https URL; a URL always comes with `baseIsoSha256`. */
+  readonly baseIso?: string;
+  /** 64 lower-case hex digits. */
+  readonly baseIsoSha256?: string;
+  readonly installer?: string;
+  readonly ignition?: 'installer' | 'embedded';
+  /** Appended to every karg area, in this order. */
+  readonly kernelArguments: readonly string[];
+  readonly caBundle?: string;
+  readonly registriesConf?: string;
+  readonly allArchitectures: boolean;
+  readonly concurrency?: number;
+  /** Bytes. */
+  readonly maxSize?: number;
+  /** Hosts, with port as in references, whose TLS certificate is not verified. */
+  readonly insecureRegistries: readonly string[];
+  /** What goes on the media besides public things. */
+  readonly embed: { readonly pullSecret?: Secret };
+  readonly nmstate?: string;
+};
+
+/** appliance-config.yaml after its checks and defaults. */
+export type ApplianceConfig = {
+  readonly ocpRelease: {
+    /** As written: `4.20` stays `4.20`, quoted or not. */
+    readonly version: string;
+    readonly channel: ReleaseChannel;
+    readonly cpuArchitecture: CpuArchitecture;
+    readonly url?: string;
+  };
+  readonly pullSecret: Secret;
+  readonly sshKey?: string;
+  readonly userCorePass?: Secret;
+  readonly imageRegistry: {
+    readonly uri: string;
+    readonly port: number;
+    readonly useBinary: boolean;
+  };
+  readonly enableDefaultSources: boolean;
+  readonly enableFips: boolean;
+  readonly stopLocalRegistry: boolean;
+  readonly skipLocalRegistry: boolean;
+  readonly createPinnedImageSets: boolean;
+  readonly enableInteractiveFlow: boolean;
+  readonly useDefaultSourceNames: boolean;
+  readonly disableSigstoreRegistries: readonly string[];
+  readonly additionalImages: readonly { readonly name: string }[];
+  readonly blockedImages: readonly { readonly name: string }[];
+  readonly operators: readonly CatalogSelection[];
+  readonly mirrorPath?: string;
+  /** GiB. */
+  readonly diskSizeGB?: number;
+  readonly build: BuildSettings;
+};
