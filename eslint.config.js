@@ -17,6 +17,15 @@ export default defineConfig(
       ],
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
+      // What was caught, or is an AbortSignal's reason, is passed on as it is.
+      '@typescript-eslint/only-throw-error': [
+        'error',
+        { allowThrowingUnknown: true, allowThrowingAny: true },
+      ],
+      '@typescript-eslint/prefer-promise-reject-errors': [
+        'error',
+        { allowThrowingUnknown: true, allowThrowingAny: true },
+      ],
       'complexity': ['error', 10],
       'max-lines-per-function': ['error', { max: 60, skipComments: true, skipBlankLines: true }],
       'max-params': ['error', 3],

@@ -53,7 +53,7 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
       if (slice) return Promise.resolve(slice);
       return new Promise((resolve, reject) => {
         if (failure) {
-          reject(failure.error as Error);
+          reject(failure.error);
           return;
         }
         waiters.push({ urgent, resolve, reject });

@@ -9,7 +9,7 @@ import { parentPort, workerData } from 'node:worker_threads';
  *   | { op: 'update', stream: number, start: number, size: number, ticket: number, prefix: boolean }
  *   | { op: 'digest', stream: number, ticket: number }} Order */
 
-const memory = new Uint8Array(/** @type {SharedArrayBuffer} */ (workerData));
+const memory = new Uint8Array(/** @type {{ memory: SharedArrayBuffer }} */ (workerData).memory);
 /** @type {Map<number, { hash: Hash, snapshot?: Hash }>} */
 const streams = new Map();
 
@@ -25,34 +25,35 @@ function obey(order) {
   switch (order.op) {
     case 'open':
       streams.set(order.stream, { hash: createHash('sha256') });
-      return;
+      break;
     case 'close':
       streams.delete(order.stream);
-      return;
-    case 'snapshot': {
-      const stream = streamOf(order.stream);
-      stream.snapshot = stream.hash.copy();
-      return;
-    }
-    case 'restore': {
-      const stream = streamOf(order.stream);
-      if (!stream.snapshot) throw new Error(`hash stream ${order.stream} has no snapshot`);
-      stream.hash = stream.snapshot.copy();
-      return;
-    }
+      break;
+    case 'snapshot':
+    case 'restore':
+      moveState(order.op, streamOf(order.stream));
+      break;
     case 'update': {
       const { hash } = streamOf(order.stream);
       hash.update(memory.subarray(order.start, order.start + order.size));
-      const digest = order.prefix ? hash.copy().digest('hex') : undefined;
-      parentPort?.postMessage({ ticket: order.ticket, digest });
-      return;
+      reply(order.ticket, order.prefix ? hash.copy() : undefined);
+      break;
     }
-    case 'digest': {
-      const { hash } = streamOf(order.stream);
+    case 'digest':
+      reply(order.ticket, streamOf(order.stream).hash);
       streams.delete(order.stream);
-      parentPort?.postMessage({ ticket: order.ticket, digest: hash.digest('hex') });
-    }
   }
+}
+
+/** @param {'snapshot' | 'restore'} op @param {{ hash: Hash, snapshot?: Hash }} stream */
+function moveState(op, stream) {
+  if (op === 'snapshot') stream.snapshot = stream.hash.copy();
+  else if (stream.snapshot) stream.hash = stream.snapshot.copy();
+}
+
+/** @param {number} ticket @param {Hash | undefined} hash */
+function reply(ticket, hash) {
+  parentPort?.postMessage({ ticket, digest: hash?.digest('hex') });
 }
 
 parentPort?.on('message', obey);

@@ -5,18 +5,12 @@ import { hasFile, syncDirectory } from '../../base/files.ts';
 import type { Layout } from '../extent.ts';
 import { BUFFER_SIZE, createBufferPool, probeAlignment, type BufferPool } from './buffer-pool.ts';
 import { createHasher } from './hasher.ts';
-import { createIsoDigest, type IsoDigest } from './iso-digest.ts';
+import { IsoDigest } from './iso-digest.ts';
 import { readJournal, startJournal, type Journal, type Progress } from './journal.ts';
 import { lockOutput } from './lock.ts';
 import { openOutputFile, type OutputFile } from './output-file.ts';
-import {
-  pourRendered,
-  pourStored,
-  type ExtentOpener,
-  type Kept,
-  type LaneTools,
-  type PourCounters,
-} from './pour-span.ts';
+import { pourRendered, pourStored } from './pour-span.ts';
+import type { ExtentOpener, Kept, LaneTools, PourCounters } from './span-writer.ts';
 import { digestLayout, planSpans, type PourSpan } from './spans.ts';
 
 export type PourOptions = {
@@ -93,7 +87,7 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const output = await openOutputFile(partial, { size: layout.size, memory, keep, direct });
   const pool = createBufferPool(memory, alignment ?? 0);
   const hasher = createHasher(memory);
-  const isoDigest = createIsoDigest({ spans, hasher, pool, output });
+  const isoDigest = new IsoDigest({ spans, hasher, pool, output });
   const counters: PourCounters = { fetched: 0, copied: 0, kept: 0, written: 0 };
   const stop = new AbortController();
   const signal = AbortSignal.any([pour.signal, stop.signal]);
@@ -111,7 +105,7 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
     await runLanes(pour, tools, { committer, pool, stop });
     const digest = await waitForDigest(isoDigest, pour.signal);
     await committer.end();
-    return { ...counters, digest, readBack: isoDigest.readBack() };
+    return { ...counters, digest, readBack: isoDigest.readBack };
   } finally {
     await committer.stop();
     await hasher.close();

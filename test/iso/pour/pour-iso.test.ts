@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import type { Extent, Layout } from '../../../src/iso/extent.ts';
 import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
-import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/pour-span.ts';
+import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
 
 let directory: string;
 beforeEach(() => {
