@@ -84,7 +84,7 @@ export async function readFiles(
       changesets.some((above) => above.nodes.has(path) || hides(above, path));
     const changeset = await scanLayer(layer, options.signal, async (path, entry) => {
       if (wanted(path) && !isHidden(path)) await collector.take({ depth, path }, entry);
-      else entry.resume();
+      else entry.skip();
     });
     changesets.push(changeset);
   }
@@ -94,7 +94,7 @@ export async function readFiles(
     const paths = new Set(linked.filter((place) => place.depth === depth).map(({ path }) => path));
     await scanLayer(layerAt(layers, depth), options.signal, async (path, entry) => {
       if (paths.has(path)) await collector.take({ depth, path }, entry);
-      else entry.resume();
+      else entry.skip();
     });
   }
   return new Map([...files].map(([path, place]) => [path, collector.get(place) ?? missing(path)]));
@@ -106,7 +106,7 @@ async function scanLayer(layer: Layer, signal: AbortSignal, onFile: OnFile): Pro
   for await (const entry of openLayer(layer, signal)) {
     const path = addEntry(changeset, entry.header);
     if (path !== undefined && changeset.nodes.get(path)?.kind === 'file') await onFile(path, entry);
-    else entry.resume();
+    else entry.skip();
   }
   return changeset;
 }
@@ -121,7 +121,7 @@ async function copyFile(
   let copied: (Place & { result: ExtractedFile }) | undefined;
   const scan = (depth: number, target: string): Promise<Changeset> =>
     scanLayer(layerAt(layers, depth), options.signal, async (path, entry) => {
-      if (path !== target) entry.resume();
+      if (path !== target) entry.skip();
       else copied = { depth, path, result: await copyBody(entry, options) };
     });
   const scanned: Changeset[] = [];
@@ -154,7 +154,7 @@ async function copyBody(entry: Entry, { file, onProgress }: CopyOptions): Promis
     gathered = 0;
   };
   await file.truncate(0);
-  for await (const chunk of entry) {
+  for await (const chunk of entry.body) {
     hash.update(chunk);
     chunks.push(chunk);
     gathered += chunk.length;

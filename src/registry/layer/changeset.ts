@@ -10,7 +10,9 @@ export type LayerNode =
   | { readonly kind: 'symlink'; readonly target: string }
   /** Target is a path of this layer or of one below. */
   | { readonly kind: 'link'; readonly target: string }
-  | { readonly kind: 'other' };
+  | { readonly kind: 'device' }
+  /** A file whose bytes are not simply what the tar holds; only asking for it is an error. */
+  | { readonly kind: 'unreadable'; readonly reason: string };
 
 /** OCI image-spec layer.md: what a layer adds to those below it, and what it hides of them. */
 export type Changeset = {
@@ -42,7 +44,7 @@ export const createChangeset = (): Changeset => ({
  * @throws IntegrityError `layer.path-escape`, `layer.path-malformed`, `layer.too-many-entries`
  */
 export function addEntry(changeset: Changeset, header: Header): string | undefined {
-  const path = normaliseName(header.name);
+  const path = normaliseName(nameOf(header));
   const { parent, name } = splitPath(path);
   addAncestors(changeset, path);
   if (name === OPAQUE) {
@@ -81,11 +83,17 @@ function addAncestors(changeset: Changeset, path: string): void {
   }
 }
 
+/** A sparse file in pax 1.0 form carries a stand-in as its plain name (GNU tar manual, D.2). */
+function nameOf({ name, pax }: Header): string {
+  const real = (pax as Readonly<Record<string, string>> | null)?.['GNU.sparse.name'];
+  return real ?? name;
+}
+
 function nodeOf(header: Header): LayerNode {
   switch (header.type) {
     case 'file':
     case 'contiguous-file':
-      refuseSparse(header);
+      if (isSparse(header)) return { kind: 'unreadable', reason: 'a sparse file' };
       return { kind: 'file', size: header.size };
     case 'directory':
       return { kind: 'directory' };
@@ -93,19 +101,18 @@ function nodeOf(header: Header): LayerNode {
       return { kind: 'symlink', target: header.linkname };
     case 'link':
       return { kind: 'link', target: normaliseName(header.linkname) };
-    default:
-      return { kind: 'other' };
+    case 'block-device':
+    case 'character-device':
+    case 'fifo':
+      return { kind: 'device' };
+    default: // tar-stream hands over null for a type it has no word for, whatever its types say
+      return { kind: 'unreadable', reason: 'an entry of a type that pax does not define' };
   }
 }
 
-/** GNU tar's sparse forms hold a map in front of the data: as plain files they would be wrong. */
-function refuseSparse(header: Header): void {
-  if (!Object.keys(header.pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) return;
-  throw new IntegrityError(
-    'layer.sparse-file',
-    `layer entry "${header.name}" is a sparse file, which the image-spec does not have`,
-  );
-}
+/** GNU tar's sparse forms in pax headers hold a map in front of the data. */
+const isSparse = ({ pax }: Header): boolean =>
+  Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'));
 
 function refuseBomb(changeset: Changeset): void {
   if (changeset.nodes.size <= MAX_NODES) return;

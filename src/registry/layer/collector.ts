@@ -26,7 +26,7 @@ export function createCollector(limit: number): Collector {
       total += entry.header.size;
       if (total > limit) throw tooLarge(place.path, limit, total);
       const chunks: Buffer[] = [];
-      for await (const chunk of entry) chunks.push(chunk);
+      for await (const chunk of entry.body) chunks.push(chunk);
       files.set(key, Buffer.concat(chunks));
     },
     get: (place) => files.get(keyOf(place)),

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
@@ -13,11 +13,14 @@ export type Layer = {
   readonly open: () => Promise<Readable>;
 };
 
-/** A tar entry: its header, and a body that must be iterated or resumed. */
-export type Entry = AsyncIterable<Buffer> & {
+/** A tar entry: its header, and a body that must be read to its end or skipped. */
+export type Entry = {
   readonly header: Header;
-  readonly resume: () => unknown;
+  readonly body: AsyncIterable<Buffer>;
+  readonly skip: () => void;
 };
+
+type TarEntry = AsyncIterable<Buffer> & { readonly header: Header; readonly resume: () => unknown };
 
 type Compression = 'none' | 'gzip' | 'zstd';
 
@@ -38,7 +41,7 @@ const MAGIC: readonly (readonly [name: string, bytes: string])[] = [
 
 /**
  * The entries of a layer in the order they were packed. The body of an entry must be read or
- * resumed before the next is asked for; leaving the loop closes the blob.
+ * skipped before the next is asked for; leaving the loop closes the blob.
  *
  * @throws IntegrityError `layer.malformed` where the compression or the tar breaks off,
  * `layer.compression-unknown` for packings the image-spec does not have.
@@ -47,17 +50,25 @@ export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenera
   const raw = await layer.open();
   const stop = new AbortController();
   const tar = extract(TAR_OPTIONS);
-  const feeding = feed(raw, tar, AbortSignal.any([signal, stop.signal]));
+  const ending = AbortSignal.any([signal, stop.signal]);
+  const feeding = feed(addAbortSignal(ending, raw), tar, ending);
   const failure = feeding.then(
     () => undefined,
     (error: unknown) => error,
   );
-  try {
-    yield* tar as AsyncIterable<Entry>;
-    await feeding;
-  } catch (cause) {
+  const explain: Explain = async (cause) => {
     signal.throwIfAborted();
-    throw explain(layer, (await failure) ?? cause);
+    throw malformed(layer, (await failure) ?? cause);
+  };
+  try {
+    for await (const entry of explained(tar as AsyncIterable<TarEntry>, explain)) {
+      yield {
+        header: entry.header,
+        body: explained(entry, explain),
+        skip: () => void entry.resume(),
+      };
+    }
+    await feeding.catch(explain);
   } finally {
     stop.abort();
     await failure;
@@ -71,11 +82,14 @@ async function feed(raw: Readable, tar: Extract, signal: AbortSignal): Promise<v
     const source = Readable.from(rest, { objectMode: false, highWaterMark: CHUNK_SIZE });
     switch (compressionOf(head)) {
       case 'none':
-        return await pipeline(source, tar, { signal });
+        await pipeline(source, tar, { signal });
+        break;
       case 'gzip':
-        return await pipeline(source, createGunzip({ chunkSize: CHUNK_SIZE }), tar, { signal });
+        await pipeline(source, createGunzip({ chunkSize: CHUNK_SIZE }), tar, { signal });
+        break;
       case 'zstd':
-        return await pipeline(source, unzstd, tar, { signal });
+        await pipeline(source, unzstd, tar, { signal });
+        break;
     }
   } catch (error) {
     tar.destroy(error as Error);
@@ -112,7 +126,22 @@ function compressionOf(head: Buffer): Compression {
   );
 }
 
-function explain(layer: Layer, cause: unknown): unknown {
+/** Throws what really went wrong, told by the error of a stream behind it. */
+type Explain = (cause: unknown) => Promise<never>;
+
+/** Only what the stream throws comes by here: an error of whoever reads it passes unchanged. */
+async function* explained<Item>(
+  stream: AsyncIterable<Item>,
+  explain: Explain,
+): AsyncGenerator<Item> {
+  try {
+    yield* stream;
+  } catch (cause) {
+    await explain(cause);
+  }
+}
+
+function malformed(layer: Layer, cause: unknown): unknown {
   if (cause instanceof SealiftError) return cause;
   return new IntegrityError(
     'layer.malformed',

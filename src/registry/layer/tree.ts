@@ -18,32 +18,32 @@ type Placed = { readonly depth: number; readonly node: LayerNode };
  * component and never leave the image: `/` is its root, and `..` ends there. Layers are asked for
  * from the top, no further down than needed.
  *
- * @throws IntegrityError `layer.link-loop`
+ * @throws IntegrityError `layer.link-loop`, `layer.file-unreadable`
  */
 export async function findFile(changesets: Changesets, path: string): Promise<Found | undefined> {
   let todo = path.split('/');
   let done = '';
   let links = 0;
   for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
-    if (name === '' || name === '.') continue;
-    if (name === '..') {
-      done = splitPath(done).parent;
-      continue;
-    }
-    const here = joinPath(done, name);
+    const here = step(done, name);
     const placed = await findNode(changesets, here, 0);
-    if (placed === undefined) return undefined;
-    if (placed.node.kind === 'symlink') {
+    if (placed?.node.kind === 'directory') {
+      done = here;
+    } else if (placed?.node.kind === 'symlink') {
       if (++links > MAX_LINKS) throw loopError(path);
       if (placed.node.target.startsWith('/')) done = '';
       todo = [...placed.node.target.split('/'), ...todo];
-    } else if (placed.node.kind === 'directory') {
-      done = here;
     } else {
-      return todo.length === 0 ? await followHardLinks(changesets, here, placed) : undefined;
+      const isLast = placed !== undefined && todo.length === 0;
+      return isLast ? await followHardLinks(changesets, here, placed) : undefined;
     }
   }
   return undefined;
+}
+
+function step(directory: string, name: string): string {
+  if (name === '' || name === '.') return directory;
+  return name === '..' ? splitPath(directory).parent : joinPath(directory, name);
 }
 
 /** What the flattened image has at a path whose parents are no links, looking from `top` down. */
@@ -80,6 +80,7 @@ async function followHardLinks(
     here = { path: target, ...next };
   }
   const { depth, node } = here;
+  if (node.kind === 'unreadable') throw unreadable(here.path, node.reason);
   return node.kind === 'file' ? { depth, path: here.path, size: node.size } : undefined;
 }
 
@@ -88,3 +89,9 @@ const loopError = (path: string): IntegrityError =>
     'layer.link-loop',
     `path "${path}" goes through more than ${MAX_LINKS} links of its image`,
   );
+
+const unreadable = (path: string, reason: string): IntegrityError =>
+  new IntegrityError('layer.file-unreadable', `file "${path}" is packed as ${reason}`, {
+    expected: 'a plain file',
+    found: reason,
+  });

@@ -8,14 +8,14 @@ export function parseRange(
   header: string | undefined,
   size: number,
 ): ByteRange | 'unsatisfiable' | undefined {
-  const match = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '');
-  if (match === null) return undefined;
-  const [, first = '', last = ''] = match;
-  if (first === '' && last === '') return undefined;
-  if (first === '') return rangeOf(Math.max(0, size - Number(last)), size - 1, size);
-  if (last !== '' && Number(last) < Number(first)) return undefined;
-  return rangeOf(Number(first), last === '' ? size - 1 : Math.min(Number(last), size - 1), size);
+  const [, first = '', last = ''] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '') ?? [];
+  if (first === '') return last === '' ? undefined : rangeOf(size - Number(last), size - 1, size);
+  if (last === '') return rangeOf(Number(first), size - 1, size);
+  return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);
 }
 
-const rangeOf = (start: number, end: number, size: number): ByteRange | 'unsatisfiable' =>
-  start < size && start <= end ? { start, end } : 'unsatisfiable';
+/** A range may begin before the file (a long suffix) and end behind it, but not lie beside it. */
+function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {
+  const range = { start: Math.max(0, first), end: Math.min(last, size - 1) };
+  return range.start <= range.end ? range : 'unsatisfiable';
+}
