@@ -78,7 +78,7 @@ async function assembleTree(work: string, { userland, kernelPackage }: Parts): P
   await runProcess('bash', [join(WORLD, 'build-initramfs.sh'), join(work, kernel), pxeboot]);
   await writeRootfs(work, userland);
 
-  const menus = bootMenus(VOLUME_ID, DEFAULT_KARGS);
+  const menus = bootMenus({ volumeId: VOLUME_ID, kargs: DEFAULT_KARGS });
   await writeFile(join(tree, 'EFI/redhat/grub.cfg'), menus.grub);
   await writeFile(join(tree, 'isolinux/isolinux.cfg'), menus.isolinux);
   await writeFile(join(tree, 'isolinux/boot.msg'), 'sealift test live system\n');

@@ -17,8 +17,16 @@ const MARKER = '# COREOS_KARG_EMBED_AREA';
 /** Bytes of newline and filler behind the default arguments. */
 const AREA_SLACK = 1024;
 
+export type BootMenuOptions = {
+  readonly volumeId: string;
+  readonly kargs: string;
+  /** Initrds behind the two of every CoreOS live ISO, as absolute paths of the ISO. */
+  readonly initrds?: readonly string[];
+};
+
 /** Renders the menus of a CoreOS live ISO, each with a kernel argument embed area. */
-export function bootMenus(volumeId: string, kargs: string): BootMenus {
+export function bootMenus({ volumeId, kargs, initrds = [] }: BootMenuOptions): BootMenus {
+  const initrd = ['/images/pxeboot/initrd.img', '/images/ignition.img', ...initrds];
   // The last "#" of the filler belongs to the marker, which survives every rewrite.
   const area = `${kargs}\n${'#'.repeat(AREA_SLACK - 1)}`;
   const grub = `set default=0
@@ -27,7 +35,7 @@ terminal_input console
 terminal_output console
 menuentry 'RHEL CoreOS (Live)' --class fedora --class gnu-linux --class gnu --class os {
 	linux /images/pxeboot/vmlinuz ${area}${MARKER}
-	initrd /images/pxeboot/initrd.img /images/ignition.img
+	initrd ${initrd.join(' ')}
 }
 `;
   const isolinux = `serial 0
@@ -39,7 +47,7 @@ label linux
   menu label ^RHEL CoreOS (Live)
   menu default
   kernel /images/pxeboot/vmlinuz
-  append initrd=/images/pxeboot/initrd.img,/images/ignition.img ${area}${MARKER}
+  append initrd=${initrd.join(',')} ${area}${MARKER}
 menu end
 `;
   const esp = `search --no-floppy --set=root --label ${volumeId}
@@ -76,7 +84,7 @@ configfile $prefix/grub.cfg
 `;
 
 const GRUB_MODULES =
-  'normal configfile linux echo test regexp search search_label iso9660 fat part_gpt part_msdos boot minicmd';
+  'normal configfile linux echo test regexp search search_label iso9660 fat part_gpt part_msdos boot minicmd all_video';
 
 /** Writes isolinux and the EFI system partition image into the ISO's tree. */
 export async function writeBootImages(tree: string, espMenu: string): Promise<void> {

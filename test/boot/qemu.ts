@@ -28,7 +28,7 @@ export type Boot = {
 
 /** Nothing of a guest is worth waiting for after these. */
 export const BOOT_FAILURES =
-  /PROOF FAILED|INITRAMFS FAILED|Kernel panic|No bootable device|grub rescue>|^error: |emergency mode/;
+  /PROOF FAILED|INITRAMFS FAILED|Kernel panic|No bootable device|grub rescue>|^error: (?!no suitable video)|emergency mode/;
 
 const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const OVMF_VARS = '/usr/share/OVMF/OVMF_VARS_4M.fd';
