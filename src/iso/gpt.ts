@@ -136,7 +136,7 @@ function formatGuid(view: DataView, at: number): string {
 function headerCrc(view: DataView): number {
   const size = view.getUint32(12, true);
   if (size < 92 || size > BLOCK_SIZE) return -1;
-  const header = new Uint8Array(view.buffer, view.byteOffset, size).slice();
+  const header = Uint8Array.from(new Uint8Array(view.buffer, view.byteOffset, size));
   header.fill(0, 16, 20);
   return crc32(header);
 }

@@ -70,7 +70,7 @@ export function growHybrid(
   oldSize: number,
   newSize: number,
 ): { systemArea: Uint8Array; tail?: { offset: number; bytes: Uint8Array } } {
-  const grown = systemArea.slice();
+  const grown = Uint8Array.from(systemArea);
   growMbr(grown, Math.floor(oldSize / BLOCK_SIZE), Math.floor(newSize / BLOCK_SIZE));
   growApplePartitionMap(grown, oldSize, newSize);
   const { gpt } = readPartitionTables(grown);

@@ -1,0 +1,119 @@
+import { layOutBase, type BasePatch } from './base-extents.ts';
+import type { FileSection } from './base-tree.ts';
+import { planDirectoryArea, type DirectoryArea } from './directory-area.ts';
+import { SECTOR_SIZE, type Extent, type Layout, type TreeFile } from './extent.ts';
+import { bytesExtent, fillGaps } from './extent-list.ts';
+import { growHybrid, sizeOfImage } from './hybrid.ts';
+import { fillIndex, measureIndex, placeIndex, type IndexFile } from './index-file.ts';
+import { collectContents, placeContents, sectionsAt, type Contents } from './place-files.ts';
+import type { BaseImage } from './scan-base.ts';
+import { layOutStructures, placeStructures } from './structure-extents.ts';
+import { mergeTree, type TreeLeaf } from './tree.ts';
+import { rewriteDescriptors } from './volume-descriptors.ts';
+
+export type LayoutOptions = {
+  readonly base: BaseImage;
+  readonly files: readonly TreeFile[];
+  /** Rock Ridge paths of the base that the new tree does not have; absent ones are no error. */
+  readonly remove: readonly string[];
+  readonly patches: readonly BasePatch[];
+  /** Seconds since 1970: the times of everything new. */
+  readonly epoch: number;
+  readonly index?: IndexFile;
+};
+
+/** Everything whose size does not depend on where it is. */
+type Parts = {
+  readonly options: LayoutOptions;
+  readonly contents: Contents;
+  readonly area: DirectoryArea;
+};
+
+/**
+ * Every byte of an ISO that has the base's bytes at their offsets and, behind them, a new directory
+ * tree, new small files and blobs. Reads nothing; same options, same layout.
+ *
+ * | what | where |
+ * |---|---|
+ * | base | from 0; partition tables and volume descriptors rewritten |
+ * | path tables, directories, continuation area | behind the base |
+ * | small files, then the index | each at a sector |
+ * | blobs | each at a multiple of BLOB_ALIGNMENT |
+ * | backup GPT | at the end, when the base has one |
+ *
+ * @throws IntegrityError `layout.conflict`, `layout.size-conflict`, `iso.malformed-gpt`; ConfigError
+ * `layout.name-too-long`
+ */
+export function layOutIso(options: LayoutOptions): Layout {
+  const parts = prepare(options);
+  const { index } = options;
+  if (!index) return assemble(parts, 0);
+  const indexSize = measureIndex(index, assemble(parts, 1).extents);
+  return fillIndex(index, assemble(parts, indexSize));
+}
+
+function prepare(options: LayoutOptions): Parts {
+  const { base, files, remove, epoch, index } = options;
+  // No bytes yet, so that it takes no room among the small files.
+  const content = { kind: 'bytes', bytes: new Uint8Array(0) } as const;
+  const allFiles = index ? [...files, { path: index.path, content }] : files;
+  const tree = mergeTree(base.root, { files: allFiles, remove, epoch });
+  const area = planDirectoryArea(tree, (file) => sectionsOf(file, 0).length);
+  return { options, contents: collectContents(tree), area };
+}
+
+/** Sections of a file whose new data, if it has any, starts at byte `offset`. */
+function sectionsOf({ data }: TreeLeaf, offset: number): readonly FileSection[] {
+  if (data.kind === 'base') return data.sections;
+  const { content } = data;
+  return sectionsAt(offset, content.kind === 'blob' ? content.size : content.bytes.length);
+}
+
+/** The layout with `indexSize` bytes for the index, not yet filled. */
+function assemble({ options, contents, area }: Parts, indexSize: number): Layout {
+  const { base, patches, remove, files } = options;
+  const places = placeStructures(area, base.size);
+  const small = placeContents(contents.small, places.end);
+  const index = options.index && placeIndex(options.index, { start: small.end, size: indexSize });
+  const blobs = placeContents(contents.blobs, index ? index.offset + index.size : small.end);
+  const dataEnd = Math.ceil(blobs.end / SECTOR_SIZE) * SECTOR_SIZE;
+  const size = sizeOfImage(base.systemArea, dataEnd);
+  const { systemArea, tail } = growHybrid(base.systemArea, base.size, size);
+  const offsets = new Map(
+    [...small.placed, ...blobs.placed].map(({ digest, offset }) => [digest, offset]),
+  );
+  const offsetOf = (file: TreeLeaf): number => {
+    if (index?.paths.includes(file.path)) return index.offset;
+    const digest = contents.digestOfFile.get(file);
+    return (digest && offsets.get(digest)) ?? 0;
+  };
+  const structures = layOutStructures(area, {
+    places,
+    sectionsOf: (file) =>
+      index?.paths.includes(file.path)
+        ? sectionsAt(index.offset, index.size)
+        : sectionsOf(file, offsetOf(file)),
+  });
+  const sectors = sectorsOfVolume(base, { dataEnd, size });
+  const descriptors = rewriteDescriptors(base.descriptors, { ...structures.volume, sectors });
+  const gone = [...remove, ...files.map(({ path }) => path), ...(index?.paths ?? [])];
+  const extents: Extent[] = [
+    ...layOutBase(base, { systemArea, descriptors, patches, gone }),
+    ...structures.extents,
+    ...small.placed,
+    ...(index ? [index] : []),
+    ...blobs.placed,
+    ...(tail ? [bytesExtent(tail.offset, tail.bytes)] : []),
+  ];
+  return { size, extents: fillGaps(extents, size) };
+}
+
+/** Whether padding and backup GPT belong to the volume is as it was in the base: writers differ. */
+function sectorsOfVolume(
+  { descriptors, size: oldSize }: BaseImage,
+  { dataEnd, size }: { dataEnd: number; size: number },
+): number {
+  const primary = descriptors.find((descriptor) => descriptor.kind === 'primary');
+  const coversFile = primary?.volume.volumeSpaceSize === Math.floor(oldSize / SECTOR_SIZE);
+  return (coversFile ? size : dataEnd) / SECTOR_SIZE;
+}
