@@ -36,7 +36,9 @@ export function formatProblem(problem: ConfigProblem): string {
   const margin = ' '.repeat(number.length);
   const caret = lineText.slice(0, column - 1).replaceAll(/[^\t]/g, ' ');
   const shown = [`  ${number} | ${lineText}`, `  ${margin} | ${caret}^`];
-  return [head, ...(lineText.trim() === '' ? [] : shown), ...(hint ? [`  hint: ${hint}`] : [])].join(
-    '\n',
-  );
+  return [
+    head,
+    ...(lineText.trim() === '' ? [] : shown),
+    ...(hint ? [`  hint: ${hint}`] : []),
+  ].join('\n');
 }

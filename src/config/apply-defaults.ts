@@ -1,0 +1,120 @@
+import { resolve } from 'node:path';
+import type {
+  ApplianceConfig,
+  BuildSettings,
+  CatalogSelection,
+  CpuArchitecture,
+  ReleaseChannel,
+  VersionRange,
+} from './appliance-config.ts';
+import { parseSize } from './check-shapes.ts';
+import type { Secrets } from './resolve-secrets.ts';
+import { readSchema, type SchemaNode } from './schema.ts';
+import { Secret } from './secret.ts';
+import { readTexts, type View } from './view.ts';
+
+/** The typed configuration of a document that has passed its checks. Defaults come from the schema. */
+export function applyDefaults(view: View, secrets: Secrets, directory: string): ApplianceConfig {
+  const flag = (path: string): boolean => view.flag(path) ?? findDefault(path) === true;
+  const text = (path: string): string => view.text(path) ?? String(findDefault(path) ?? '');
+  const url = view.text('ocpRelease.url');
+  const sshKey = secrets.values.get('sshKey');
+  const corePass = secrets.values.get('userCorePass');
+  const mirrorPath = view.text('mirrorPath');
+  const diskSizeGB = view.number('diskSizeGB');
+  return {
+    ocpRelease: {
+      version: text('ocpRelease.version'),
+      channel: text('ocpRelease.channel') as ReleaseChannel,
+      cpuArchitecture: text('ocpRelease.cpuArchitecture') as CpuArchitecture,
+      ...(url !== undefined && { url }),
+    },
+    pullSecret: new Secret(secrets.values.get('pullSecret') ?? ''),
+    ...(sshKey !== undefined && { sshKey }),
+    ...(corePass !== undefined && { userCorePass: new Secret(corePass) }),
+    imageRegistry: {
+      uri: text('imageRegistry.uri'),
+      port: view.number('imageRegistry.port') ?? Number(findDefault('imageRegistry.port')),
+      useBinary: flag('imageRegistry.useBinary'),
+    },
+    enableDefaultSources: flag('enableDefaultSources'),
+    enableFips: flag('enableFips'),
+    stopLocalRegistry: flag('stopLocalRegistry'),
+    skipLocalRegistry: flag('skipLocalRegistry'),
+    createPinnedImageSets: flag('createPinnedImageSets'),
+    enableInteractiveFlow: flag('enableInteractiveFlow'),
+    useDefaultSourceNames: flag('useDefaultSourceNames'),
+    disableSigstoreRegistries: listTexts(view, 'disableSigstoreRegistries'),
+    additionalImages: listTexts(view, 'additionalImages', '.name').map((name) => ({ name })),
+    blockedImages: listTexts(view, 'blockedImages', '.name').map((name) => ({ name })),
+    operators: view.items('operators').map((path) => readCatalog(view, path)),
+    ...(mirrorPath !== undefined && { mirrorPath: resolve(directory, mirrorPath) }),
+    ...(diskSizeGB !== undefined && { diskSizeGB }),
+    build: readBuild(view, secrets, directory),
+  };
+}
+
+function readBuild(view: View, secrets: Secrets, directory: string): BuildSettings {
+  const baseIso = view.text('build.baseIso');
+  const baseIsoSha256 = view.text('build.baseIsoSha256');
+  const ignition = view.text('build.ignition');
+  const concurrency = view.number('build.concurrency');
+  const maxSize = view.text('build.maxSize');
+  const embedded = secrets.values.get('build.embed.pullSecret');
+  const isUrl = baseIso?.startsWith('https://') ?? false;
+  return {
+    ...(baseIso !== undefined && { baseIso: isUrl ? baseIso : resolve(directory, baseIso) }),
+    ...(baseIsoSha256 !== undefined && { baseIsoSha256 }),
+    ...readPaths(view, directory),
+    ...(ignition !== undefined && { ignition: ignition as 'installer' | 'embedded' }),
+    kernelArguments: listTexts(view, 'build.kernelArguments'),
+    allArchitectures: view.flag('build.allArchitectures') ?? false,
+    ...(concurrency !== undefined && { concurrency }),
+    ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
+    insecureRegistries: listTexts(view, 'build.insecureRegistries'),
+    embed: embedded === undefined ? {} : { pullSecret: new Secret(embedded) },
+  };
+}
+
+function readPaths(view: View, directory: string): Partial<BuildSettings> {
+  const names = ['installer', 'caBundle', 'registriesConf', 'nmstate'] as const;
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const text = view.text(`build.${name}`);
+      return text === undefined ? [] : [[name, resolve(directory, text)]];
+    }),
+  );
+}
+
+function readCatalog(view: View, path: string): CatalogSelection {
+  return {
+    catalog: view.text(`${path}.catalog`) ?? '',
+    packages: view.items(`${path}.packages`).map((item) => ({
+      name: view.text(`${item}.name`) ?? '',
+      channels: view.items(`${item}.channels`).map((channel) => ({
+        name: view.text(`${channel}.name`) ?? '',
+        ...readRange(view, channel),
+      })),
+      ...readRange(view, item),
+    })),
+  };
+}
+
+function readRange(view: View, path: string): VersionRange {
+  const names = ['minVersion', 'maxVersion', 'minBundle'] as const;
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const text = view.text(`${path}.${name}`);
+      return text === undefined ? [] : [[name, text]];
+    }),
+  );
+}
+
+const listTexts = (view: View, list: string, member = ''): readonly string[] =>
+  readTexts(view, list, member).map(({ text }) => text);
+
+function findDefault(path: string): unknown {
+  let node: SchemaNode | undefined = readSchema();
+  for (const name of path.split('.')) node = node?.properties?.[name];
+  return node?.default;
+}

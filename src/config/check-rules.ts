@@ -1,0 +1,165 @@
+import { statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import semver from 'semver';
+import { isErrno } from '../base/files.ts';
+import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
+import type { ConfigProblem } from './problem.ts';
+import { readTexts, type View } from './view.ts';
+
+/** Smallest release of the agent-based flow, and the smallest one with PinnedImageSets. */
+const MIN_VERSION = '4.14.0';
+const MIN_PINNED_VERSION = '4.16.0';
+
+/** What the schema cannot say: versions, references, duplicates, files that must be there. */
+export function checkRules(view: View, directory: string): readonly ConfigProblem[] {
+  return [
+    ...checkVersion(view),
+    ...checkReferences(view),
+    ...checkDuplicates(view, 'additionalImages', '.name'),
+    ...checkDuplicates(view, 'blockedImages', '.name'),
+    ...checkPatterns(view),
+    ...checkHosts(view),
+    ...checkMirrorPath(view, directory),
+    ...checkBaseIso(view, directory),
+    ...['installer', 'caBundle', 'registriesConf', 'nmstate'].flatMap((name) =>
+      checkFile(view, `build.${name}`, directory),
+    ),
+  ];
+}
+
+function checkVersion(view: View): readonly ConfigProblem[] {
+  const path = 'ocpRelease.version';
+  const { at } = view.document.report;
+  const text = view.text(path);
+  if (text === undefined) return [];
+  const version = parseReleaseVersion(text);
+  const quoting = view.document.isUnquoted(path)
+    ? 'put the version in quotes, with both parts in full: "4.20"'
+    : undefined;
+  if (version === undefined) {
+    return [at(path, `must be X.Y or X.Y.Z, but is "${text}"`, quoting)];
+  }
+  if (semver.lt(version, MIN_VERSION)) {
+    return [at(path, `must be at least 4.14, but is "${text}"`, quoting)];
+  }
+  if (view.flag('createPinnedImageSets') !== true || semver.gte(version, MIN_PINNED_VERSION)) {
+    return [];
+  }
+  const problem = `needs release 4.16 or newer, but ocpRelease.version is "${text}"`;
+  return [at('createPinnedImageSets', problem, 'set it to false or choose a newer release')];
+}
+
+function checkReferences(view: View): readonly ConfigProblem[] {
+  const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
+    const text = view.text(path);
+    return text === undefined ? [] : [{ path, text }];
+  });
+  const listed = [
+    ...readTexts(view, 'additionalImages', '.name'),
+    ...readTexts(view, 'operators', '.catalog'),
+  ];
+  return [...single, ...listed].flatMap(({ path, text }) => {
+    const problem = checkReferenceShape(text);
+    return problem === undefined ? [] : [view.document.report.at(path, problem)];
+  });
+}
+
+/** Two equal texts in one list: the second is a mistake more often than a wish. */
+export function checkDuplicates(
+  view: View,
+  list: string,
+  member: string,
+): readonly ConfigProblem[] {
+  const first = new Map<string, string>();
+  return readTexts(view, list, member).flatMap(({ path, text }) => {
+    const known = first.get(text);
+    if (known === undefined) {
+      first.set(text, path);
+      return [];
+    }
+    const hint = 'remove one of the two';
+    return [view.document.report.at(path, `"${text}" is also ${known}`, hint)];
+  });
+}
+
+function checkPatterns(view: View): readonly ConfigProblem[] {
+  return readTexts(view, 'blockedImages', '.name').flatMap(({ path, text }) => {
+    try {
+      new RegExp(text);
+      return [];
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      return [view.document.report.at(path, `"${text}" is no regular expression`)];
+    }
+  });
+}
+
+function checkHosts(view: View): readonly ConfigProblem[] {
+  const lists = ['disableSigstoreRegistries', 'build.insecureRegistries'];
+  return lists
+    .flatMap((list) => readTexts(view, list))
+    .filter(({ text }) => !isHost(text))
+    .map(({ path, text }) => {
+      const hint = 'write the host alone, as in registry.example.com:5000';
+      return view.document.report.at(path, `"${text}" is no registry host`, hint);
+    });
+}
+
+function checkMirrorPath(view: View, directory: string): readonly ConfigProblem[] {
+  const text = view.text('mirrorPath');
+  if (text === undefined) return [];
+  const full = resolve(directory, text);
+  const report = (problem: string): ConfigProblem[] => [
+    view.document.report.at('mirrorPath', problem),
+  ];
+  const kind = readKind(full);
+  if (kind !== 'directory') return report(`${full} ${describeMissing(kind, 'directory')}`);
+  if (readKind(join(full, 'data')) === 'directory') return [];
+  return report(`${full} must contain a "data" directory`);
+}
+
+function checkBaseIso(view: View, directory: string): readonly ConfigProblem[] {
+  const path = 'build.baseIso';
+  const text = view.text(path);
+  const { at } = view.document.report;
+  if (text === undefined) {
+    if (view.text('build.baseIsoSha256') === undefined) return [];
+    return [
+      at('build.baseIsoSha256', 'names the digest of a base ISO, but build.baseIso is absent'),
+    ];
+  }
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path, directory);
+  if (!text.startsWith('https://') || !URL.canParse(text)) {
+    return [at(path, 'must be a path or an https URL')];
+  }
+  if (view.text('build.baseIsoSha256') !== undefined) return [];
+  return [at(path, 'is a URL, so build.baseIsoSha256 is required')];
+}
+
+function checkFile(view: View, path: string, directory: string): readonly ConfigProblem[] {
+  const text = view.text(path);
+  if (text === undefined) return [];
+  const full = resolve(directory, text);
+  const kind = readKind(full);
+  if (kind === 'file') return [];
+  return [view.document.report.at(path, `${full} ${describeMissing(kind, 'file')}`)];
+}
+
+type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';
+
+function readKind(path: string): Kind {
+  try {
+    const stats = statSync(path);
+    if (stats.isFile()) return 'file';
+    return stats.isDirectory() ? 'directory' : 'other';
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return 'absent';
+    if (isErrno(error, 'EACCES', 'ELOOP', 'ENAMETOOLONG', 'EPERM')) return 'forbidden';
+    throw error;
+  }
+}
+
+function describeMissing(kind: Kind, wanted: 'file' | 'directory'): string {
+  if (kind === 'absent') return 'does not exist';
+  return kind === 'forbidden' ? 'cannot be reached' : `must be a ${wanted}`;
+}

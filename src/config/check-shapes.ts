@@ -1,0 +1,52 @@
+import semver from 'semver';
+
+const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?$/;
+const REPOSITORY = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/;
+const TAG = /^\w[\w.-]{0,127}$/;
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+
+/**
+ * What is wrong with the shape of an image reference `registry/repository[:tag][@digest]`, or
+ * undefined. Whether there is such an image only its registry knows.
+ */
+export function checkReferenceShape(text: string): string | undefined {
+  const [name = '', digest, ...more] = text.split('@');
+  if (more.length > 0 || (digest !== undefined && !DIGEST.test(digest))) {
+    return `"${text}" must end in one digest: sha256: and 64 hex digits`;
+  }
+  const slash = name.indexOf('/');
+  const host = name.slice(0, Math.max(slash, 0));
+  if (!(/[.:]/.test(host) || host === 'localhost') || !HOST.test(host)) {
+    return `"${text}" must begin with its registry, as in registry.example.com/team/app`;
+  }
+  const [repository = '', tag, ...colons] = name.slice(slash + 1).split(':');
+  if (!REPOSITORY.test(repository)) return `"${repository}" is no repository name in "${text}"`;
+  const isTag = tag === undefined || (TAG.test(tag) && colons.length === 0);
+  return isTag ? undefined : `"${[tag, ...colons].join(':')}" is no tag in "${text}"`;
+}
+
+export const isHost = (text: string): boolean => HOST.test(text);
+
+/** `X.Y` or `X.Y.Z[-pre]` as a full version; undefined for anything else. */
+export function parseReleaseVersion(text: string): string | undefined {
+  const full = /^\d+\.\d+$/.test(text) ? `${text}.0` : text;
+  return semver.valid(full) === full || semver.parse(full)?.raw === full ? full : undefined;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+};
+
+/** `45GiB`, `4.7 GB` in bytes, rounded down. The schema has checked the shape. */
+export function parseSize(text: string): number {
+  const [, number = '0', unit = 'B'] = /^([\d.]+) ?([A-Za-z]+)$/.exec(text) ?? [];
+  return Math.floor(Number(number) * (UNITS[unit] ?? 1));
+}

@@ -1,0 +1,218 @@
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import type { Document, Node, Scalar, YAMLMap } from 'yaml';
+import { maskLines } from './masked-lines.ts';
+import type { ConfigProblem } from './problem.ts';
+import type { SchemaNode } from './schema.ts';
+
+/** A value of the document: plain data, keys spelled as in the schema. */
+export type Plain =
+  null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
+
+/** Where a value stands, and how it was written. */
+type Mark = { readonly offset: number; readonly plainScalar: boolean };
+
+/** Makes problems about one file: from a path where there is a value, else from an offset. */
+export type Reporter = {
+  at: (path: string, problem: string, hint?: string) => ConfigProblem;
+  atOffset: (offset: number, about: ProblemText) => ConfigProblem;
+};
+
+type ProblemText = {
+  readonly path: string;
+  readonly problem: string;
+  readonly hint?: string | undefined;
+  /** The value on the line is nobody's business: show the line up to its colon. */
+  readonly hideValue?: boolean;
+};
+
+export type ConfigDocument = {
+  readonly value: Plain;
+  readonly problems: readonly ConfigProblem[];
+  /** The text is no YAML: there is no value to check. */
+  readonly isBroken: boolean;
+  readonly report: Reporter;
+  /** Whether the value was written without quotes. */
+  isUnquoted: (path: string) => boolean;
+  /** The offset of a key or value, for unknown keys. */
+  offsetOf: (path: string) => number;
+};
+
+/** More nodes than any configuration has: what aliases of aliases would unfold to is refused. */
+const MAX_NODES = 100_000;
+
+/**
+ * Reads YAML along a schema: keys match without regard to case; a plain scalar where the schema wants
+ * a string keeps its written text (`4.20` is not the number 4.2); an empty value counts as absent.
+ */
+export function parseConfigDocument(
+  text: string,
+  file: string,
+  schema: SchemaNode,
+): ConfigDocument {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+    logLevel: 'silent',
+  });
+  const report = createReporter(text, file, lines);
+  const walk = new Walk(document, report);
+  const problems = document.errors.map(({ code, pos }) =>
+    report.atOffset(pos[0], { path: '', problem: `this is no YAML: ${explainYaml(code)}` }),
+  );
+  const value = problems.length === 0 ? walk.read(document.contents, schema, '') : {};
+  return {
+    value,
+    problems: [...problems, ...walk.problems],
+    isBroken: problems.length > 0,
+    report: {
+      ...report,
+      at: (path, problem, hint) => report.atOffset(walk.offsetOf(path), { path, problem, hint }),
+    },
+    isUnquoted: (path) => walk.marks.get(path)?.plainScalar ?? false,
+    offsetOf: (path) => walk.offsetOf(path),
+  };
+}
+
+function createReporter(text: string, file: string, lines: LineCounter): Reporter {
+  const masked = maskLines(text);
+  const atOffset: Reporter['atOffset'] = (offset, { path, problem, hint, hideValue }) => {
+    const { line, col } = lines.linePos(Math.min(offset, text.length));
+    const shown = masked[line - 1] ?? '';
+    const lineText = hideValue ? shown.replace(/^([^:]*:).*$/, '$1') : shown;
+    const column = Math.max(1, col);
+    return {
+      file,
+      line: Math.max(1, line),
+      column,
+      path,
+      problem,
+      lineText,
+      ...(hint !== undefined && { hint }),
+    };
+  };
+  return { atOffset, at: (path, problem, hint) => atOffset(0, { path, problem, hint }) };
+}
+
+class Walk {
+  readonly marks = new Map<string, Mark>();
+  readonly problems: ConfigProblem[] = [];
+  readonly #document: Document.Parsed;
+  readonly #report: Reporter;
+  #nodes = 0;
+
+  constructor(document: Document.Parsed, report: Reporter) {
+    this.#document = document;
+    this.#report = report;
+  }
+
+  /** Of the value, or of the nearest thing above it that is written. */
+  offsetOf(path: string): number {
+    for (let at = path; at !== ''; at = at.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '')) {
+      const mark = this.marks.get(at);
+      if (mark) return mark.offset;
+    }
+    return this.marks.get('')?.offset ?? 0;
+  }
+
+  read(node: Node | null | undefined, schema: SchemaNode | undefined, path: string): Plain {
+    const target = isAlias(node) ? node.resolve(this.#document) : node;
+    this.#mark(path, node, isScalar(target) && target.type === 'PLAIN');
+    if (++this.#nodes > MAX_NODES) return this.#refuseSize(path);
+    if (isMap(target)) return schema?.properties ? this.#readMap(target, schema, path) : {};
+    if (isSeq(target)) {
+      return target.items.map((item, index) =>
+        this.read(item as Node | null, schema?.items, `${path}[${index}]`),
+      );
+    }
+    return isScalar(target) ? readScalar(target, schema) : null;
+  }
+
+  #mark(path: string, node: Node | null | undefined, plainScalar: boolean): void {
+    if (this.marks.has(path) && !node?.range) return;
+    this.marks.set(path, { offset: node?.range?.[0] ?? this.offsetOf(path), plainScalar });
+  }
+
+  #refuseSize(path: string): Plain {
+    if (this.#nodes === MAX_NODES + 1) {
+      this.problems.push(
+        this.#report.atOffset(this.offsetOf(path), {
+          path,
+          problem: `the document unfolds to more than ${MAX_NODES} values`,
+        }),
+      );
+    }
+    return null;
+  }
+
+  #readMap(map: YAMLMap, schema: SchemaNode, path: string): Plain {
+    const result: Record<string, Plain> = {};
+    const seen = new Map<string, number>();
+    for (const { key, value } of map.items) {
+      const keyNode = isScalar(key) ? key : undefined;
+      const written = keyNode ? String(keyNode.source ?? keyNode.value) : '(a collection)';
+      const name = canonicalKey(written, schema);
+      const place = path === '' ? name : `${path}.${name}`;
+      const offset = (key as Node | null)?.range?.[0] ?? 0;
+      if (this.#isDuplicate(seen, { name, place, offset })) continue;
+      this.marks.set(place, { offset, plainScalar: false });
+      const read = this.read(value as Node | null, schema.properties?.[name], place);
+      const isUnknown = schema.properties?.[name] === undefined;
+      if (isUnknown) this.marks.set(place, { offset, plainScalar: false });
+      if (read !== null || isUnknown) result[name] = read;
+    }
+    return result;
+  }
+
+  #isDuplicate(
+    seen: Map<string, number>,
+    key: { readonly name: string; readonly place: string; readonly offset: number },
+  ): boolean {
+    const first = seen.get(key.name);
+    seen.set(key.name, first ?? key.offset);
+    if (first === undefined) return false;
+    const { line } = this.#report.atOffset(first, { path: '', problem: '' });
+    this.problems.push(
+      this.#report.atOffset(key.offset, {
+        path: key.place,
+        problem: `is written twice, first in line ${line}`,
+        hideValue: true,
+      }),
+    );
+    return true;
+  }
+}
+
+function canonicalKey(written: string, schema: SchemaNode): string {
+  const names = Object.keys(schema.properties ?? {});
+  const lower = written.toLowerCase();
+  return names.find((name) => name.toLowerCase() === lower) ?? written;
+}
+
+function readScalar(scalar: Scalar, schema: SchemaNode | undefined): Plain {
+  const { value, source, type } = scalar;
+  if (value === null || value === undefined) return null;
+  if (schema?.type === 'string' && typeof value !== 'string' && type === 'PLAIN') {
+    return source ?? String(value as number | boolean);
+  }
+  if (typeof value === 'boolean' || typeof value === 'number') return value;
+  return typeof value === 'string' ? value : String(value as bigint);
+}
+
+function explainYaml(code: string): string {
+  const words: Readonly<Record<string, string>> = {
+    BAD_INDENT: 'the indentation does not fit the lines above',
+    TAB_AS_INDENT: 'a tab stands where only spaces may indent',
+    MULTIPLE_DOCS: 'a second document begins here; only one may stand in the file',
+    MISSING_CHAR: 'a closing quote, bracket, comma or colon is missing',
+    MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line',
+    BLOCK_AS_IMPLICIT_KEY: 'a second colon stands in the value; put the value in quotes',
+    BAD_SCALAR_START: 'a value may not start with this character; put it in quotes',
+    BAD_ALIAS: 'this alias has no anchor',
+    BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; use single quotes',
+    UNEXPECTED_TOKEN: 'nothing may stand here',
+    IMPOSSIBLE: 'nothing may stand here',
+  };
+  return words[code] ?? code.toLowerCase().replaceAll('_', ' ');
+}

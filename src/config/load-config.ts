@@ -1,0 +1,96 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { ConfigError } from '../base/errors.ts';
+import { isErrno } from '../base/files.ts';
+import type { ApplianceConfig } from './appliance-config.ts';
+import { applyDefaults } from './apply-defaults.ts';
+import { checkOperators } from './check-operators.ts';
+import { checkRules } from './check-rules.ts';
+import { checkSchema } from './check-schema.ts';
+import { parseConfigDocument } from './document.ts';
+import { findMissingFeatures } from './missing-features.ts';
+import { ConfigProblems, type ConfigProblem } from './problem.ts';
+import { readSchema } from './schema.ts';
+import { resolveSecrets, type Secrets } from './resolve-secrets.ts';
+import { createView, type View } from './view.ts';
+
+export type ConfigOptions = {
+  /** Where `env:NAME` looks. */
+  readonly env: NodeJS.ProcessEnv;
+  /** The file's name in problems; its path when absent. */
+  readonly shownAs?: string;
+};
+
+export type ConfigCheck = {
+  readonly problems: readonly ConfigProblem[];
+  /** What does not make the file wrong, but stops a build here and now: absent secrets and features. */
+  readonly notes: readonly ConfigProblem[];
+};
+
+/** More text than any configuration has. */
+const MAX_SIZE = 4 << 20;
+
+/**
+ * Reads, checks and completes a configuration, including the files and variables its secrets refer to.
+ *
+ * @throws ConfigProblems `config.problems` with all of them, ConfigError `config.missing`
+ */
+export async function loadConfig(path: string, options: ConfigOptions): Promise<ApplianceConfig> {
+  const { view, secrets, problems } = examine(await readConfigText(path), path, options);
+  const all = sortByPlace([...problems, ...secrets.absent]);
+  if (all.length > 0) throw new ConfigProblems(options.shownAs ?? path, all);
+  return applyDefaults(view, secrets, dirname(resolve(path)));
+}
+
+/** Checks a text without network. Reads no more than the files it names. */
+export function checkConfig(text: string, path: string, options: ConfigOptions): ConfigCheck {
+  const { view, secrets, problems } = examine(text, path, options);
+  return {
+    problems: sortByPlace(problems),
+    notes: sortByPlace([...secrets.absent, ...findMissingFeatures(view)]),
+  };
+}
+
+/** @throws ConfigError `config.missing`, `config.unreadable` */
+export async function readConfigText(path: string): Promise<string> {
+  try {
+    const bytes = await readFile(path);
+    if (bytes.length <= MAX_SIZE) return bytes.toString('utf8');
+    throw new ConfigError('config.too-large', `${path} has ${bytes.length} bytes`, {
+      expected: `at most ${MAX_SIZE}`,
+      found: String(bytes.length),
+    });
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
+      const hint = 'run "sealift init" to write one, or name another file';
+      throw new ConfigError('config.missing', `there is no configuration ${path}`, { hint });
+    }
+    if (isErrno(error, 'EACCES', 'EISDIR', 'EPERM')) {
+      throw new ConfigError('config.unreadable', `${path} cannot be read`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function examine(
+  text: string,
+  path: string,
+  options: ConfigOptions,
+): { readonly view: View; readonly secrets: Secrets; readonly problems: readonly ConfigProblem[] } {
+  const document = parseConfigDocument(text, options.shownAs ?? path, readSchema());
+  const view = createView(document);
+  const directory = dirname(resolve(path));
+  const secrets = resolveSecrets(view, { directory, env: options.env });
+  if (document.isBroken) return { view, secrets, problems: document.problems };
+  const problems = [
+    ...document.problems,
+    ...checkSchema(document),
+    ...checkRules(view, directory),
+    ...checkOperators(view),
+    ...secrets.problems,
+  ];
+  return { view, secrets, problems };
+}
+
+const sortByPlace = (problems: readonly ConfigProblem[]): readonly ConfigProblem[] =>
+  problems.toSorted((a, b) => a.line - b.line || a.column - b.column);

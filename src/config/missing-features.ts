@@ -1,0 +1,51 @@
+import type { ApplianceConfig } from './appliance-config.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { ConfigProblem } from './problem.ts';
+import type { View } from './view.ts';
+
+type Feature = { readonly path: string; readonly name: string; readonly hint: string };
+
+const OPERATORS: Feature = {
+  path: 'operators',
+  name: 'operator catalogs cannot be mirrored yet',
+  hint: 'remove "operators" until a version of sealift mirrors catalogs',
+};
+const MIRROR_PATH: Feature = {
+  path: 'mirrorPath',
+  name: 'an existing mirror cannot be used as a source yet',
+  hint: 'remove "mirrorPath"; images are fetched from their registries',
+};
+const PPC64LE: Feature = {
+  path: 'ocpRelease.cpuArchitecture',
+  name: 'media for ppc64le cannot be built yet',
+  hint: 'choose x86_64 or aarch64',
+};
+
+/** Keys that the format has and this version cannot act on, where they are written. */
+export function findMissingFeatures(view: View): readonly ConfigProblem[] {
+  const wanted = [
+    ...(view.items('operators').length > 0 ? [OPERATORS] : []),
+    ...(view.text('mirrorPath') === undefined ? [] : [MIRROR_PATH]),
+    ...(view.text('ocpRelease.cpuArchitecture') === 'ppc64le' ? [PPC64LE] : []),
+  ];
+  return wanted.map(({ path, name, hint }) => view.document.report.at(path, name, hint));
+}
+
+/**
+ * Refuses what would otherwise be ignored in silence: called by every command that builds or plans.
+ *
+ * @throws ConfigError `config.missing-feature` that names them all
+ */
+export function refuseMissingFeatures(config: ApplianceConfig): void {
+  const wanted = [
+    ...(config.operators.length > 0 ? [OPERATORS] : []),
+    ...(config.mirrorPath === undefined ? [] : [MIRROR_PATH]),
+    ...(config.ocpRelease.cpuArchitecture === 'ppc64le' ? [PPC64LE] : []),
+  ];
+  if (wanted.length === 0) return;
+  throw new ConfigError(
+    'config.missing-feature',
+    wanted.map(({ path, name }) => `${path}: ${name}`).join('; '),
+    { hint: wanted.map(({ hint }) => hint).join('; ') },
+  );
+}
