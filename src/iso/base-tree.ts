@@ -1,8 +1,13 @@
 import { IntegrityError } from '../base/errors.ts';
-import { decodeDirectoryRecord, FILE_FLAG, type DirectoryRecord } from './directory-record.ts';
+import { readRecords } from './directory-extent.ts';
+import { FILE_FLAG, type DirectoryRecord } from './directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
-import { decodeRockRidge, decodeSharingProtocol } from './rock-ridge.ts';
-import { readSystemUse, type SystemUseEntry } from './system-use.ts';
+import { locateExtent, type IsoDirectory, type IsoNode } from './iso-node.ts';
+import { readEntries } from './iso-tree.ts';
+import type { IsoImage } from './open-iso.ts';
+import type { RandomAccess } from './random-access.ts';
+import { decodeSharingProtocol, encodeRockRidge } from './rock-ridge.ts';
+import type { SystemUseEntry } from './system-use.ts';
 
 /** Sectors of a file's data, in order; more than one when the file has several extents. */
 export type FileSection = { readonly sector: number; readonly size: number };
@@ -31,137 +36,77 @@ export type BaseDirectory = BaseEntry & {
 
 export type BaseNode = BaseFile | BaseDirectory;
 
-/** Reads `size` bytes at `offset`, all of them or it throws. */
-export type ReadAt = (offset: number, size: number) => Promise<Uint8Array>;
-
-type Walk = { readonly readAt: ReadAt; readonly skip: number; readonly visited: Set<number> };
-type Place = { readonly sector: number; readonly size: number };
-type Entry = { readonly record: DirectoryRecord; readonly entries: readonly SystemUseEntry[] };
-
-const MAX_DIRECTORY_SIZE = 64 * 1024 * 1024;
 /** Entries about relocation (RRIP 4.1.5), obsolete (RR) or a matter of one recording (PD, SP). */
 const DROPPED = ['CL', 'PL', 'RE', 'RR', 'PD', 'SP'];
+/** What programs that relocate deep directories call the place they put them; it is then empty. */
+const RELOCATION_DIRECTORY = 'rr_moved';
+
+type GrowingDirectory = BaseDirectory & { readonly children: BaseNode[] };
 
 /**
  * The whole directory tree as Rock Ridge tells it: relocated directories stand where they belong.
  *
- * @throws IntegrityError `iso.no-rock-ridge`, `iso.looping-directory`, `iso.directory-too-large`, and
- * what decoding and `readAt` throw
+ * @throws IntegrityError `iso.no-rock-ridge`, and what reading the image throws
  */
-export async function readBaseTree(root: Place, readAt: ReadAt): Promise<BaseDirectory> {
-  const records = await readRecords(root, { readAt, skip: 0, visited: new Set() });
-  const self = records[0];
-  const skip = self && decodeSharingProtocol(self.entries);
-  if (!self || skip === undefined) {
-    throw new IntegrityError('iso.no-rock-ridge', 'root directory has no Rock Ridge entries', {
+export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
+  const image = { path: iso.path, size: iso.fileSize, read: iso.readBytes, close: iso.close };
+  const own = await readRootEntries(image, iso.root);
+  const skip = decodeSharingProtocol(own);
+  if (skip === undefined) {
+    throw new IntegrityError('iso.no-rock-ridge', `${iso.path} has no Rock Ridge names`, {
       hint: 'Use a CoreOS live ISO as base.',
     });
   }
-  return readDirectory(
-    { ...describe(self), name: '', identifier: '\0' },
-    { place: root, walk: { readAt, skip, visited: new Set() } },
-  );
+  const root: GrowingDirectory = { ...describe(iso.root, own), kind: 'directory', children: [] };
+  const directories = new Map([['', root]]);
+  for await (const { path, node } of iso.walk()) {
+    const area = node.records[0]?.systemUse.subarray(skip) ?? new Uint8Array(0);
+    const entry = describe(node, await readEntries(image, area));
+    const parent = directories.get(path.slice(0, path.lastIndexOf('/')));
+    if (node.kind === 'directory') {
+      const directory: GrowingDirectory = { ...entry, kind: 'directory', children: [] };
+      directories.set(path, directory);
+      parent?.children.push(directory);
+    } else {
+      parent?.children.push({ ...entry, kind: 'file', sections: node.records.map(sectionOf) });
+    }
+  }
+  return { ...root, identifier: '\0', children: root.children.filter(isNotForRelocation) };
 }
 
-async function readDirectory(
-  entry: BaseEntry,
-  { place, walk }: { place: Place; walk: Walk },
-): Promise<BaseDirectory> {
-  if (walk.visited.has(place.sector)) {
-    throw new IntegrityError(
-      'iso.looping-directory',
-      `directory "${entry.name}" at sector ${place.sector} has been entered before`,
-    );
-  }
-  walk.visited.add(place.sector);
-  const children: BaseNode[] = [];
-  for (const group of groupSections((await readRecords(place, walk)).slice(2))) {
-    const child = await readNode(group, walk);
-    if (child) children.push(child);
-  }
-  return { ...entry, kind: 'directory', children };
+/** The root's attributes stand in its own record only: the volume descriptor has no room for them. */
+async function readRootEntries(
+  image: RandomAccess,
+  root: IsoDirectory,
+): Promise<readonly SystemUseEntry[]> {
+  const records = readRecords(image, root.extent);
+  for await (const { record } of records) return readEntries(image, record.systemUse);
+  return [];
 }
 
-/** Records of one file follow each other, all but the last marked (ECMA-119 9.1.6). */
-function groupSections(records: readonly Entry[]): Entry[][] {
-  const groups: Entry[][] = [];
-  let open: Entry[] | undefined;
-  for (const record of records) {
-    if (open) open.push(record);
-    else groups.push((open = [record]));
-    if ((record.record.flags & FILE_FLAG.multiExtent) === 0) open = undefined;
-  }
-  return groups;
-}
+const isNotForRelocation = (node: BaseNode): boolean =>
+  node.kind === 'file' || node.name !== RELOCATION_DIRECTORY || node.children.length > 0;
 
-async function readNode(group: readonly Entry[], walk: Walk): Promise<BaseNode | undefined> {
-  const [first] = group;
-  if (!first) return undefined;
-  const { isRelocated, childLink } = decodeRockRidge(first.entries);
-  if (isRelocated === true) return undefined;
-  const entry = describe(first);
-  if (childLink !== undefined) {
-    const [self] = await readRecords({ sector: childLink, size: SECTOR_SIZE }, walk);
-    const place = { sector: childLink, size: self?.record.size ?? 0 };
-    const flags = entry.flags | FILE_FLAG.directory;
-    const entries = self ? withEntriesOf(entry.entries, describe(self).entries) : entry.entries;
-    return readDirectory({ ...entry, entries, flags }, { place, walk });
-  }
-  if ((first.record.flags & FILE_FLAG.directory) !== 0) {
-    const directory = await readDirectory(entry, { place: placeOf(first.record), walk });
-    const isOnlyForRelocated = directory.children.length === 0 && entry.name === 'rr_moved';
-    return isOnlyForRelocated ? undefined : directory;
-  }
-  return { ...entry, kind: 'file', sections: group.map(({ record }) => placeOf(record)) };
-}
-
-/** The placeholder of a relocated directory names it; its own record has its mode and times. */
-function withEntriesOf(
-  placeholder: readonly SystemUseEntry[],
-  own: readonly SystemUseEntry[],
-): readonly SystemUseEntry[] {
-  const isAttribute = (entry: SystemUseEntry): boolean => ['PX', 'TF'].includes(entry.signature);
-  return [...own.filter(isAttribute), ...placeholder.filter((entry) => !isAttribute(entry))];
-}
-
-const placeOf = (record: DirectoryRecord): Place => ({
-  sector: record.extent + (record.extendedAttributeLength ?? 0),
-  size: record.size,
-});
-
-function describe({ record, entries }: Entry): BaseEntry {
-  const identifier = Buffer.from(record.identifier).toString('latin1');
-  const { name } = decodeRockRidge(entries);
+/** A relocated directory has its name in another record than its attributes. */
+function describe(node: IsoNode, entries: readonly SystemUseEntry[]): BaseEntry {
+  const kept = entries.filter(({ signature }) => !DROPPED.includes(signature));
+  const [record] = node.records;
+  const isNamed = node.name === '' || kept.some(({ signature }) => signature === 'NM');
   return {
-    name: name ?? identifier.replace(/\.?;\d+$/, ''),
-    identifier,
-    flags: record.flags & ~FILE_FLAG.multiExtent,
-    recordedAt: record.recordedAt,
-    entries: entries.filter((entry) => !DROPPED.includes(entry.signature)),
+    name: node.name,
+    identifier: Buffer.from(node.isoIdentifier).toString('latin1'),
+    flags: (record?.flags ?? 0) & ~FILE_FLAG.multiExtent,
+    recordedAt: record?.recordedAt,
+    entries: isNamed ? kept : [...kept, ...encodeNameOnly(node.name)],
   };
 }
 
-async function readRecords(place: Place, walk: Walk): Promise<Entry[]> {
-  if (place.size > MAX_DIRECTORY_SIZE) {
-    throw new IntegrityError(
-      'iso.directory-too-large',
-      `directory at sector ${place.sector} has ${place.size} bytes, more than ${MAX_DIRECTORY_SIZE}`,
-    );
-  }
-  const bytes = await walk.readAt(place.sector * SECTOR_SIZE, place.size);
-  const records: Entry[] = [];
-  for (let at = 0; at < bytes.length;) {
-    if (bytes[at] === 0) {
-      at = (Math.floor(at / SECTOR_SIZE) + 1) * SECTOR_SIZE;
-      continue;
-    }
-    const { record, length } = decodeDirectoryRecord(bytes, at);
-    const area = record.systemUse.subarray(walk.skip);
-    const entries = await readSystemUse(area, ({ sector, offset, size }) =>
-      walk.readAt(sector * SECTOR_SIZE + offset, size),
-    );
-    records.push({ record, entries });
-    at += length;
-  }
-  return records;
-}
+const encodeNameOnly = (name: string): SystemUseEntry[] =>
+  encodeRockRidge({ mode: 0, links: 0, uid: 0, gid: 0, name }).filter(
+    ({ signature }) => signature === 'NM',
+  );
+
+const sectionOf = (record: DirectoryRecord): FileSection => {
+  const { offset, size } = locateExtent(record);
+  return { sector: offset / SECTOR_SIZE, size };
+};

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { open, type FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { readBaseTree, type BaseDirectory, type ReadAt } from './base-tree.ts';
+import { readBaseTree, type BaseDirectory } from './base-tree.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { locateBackupGpt, readPartitionTables, SYSTEM_AREA_SIZE } from './hybrid.ts';
 import { rangesOfBase, type BaseRange } from './base-ranges.ts';
-import { decodeVolumeDescriptor, type VolumeDescriptor } from './volume-descriptor.ts';
+import { openIso, type IsoImage } from './open-iso.ts';
+import type { VolumeDescriptor } from './volume-descriptor.ts';
 
 /** A file's data, or what lies between files. */
 export type BasePiece = {
@@ -50,7 +50,6 @@ export type ScanOptions = {
 
 const CHUNK_SIZE = 4 * 1024 * 1024;
 const MAX_KEPT_SIZE = 1024 * 1024;
-const MAX_DESCRIPTORS = 64;
 
 type Structure = Pick<BaseImage, 'size' | 'systemArea' | 'descriptors' | 'root'>;
 
@@ -60,9 +59,9 @@ type Structure = Pick<BaseImage, 'size' | 'systemArea' | 'descriptors' | 'root'>
  * @throws IntegrityError `iso.truncated`, `iso.not-iso9660`, `iso.no-rock-ridge` and the like
  */
 export async function scanBaseIso(path: string, options: ScanOptions = {}): Promise<BaseImage> {
-  return withFile(path, async (file) => {
-    const structure = await readStructure(file);
-    const { digest, pieces } = await hashRanges(file, rangesOf(structure), options);
+  return withIso(path, async (iso) => {
+    const structure = await readStructure(iso);
+    const { digest, pieces } = await hashRanges(iso, rangesOf(structure), options);
     return { path, ...structure, digest, pieces };
   });
 }
@@ -87,8 +86,8 @@ export async function decodeBaseScan(
   scan: BaseScan,
   options: ScanOptions = {},
 ): Promise<BaseImage> {
-  return withFile(path, async (file) => {
-    const structure = await readStructure(file);
+  return withIso(path, async (iso) => {
+    const structure = await readStructure(iso);
     if (structure.size !== scan.size) throw baseChanged(path, scan.size, structure.size);
     const pieces: BasePiece[] = [];
     for (const piece of scan.pieces) {
@@ -96,7 +95,7 @@ export async function decodeBaseScan(
         pieces.push(piece);
         continue;
       }
-      const bytes = await readBytes(file, piece.offset, piece.size);
+      const bytes = await iso.readBytes(piece.offset, piece.size);
       const digest = digestOf(bytes);
       if (digest !== piece.digest) throw baseChanged(path, piece.digest, digest);
       pieces.push({ ...piece, bytes });
@@ -113,44 +112,13 @@ function baseChanged(path: string, expected: number | Digest, found: number | Di
   );
 }
 
-async function readStructure(file: FileHandle): Promise<Structure> {
-  const { size } = await file.stat();
-  const readAt: ReadAt = (offset, length) => {
-    if (offset + length <= size) return readBytes(file, offset, length);
-    throw new IntegrityError(
-      'iso.truncated',
-      `base ISO should have ${length} bytes at ${offset}, but has ${size} bytes in all`,
-    );
+async function readStructure(iso: IsoImage): Promise<Structure> {
+  return {
+    size: iso.fileSize,
+    systemArea: await iso.readBytes(0, SYSTEM_AREA_SIZE),
+    descriptors: iso.descriptors,
+    root: await readBaseTree(iso),
   };
-  const systemArea = await readAt(0, SYSTEM_AREA_SIZE);
-  const descriptors = await readDescriptors(readAt);
-  const primary = descriptors.find((descriptor) => descriptor.kind === 'primary');
-  if (!primary) {
-    throw new IntegrityError('iso.no-primary-descriptor', 'there is no primary volume descriptor');
-  }
-  const { rootRecord, logicalBlockSize, volumeSpaceSize } = primary.volume;
-  if (logicalBlockSize !== SECTOR_SIZE || volumeSpaceSize * SECTOR_SIZE > size) {
-    throw new IntegrityError(
-      'iso.truncated',
-      `volume should have ${volumeSpaceSize} blocks of ${logicalBlockSize} bytes, but the file has ${size} bytes`,
-    );
-  }
-  const place = { sector: rootRecord.extent, size: rootRecord.size };
-  return { size, systemArea, descriptors, root: await readBaseTree(place, readAt) };
-}
-
-async function readDescriptors(readAt: ReadAt): Promise<VolumeDescriptor[]> {
-  const descriptors: VolumeDescriptor[] = [];
-  for (let index = 0; index < MAX_DESCRIPTORS; index += 1) {
-    const sector = await readAt(SYSTEM_AREA_SIZE + index * SECTOR_SIZE, SECTOR_SIZE);
-    const descriptor = decodeVolumeDescriptor(sector);
-    descriptors.push(descriptor);
-    if (descriptor.kind === 'terminator') return descriptors;
-  }
-  throw new IntegrityError(
-    'iso.no-terminator',
-    `none of the first ${MAX_DESCRIPTORS} volume descriptors is a terminator`,
-  );
 }
 
 function rangesOf({ size, systemArea, descriptors, root }: Structure): BaseRange[] {
@@ -163,7 +131,7 @@ function rangesOf({ size, systemArea, descriptors, root }: Structure): BaseRange
 }
 
 async function hashRanges(
-  file: FileHandle,
+  iso: IsoImage,
   ranges: readonly BaseRange[],
   options: ScanOptions,
 ): Promise<{ digest: Digest; pieces: BasePiece[] }> {
@@ -174,7 +142,7 @@ async function hashRanges(
     const kept: Uint8Array[] = [];
     for (let done = 0; done < range.size; done += CHUNK_SIZE) {
       const size = Math.min(CHUNK_SIZE, range.size - done);
-      const chunk = await readBytes(file, range.offset + done, size);
+      const chunk = await iso.readBytes(range.offset + done, size);
       whole.update(chunk);
       hash.update(chunk);
       if (isKept(range, options)) kept.push(chunk);
@@ -190,26 +158,11 @@ function isKept(range: BaseRange, { keepBytesOf = [] }: ScanOptions): boolean {
   return range.size <= MAX_KEPT_SIZE || range.paths.some((path) => keepBytesOf.includes(path));
 }
 
-async function withFile<T>(path: string, use: (file: FileHandle) => Promise<T>): Promise<T> {
-  const file = await open(path, 'r');
+async function withIso<T>(path: string, use: (iso: IsoImage) => Promise<T>): Promise<T> {
+  const iso = await openIso(path);
   try {
-    return await use(file);
+    return await use(iso);
   } finally {
-    await file.close();
+    await iso.close();
   }
-}
-
-async function readBytes(file: FileHandle, offset: number, size: number): Promise<Uint8Array> {
-  const bytes = new Uint8Array(size);
-  for (let done = 0; done < size;) {
-    const { bytesRead } = await file.read(bytes, done, size - done, offset + done);
-    if (bytesRead === 0) {
-      throw new IntegrityError(
-        'iso.truncated',
-        `base ISO should have ${size} bytes at ${offset}, but ends after ${done} of them`,
-      );
-    }
-    done += bytesRead;
-  }
-  return bytes;
 }
