@@ -1,5 +1,5 @@
 import { basename, extname } from 'node:path';
-import { isMap, parseAllDocuments, stringify, type Document } from 'yaml';
+import { CST, isMap, isScalar, Parser, parseAllDocuments, stringify, type Document } from 'yaml';
 import { ConfigError } from '../base/errors.ts';
 
 /** A YAML file by its base name: of one document where it is for a node, of any number before. */
@@ -16,17 +16,13 @@ export function planExtraManifests(
   sources: readonly Manifest[],
   options: { readonly useDefaultSourceNames: boolean },
 ): readonly Manifest[] {
-  const files = sources.flatMap((source) =>
-    splitDocuments(source).flatMap(({ name, document }) => {
-      const kind = document.get('kind');
-      if (kind === 'ClusterCatalog') return [];
-      if (kind === 'CatalogSource' && options.useDefaultSourceNames) renameSource(document);
-      return [{ name, document }];
-    }),
-  );
+  const files = sources
+    .flatMap(splitDocuments)
+    .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
+    .map((file) => (options.useDefaultSourceNames ? renameSource(file) : file));
   refuseDuplicates(files.map(({ name }) => name));
   refuseDuplicates(files.flatMap(({ document }) => catalogNameOf(document)));
-  return files.map(({ name, document }) => ({ name, text: formatDocument(document) }));
+  return files.map(({ name, text }) => ({ name, text }));
 }
 
 export type CustomResource = Manifest & {
@@ -36,50 +32,49 @@ export type CustomResource = Manifest & {
 
 /** The resources that wait for their operators, split as above; the namespace says for which. */
 export function planCustomResources(sources: readonly Manifest[]): readonly CustomResource[] {
-  const resources = sources.flatMap((source) =>
-    splitDocuments(source)
-      .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
-      .map(({ name, document }) => {
-        const namespace = document.getIn(['metadata', 'namespace']);
-        return {
-          name,
-          text: formatDocument(document),
-          namespace: typeof namespace === 'string' ? namespace : undefined,
-        };
-      }),
-  );
+  const resources = sources
+    .flatMap(splitDocuments)
+    .filter(({ document }) => document.get('kind') !== 'ClusterCatalog')
+    .map(({ name, text, document }) => {
+      const namespace = document.getIn(['metadata', 'namespace']);
+      return { name, text, namespace: typeof namespace === 'string' ? namespace : undefined };
+    });
   refuseDuplicates(resources.map(({ name }) => name));
   return resources;
 }
 
-/** One object as a YAML document with sorted keys. */
+/** One object as a YAML document with sorted keys, strings quoted where YAML 1.1 would see a number. */
 export const formatManifest = (object: object): string =>
-  stringify(object, { sortMapEntries: true, lineWidth: 0 });
+  stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
 
-type NamedDocument = { readonly name: string; readonly document: Document };
+type SplitDocument = Manifest & { readonly document: Document };
 
-function splitDocuments(source: Manifest): NamedDocument[] {
-  // Kubernetes reads YAML 1.1, where 0644 is octal and "yes" is a boolean.
-  const documents = parseAllDocuments(source.text, { version: '1.1', prettyErrors: false });
+/** The text of each document stays as it is: other writers of YAML would change dates and numbers. */
+function splitDocuments(source: Manifest): SplitDocument[] {
   const extension = extname(source.name);
   const base = basename(source.name, extension);
-  if (!Array.isArray(documents)) return [];
-  return documents
-    .filter((document) => document.errors.length > 0 || document.contents !== null)
-    .filter((document) => document.errors.length > 0 || document.toJS() !== null)
-    .map((document, index) => {
+  return readDocuments(source.text)
+    .filter(({ document }) => document.errors.length > 0 || document.toJS() !== null)
+    .map(({ text, document }, index) => {
       const where = `document ${index} of manifest ${source.name}`;
       const error = document.errors[0];
       // The parser's message names the fault and its place, but quotes nothing: it may be a Secret.
       if (error) throw malformed(`${where} is not YAML: ${error.code} at byte ${error.pos[0]}`);
       if (!isMap(document.contents)) throw malformed(`${where} is no object`);
       if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
-      return { name: `${base}-${index}${extension}`, document };
+      return { name: `${base}-${index}${extension}`, text, document };
     });
 }
 
-function formatDocument(document: Document): string {
-  return document.toString({ lineWidth: 0, directives: false });
+function readDocuments(source: string): { text: string; document: Document }[] {
+  // Kubernetes reads YAML 1.1, where 0644 is octal and "yes" is a boolean.
+  const documents = parseAllDocuments(source, { version: '1.1', prettyErrors: false });
+  const tokens = [...new Parser().parse(source)].filter(({ type }) => type === 'document');
+  return (Array.isArray(documents) ? documents : []).map((document, index) => {
+    const token = tokens[index];
+    const text = token === undefined ? '' : CST.stringify(token).replace(/^---[ \t]*\r?\n/, '');
+    return { text: text.endsWith('\n') ? text : `${text}\n`, document };
+  });
 }
 
 /**
@@ -91,11 +86,12 @@ export const formatDefaultSourceName = (name: string): string => {
   return operator === undefined ? name : `${operator}-operators`;
 };
 
-function renameSource(document: Document): void {
-  const name = document.getIn(['metadata', 'name']);
-  if (typeof name === 'string') {
-    document.setIn(['metadata', 'name'], formatDefaultSourceName(name));
-  }
+function renameSource(file: SplitDocument): SplitDocument {
+  const { document } = file;
+  const name = document.getIn(['metadata', 'name'], true);
+  if (document.get('kind') !== 'CatalogSource' || !isScalar(name)) return file;
+  document.setIn(['metadata', 'name'], formatDefaultSourceName(String(name.value)));
+  return { ...file, text: document.toString({ lineWidth: 0, directives: false }) };
 }
 
 function catalogNameOf(document: Document): string[] {

@@ -1,0 +1,128 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { encodeCpio } from '../../src/ignition/cpio.ts';
+import { decodeInitrd, encodeInitrd } from '../../src/ignition/initrd.ts';
+import { requireTool } from '../support/tools.ts';
+
+const bytes = (text: string): Uint8Array => Buffer.from(text);
+const member = (name: string, text: string) => ({ name, mode: 0o644, data: bytes(text) });
+const texts = (image: Uint8Array): Record<string, string> =>
+  Object.fromEntries(
+    [...decodeInitrd(image)].map(([name, data]) => [name, Buffer.from(data).toString()]),
+  );
+
+const arbitraryMembers = fc.uniqueArray(
+  fc.record({
+    name: fc.string({ minLength: 1, unit: fc.constantFrom('a', 'b', '/', '.', 'é') }),
+    mode: fc.constantFrom(0o644, 0o100600),
+    data: fc.uint8Array({ maxLength: 64 }),
+  }),
+  { selector: ({ name }) => name },
+);
+
+describe('encodeCpio', () => {
+  it('writes newc headers that say nothing of this machine', () => {
+    const archive = Buffer.from(encodeCpio([member('config.ign', '{}')]));
+    expect(archive.toString('latin1', 0, 110)).toBe(
+      '070701' +
+        '00000001000081A400000000000000000000000100000000' +
+        '0000000200000000000000000000000000000000' +
+        '0000000B00000000',
+    );
+    expect(archive.indexOf('TRAILER!!!')).toBe(124 + 4 + 110);
+    expect(archive.length % 4).toBe(0);
+  });
+
+  it('is read by cpio(1) as it was written, a leading slash included', () => {
+    if (!requireTool('cpio')) return;
+    const input = encodeCpio([member('/usr/lib/ignition/base.d/99-bootstrap.ign', 'abc')]);
+    const listing = execFileSync('cpio', ['-tv'], { input, stdio: ['pipe', 'pipe', 'ignore'] });
+    expect(listing.toString()).toMatch(
+      /^-rw-r--r-- +1 root +root +3 Jan +1 +1970 \/usr\/lib\/ignition\/base.d\/99-bootstrap.ign\n$/,
+    );
+  });
+});
+
+describe('encodeInitrd', () => {
+  it('gives the same bytes for the same members: no clock, no system', () => {
+    const image = encodeInitrd([member('config.ign', 'x'.repeat(1000))]);
+    expect(Buffer.from(image.subarray(0, 10)).toString('hex')).toBe('1f8b08000000000002ff');
+    expect(image.length % 4).toBe(0);
+    expect(encodeInitrd([member('config.ign', 'x'.repeat(1000))])).toEqual(image);
+  });
+
+  it('is undone by decodeInitrd', () => {
+    fc.assert(
+      fc.property(arbitraryMembers, (members) => {
+        const decoded = decodeInitrd(encodeInitrd(members));
+        expect([...decoded.keys()]).toEqual(members.map(({ name }) => name));
+        for (const { name, data } of members) {
+          expect(Buffer.from(decoded.get(name) ?? [])).toEqual(Buffer.from(data));
+        }
+      }),
+    );
+  });
+});
+
+describe('decodeInitrd', () => {
+  it('finds nothing in an area of zeros or of nothing', () => {
+    expect(decodeInitrd(new Uint8Array(262144)).size).toBe(0);
+    expect(decodeInitrd(new Uint8Array()).size).toBe(0);
+  });
+
+  it('reads archives one after another, and the last of a name counts', () => {
+    const image = Buffer.concat([
+      encodeInitrd([member('config.ign', 'old'), member('a', '1')]),
+      Buffer.alloc(512),
+      encodeCpio([member('config.ign', 'new')]),
+      Buffer.alloc(36),
+      gzipSync(Buffer.concat([encodeCpio([member('b', '2')]), Buffer.alloc(300)])),
+      Buffer.alloc(1000),
+    ]);
+    expect(texts(image)).toEqual({ 'config.ign': 'new', 'a': '1', 'b': '2' });
+  });
+
+  it('reads adjacent gzip members without padding as the kernel does', () => {
+    const image = Buffer.concat([
+      gzipSync(encodeCpio([member('a', '1')])),
+      gzipSync(encodeCpio([member('b', '2')])),
+    ]);
+    expect(texts(image)).toEqual({ a: '1', b: '2' });
+  });
+
+  it('keeps regular files only, and ends names at their first NUL', () => {
+    const directory = { name: 'etc', mode: 0o40755, data: bytes('') };
+    expect(texts(encodeCpio([directory, member('a\0\0\0', 'x')]))).toEqual({ a: 'x' });
+  });
+
+  it.skipIf(!requireTool('zstd'))('reads what zstd(1) writes, with more behind it', () => {
+    const long = Buffer.alloc(300_000, 'ignition ');
+    const input = encodeCpio([{ name: 'long', mode: 0o644, data: long }]);
+    for (const options of [['-19'], ['-3', '--no-check'], ['-1', '--content-size']]) {
+      const packed = execFileSync('zstd', ['-c', ...options], { input });
+      const image = Buffer.concat([packed, Buffer.alloc(7), encodeInitrd([member('b', '2')])]);
+      const decoded = decodeInitrd(image);
+      expect(Buffer.from(decoded.get('long') ?? []).equals(long)).toBe(true);
+      expect(decoded.has('b')).toBe(true);
+    }
+  });
+
+  it.skipIf(!requireTool('gzip'))('reads gzip headers with a name in them', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sealift-gzip-'));
+    try {
+      const script = 'cat >archive && gzip --name archive && cat archive.gz';
+      const image = execFileSync('sh', ['-c', script], {
+        cwd: directory,
+        input: encodeCpio([member('a', '1')]),
+      });
+      expect(texts(image)).toEqual({ a: '1' });
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+});

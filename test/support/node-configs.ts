@@ -1,0 +1,83 @@
+import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
+import type { BootstrapInput } from '../../src/openshift/bootstrap-ignition.ts';
+
+/** A release like those of the update graph, with one manifest and one custom resource. */
+export const bootstrapInput: BootstrapInput = {
+  release: {
+    version: '4.21.3',
+    digestReference: `quay.io/openshift-release-dev/ocp-release@sha256:${'a'.repeat(64)}`,
+    arch: 'x86_64',
+  },
+  registryImage: {
+    reference: `quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:${'b'.repeat(64)}`,
+    useDistributionEntrypoint: true,
+  },
+  mirrors: [
+    {
+      source: 'quay.io/openshift-release-dev/ocp-release',
+      mirror: 'openshift/release-images',
+    },
+    { source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev', mirror: 'openshift/release' },
+  ],
+  interactive: false,
+  enableDefaultSources: false,
+  createPinnedImageSets: true,
+  pinnedImages: [`quay.io/openshift-release-dev/ocp-release@sha256:${'a'.repeat(64)}`],
+  stopLocalRegistry: false,
+  skipLocalRegistry: false,
+  useDefaultSourceNames: true,
+  sshKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator@example\n',
+  corePasswordHash: '$6$saltsalt$hash',
+  extraManifests: [
+    {
+      name: 'catalogs.yaml',
+      text: `apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata:
+  name: cs-redhat-operator-index-v4-21
+  namespace: openshift-marketplace
+spec:
+  sourceType: grpc
+  image: registry.example.com/redhat/redhat-operator-index:v4.21
+---
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterCatalog
+metadata:
+  name: cc-redhat-operator-index-v4-21
+`,
+    },
+  ],
+  crs: [
+    {
+      name: 'nmstate.yaml',
+      text: 'apiVersion: nmstate.io/v1\nkind: NMState\nmetadata:\n  name: nmstate\n',
+    },
+    {
+      name: 'cnv.yaml',
+      text: 'apiVersion: hco.kubevirt.io/v1beta1\nkind: HyperConverged\nmetadata:\n  name: hc\n  namespace: openshift-cnv\n',
+    },
+  ],
+};
+
+/** The text that Ignition will write for a file with a `data:` URL. */
+export function readContents(file: File | undefined): string {
+  const source = file?.contents?.source ?? '';
+  if (source === 'data:,') return '';
+  const base64 = source.slice(source.indexOf(',') + 1);
+  return Buffer.from(base64, 'base64').toString();
+}
+
+export const findFile = (config: IgnitionConfig, path: string): File | undefined =>
+  config.storage?.files?.find((file) => file.path === path);
+
+/** One line a file, directory or unit, as a golden lists them. */
+export function listContents(config: IgnitionConfig): string[] {
+  const mode = (value = 0): string => value.toString(8).padStart(4, '0');
+  return [
+    ...(config.storage?.directories ?? []).map((node) => `${mode(node.mode)} ${node.path}/`),
+    ...(config.storage?.files ?? []).map((node) => `${mode(node.mode)} ${node.path}`),
+    ...(config.systemd?.units ?? []).map(
+      (unit) => `${unit.enabled === true ? 'enabled' : '-'} ${unit.name}`,
+    ),
+  ];
+}
