@@ -1,0 +1,150 @@
+import type { BasePatch } from './base-extents.ts';
+import { formatReadableJson, type Json } from '../base/canonical-json.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { addInitrd, menuKindOf } from './boot-menu.ts';
+import type { CoreosLive } from './coreos.ts';
+import { isObject, parseJsonObject, type JsonObject } from './coreos-json.ts';
+import type { TreeFile } from './extent.ts';
+import type { KargArea } from './karg-areas.ts';
+import { encodeKargs, modifyKargs } from './kargs.ts';
+import type { IsoImage } from './open-iso.ts';
+
+/** What makes a live ISO boot with a further initrd, an Ignition config and other arguments. */
+export type LiveGraft = {
+  /** Files that are new, or take the place of one of the base. */
+  readonly files: readonly TreeFile[];
+  /** Bytes of the base that change where they are. */
+  readonly patches: readonly BasePatch[];
+  /** The kernel arguments after all changes. */
+  readonly kargs: string;
+};
+
+export type LiveGraftOptions = {
+  /** Path on the ISO and bytes of the initrd that every menu entry gets. */
+  readonly initrd: { readonly path: string; readonly bytes: Uint8Array };
+  /** Compressed archive for the embed area; larger ones get a larger area. */
+  readonly embed: Uint8Array;
+  readonly appendKargs: readonly string[];
+};
+
+/**
+ * Plans how a CoreOS live ISO is changed. Boot menus grow, so they become new files; the embed area is
+ * filled in place where the archive fits.
+ *
+ * @throws IntegrityError `base-iso.no-menu`, `base-iso.fixed-embed-area`; ConfigError
+ * `base-iso.too-old`; UsageError `kargs.too-large`
+ */
+export async function planLiveGraft(
+  iso: IsoImage,
+  live: CoreosLive,
+  options: LiveGraftOptions,
+): Promise<LiveGraft> {
+  const kargs = modifyKargs(live.kargs.text, { append: options.appendKargs });
+  const menus = await planMenus(iso, live, { ...options, kargs });
+  const embed = await planEmbed(iso, live, options.embed);
+  const { path, bytes } = options.initrd;
+  return {
+    files: [{ path, content: { kind: 'bytes', bytes } }, ...menus.files, ...embed.files],
+    patches: [...menus.patches, ...embed.patches],
+    kargs,
+  };
+}
+
+type Changes = { readonly files: readonly TreeFile[]; readonly patches: readonly BasePatch[] };
+
+async function planMenus(
+  iso: IsoImage,
+  live: CoreosLive,
+  options: LiveGraftOptions & { readonly kargs: string },
+): Promise<Changes> {
+  const { size, areas } = live.kargs;
+  const files: TreeFile[] = [];
+  const moved = new Map<string, number>();
+  for await (const { path, node } of iso.walk()) {
+    const kind = menuKindOf(path);
+    if (kind === undefined || node.kind !== 'file') continue;
+    const text = Buffer.from(await iso.readFile(node, 1 << 20)).toString('latin1');
+    const menu = addInitrd(text, kind, options.initrd.path);
+    const bytes = Buffer.from(menu.text, 'latin1');
+    for (const area of areas.filter((area) => isOf(area, path))) {
+      const offset = menu.moved(area.offset - (node.extents[0]?.offset ?? 0));
+      bytes.set(encodeKargs(options.kargs, size, area), offset);
+      moved.set(path, offset);
+    }
+    files.push({ path, content: { kind: 'bytes', bytes } });
+  }
+  if (files.length === 0) {
+    throw new IntegrityError('base-iso.no-menu', `image ${iso.path} has no boot menu that we know`);
+  }
+  const fixed = areas.filter((area) => ![...moved.keys()].some((path) => isOf(area, path)));
+  const patches = fixed.map((area) => ({
+    offset: area.offset,
+    bytes: encodeKargs(options.kargs, size, area),
+  }));
+  return { files: [...files, await moveListed(iso, areas, moved)], patches };
+}
+
+const isOf = (area: KargArea, path: string): boolean => {
+  if (area.path === undefined) throw tooOld();
+  return area.path.toLowerCase().replace(/^\/?/, '/') === path.toLowerCase();
+};
+
+const tooOld = (): ConfigError =>
+  new ConfigError('base-iso.too-old', 'base ISO keeps its kernel arguments as images before 2022', {
+    hint: 'use the live ISO of this release',
+  });
+
+/** `coreos/kargs.json` with the areas where the edited menus have them. */
+async function moveListed(
+  iso: IsoImage,
+  areas: readonly KargArea[],
+  moved: ReadonlyMap<string, number>,
+): Promise<TreeFile> {
+  const node = await iso.find('/coreos/kargs.json');
+  if (!node || areas.length === 0) throw tooOld();
+  const json = parseJsonObject(await iso.readFile(node, 65_536), 'coreos/kargs.json');
+  const files = (json['files'] as readonly Json[]).map((file) => {
+    const path = isObject(file) ? String(file['path']).replace(/^\/?/, '/') : '';
+    const offset = moved.get(path);
+    return isObject(file) && offset !== undefined ? { ...file, offset } : file;
+  });
+  return jsonFile('/coreos/kargs.json', { ...json, files });
+}
+
+const jsonFile = (path: string, json: JsonObject): TreeFile => ({
+  path,
+  content: { kind: 'bytes', bytes: Buffer.from(formatReadableJson(json)) },
+});
+
+/** The archive in the embed area, or in a larger file that takes the area's place. */
+async function planEmbed(iso: IsoImage, live: CoreosLive, archive: Uint8Array): Promise<Changes> {
+  const { embedArea } = live;
+  if (archive.length <= embedArea.size) {
+    const bytes = new Uint8Array(embedArea.size);
+    bytes.set(archive);
+    return { files: [], patches: [{ offset: embedArea.offset, bytes }] };
+  }
+  const path = `/${embedArea.file.replace(/^\//, '')}`;
+  const node = await iso.find(path);
+  if (node?.kind !== 'file' || node.size !== embedArea.size) {
+    throw new IntegrityError(
+      'base-iso.fixed-embed-area',
+      `configuration takes ${archive.length} bytes, the embed area inside ${path} has ${embedArea.size}`,
+      { expected: `at most ${embedArea.size}`, found: String(archive.length) },
+    );
+  }
+  const bytes = new Uint8Array(sizeOfGrownArea(embedArea.size, archive.length));
+  bytes.set(archive);
+  const grown: TreeFile = { path, content: { kind: 'bytes', bytes } };
+  const info = await iso.find('/coreos/igninfo.json');
+  if (!info) return { files: [grown], patches: [] };
+  const json = parseJsonObject(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
+  const length = bytes.length;
+  return { files: [grown, jsonFile('/coreos/igninfo.json', { ...json, length })], patches: [] };
+}
+
+/** Grows by quarters, as the image service does, with one quarter free for what it adds. */
+function sizeOfGrownArea(size: number, needed: number): number {
+  const quarter = Math.ceil(size / 4);
+  return (1 + Math.ceil(needed / quarter)) * quarter;
+}
