@@ -16,7 +16,8 @@ import { readTexts, type View } from './view.ts';
 /** The typed configuration of a document that has passed its checks. Defaults come from the schema. */
 export function applyDefaults(view: View, secrets: Secrets, directory: string): ApplianceConfig {
   const flag = (path: string): boolean => view.flag(path) ?? findDefault(path) === true;
-  const text = (path: string): string => view.text(path) ?? String(findDefault(path) ?? '');
+  const text = (path: string): string =>
+    view.text(path) ?? (findDefault(path) as string | undefined) ?? '';
   const url = view.text('ocpRelease.url');
   const sshKey = secrets.values.get('sshKey');
   const corePass = secrets.values.get('userCorePass');
@@ -55,16 +56,12 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
 }
 
 function readBuild(view: View, secrets: Secrets, directory: string): BuildSettings {
-  const baseIso = view.text('build.baseIso');
-  const baseIsoSha256 = view.text('build.baseIsoSha256');
   const ignition = view.text('build.ignition');
   const concurrency = view.number('build.concurrency');
   const maxSize = view.text('build.maxSize');
   const embedded = secrets.values.get('build.embed.pullSecret');
-  const isUrl = baseIso?.startsWith('https://') ?? false;
   return {
-    ...(baseIso !== undefined && { baseIso: isUrl ? baseIso : resolve(directory, baseIso) }),
-    ...(baseIsoSha256 !== undefined && { baseIsoSha256 }),
+    ...readBaseIso(view, directory),
     ...readPaths(view, directory),
     ...(ignition !== undefined && { ignition: ignition as 'installer' | 'embedded' }),
     kernelArguments: listTexts(view, 'build.kernelArguments'),
@@ -73,6 +70,17 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
     insecureRegistries: listTexts(view, 'build.insecureRegistries'),
     embed: embedded === undefined ? {} : { pullSecret: new Secret(embedded) },
+  };
+}
+
+function readBaseIso(view: View, directory: string): Partial<BuildSettings> {
+  const baseIso = view.text('build.baseIso');
+  const baseIsoSha256 = view.text('build.baseIsoSha256');
+  if (baseIso === undefined) return {};
+  const isUrl = baseIso.startsWith('https://');
+  return {
+    baseIso: isUrl ? baseIso : resolve(directory, baseIso),
+    ...(baseIsoSha256 !== undefined && { baseIsoSha256 }),
   };
 }
 

@@ -21,7 +21,7 @@ function explain(error: ErrorObject, document: ConfigDocument): ConfigProblem {
   const under = (name: string): string => (path === '' ? name : `${path}.${name}`);
   const { at, atOffset } = document.report;
   if (error.keyword === 'required') {
-    const place = under(String((error.params as { missingProperty: string }).missingProperty));
+    const place = under((error.params as { missingProperty: string }).missingProperty);
     return at(place, 'is required');
   }
   if (error.keyword === 'additionalProperties') {
@@ -43,31 +43,34 @@ const isEmpty = (error: ErrorObject): boolean => error.keyword === 'minLength' &
 
 function describeRule({ keyword, params, parentSchema }: ErrorObject): string {
   const schema = parentSchema as SchemaNode;
-  const quoted = (values: readonly string[]): string =>
-    values.map((value) => `"${value}"`).join(', ');
   switch (keyword) {
     case 'type':
       return `must be ${nameType((params as { type: string }).type)}`;
     case 'const':
-      return `must be "${schema.const ?? ''}"`;
+      return `must be "${String(schema.const)}"`;
     case 'enum':
-      return `must be one of ${quoted(schema.enum ?? [])}`;
+      return `must be one of ${(schema.enum ?? []).map((value) => `"${value}"`).join(', ')}`;
     case 'minimum':
     case 'maximum':
-      return schema.maximum === undefined
-        ? `must be at least ${schema.minimum ?? 0}`
-        : `must be between ${schema.minimum ?? 0} and ${schema.maximum}`;
+      return describeRange(schema);
     case 'pattern':
-      return `must match ${schema.pattern ?? ''}`;
+      return `must match ${String(schema.pattern)}`;
     default:
       return `breaks the rule "${keyword}" of the schema`;
   }
+}
+
+function describeRange({ minimum = 0, maximum }: SchemaNode): string {
+  return maximum === undefined
+    ? `must be at least ${minimum}`
+    : `must be between ${minimum} and ${maximum}`;
 }
 
 function hintFor(path: string, error: ErrorObject): string | undefined {
   if (error.keyword === 'type' && path.endsWith('ullSecret')) {
     return 'put the JSON in single quotes, or write file:PATH or env:NAME';
   }
+  if (error.keyword === 'pattern') return (error.parentSchema as SchemaNode).description;
   if (error.keyword !== 'enum' || typeof error.data !== 'string') return undefined;
   const near = findNearest(error.data, (error.parentSchema as SchemaNode).enum ?? []);
   return near === undefined ? undefined : `write "${near}"`;

@@ -39,7 +39,10 @@ export function checkSshKey(text: string): string | undefined {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'));
   const [line] = lines;
   if (line === undefined || lines.length > 1) return `must be one line, but has ${lines.length}`;
-  const fields = splitOutsideQuotes(line);
+  return checkKeyFields(splitOutsideQuotes(line));
+}
+
+function checkKeyFields(fields: readonly string[]): string | undefined {
   const at = fields.findIndex((field) => KEY_TYPES.includes(field));
   if (at !== 0 && at !== 1) return `names no key type of ${KEY_TYPES.slice(0, 4).join(', ')}, ...`;
   const type = fields[at] ?? '';

@@ -14,15 +14,23 @@ export function checkReferenceShape(text: string): string | undefined {
   if (more.length > 0 || (digest !== undefined && !DIGEST.test(digest))) {
     return `"${text}" must end in one digest: sha256: and 64 hex digits`;
   }
-  const slash = name.indexOf('/');
-  const host = name.slice(0, Math.max(slash, 0));
-  if (!(/[.:]/.test(host) || host === 'localhost') || !HOST.test(host)) {
+  const slash = Math.max(name.indexOf('/'), 0);
+  if (!isRegistry(name.slice(0, slash))) {
     return `"${text}" must begin with its registry, as in registry.example.com/team/app`;
   }
-  const [repository = '', tag, ...colons] = name.slice(slash + 1).split(':');
+  return checkRepository(name.slice(slash + 1), text);
+}
+
+/** A first part without dot or port is a name on some default registry, not a registry. */
+const isRegistry = (host: string): boolean =>
+  HOST.test(host) && (/[.:]/.test(host) || host === 'localhost');
+
+function checkRepository(name: string, text: string): string | undefined {
+  const [repository = '', ...colons] = name.split(':');
   if (!REPOSITORY.test(repository)) return `"${repository}" is no repository name in "${text}"`;
-  const isTag = tag === undefined || (TAG.test(tag) && colons.length === 0);
-  return isTag ? undefined : `"${[tag, ...colons].join(':')}" is no tag in "${text}"`;
+  if (colons.length === 0) return undefined;
+  const tag = colons.join(':');
+  return TAG.test(tag) ? undefined : `"${tag}" is no tag in "${text}"`;
 }
 
 export const isHost = (text: string): boolean => HOST.test(text);

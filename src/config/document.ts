@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Document, Node, Scalar, YAMLMap } from 'yaml';
+import type { Document, Node, Pair, Scalar, YAMLMap } from 'yaml';
 import { maskLines } from './masked-lines.ts';
 import type { ConfigProblem } from './problem.ts';
 import type { SchemaNode } from './schema.ts';
@@ -39,6 +39,9 @@ export type ConfigDocument = {
 
 /** More nodes than any configuration has: what aliases of aliases would unfold to is refused. */
 const MAX_NODES = 100_000;
+
+/** What stands for the value of a key that the schema does not know. */
+const UNKNOWN: Plain = {};
 
 /**
  * Reads YAML along a schema: keys match without regard to case; a plain scalar where the schema wants
@@ -149,20 +152,21 @@ class Walk {
   #readMap(map: YAMLMap, schema: SchemaNode, path: string): Plain {
     const result: Record<string, Plain> = {};
     const seen = new Map<string, number>();
-    for (const { key, value } of map.items) {
-      const keyNode = isScalar(key) ? key : undefined;
-      const written = keyNode ? String(keyNode.source ?? keyNode.value) : '(a collection)';
-      const name = canonicalKey(written, schema);
+    for (const { key, value } of map.items as readonly Pair<Node | null, Node | null>[]) {
+      const name = canonicalKey(key, schema);
       const place = path === '' ? name : `${path}.${name}`;
-      const offset = (key as Node | null)?.range?.[0] ?? 0;
+      const offset = key?.range?.[0] ?? 0;
       if (this.#isDuplicate(seen, { name, place, offset })) continue;
-      this.marks.set(place, { offset, plainScalar: false });
-      const read = this.read(value as Node | null, schema.properties?.[name], place);
-      const isUnknown = schema.properties?.[name] === undefined;
-      if (isUnknown) this.marks.set(place, { offset, plainScalar: false });
-      if (read !== null || isUnknown) result[name] = read;
+      const read = this.#readMember(value, schema.properties?.[name], place);
+      // A key without a usable value is a place to point at all the same.
+      if (read === null || read === UNKNOWN) this.marks.set(place, { offset, plainScalar: false });
+      if (read !== null) result[name] = read;
     }
     return result;
+  }
+
+  #readMember(value: Node | null, schema: SchemaNode | undefined, place: string): Plain {
+    return schema === undefined ? UNKNOWN : this.read(value, schema, place);
   }
 
   #isDuplicate(
@@ -184,21 +188,29 @@ class Walk {
   }
 }
 
-function canonicalKey(written: string, schema: SchemaNode): string {
-  const names = Object.keys(schema.properties ?? {});
+function canonicalKey(key: Node | null, schema: SchemaNode): string {
+  const written = isScalar(key) ? (key.source ?? String(key.value)) : '(no text)';
   const lower = written.toLowerCase();
+  const names = Object.keys(schema.properties ?? {});
   return names.find((name) => name.toLowerCase() === lower) ?? written;
 }
 
-function readScalar(scalar: Scalar, schema: SchemaNode | undefined): Plain {
-  const { value, source, type } = scalar;
-  if (value === null || value === undefined) return null;
-  if (schema?.type === 'string' && typeof value !== 'string' && type === 'PLAIN') {
-    return source ?? String(value as number | boolean);
+function readScalar({ value, source = '', type }: Scalar, schema: SchemaNode | undefined): Plain {
+  if (type === 'PLAIN' && value !== null) {
+    if (schema?.type === 'string') return source;
+    if (schema?.type === 'boolean') return readFlag(source) ?? source;
   }
-  if (typeof value === 'boolean' || typeof value === 'number') return value;
-  return typeof value === 'string' ? value : String(value as bigint);
+  return value === null || isPrimitive(value) ? value : JSON.stringify(value);
 }
+
+/** With the words of YAML 1.1, which existing files may use. */
+function readFlag(source: string): boolean | undefined {
+  if (/^(?:true|yes|on)$/i.test(source)) return true;
+  return /^(?:false|no|off)$/i.test(source) ? false : undefined;
+}
+
+const isPrimitive = (value: unknown): value is string | number | boolean =>
+  ['string', 'number', 'boolean'].includes(typeof value);
 
 function explainYaml(code: string): string {
   const words: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 const SECRET_KEY =
-  /^(\s*(?:- )?\s*["']?[\w.-]*(?:secret|pass|token|auth|sshkey)[\w.-]*["']?\s*:)(.*)$/i;
+  /^(?<key>(?<indent>\s*)(?:- )?\s*["']?[\w.-]*(?:secret|pass|token|auth|sshkey)[\w.-]*["']?\s*:)(?<value>.*)$/i;
 const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY/;
 const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?\s*(?:#.*)?$/;
-const NEXT_KEY = /^(\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
+const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
 const MASK = '[redacted]';
 
 /**
@@ -13,18 +13,25 @@ const MASK = '[redacted]';
 export function maskLines(text: string): readonly string[] {
   let secretIndent: number | undefined;
   return text.split(/\r\n|\n|\r/).map((line) => {
-    const next = NEXT_KEY.exec(line);
-    if (secretIndent !== undefined && (!next || (next[1] ?? '').length > secretIndent)) {
+    if (secretIndent !== undefined && !endsValue(line, secretIndent)) {
       return line.trim() === '' ? line : MASK;
     }
-    secretIndent = undefined;
-    const key = SECRET_KEY.exec(line);
-    if (key) {
-      const value = key[2] ?? '';
-      if (REFERENCE.test(value)) return line;
-      secretIndent = /^\s*/.exec(line)?.[0].length ?? 0;
-      return `${key[1] ?? ''} ${MASK}`;
-    }
-    return SECRET_TEXT.test(line) ? MASK : line;
+    const found = findSecret(line);
+    secretIndent = found?.indent;
+    return found?.masked ?? line;
   });
+}
+
+function findSecret(
+  line: string,
+): { readonly masked: string; readonly indent?: number } | undefined {
+  const groups = SECRET_KEY.exec(line)?.groups;
+  if (!groups) return SECRET_TEXT.test(line) ? { masked: MASK } : undefined;
+  const { key = '', indent = '', value = '' } = groups;
+  return REFERENCE.test(value) ? undefined : { masked: `${key} ${MASK}`, indent: indent.length };
+}
+
+function endsValue(line: string, secretIndent: number): boolean {
+  const indent = NEXT_KEY.exec(line)?.groups?.['indent'];
+  return indent !== undefined && indent.length <= secretIndent;
 }
