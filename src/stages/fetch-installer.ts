@@ -1,0 +1,54 @@
+import { chmod } from 'node:fs/promises';
+import { join } from 'node:path';
+import { archNames } from '../openshift/architecture.ts';
+import { extractComponentFile } from '../openshift/component-file.ts';
+import type { ImageTools } from '../openshift/image-access.ts';
+import { writeInstallerMarkers, type InstallerRelease } from '../openshift/installer-markers.ts';
+import type { KeptFile } from '../openshift/kept-file.ts';
+import { getComponent, type Release } from '../openshift/release-payload.ts';
+import { formatReference } from '../registry/reference.ts';
+
+export type FetchInstallerInput = {
+  readonly release: Release;
+  /** The installer that is linked against the host's validated cryptography; it needs RHEL. */
+  readonly fips: boolean;
+  readonly workDir: string;
+};
+
+/**
+ * `openshift-install` of exactly this release, executable, told which release it is of as `oc adm
+ * release extract` would. It runs on hosts of the release's architecture.
+ *
+ * @throws IntegrityError `release.component-missing`, `layer.file-missing`,
+ * `installer.value-too-long`
+ */
+export async function fetchInstaller(
+  { release, fips, workDir }: FetchInstallerInput,
+  tools: ImageTools,
+): Promise<KeptFile> {
+  const told = describe(release);
+  return extractComponentFile(
+    {
+      reference: getComponent(release, fips ? 'baremetal-installer' : 'installer'),
+      arch: release.arch,
+      path: 'usr/bin/openshift-install',
+      directory: join(workDir, 'cache', 'installer'),
+      suffix: '',
+      finishKey: `${told.image} ${told.version} ${told.architecture}`,
+      finish: async (path) => {
+        await writeInstallerMarkers(path, told);
+        await chmod(path, 0o755);
+      },
+    },
+    tools,
+  );
+}
+
+function describe({ reference, version, arch, metadata }: Release): InstallerRelease {
+  const several = metadata.metadata['release.openshift.io/architecture'];
+  return {
+    image: formatReference(reference),
+    version,
+    architecture: several ?? archNames.toGo(arch),
+  };
+}

@@ -1,0 +1,84 @@
+import pLimit from 'p-limit';
+import { platformOf } from '../openshift/architecture.ts';
+import { blockImages } from '../openshift/blocked-images.ts';
+import { fetchImages, type Selection } from '../openshift/fetch-images.ts';
+import type { ImageTools } from '../openshift/image-access.ts';
+import { planAdditionalSet, planReleaseSet, type ImageSet } from '../openshift/image-set.ts';
+import { mergeMirrorPlan, planImage, type MirrorPlan } from '../openshift/mirror-plan.ts';
+import type { RpmArchitecture } from '../openshift/release-bundle.ts';
+import type { Release } from '../openshift/release-payload.ts';
+import { fetchSignatures } from '../openshift/fetch-signatures.ts';
+import type { Reference } from '../registry/reference.ts';
+
+export type PlanMirrorInput = {
+  readonly release: Release;
+  readonly additionalImages: readonly string[];
+  /** Regular expressions, matched anywhere in the source or the destination. */
+  readonly blockedImages: readonly string[];
+  /** Otherwise an index is carried with the images of `arch` only. */
+  readonly allArchitectures: boolean;
+  readonly arch: RpmArchitecture;
+  /** Copies cosign's `.sig` tags, where there are any. */
+  readonly includeSignatures: boolean;
+  /** The registry server, where it is to be carried. */
+  readonly registryImage?: Reference;
+};
+
+export type PlanMirrorTools = Omit<ImageTools, 'onProgress'> & {
+  /** Manifests asked for at a time; default 16. */
+  readonly concurrency?: number;
+  /** Images whose manifests are known, of how many. */
+  readonly onProgress?: (done: number, total: number) => void;
+};
+
+/**
+ * Fetches every manifest of everything that is wanted, and no layer. All that is missing is told at
+ * once.
+ *
+ * @throws ConfigError `mirror.twice`, `mirror.conflict`, `mirror.release-blocked`,
+ * `image.no-platform`; RegistryError `mirror.images-missing`
+ */
+export async function planMirror(
+  input: PlanMirrorInput,
+  tools: PlanMirrorTools,
+): Promise<MirrorPlan> {
+  const { sets, blocked } = blockImages(
+    [planReleaseSet(input.release), planAdditionalSet(input.additionalImages)],
+    input.blockedImages,
+  );
+  const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
+  const limit = pLimit(tools.concurrency ?? 16);
+  const fetched = await fetchImages([...sets, ...planRegistrySet(input)], selection, {
+    ...tools,
+    limit,
+  });
+  const carried = fetched.filter(({ set }) => set !== REGISTRY_SET);
+  const signatures = input.includeSignatures
+    ? await fetchSignatures(carried, { ...tools, limit })
+    : [];
+  const registryImage = fetched.find(({ set }) => set === REGISTRY_SET);
+  return mergeMirrorPlan({
+    images: [...carried, ...signatures].map(planImage),
+    ...(registryImage && { registryImage: planImage(registryImage) }),
+    blocked,
+  });
+}
+
+const REGISTRY_SET = 'registry';
+
+/** It has no place in the registry that it serves. */
+const planRegistrySet = ({ registryImage }: PlanMirrorInput): ImageSet[] =>
+  registryImage === undefined
+    ? []
+    : [
+        {
+          name: REGISTRY_SET,
+          images: [
+            {
+              name: 'registry-image',
+              source: registryImage,
+              destination: { repository: '', tags: [] },
+            },
+          ],
+        },
+      ];

@@ -1,0 +1,172 @@
+import type { Http, TlsOptions } from '../base/http.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import type { Pacing } from '../registry/client/retry.ts';
+import { readFiles, type Layer } from '../registry/layers.ts';
+import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
+import { archNames, platformOf } from '../openshift/architecture.ts';
+import {
+  openImage,
+  openLayers,
+  readBlob,
+  type ImageTools,
+  type OpenImage,
+} from '../openshift/image-access.ts';
+import type { RpmArchitecture } from '../openshift/release-bundle.ts';
+import { parseReleaseConfig } from '../openshift/release-config.ts';
+import {
+  IMAGE_REFERENCES_PATH,
+  parseImageReferences,
+  parseReleaseMetadata,
+  RELEASE_METADATA_PATH,
+  type Release,
+} from '../openshift/release-payload.ts';
+import { resolveInGraph } from '../openshift/update-graph.ts';
+import { isMinorVersion, stripBuild } from '../openshift/version.ts';
+
+export type ResolveReleaseInput = {
+  /** A pullspec, by tag or digest; then channel and graph are not consulted. */
+  readonly url?: string;
+  readonly version: string;
+  readonly channel: string;
+  readonly arch: RpmArchitecture;
+};
+
+export type ResolveReleaseTools = ImageTools & {
+  readonly http: Http;
+  /** UPDATE_URL_OVERRIDE, where it is set. */
+  readonly graphUrl?: string;
+  readonly graphTls?: TlsOptions;
+  readonly pacing?: Pacing;
+};
+
+/**
+ * Finds the release and reads what its payload says of itself. Only the layer with the release
+ * manifests is fetched.
+ *
+ * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
+ * IntegrityError `release.malformed`, `release.version-conflict`; and what the graph and the
+ * registry client throw.
+ */
+export async function resolveRelease(
+  input: ResolveReleaseInput,
+  tools: ResolveReleaseTools,
+): Promise<Release> {
+  const named = await findPayload(input, tools);
+  const opened = await openImage(tools, named.payload, platformOf(input.arch));
+  const { reference, image } = opened;
+  const config = parseReleaseConfig(await readBlob(tools, reference, image.config));
+  if (config.architecture !== archNames.toGo(input.arch)) {
+    throw archMismatch(input.arch, config.architecture, reference);
+  }
+  const { references, metadata } = await readManifests(tools, opened);
+  const { version } = metadata;
+  checkSame(version, references.version, 'its image-references');
+  checkSame(version, config.version ?? version, 'its label io.openshift.release');
+  checkWanted(named.version, version, reference);
+  return {
+    version,
+    reference,
+    arch: input.arch,
+    created: formatCreated(references.created ?? config.created, reference),
+    components: references.components,
+    metadata,
+  };
+}
+
+async function findPayload(
+  { url, version, channel, arch }: ResolveReleaseInput,
+  tools: ResolveReleaseTools,
+): Promise<{ readonly version: string; readonly payload: Reference }> {
+  if (url !== undefined && url !== '') return { version, payload: parseReference(url) };
+  const { http, signal, graphUrl, graphTls, pacing } = tools;
+  return resolveInGraph({
+    http,
+    channel,
+    arch,
+    version,
+    signal,
+    ...(graphUrl !== undefined && graphUrl !== '' && { url: graphUrl }),
+    ...(graphTls && { tls: graphTls }),
+    ...(pacing && { pacing }),
+  });
+}
+
+/** The last layer has the release manifests; all are read only where it has not. */
+async function readManifests(
+  tools: ImageTools,
+  { reference, image }: OpenImage,
+): Promise<{
+  references: ReturnType<typeof parseImageReferences>;
+  metadata: ReturnType<typeof parseReleaseMetadata>;
+}> {
+  const layers = openLayers(tools, reference, image.layers);
+  const files = await readPair(layers.slice(-1), tools.signal);
+  const whole = files.size === 2 ? files : await readPair(layers, tools.signal);
+  const text = (path: string): string => {
+    const bytes = whole.get(path);
+    if (bytes) return Buffer.from(bytes).toString('utf8');
+    throw new IntegrityError(
+      'release.malformed',
+      `image ${formatReference(reference)} is no release payload: it has no ${path}`,
+      {
+        hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
+      },
+    );
+  };
+  return {
+    references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
+    metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
+  };
+}
+
+const readPair = (
+  layers: readonly Layer[],
+  signal: AbortSignal,
+): Promise<Map<string, Uint8Array>> =>
+  readFiles(layers, (path) => path === IMAGE_REFERENCES_PATH || path === RELEASE_METADATA_PATH, {
+    signal,
+  });
+
+function checkSame(version: string, other: string, where: string): void {
+  if (stripBuild(version) === stripBuild(other)) return;
+  throw new IntegrityError(
+    'release.version-conflict',
+    `payload is release ${version} by its metadata, but ${other} by ${where}`,
+    { expected: version, found: other },
+  );
+}
+
+/** `X.Y` was an order to the graph only: with a pullspec it says nothing. */
+function checkWanted(wanted: string, found: string, reference: Reference): void {
+  if (isMinorVersion(wanted) || stripBuild(wanted) === stripBuild(found)) return;
+  throw new ConfigError(
+    'release.version-mismatch',
+    `payload ${formatReference(reference)} is release ${found}, but the configuration wants ${wanted}`,
+    {
+      expected: wanted,
+      found,
+      hint: `set ocpRelease.version to "${found}", or correct ocpRelease.url`,
+    },
+  );
+}
+
+const archMismatch = (wanted: string, found: string, reference: Reference): ConfigError =>
+  new ConfigError(
+    'release.arch-mismatch',
+    `payload ${formatReference(reference)} is for ${found}, but the configuration wants ${wanted}`,
+    {
+      expected: wanted,
+      found,
+      hint: 'correct ocpRelease.cpuArchitecture or ocpRelease.url',
+    },
+  );
+
+function formatCreated(created: string | undefined, reference: Reference): string {
+  const time = new Date(created ?? '');
+  if (!Number.isNaN(time.getTime())) return time.toISOString().replace(/\.\d+Z$/, 'Z');
+  throw new IntegrityError(
+    'release.malformed',
+    `payload ${formatReference(reference)} says "${created ?? ''}" where it should say when it was made`,
+    { expected: 'a time of RFC 3339', found: created ?? 'nothing' },
+  );
+}
