@@ -65,6 +65,7 @@ async function serve(
 ): Promise<void> {
   response.setHeader('Docker-Distribution-Api-Version', 'registry/2.0');
   response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.strictContentLength = true; // a file shorter than it said must not look whole
   const answer = await answerRequest(tree, request);
   switch (answer.kind) {
     case 'failure':
@@ -170,6 +171,7 @@ function breakOff(response: ServerResponse, cause: unknown): void {
     response.destroy();
     return;
   }
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
   const message = cause instanceof SealiftError ? cause.message : 'registry tree cannot be read';
   sendFailure(response, failure('UNKNOWN', message));
 }
