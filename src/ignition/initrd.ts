@@ -2,6 +2,7 @@ import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
 import { decompress as decompressZstd } from 'fzstd';
 import { IntegrityError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
+import { decodeXz } from './xz.ts';
 import { measureZstdFrame } from './zstd-frame.ts';
 
 /** Bytes that one compressed archive may unpack to: far above any configuration, far below memory. */
@@ -21,10 +22,10 @@ export function encodeInitrd(members: readonly CpioMember[]): Uint8Array {
 
 /**
  * The regular files of an initrd or embed area, by name: any number of archives one after another,
- * each plain, gzip or zstd, with zero bytes between and behind them. Of several files with one name
+ * each plain, gzip, xz or zstd, with zero bytes between and behind them. Of several files with one name
  * the last counts, as in the kernel. An area of zeros has no files.
  *
- * @throws IntegrityError `initrd.compression` (xz and everything unknown), `initrd.malformed`,
+ * @throws IntegrityError `initrd.compression`, `initrd.malformed`,
  * `initrd.garbage`, `cpio.malformed`, `cpio.truncated`
  */
 export function decodeInitrd(bytes: Uint8Array): Map<string, Uint8Array> {
@@ -52,12 +53,10 @@ type Unpacked = { readonly unpacked: Uint8Array; readonly size: number };
 function unpack(magic: string, bytes: Uint8Array): Unpacked {
   if (magic.startsWith('1f8b')) return unpackGzip(bytes);
   if (magic.startsWith('28b52ffd')) return unpackZstd(bytes);
-  const isXz = magic === 'fd377a585a00';
+  if (magic === 'fd377a585a00') return decodeXz(bytes, MAX_UNPACKED_SIZE);
   throw new IntegrityError(
     'initrd.compression',
-    isXz
-      ? 'archive is compressed with xz, which is not supported'
-      : `archive starts with the bytes ${magic}, which are neither cpio, gzip nor zstd`,
+    `archive starts with the bytes ${magic}, which are neither cpio, gzip, xz nor zstd`,
     { hint: 'embed the configuration again with a tool that writes gzip' },
   );
 }

@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IntegrityError } from '../../src/base/errors.ts';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
 import { decodeInitrd, encodeInitrd } from '../../src/ignition/initrd.ts';
+import { requireTool } from '../support/tools.ts';
 
 const archive = Buffer.from(
   encodeCpio([{ name: 'config.ign', mode: 0o644, data: Buffer.from('{"ignition":{}}') }]),
@@ -64,6 +66,30 @@ describe('decodeInitrd of a damaged area', () => {
         expect(typeof codeOf(image)).toBe('string');
       }),
     );
+  });
+
+  it.skipIf(!requireTool('xz'))('refuses xz with a check that the kernel does not know', () => {
+    const image = execFileSync('xz', ['-c', '--check=crc64'], { input: archive });
+    expect(() => decodeInitrd(image)).toThrow(
+      'xz archive uses check 4, but the kernel knows only CRC32',
+    );
+    const filtered = execFileSync('xz', ['-c', '--check=crc32', '--x86', '--lzma2'], {
+      input: archive,
+    });
+    expect(() => decodeInitrd(filtered)).toThrow('xz archive uses a filter that is not LZMA2');
+  });
+
+  it.skipIf(!requireTool('xz'))('refuses any damage to an xz archive', () => {
+    const input = Buffer.concat([archive, Buffer.alloc(1000)]);
+    const image = execFileSync('xz', ['-c', '--check=crc32'], { input });
+    // The footer repeats what was read already: damage to it is seen at its magic alone.
+    const footer = image.length - 12;
+    for (let at = 6; at < footer; at++) {
+      const damaged = Buffer.from(image);
+      damaged[at] = (damaged[at] ?? 0) ^ (1 << (at % 8));
+      expect(codeOf(damaged)).toMatch(/^initrd\.(malformed|compression)$/);
+      if (at % 4 === 0) expect(codeOf(image.subarray(0, at))).not.toBe('read');
+    }
   });
 
   it('answers any damage to an archive with files or an error of integrity', () => {

@@ -112,6 +112,28 @@ describe('decodeInitrd', () => {
     }
   });
 
+  it.skipIf(!requireTool('xz'))('reads what xz(1) writes, with more behind it', () => {
+    const random = fc.sample(fc.uint8Array({ minLength: 70_000, maxLength: 70_000 }), {
+      numRuns: 1,
+      seed: 1,
+    });
+    const text = Buffer.from(Array.from({ length: 60_000 }, (_, n) => `line ${n * n}\n`).join(''));
+    const data = Buffer.concat([text, ...random, text.subarray(1000, 90_000), ...random]);
+    const input = encodeCpio([{ name: 'long', mode: 0o644, data }]);
+    for (const options of [
+      ['-9'],
+      ['-0', '--block-size=200000'],
+      ['--lzma2=preset=6,lc=1,lp=3,pb=0'],
+      ['--lzma2=preset=6,lc=0,lp=0,pb=4,dict=4096'],
+    ]) {
+      const packed = execFileSync('xz', ['-c', '--check=crc32', ...options], { input });
+      const image = Buffer.concat([packed, Buffer.alloc(8), encodeInitrd([member('b', '2')])]);
+      const decoded = decodeInitrd(image);
+      expect(Buffer.from(decoded.get('long') ?? []).equals(data)).toBe(true);
+      expect(decoded.has('b')).toBe(true);
+    }
+  });
+
   it.skipIf(!requireTool('gzip'))('reads gzip headers with a name in them', () => {
     const directory = mkdtempSync(join(tmpdir(), 'sealift-gzip-'));
     try {
