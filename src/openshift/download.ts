@@ -71,7 +71,10 @@ async function continueDownload(download: Download, partial: Partial): Promise<v
     ...(tls && { tls }),
     ...(partial.size > 0 && { headers: { range: `bytes=${partial.size}-` } }),
   });
-  if (isAtEnd(response, partial.size)) return response.body.resume() && undefined;
+  if (isAtEnd(response, partial.size)) {
+    response.body.resume();
+    return;
+  }
   if (response.status === 200) await startOver(partial);
   else checkContinues(response, partial.size, url);
   try {

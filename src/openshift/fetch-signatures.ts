@@ -44,7 +44,7 @@ async function fetchSignature(
     const set = { name: image.set, images: [wanted] };
     return await fetchImages([set], 'all', { client, cache, signal, limit });
   } catch (error) {
-    if (error instanceof SealiftError && error.code === 'registry.not-found') return [];
+    if (error instanceof SealiftError && error.code === 'registry.manifest-unknown') return [];
     throw error;
   }
 }

@@ -56,7 +56,7 @@ function parseRecord(bytes: Uint8Array | undefined): Record | undefined {
     const record = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Record> | null;
     const { size, digest, modified } = record ?? {};
     if (typeof size !== 'number' || typeof modified !== 'number') return undefined;
-    return isDigest(String(digest)) ? { size, modified, digest: digest as Digest } : undefined;
+    return typeof digest === 'string' && isDigest(digest) ? { size, modified, digest } : undefined;
   } catch {
     return undefined; // damaged, which is the same as absent: see above
   }
