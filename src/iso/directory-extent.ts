@@ -21,7 +21,7 @@ const SECTORS_AT_ONCE = 32;
  * @throws IntegrityError `iso.out-of-bounds`, `iso.directory-too-large`, `iso.malformed-record`
  */
 export async function* readRecords(
-  image: RandomAccess,
+  image: Pick<RandomAccess, 'read'>,
   extent: ByteRange,
 ): AsyncGenerator<PlacedRecord> {
   if (extent.size > MAX_DIRECTORY_SIZE) {

@@ -108,7 +108,10 @@ async function readAttributes(
 }
 
 /** System use entries with those in continuation areas. */
-export function readEntries(image: RandomAccess, area: Uint8Array): Promise<SystemUseEntry[]> {
+export function readEntries(
+  image: Pick<RandomAccess, 'read'>,
+  area: Uint8Array,
+): Promise<SystemUseEntry[]> {
   return readSystemUse(area, ({ sector, offset, size }: Continuation) => {
     if (size > 16 * SECTOR_SIZE) {
       throw new IntegrityError(
