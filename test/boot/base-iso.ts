@@ -26,7 +26,9 @@ export const VOLUME_ID = 'rhcos-9.6.20260101-0';
 export const DEFAULT_KARGS = `coreos.liveiso=${VOLUME_ID} ignition.firstboot ignition.platform.id=metal apparmor=0 console=ttyS0,115200n8`;
 
 const WORLD = join(import.meta.dirname, 'world');
-const EMBED_AREA_SIZE = 262_144;
+
+/** Bytes of `images/ignition.img`. */
+export const EMBED_AREA_SIZE = 262_144;
 
 /**
  * Makes a live ISO of the RHCOS layout out of Debian packages: real kernel, real Ignition in the

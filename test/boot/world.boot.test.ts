@@ -1,32 +1,31 @@
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { requireTool } from '../support/tools.ts';
-import { buildBaseIso, DEFAULT_KARGS, VOLUME_ID } from './base-iso.ts';
-import { bootMenus } from './boot-menus.ts';
-import { fileEntry, packInitrd } from './ignition.ts';
+import { buildBaseIso, DEFAULT_KARGS } from './base-iso.ts';
+import { BOOT_CACHE, BOOT_TOOLS } from './boot-host.ts';
+import { digestTree } from './digest-tree.ts';
+import { fileEntry, graft } from './graft.ts';
 import { nameImage, REGISTRY_IMAGE } from './images.ts';
 import { boot, BOOT_FAILURES } from './qemu.ts';
 import { pushImage, startRegistry, type Registry } from './registry.ts';
 
-const TOOLS = ['qemu-system-x86_64', 'debootstrap', 'docker-registry', 'skopeo', 'xorriso'];
-const BOOTSTRAP = 'images/bootstrap-appliance.img';
 const SOURCE = 'quay.io/openshift-release-dev/ocp-v4.0-art-dev';
 
 /**
  * The world itself, without our program: what the boot tests rest on is shown to hold for a medium
  * that xorriso and a hand-written config make.
  */
-describe.skipIf(!TOOLS.every(requireTool))('the live system of the boot tests', () => {
+describe.skipIf(!BOOT_TOOLS.every(requireTool))('the live system of the boot tests', () => {
   let work = '';
   let registry: Registry | undefined;
   let iso = '';
 
   beforeAll(async () => {
     work = await mkdtemp(join(tmpdir(), 'world-'));
-    const base = await buildBaseIso(cacheDirectory());
+    const base = await buildBaseIso(BOOT_CACHE);
     registry = await startRegistry(work);
     const push = { registry, work };
     const component = await pushImage(nameImage('cli'), {
@@ -47,7 +46,8 @@ describe.skipIf(!TOOLS.every(requireTool))('the live system of the boot tests', 
       recursive: true,
     });
     iso = join(work, 'world.iso');
-    await graft({ base, tree, iso, kargs: proofKargs(component, additional) });
+    const kargs = proofKargs(component, additional);
+    await graft({ base, tree, iso, kargs, user: USER_CONFIG, bootstrap: BOOTSTRAP_CONFIG });
   });
 
   afterAll(async () => {
@@ -73,51 +73,21 @@ describe.skipIf(!TOOLS.every(requireTool))('the live system of the boot tests', 
     expect(proofs).toMatch(/PROOF pull additional sha256:\S+ ok/);
     expect(proofs).toMatch(/PROOF ssh key mode ok 600 core/);
     expect(proofs).toMatch(/PROOF pull-secret mode ok 600 root:root/);
+    const [count, digest] = await digestTree(iso);
+    expect(proofs).toContain(`PROOF tree ${count} ${digest}`);
   });
 });
-
-function cacheDirectory(): string {
-  return process.env['SEALIFT_BOOT_CACHE'] ?? join(homedir(), '.cache/sealift-boot');
-}
 
 function proofKargs(component: string, additional: string): string {
   return [
     ...[
       DEFAULT_KARGS,
       'sealift.proof',
-      'sealift.proof.only=ignition,agentdata,registry,pull,ssh,secret',
+      'sealift.proof.only=ignition,agentdata,registry,pull,ssh,secret,tree',
     ],
     `sealift.proof.component=${SOURCE}@${component}`,
     `sealift.proof.additional=registry.access.redhat.com/ubi9/ubi@${additional}`,
   ].join(' ');
-}
-
-type Graft = {
-  readonly base: string;
-  readonly tree: string;
-  readonly iso: string;
-  readonly kargs: string;
-};
-
-async function graft({ base, tree, iso, kargs }: Graft): Promise<void> {
-  const menus = bootMenus({ volumeId: VOLUME_ID, kargs, initrds: [`/${BOOTSTRAP}`] });
-  const files: Readonly<Record<string, string | Buffer>> = {
-    'EFI/redhat/grub.cfg': menus.grub,
-    'isolinux/isolinux.cfg': menus.isolinux,
-    'images/ignition.img': packInitrd('config.ign', JSON.stringify(USER_CONFIG)),
-    [BOOTSTRAP]: packInitrd(
-      '/usr/lib/ignition/base.d/99-bootstrap.ign',
-      JSON.stringify(BOOTSTRAP_CONFIG),
-    ),
-  };
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(join(tree, path, '..'), { recursive: true });
-    await writeFile(join(tree, path), content);
-  }
-  await runProcess('xorriso', [
-    ...['-indev', base, '-outdev', iso, '-boot_image', 'any', 'replay', '-overwrite', 'on'],
-    ...['-map', tree, '/', '-commit'],
-  ]);
 }
 
 const USER_CONFIG = {

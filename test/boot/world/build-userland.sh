@@ -8,7 +8,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/userland.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-packages=systemd,systemd-sysv,dbus,podman,crun,conmon,netavark,ca-certificates,curl,openssl,iproute2,jq,rsync
+packages=systemd,systemd-sysv,dbus,podman,crun,conmon,netavark,ca-certificates,curl,iproute2,jq,rsync
 if ! debootstrap --variant=minbase --include="$packages" bookworm "$root" \
   "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1; then
   tail -n 20 "$work/log" >&2
@@ -21,6 +21,9 @@ rm -rf "${root:?}"/boot "${root:?}"/var/cache/apt "${root:?}"/var/lib/apt/lists 
   "${root:?}"/var/log "${root:?}"/usr/share/{doc,man,info,locale,zoneinfo,bash-completion,perl} \
   "${root:?}"/usr/lib/x86_64-linux-gnu/{gconv,perl-base} "${root:?}"/usr/include
 mkdir -p "${root:?}"/boot "${root:?}"/var/log "${root:?}"/var/lib/apt/lists
+
+# RHCOS 10 has none: the certificate must come out of the registry's image.
+rm "$root"/usr/bin/openssl
 
 # The links of CoreOS: what a mount unit or a script finds behind /mnt is /var/mnt.
 move_to_var() {

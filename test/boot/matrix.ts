@@ -1,0 +1,32 @@
+import pLimit from 'p-limit';
+import { boot, BOOT_FAILURES, type Boot, type BootOptions } from './qemu.ts';
+
+export type MatrixEntry = Pick<BootOptions, 'firmware' | 'as' | 'until'>;
+
+/** Every way a machine may take the medium. The proof runs to its end where the boot is fastest. */
+export const MATRIX: readonly MatrixEntry[] = [
+  { firmware: 'seabios', as: 'disk', until: /PROOF done/ },
+  { firmware: 'ovmf', as: 'usb-esp', until: /PROOF done/ },
+  { firmware: 'seabios', as: 'cdrom', until: /PROOF agentdata ok/ },
+  { firmware: 'ovmf', as: 'cdrom', until: /PROOF agentdata ok/ },
+  { firmware: 'ovmf', as: 'disk', until: /PROOF agentdata ok/ },
+];
+
+export type MatrixResult = MatrixEntry & Boot & { readonly proofs: readonly string[] };
+
+/** Boots one ISO in every way, two machines at a time, and returns what each proved. */
+export async function bootMatrix(
+  iso: string,
+  entries: readonly MatrixEntry[] = MATRIX,
+): Promise<readonly MatrixResult[]> {
+  const limit = pLimit(Number(process.env['SEALIFT_BOOT_MACHINES'] ?? 2));
+  return await Promise.all(
+    entries.map((entry) =>
+      limit(async () => {
+        const result = await boot({ ...entry, iso, timeoutMs: 300_000, fail: BOOT_FAILURES });
+        const proofs = result.lines.filter((line) => line.startsWith('PROOF '));
+        return { ...entry, ...result, proofs };
+      }),
+    ),
+  );
+}
