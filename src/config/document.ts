@@ -150,23 +150,21 @@ class Walk {
   }
 
   #readMap(map: YAMLMap, schema: SchemaNode, path: string): Plain {
-    const result: Record<string, Plain> = {};
+    // Without a prototype: a key may be called __proto__.
+    const result = Object.create(null) as Record<string, Plain>;
     const seen = new Map<string, number>();
     for (const { key, value } of map.items as readonly Pair<Node | null, Node | null>[]) {
       const name = canonicalKey(key, schema);
       const place = path === '' ? name : `${path}.${name}`;
       const offset = key?.range?.[0] ?? 0;
       if (this.#isDuplicate(seen, { name, place, offset })) continue;
-      const read = this.#readMember(value, schema.properties?.[name], place);
+      const child = findMember(schema, name);
+      const read = child === undefined ? UNKNOWN : this.read(value, child, place);
       // A key without a usable value is a place to point at all the same.
-      if (read === null || read === UNKNOWN) this.marks.set(place, { offset, plainScalar: false });
+      if (isUnusable(read)) this.marks.set(place, { offset, plainScalar: false });
       if (read !== null) result[name] = read;
     }
     return result;
-  }
-
-  #readMember(value: Node | null, schema: SchemaNode | undefined, place: string): Plain {
-    return schema === undefined ? UNKNOWN : this.read(value, schema, place);
   }
 
   #isDuplicate(
@@ -188,6 +186,12 @@ class Walk {
   }
 }
 
+const isUnusable = (read: Plain): boolean => read === null || read === UNKNOWN;
+
+function findMember({ properties = {} }: SchemaNode, name: string): SchemaNode | undefined {
+  return Object.hasOwn(properties, name) ? properties[name] : undefined;
+}
+
 function canonicalKey(key: Node | null, schema: SchemaNode): string {
   const written = isScalar(key) ? (key.source ?? String(key.value)) : '(no text)';
   const lower = written.toLowerCase();
@@ -195,12 +199,17 @@ function canonicalKey(key: Node | null, schema: SchemaNode): string {
   return names.find((name) => name.toLowerCase() === lower) ?? written;
 }
 
-function readScalar({ value, source = '', type }: Scalar, schema: SchemaNode | undefined): Plain {
-  if (type === 'PLAIN' && value !== null) {
-    if (schema?.type === 'string') return source;
-    if (schema?.type === 'boolean') return readFlag(source) ?? source;
-  }
-  return value === null || isPrimitive(value) ? value : JSON.stringify(value);
+function readScalar(scalar: Scalar, schema: SchemaNode | undefined): Plain {
+  const { value } = scalar;
+  if (value === null || value === undefined) return null;
+  if (scalar.type === 'PLAIN') return readPlainScalar(scalar, schema?.type);
+  return isPrimitive(value) ? value : JSON.stringify(value);
+}
+
+function readPlainScalar({ value, source = '' }: Scalar, type: SchemaNode['type']): Plain {
+  if (type === 'string') return source;
+  if (type === 'boolean') return readFlag(source) ?? source;
+  return isPrimitive(value) ? value : JSON.stringify(value);
 }
 
 /** With the words of YAML 1.1, which existing files may use. */

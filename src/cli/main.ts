@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+import { runProgram } from './program.ts';
+import { listenForSignals } from './signals.ts';
+
+const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
+
+// A reader that closes the pipe early (`sealift ls X | head`) is no failure of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  throw error;
+});
+
+process.exitCode = await runProgram(process.argv.slice(2), {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  cwd: process.cwd(),
+  isTTY: process.stderr.isTTY,
+  signal,
+  now: Date.now,
+});
+stop();

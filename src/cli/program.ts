@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { InterruptedError } from '../base/errors.ts';
+import { registerCompletion } from './completion.ts';
+import type { CliHost } from './host.ts';
+import { registerInit } from './init.ts';
+import { describeError, describeErrorAsEvent } from './print-error.ts';
+import { registerValidate } from './validate.ts';
+
+const EXIT_USAGE = 2;
+
+/**
+ * Every command, in the order of help. A command is a file that exports
+ * `register<Name>(program, host)`; add it to this list.
+ */
+const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
+  registerInit,
+  registerValidate,
+  registerCompletion,
+];
+
+/** The whole command line as commander knows it; nothing in it ends the process. */
+export function createProgram(host: CliHost): Command {
+  const program = new Command('sealift')
+    .description('builds OpenShift appliance media')
+    .version(readVersion(), '--version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print help of a command')
+    .showSuggestionAfterError()
+    .configureOutput({
+      writeOut: (text) => void host.stdout.write(text),
+      writeErr: (text) => void host.stderr.write(text),
+    })
+    .exitOverride()
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
+        '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
+        '7 disk, 8 differences found, 130 and 143 interrupted.',
+    );
+  for (const register of REGISTER) register(program, host);
+  return program;
+}
+
+/** Runs a command line without the program's own name and gives the exit code. */
+export async function runProgram(args: readonly string[], host: CliHost): Promise<number> {
+  try {
+    await createProgram(host).parseAsync([...args], { from: 'user' });
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
+    return printError(interruptionOf(host) ?? error, { args, host });
+  }
+}
+
+/** Whatever breaks while stopping breaks because of the stop. */
+function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
+  return signal.reason instanceof InterruptedError ? signal.reason : undefined;
+}
+
+function printError(
+  error: unknown,
+  { args, host }: { readonly args: readonly string[]; readonly host: CliHost },
+): number {
+  const { text, exitCode } = describeError(error);
+  const isJson = args.some((arg, index) =>
+    arg === '--log-format' ? args[index + 1] === 'json' : arg === '--log-format=json',
+  );
+  host.stderr.write(isJson ? `${JSON.stringify(describeErrorAsEvent(error))}\n` : text);
+  return exitCode;
+}
+
+function readVersion(): string {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(file) as { version: string }).version;
+}
