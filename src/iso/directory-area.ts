@@ -1,36 +1,55 @@
 import type { FileSection } from './base-tree.ts';
-import { planRecords, type ContinuationRoom, type RecordPlan } from './directory-records.ts';
-import { encodeDirectoryRecord, FILE_FLAG } from './directory-record.ts';
+import { viewOf } from './bounds.ts';
+import { draftParent, draftRecord, draftSelf, type RecordDraft } from './directory-records.ts';
+import { FILE_FLAG } from './directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { compareFilled } from './names.ts';
 import { sizeOfPathTable, type PathTableRecord } from './path-table.ts';
+import { createSectorBuffer, type SectorBuffer } from './sector-buffer.ts';
 import { encodeContinuation } from './system-use.ts';
-import type { TreeDirectory, TreeLeaf } from './tree.ts';
+import type { TreeDirectory, TreeLeaf, TreeNode } from './tree.ts';
 
-/** Every directory of a tree, its records planned, but without the places of files. */
+/** Every directory of a tree as bytes, all but the places that records point to. */
 export type DirectoryArea = {
   /** In the order of the path table: by depth, then by parent, then by identifier. */
   readonly directories: readonly PlannedDirectory[];
   /** Bytes of a path table. */
   readonly pathTableSize: number;
-  /** Bytes from the start of the directories; a multiple of SECTOR_SIZE. */
-  readonly continuationOffset: number;
-  /** Bytes of directories and continuation area; a multiple of SECTOR_SIZE. */
-  readonly size: number;
+  /** The directories; whole sectors. */
+  readonly template: Uint8Array;
+  /** What records have no room for; whole sectors, behind the directories. */
+  readonly continuationArea: Uint8Array;
+  readonly pointers: readonly Pointer[];
 };
 
 type PlannedDirectory = {
   readonly identifier: Uint8Array;
   /** Index of the parent in this order; the root is its own. */
   readonly parent: number;
-  readonly records: readonly RecordPlan[];
   /** Bytes from the start of the directories. */
   readonly offset: number;
   /** Bytes; a multiple of SECTOR_SIZE. */
   readonly size: number;
 };
 
-/** What the area needs to know to become bytes. */
+/** What is to be filled in at byte `at` of the directories. */
+type Pointer =
+  | { readonly kind: 'directory'; readonly at: number; readonly number: number }
+  | {
+      readonly kind: 'file';
+      readonly at: number;
+      readonly file: TreeLeaf;
+      readonly section: number;
+    }
+  /** A CE entry, and the bytes of the continuation area it is about. */
+  | {
+      readonly kind: 'continuation';
+      readonly at: number;
+      readonly offset: number;
+      readonly size: number;
+    };
+
+/** What the area needs to know to become whole. */
 export type AreaPlaces = {
   /** Sector of the first directory. */
   readonly sector: number;
@@ -38,6 +57,14 @@ export type AreaPlaces = {
 };
 
 type OrderedDirectory = { readonly directory: TreeDirectory; readonly parent: number };
+
+type Drafting = {
+  readonly records: SectorBuffer;
+  readonly continuations: SectorBuffer;
+  readonly pointers: Pointer[];
+  readonly numbers: ReadonlyMap<TreeDirectory, number>;
+  readonly countSections: (file: TreeLeaf) => number;
+};
 
 /** Parent numbers have 16 bits; Linux does not read them, and firmware only needs the first levels. */
 const MAX_PARENT_NUMBER = 0xffff;
@@ -47,29 +74,31 @@ export function planDirectoryArea(
   countSections: (file: TreeLeaf) => number,
 ): DirectoryArea {
   const ordered = orderDirectories(root);
-  const numbers = new Map(ordered.map(({ directory }, number) => [directory, number]));
-  const continuation: ContinuationRoom = { size: 0 };
+  const drafting: Drafting = {
+    records: createSectorBuffer(),
+    continuations: createSectorBuffer(),
+    pointers: [],
+    numbers: new Map(ordered.map(({ directory }, number) => [directory, number])),
+    countSections,
+  };
   const directories: PlannedDirectory[] = [];
-  let offset = 0;
   for (const [number, { directory, parent }] of ordered.entries()) {
-    const records = planRecords(directory, {
-      number,
-      parent,
-      parentDirectory: ordered[parent]?.directory ?? root,
-      numberOf: (child) => numbers.get(child) ?? 0,
-      countSections,
-      continuation,
-    });
-    const size = sizeOfRecords(records);
+    const offset = drafting.records.size();
+    const up = ordered[parent]?.directory ?? root;
+    addRecord(drafting, draftSelf(directory, number === 0), { kind: 'directory', number });
+    addRecord(drafting, draftParent(up), { kind: 'directory', number: parent });
+    for (const child of directory.children) addChild(drafting, child);
+    drafting.records.endSector();
+    const size = drafting.records.size() - offset;
     const identifier = Buffer.from(directory.identifier, 'latin1');
-    directories.push({ identifier, parent, records, offset, size });
-    offset += size;
+    directories.push({ identifier, parent, offset, size });
   }
   return {
     directories,
     pathTableSize: sizeOfPathTable(pathRecordsOf(directories, 0)),
-    continuationOffset: offset,
-    size: offset + roundUpToSector(continuation.size),
+    template: drafting.records.toBytes(),
+    continuationArea: drafting.continuations.toBytes(),
+    pointers: drafting.pointers,
   };
 }
 
@@ -85,67 +114,81 @@ function orderDirectories(root: TreeDirectory): OrderedDirectory[] {
   return ordered;
 }
 
-/** ECMA-119 6.8.1.1: a record ends in the sector it begins in. */
-function sizeOfRecords(records: readonly RecordPlan[]): number {
-  const end = records.reduce((at, { size }) => skipToRoom(at, size) + size, 0);
-  return roundUpToSector(end);
+/** A file takes a record a section, all the same but for what they point to. */
+function addChild(drafting: Drafting, child: TreeNode): void {
+  const draft = draftRecord(child);
+  if (child.kind === 'directory') {
+    const number = drafting.numbers.get(child) ?? 0;
+    addRecord(drafting, draft, { kind: 'directory', number });
+    return;
+  }
+  for (let section = 0; section < drafting.countSections(child); section += 1) {
+    addRecord(drafting, draft, { kind: 'file', file: child, section });
+  }
 }
 
-function skipToRoom(at: number, size: number): number {
-  const left = SECTOR_SIZE - (at % SECTOR_SIZE);
-  return size > left ? at + left : at;
+type Target =
+  | { readonly kind: 'directory'; readonly number: number }
+  | { readonly kind: 'file'; readonly file: TreeLeaf; readonly section: number };
+
+function addRecord(drafting: Drafting, draft: RecordDraft, target: Target): void {
+  // ECMA-119 6.8.1.1: a record ends in the sector it begins in.
+  const at = drafting.records.add(draft.bytes);
+  drafting.pointers.push({ ...target, at });
+  const size = draft.continuation.length;
+  if (size === 0) return;
+  // Linux calls a directory corrupted whose continuation areas cross sectors.
+  const offset = drafting.continuations.add(draft.continuation);
+  drafting.pointers.push({ kind: 'continuation', at: at + draft.continuedAt, offset, size });
 }
 
-const roundUpToSector = (size: number): number => Math.ceil(size / SECTOR_SIZE) * SECTOR_SIZE;
+/** Bytes of directories and continuation area; a multiple of SECTOR_SIZE. */
+export const sizeOfArea = ({ template, continuationArea }: DirectoryArea): number =>
+  template.length + continuationArea.length;
 
 /** The directories one after another, then the continuation area. */
 export function encodeDirectories(area: DirectoryArea, places: AreaPlaces): Uint8Array {
-  const bytes = new Uint8Array(area.size);
-  for (const directory of area.directories) {
-    let at = 0;
-    for (const record of directory.records) {
-      at = skipToRoom(at, record.size);
-      bytes.set(encodeRecord(record, { area, places }), directory.offset + at);
-      at += record.size;
-      if (record.continuation) {
-        const { offset, bytes: continued } = record.continuation;
-        bytes.set(continued, area.continuationOffset + offset);
-      }
+  const bytes = new Uint8Array(sizeOfArea(area));
+  bytes.set(area.template);
+  bytes.set(area.continuationArea, area.template.length);
+  const view = viewOf(bytes, { at: 0, size: bytes.length });
+  for (const pointer of area.pointers) {
+    if (pointer.kind === 'continuation') {
+      const start = area.template.length + pointer.offset;
+      const sector = places.sector + Math.floor(start / SECTOR_SIZE);
+      bytes.set(encodeContinuation(sector, start % SECTOR_SIZE, pointer.size), pointer.at);
+    } else {
+      pointRecord(view, pointer.at, placeOf(pointer, { area, places }));
     }
   }
   return bytes;
 }
 
-function encodeRecord(
-  record: RecordPlan,
+type Place = FileSection & { readonly isContinued: boolean };
+
+function placeOf(
+  target: Target,
   { area, places }: { area: DirectoryArea; places: AreaPlaces },
-): Uint8Array {
-  const { identifier, flags, recordedAt } = record;
-  const systemUse = Uint8Array.from(record.inline);
-  if (record.continuation) {
-    const start = area.continuationOffset + record.continuation.offset;
-    const sector = places.sector + Math.floor(start / SECTOR_SIZE);
-    const size = record.continuation.bytes.length;
-    const entry = encodeContinuation(sector, start % SECTOR_SIZE, size);
-    systemUse.set(entry, systemUse.length - entry.length);
+): Place {
+  if (target.kind === 'directory') {
+    const directory = area.directories[target.number];
+    if (!directory) throw new Error(`directory ${target.number} is not planned`);
+    const sector = places.sector + directory.offset / SECTOR_SIZE;
+    return { sector, size: directory.size, isContinued: false };
   }
-  const common = { identifier, recordedAt, systemUse };
-  if (record.target.kind === 'directory') {
-    const target = area.directories[record.target.number];
-    if (!target) throw new Error(`directory ${record.target.number} is not planned`);
-    const extent = places.sector + target.offset / SECTOR_SIZE;
-    return encodeDirectoryRecord({ ...common, flags, extent, size: target.size });
-  }
-  const sections = places.sectionsOf(record.target.file);
-  const section = sections[record.target.section];
-  if (!section) throw new Error(`section ${record.target.section} has no place`);
-  const isLast = record.target.section === sections.length - 1;
-  return encodeDirectoryRecord({
-    ...common,
-    flags: isLast ? flags : flags | FILE_FLAG.multiExtent,
-    extent: section.sector,
-    size: section.size,
-  });
+  const sections = places.sectionsOf(target.file);
+  const section = sections[target.section];
+  if (!section) throw new Error(`section ${target.section} of ${target.file.path} has no place`);
+  return { ...section, isContinued: target.section + 1 < sections.length };
+}
+
+/** ECMA-119 9.1.3, 9.1.4, 9.1.6. */
+function pointRecord(view: DataView, at: number, { sector, size, isContinued }: Place): void {
+  view.setUint32(at + 2, sector, true);
+  view.setUint32(at + 6, sector, false);
+  view.setUint32(at + 10, size, true);
+  view.setUint32(at + 14, size, false);
+  if (isContinued) view.setUint8(at + 25, view.getUint8(at + 25) | FILE_FLAG.multiExtent);
 }
 
 /** The records of both path tables; `sector` is that of the first directory. */

@@ -1,104 +1,46 @@
-import { systemUseRoom } from './directory-record.ts';
-import { FILE_FLAG } from './directory-record.ts';
+import { encodeDirectoryRecord, systemUseRoom } from './directory-record.ts';
 import { rootEntries, selfEntries, type EntryAttributes } from './entry-attributes.ts';
-import { SECTOR_SIZE } from './extent.ts';
-import { placeSystemUse, type SystemUseEntry } from './system-use.ts';
-import type { TreeDirectory, TreeLeaf, TreeNode } from './tree.ts';
+import { placeSystemUse } from './system-use.ts';
+import type { TreeDirectory, TreeNode } from './tree.ts';
 
-/** A directory record without the place of its data. */
-export type RecordPlan = {
-  readonly identifier: Uint8Array;
-  readonly flags: number;
-  readonly recordedAt: Date | undefined;
-  /** Bytes of the whole record. */
-  readonly size: number;
-  readonly inline: Uint8Array;
-  /** What `inline`, which then ends with an unset CE entry, has no room for. */
-  readonly continuation?: { readonly offset: number; readonly bytes: Uint8Array };
-  readonly target: RecordTarget;
+/** An encoded directory record whose extent and size are still 0. */
+export type RecordDraft = {
+  readonly bytes: Uint8Array;
+  /** What the record has no room for; it then has an unset CE entry at `continuedAt`. */
+  readonly continuation: Uint8Array;
+  readonly continuedAt: number;
 };
 
-type RecordTarget =
-  | { readonly kind: 'directory'; readonly number: number }
-  | { readonly kind: 'file'; readonly file: TreeLeaf; readonly section: number };
-
-/** The continuation area that all directories share, filled from its start. */
-export type ContinuationRoom = { size: number };
-
-export type RecordContext = {
-  /** Of this directory and of its parent, in the path table's order from 0. */
-  readonly number: number;
-  readonly parent: number;
-  readonly parentDirectory: TreeDirectory;
-  readonly numberOf: (child: TreeDirectory) => number;
-  readonly countSections: (file: TreeLeaf) => number;
-  readonly continuation: ContinuationRoom;
-};
-
+/** The bytes that stand for a directory itself and for its parent (ECMA-119 6.8.2.2). */
 const SELF = '\0';
 const PARENT = '\u0001';
-/** ECMA-119 9.1 up to the identifier. */
-const FIXED_SIZE = 33;
+/** ECMA-119 9.1.1, and even. */
+const MAX_RECORD_SIZE = 254;
+const CONTINUATION_ENTRY_SIZE = 28;
 
-/** `.`, `..`, then the children in the order they have; a large file takes a record a section. */
-export function planRecords(directory: TreeDirectory, context: RecordContext): RecordPlan[] {
-  const isRoot = context.number === context.parent;
-  const self = isRoot ? rootEntries(directory) : selfEntries(directory);
-  const up = context.parentDirectory;
-  return [
-    planRecord(
-      { ...directory, identifier: SELF, entries: self },
-      { kind: 'directory', number: context.number },
-      context.continuation,
-    ),
-    planRecord(
-      { ...up, identifier: PARENT, entries: selfEntries(up) },
-      { kind: 'directory', number: context.parent },
-      context.continuation,
-    ),
-    ...directory.children.flatMap((child) =>
-      targetsOf(child, context).map((target) => planRecord(child, target, context.continuation)),
-    ),
-  ];
+/** The record of a file or directory in the directory it is in. */
+export const draftRecord = (node: TreeNode): RecordDraft => draft(node, node.identifier);
+
+/** A directory's own record, `.`. */
+export function draftSelf(directory: TreeDirectory, isRoot: boolean): RecordDraft {
+  const entries = isRoot ? rootEntries(directory) : selfEntries(directory);
+  return draft({ ...directory, entries }, SELF);
 }
 
-function targetsOf(child: TreeNode, context: RecordContext): RecordTarget[] {
-  if (child.kind === 'directory') {
-    return [{ kind: 'directory', number: context.numberOf(child) }];
-  }
-  return Array.from({ length: context.countSections(child) }, (_, section) => ({
-    kind: 'file' as const,
-    file: child,
-    section,
-  }));
-}
+/** The record `..` of every directory in this one. */
+export const draftParent = (directory: TreeDirectory): RecordDraft =>
+  draft({ ...directory, entries: selfEntries(directory) }, PARENT);
 
-type Described = EntryAttributes & {
-  readonly identifier: string;
-  readonly entries: readonly SystemUseEntry[];
-};
-
-function planRecord(
-  { identifier, flags, recordedAt, entries }: Described,
-  target: RecordTarget,
-  room: ContinuationRoom,
-): RecordPlan {
+function draft(attributes: EntryAttributes, identifier: string): RecordDraft {
   const bytes = Buffer.from(identifier, 'latin1');
-  const { inline, continuation } = placeSystemUse(entries, systemUseRoom(bytes.length));
-  const size = roundUpToEven(roundUpToEven(FIXED_SIZE + bytes.length) + inline.length);
-  const kept = target.kind === 'directory' ? flags | FILE_FLAG.directory : flags;
-  const plan = { identifier: bytes, flags: kept, recordedAt, size, inline, target };
-  if (continuation.length === 0) return plan;
-  const offset = takeRoom(room, continuation.length);
-  return { ...plan, continuation: { offset, bytes: continuation } };
+  const room = systemUseRoom(bytes.length);
+  const { inline, continuation } = placeSystemUse(attributes.entries, room);
+  const { flags, recordedAt } = attributes;
+  const record = { identifier: bytes, extent: 0, size: 0, recordedAt, flags, systemUse: inline };
+  const systemUseAt = MAX_RECORD_SIZE - room;
+  return {
+    bytes: encodeDirectoryRecord(record),
+    continuation,
+    continuedAt: systemUseAt + inline.length - CONTINUATION_ENTRY_SIZE,
+  };
 }
-
-/** A continuation area must not cross a sector: Linux calls the directory corrupted then. */
-function takeRoom(room: ContinuationRoom, size: number): number {
-  const left = SECTOR_SIZE - (room.size % SECTOR_SIZE);
-  const offset = size > left ? room.size + left : room.size;
-  room.size = offset + size;
-  return offset;
-}
-
-const roundUpToEven = (size: number): number => size + (size % 2);

@@ -1,5 +1,10 @@
 import type { FileSection } from './base-tree.ts';
-import { encodeDirectories, pathTableOf, type DirectoryArea } from './directory-area.ts';
+import {
+  encodeDirectories,
+  pathTableOf,
+  sizeOfArea,
+  type DirectoryArea,
+} from './directory-area.ts';
 import { SECTOR_SIZE, type Extent } from './extent.ts';
 import { bytesExtent } from './extent-list.ts';
 import { encodePathTable } from './path-table.ts';
@@ -19,7 +24,7 @@ export function placeStructures(area: DirectoryArea, start: number): StructurePl
   const lPathTable = Math.ceil(start / SECTOR_SIZE);
   const mPathTable = lPathTable + tableSectors;
   const directories = mPathTable + tableSectors;
-  return { lPathTable, mPathTable, directories, end: directories * SECTOR_SIZE + area.size };
+  return { lPathTable, mPathTable, directories, end: directories * SECTOR_SIZE + sizeOfArea(area) };
 }
 
 /** Both path tables and the directories as bytes, and what the volume descriptor says about them. */
