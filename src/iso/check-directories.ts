@@ -101,7 +101,10 @@ async function* checkDirectory(
       yield* checkSelfOrParent(directory, { placed, index });
     } else {
       yield* checkEntry(walk, directory, placed);
-      isOrdered &&= !last || compareIdentifiers(last.identifier, placed.record.identifier) <= 0;
+      isOrdered &&=
+        walk.isJoliet ||
+        !last ||
+        compareIdentifiers(last.identifier, placed.record.identifier) <= 0;
       last = placed.record;
     }
     index += 1;
