@@ -5,20 +5,35 @@ import { DOCUMENT, type Field } from './schema.ts';
 export type Problem = { readonly path: string; readonly problem: string };
 
 /**
- * What Ignition would refuse or warn about in a configuration whose types are right: unknown members,
- * paths (absolute, simplified, each once, none through a link), modes, sources, compressions, hashes,
- * owners, unit and drop-in names, and enabled units without an install section. Values of users are
- * never quoted. All problems at once; an empty list means that the configuration is good.
+ * What Ignition would refuse in a configuration whose types are right: paths (absolute, simplified,
+ * each once, none through a link), modes, sources, compressions, hashes, owners, unit and drop-in
+ * names. Values of users are never quoted. All problems at once; an empty list means that Ignition
+ * takes the configuration.
  */
 export function checkIgnition(config: IgnitionConfig): readonly Problem[] {
   return [
-    ...checkMembers(config, { kind: 'object', members: DOCUMENT }, '$'),
     ...checkNodes(config),
     ...(config.storage?.files ?? []).flatMap((file, index) =>
       checkFile(file, `$.storage.files.${index}`),
     ),
     ...checkUnits(config.systemd?.units ?? []),
     ...checkNames(config.passwd?.users ?? [], '$.passwd.users'),
+  ];
+}
+
+/**
+ * What Ignition takes, but hardly as it is meant: unknown members, setuid, setgid and sticky bits
+ * (decimal modes that look octal), and enabled units without an install section.
+ */
+export function findIgnitionWarnings(config: IgnitionConfig): readonly Problem[] {
+  const { files = [], directories = [] } = config.storage ?? {};
+  return [
+    ...checkMembers(config, { kind: 'object', members: DOCUMENT }, '$'),
+    ...files.flatMap(({ mode }, index) => warnOfMode(mode, `$.storage.files.${index}`)),
+    ...directories.flatMap(({ mode }, index) => warnOfMode(mode, `$.storage.directories.${index}`)),
+    ...(config.systemd?.units ?? []).flatMap((unit, index) =>
+      warnOfUnit(unit, `$.systemd.units.${index}`),
+    ),
   ];
 }
 
@@ -78,10 +93,13 @@ function parentsOf(path: string): string[] {
   return parts.slice(2).map((_, index) => parts.slice(0, index + 2).join('/'));
 }
 
-function checkMode(mode: number): string[] {
-  if (mode < 0 || mode > 0o7777) return [`mode ${mode} is not between 0 and 4095`];
-  if (mode <= 0o777) return [];
-  return [`mode ${mode} sets setuid, setgid or sticky: was it meant to be octal?`];
+const checkMode = (mode: number): string[] =>
+  mode < 0 || mode > 0o7777 ? [`mode ${mode} is not between 0 and 4095`] : [];
+
+function warnOfMode(mode: number | undefined, path: string): Problem[] {
+  if (mode === undefined || mode <= 0o777 || mode > 0o7777) return [];
+  const problem = `mode ${mode} sets setuid, setgid or sticky: was it meant to be octal?`;
+  return [{ path: `${path}.mode`, problem }];
 }
 
 function checkFile(file: File, path: string): Problem[] {
@@ -113,6 +131,7 @@ function checkResource(resource: Resource): string[] {
 }
 
 function checkSource(source: string): string[] {
+  if (source === '') return [];
   const scheme = source.slice(0, Math.max(source.indexOf(':'), 0));
   if (scheme === 'data') return checkDataUrl(source);
   if (['http', 'https', 'tftp', 's3', 'gs'].includes(scheme)) return [];
@@ -131,7 +150,7 @@ function checkDataUrl(source: string): string[] {
 
 // systemd.unit(5); snapshot and scope are what ignition-validate takes besides.
 const UNIT_NAME =
-  /^[\w:.\\@-]+\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
+  /\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
 
 function checkUnits(units: readonly Unit[]): Problem[] {
   const problems = units.flatMap((unit, index) =>
@@ -146,14 +165,13 @@ function checkUnit(unit: Unit): string[] {
   for (const dropin of unit.dropins ?? []) {
     if (!dropin.name.endsWith('.conf')) problems.push(`drop-in "${dropin.name}" is no .conf file`);
   }
-  if (
-    unit.enabled === true &&
-    unit.contents !== undefined &&
-    !/^\[Install\]\s*$/m.test(unit.contents)
-  ) {
-    problems.push(`unit "${unit.name}" is enabled, but has no [Install] section`);
-  }
   return problems;
+}
+
+function warnOfUnit(unit: Unit, path: string): Problem[] {
+  const hasInstall = /^\[Install\]\s*$/m.test(unit.contents ?? '[Install]');
+  if (unit.enabled !== true || hasInstall) return [];
+  return [{ path, problem: `unit "${unit.name}" is enabled, but has no [Install] section` }];
 }
 
 function checkNames(entries: readonly { readonly name: string }[], path: string): Problem[] {

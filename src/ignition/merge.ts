@@ -18,15 +18,14 @@ export function mergeConfigs(parent: IgnitionConfig, child: IgnitionConfig): Ign
 }
 
 function mergeMembers(parent: Entry, child: Entry, members: Members): Entry {
-  const merged: Record<string, unknown> = {};
-  for (const key of new Set([...Object.keys(parent), ...Object.keys(child)])) {
-    const field = Object.hasOwn(members, key) ? members[key] : undefined;
-    const inner = mergeMember(parent[key], child[key], field);
-    const taken = NODE_LISTS.includes(key) ? pathsOf(child, key) : new Set<unknown>();
-    const kept = taken.size === 0 ? inner : withoutPaths(inner, taken);
-    if (kept !== undefined) merged[key] = kept;
-  }
-  return merged;
+  const keys = new Set([...Object.keys(parent), ...Object.keys(child)]);
+  return Object.fromEntries(
+    [...keys].map((key) => {
+      const field = Object.hasOwn(members, key) ? members[key] : undefined;
+      const merged = mergeMember(parent[key], child[key], field);
+      return [key, NODE_LISTS.includes(key) ? withoutPaths(merged, pathsOf(child, key)) : merged];
+    }),
+  );
 }
 
 function mergeMember(parent: unknown, child: unknown, field: Field | undefined): unknown {

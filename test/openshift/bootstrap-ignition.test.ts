@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkIgnition } from '../../src/ignition/check.ts';
+import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, type IgnitionConfig } from '../../src/ignition/config.ts';
 import { mergeConfigs } from '../../src/ignition/merge.ts';
 import { renderBootstrapIgnition } from '../../src/openshift/bootstrap-ignition.ts';
@@ -209,7 +209,7 @@ describe('the install configuration', () => {
 
 describe('every configuration', () => {
   it.each(ALL)('%s has no problem of its own', (_, config) => {
-    expect(checkIgnition(config)).toEqual([]);
+    expect([...checkIgnition(config), ...findIgnitionWarnings(config)]).toEqual([]);
   });
 
   it.skipIf(!requireTool('ignition-validate')).each(ALL)(

@@ -1,0 +1,159 @@
+import { spawnSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
+import { formatIgnition, parseIgnition, textFile } from '../../src/ignition/config.ts';
+import { requireTool } from '../support/tools.ts';
+
+const parse = (rest: object) =>
+  parseIgnition(JSON.stringify({ ignition: { version: '3.2.0' }, ...rest }), 'a.ign');
+
+describe('checkIgnition', () => {
+  const check = (rest: object): string[] =>
+    [...checkIgnition(parse(rest)), ...findIgnitionWarnings(parse(rest))].map(
+      ({ path, problem }) => `${path}: ${problem}`,
+    );
+  const files = (...entries: object[]): string[] => check({ storage: { files: entries } });
+
+  it('finds nothing wrong with a good configuration', () => {
+    const units = [
+      { name: 'a@.service', enabled: true, contents: '[Install]\nWantedBy=x.target\n' },
+    ];
+    const storage = { files: [textFile('/etc/a', 'x', 0o600)], directories: [{ path: '/' }] };
+    expect(check({ storage, systemd: { units } })).toEqual([]);
+  });
+
+  it.each([
+    ['etc/a', 'path "etc/a" is not absolute'],
+    ['/etc/../a', 'path "/etc/../a" is not simplified'],
+    ['/etc//a', 'path "/etc//a" is not simplified'],
+    ['/etc/a/', 'path "/etc/a/" is not simplified'],
+    ['/etc/./a', 'path "/etc/./a" is not simplified'],
+  ])('refuses the path %s', (path, problem) => {
+    expect(files({ path })).toEqual([`$.storage.files.0: ${problem}`]);
+  });
+
+  it('refuses a path that is there twice, be it a file, directory or link', () => {
+    const storage = { files: [{ path: '/a' }], directories: [{ path: '/a' }] };
+    expect(check({ storage })).toEqual([
+      '$.storage.directories.0: path "/a" is there more than once',
+    ]);
+  });
+
+  it('refuses a file below a link of the same configuration', () => {
+    const storage = { files: [{ path: '/a/b/c' }], links: [{ path: '/a/b', target: '/x' }] };
+    expect(check({ storage })).toEqual([
+      '$.storage.files.0: path "/a/b/c" passes through the link "/a/b"',
+    ]);
+  });
+
+  it('refuses modes that were octal digits in decimal', () => {
+    expect(files({ path: '/a', mode: 644 }, { path: '/b', mode: 4096 })).toEqual([
+      '$.storage.files.1: mode 4096 is not between 0 and 4095',
+      '$.storage.files.0.mode: mode 644 sets setuid, setgid or sticky: was it meant to be octal?',
+    ]);
+  });
+
+  it('refuses sources, compressions and hashes that Ignition does not know', () => {
+    const contents = { source: 'ftp://x/', compression: 'xz', verification: { hash: 'md5-0' } };
+    expect(files({ path: '/a', contents }, { path: '/b', overwrite: true })).toEqual([
+      '$.storage.files.0.contents: source scheme "ftp" is not data, http, https, tftp, s3 or gs',
+      '$.storage.files.0.contents: compression "xz" is not gzip',
+      '$.storage.files.0.contents: hash "md5-0" is neither sha256- nor sha512- and its hex digits',
+      '$.storage.files.1.overwrite: is true, but there is no source',
+    ]);
+    expect(files({ path: '/a', append: [{ source: 'data:;base64,%%' }] })).toEqual([
+      '$.storage.files.0.append.0: data URL is not base64',
+    ]);
+  });
+
+  it('refuses units that systemd would not load, and enabled ones that nothing wants', () => {
+    const dropins = [{ name: 'a.txt' }];
+    const units = [
+      { name: 'a.text' },
+      { name: 'b.service', enabled: true, contents: '[Unit]\n', dropins },
+      { name: 'b.service' },
+    ];
+    expect(check({ systemd: { units } })).toEqual([
+      '$.systemd.units.0: "a.text" is no name of a systemd unit',
+      '$.systemd.units.1: drop-in "a.txt" is no .conf file',
+      '$.systemd.units.2: "b.service" is there more than once',
+      '$.systemd.units.1: unit "b.service" is enabled, but has no [Install] section',
+    ]);
+  });
+
+  it('names members that Ignition would silently ignore', () => {
+    expect(files({ path: '/a', modes: 420 })).toEqual([
+      '$.storage.files.0.modes: "modes" is no member of Ignition 3.2.0',
+    ]);
+  });
+});
+
+describe.skipIf(!requireTool('ignition-validate'))('checkIgnition and ignition-validate', () => {
+  const file = (rest: object): object => ({ storage: { files: [{ path: '/a', ...rest }] } });
+  const unit = (rest: object): object => ({ systemd: { units: [{ name: 'a.service', ...rest }] } });
+
+  it.each([
+    ['nothing', {}],
+    ['a file without contents', file({})],
+    ['an empty path', file({ path: '' })],
+    ['a relative path', file({ path: 'a' })],
+    ['a path with dots', file({ path: '/a/../b' })],
+    ['a path with a slash at its end', file({ path: '/a/' })],
+    ['a path with dots in its names', file({ path: '/a../..b/.c' })],
+    ['two files of a path', { storage: { files: [{ path: '/a' }, { path: '/a' }] } }],
+    [
+      'a file and a link',
+      { storage: { files: [{ path: '/a' }], links: [{ path: '/a', target: '/b' }] } },
+    ],
+    [
+      'a file below a link',
+      { storage: { files: [{ path: '/a/b' }], links: [{ path: '/a', target: '/b' }] } },
+    ],
+    [
+      'a file beside a link',
+      { storage: { files: [{ path: '/ab' }], links: [{ path: '/a', target: '/b' }] } },
+    ],
+    ['mode 4096', file({ mode: 4096 })],
+    ['mode 644', file({ mode: 644 })],
+    ['mode 420', file({ mode: 420 })],
+    ['overwrite without a source', file({ overwrite: true })],
+    ['overwrite with an empty source', file({ overwrite: true, contents: { source: '' } })],
+    ['an ftp source', file({ contents: { source: 'ftp://a/' } })],
+    ['an https source', file({ contents: { source: 'https://a/' } })],
+    ['a source without a scheme', file({ contents: { source: 'a' } })],
+    ['a data URL', file({ contents: { source: 'data:;base64,YQ==' } })],
+    ['a data URL without a comma', file({ contents: { source: 'data:a' } })],
+    ['xz', file({ contents: { source: 'data:,', compression: 'xz' } })],
+    ['gzip', file({ contents: { source: 'data:,', compression: 'gzip' } })],
+    ['a short hash', file({ contents: { source: 'data:,', verification: { hash: 'sha256-0' } } })],
+    ['an md5 hash', file({ contents: { source: 'data:,', verification: { hash: 'md5-0' } } })],
+    [
+      'a hash',
+      file({ contents: { source: 'data:,', verification: { hash: `sha256-${'0'.repeat(64)}` } } }),
+    ],
+    ['an owner by id and name', file({ user: { id: 0, name: 'root' } })],
+    ['a unit of an unknown kind', unit({ name: 'a.text' })],
+    ['a unit without a kind', unit({ name: 'a' })],
+    ['a template unit', unit({ name: 'a@.service' })],
+    ['a drop-in of an unknown kind', unit({ dropins: [{ name: 'a.text' }] })],
+    ['an enabled unit without contents', unit({ enabled: true })],
+    ['an enabled unit that nothing wants', unit({ enabled: true, contents: '[Unit]\n' })],
+    ['an enabled unit', unit({ enabled: true, contents: '[Install]\nWantedBy=a.target\n' })],
+    ['two units of a name', { systemd: { units: [{ name: 'a.path' }, { name: 'a.path' }] } }],
+    ['two users of a name', { passwd: { users: [{ name: 'a' }, { name: 'a' }] } }],
+    ['an unknown member', { storages: {} }],
+    ['an unknown member of a file', file({ modes: 1 })],
+  ])('agree on %s', (_, rest) => {
+    const config = parse(rest);
+    const { status, stdout, stderr } = spawnSync('ignition-validate', ['-'], {
+      input: formatIgnition(config),
+      encoding: 'utf8',
+    });
+    const theirs = { error: status !== 0, warning: (stdout + stderr).includes('warning at') };
+    const ours = {
+      error: checkIgnition(config).length > 0,
+      warning: findIgnitionWarnings(config).length > 0,
+    };
+    expect(ours).toEqual(theirs);
+  });
+});
