@@ -30,6 +30,7 @@ export type Boot = {
 export const BOOT_FAILURES =
   /PROOF FAILED|INITRAMFS FAILED|Kernel panic|No bootable device|grub rescue>|^error: (?!no suitable video)|emergency mode/;
 
+const QEMU = 'qemu-system-x86_64';
 const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const OVMF_VARS = '/usr/share/OVMF/OVMF_VARS_4M.fd';
 
@@ -44,11 +45,9 @@ export async function boot(options: BootOptions): Promise<Boot> {
   try {
     const medium = options.as === 'usb-esp' ? await hideElTorito(options.iso, work) : options.iso;
     const firmware = options.firmware === 'ovmf' ? await ovmfArguments(work) : [];
-    const qemu = spawn(
-      'qemu-system-x86_64',
-      [...MACHINE, ...firmware, ...mediumArguments(medium, options.as)],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
-    );
+    const qemu = spawn(QEMU, [...MACHINE, ...firmware, ...mediumArguments(medium, options.as)], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     try {
       return await watch(qemu, options);
     } finally {
@@ -105,6 +104,7 @@ async function hideElTorito(iso: string, work: string): Promise<string> {
 async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
   const lines: string[] = [];
   const started = performance.now();
+  let failure: string | undefined;
   return await new Promise<Boot>((resolve, reject) => {
     const lose = (reason: string): void => {
       clearTimeout(timer);
@@ -118,8 +118,9 @@ async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
       const line = stripControl(raw);
       if (line.trim() === '') return;
       lines.push(line);
-      if (options.fail.test(line)) {
-        // A moment for what the guest says about its failure.
+      if (failure === undefined && options.fail.test(line)) {
+        failure = `said ${line}`;
+        // A moment for what the guest says about it.
         setTimeout(() => {
           lose(`said ${line}`);
         }, 3000);
@@ -134,7 +135,7 @@ async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
       lose(`could not start: ${error.message}`);
     });
     qemu.once('close', (code) => {
-      lose(`ended early with exit code ${code ?? 'none'}`);
+      lose(failure ?? `ended early with exit code ${code ?? 'none'}`);
     });
   });
 }

@@ -15,6 +15,8 @@ export type Registry = {
   readonly stop: () => Promise<void>;
 };
 
+const DOCKER_REGISTRY = 'docker-registry';
+
 /** Starts Debian's docker-registry on loopback, with its data and configuration under `work`. */
 export async function startRegistry(work: string): Promise<Registry> {
   const directory = join(work, 'registry');
@@ -29,7 +31,7 @@ storage: {filesystem: {rootdirectory: ${directory}}}
 http: {addr: "${host}"}
 `,
   );
-  const server = spawn('docker-registry', ['serve', config], { stdio: 'ignore' });
+  const server = spawn(DOCKER_REGISTRY, ['serve', config], { stdio: 'ignore' });
   const ended = once(server, 'exit');
   const stop = async (): Promise<void> => {
     server.kill('SIGTERM');

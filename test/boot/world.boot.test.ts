@@ -59,7 +59,7 @@ describe.skipIf(!BOOT_TOOLS.every(requireTool))('the live system of the boot tes
       iso,
       firmware: 'seabios',
       as: 'disk',
-      timeoutMs: 240_000,
+      timeoutMs: 480_000,
       until: /PROOF done/,
       fail: BOOT_FAILURES,
     });
