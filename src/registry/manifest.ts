@@ -47,7 +47,7 @@ export type StoredManifest = {
 export function parseManifest(bytes: Uint8Array, contentType?: string): Manifest {
   const document = parseObject(bytes);
   const declared = typeof document['mediaType'] === 'string' ? document['mediaType'] : undefined;
-  const mediaType = declared ?? essenceOf(contentType) ?? guessType(document);
+  const mediaType = declared ?? mediaTypeOf(contentType) ?? guessType(document);
   switch (mediaType) {
     case MEDIA_TYPE.dockerManifest:
     case MEDIA_TYPE.ociManifest:
@@ -99,7 +99,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** `type/subtype` of a Content-Type, or undefined where it says nothing about manifests. */
-function essenceOf(contentType: string | undefined): string | undefined {
+export function mediaTypeOf(contentType: string | undefined): string | undefined {
   const essence = contentType?.split(';')[0]?.trim().toLowerCase();
   return essence?.startsWith('application/vnd.') === true ? essence : undefined;
 }

@@ -1,5 +1,6 @@
-import { parseDigest, type Digest } from '../base/digest.ts';
+import { isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
+import { isRepository, isTag } from './names.ts';
 
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */
 export type Reference = {
@@ -10,10 +11,6 @@ export type Reference = {
   readonly digest?: Digest;
 };
 
-// distribution-spec 1.1, "Pulling manifests": the two grammars.
-const REPOSITORY =
-  /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$/;
-const TAG = /^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$/;
 const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-.]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(?::[0-9]{1,5})?$/;
 
 /**
@@ -23,25 +20,46 @@ const HOST = /^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-.]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(
  * @throws ConfigError `reference.malformed`
  */
 export function parseReference(text: string): Reference {
-  const [name = '', ...digests] = text.split('@');
-  const slash = name.indexOf('/');
-  const refuse = (reason: string): never => {
+  const { registry, repository, tag, digest } = split(text);
+  const reason = whyMalformed({ registry, repository, tag, digest });
+  if (reason !== undefined) {
     throw new ConfigError('reference.malformed', `image reference "${text}": ${reason}`);
+  }
+  return {
+    registry,
+    repository,
+    ...(tag !== undefined && { tag }),
+    ...(digest !== undefined && isDigest(digest) && { digest }),
   };
-  if (digests.length > 1) refuse('has more than one digest');
-  if (slash < 1) refuse('names no registry');
-  const registry = name.slice(0, slash);
-  const isHost = /[.:]/.test(registry) || registry === 'localhost';
-  if (!isHost || !HOST.test(registry)) refuse(`"${registry}" is no registry host`);
+}
+
+/** Cut where the parts would be, whatever they hold; a second digest stays in the first, and spoils it. */
+function split(text: string) {
+  const at = text.indexOf('@');
+  const name = at === -1 ? text : text.slice(0, at);
+  const slash = name.indexOf('/');
+  const registry = name.slice(0, Math.max(0, slash));
   const rest = name.slice(slash + 1);
   const colon = rest.lastIndexOf(':');
-  const tag = colon === -1 ? undefined : rest.slice(colon + 1);
   const path = colon === -1 ? rest : rest.slice(0, colon);
-  const repository = registry === 'docker.io' && !path.includes('/') ? `library/${path}` : path;
-  if (!REPOSITORY.test(repository)) refuse(`"${repository}" is no repository name`);
-  if (tag !== undefined && !TAG.test(tag)) refuse(`"${tag}" is no tag`);
-  const digest = digests[0] === undefined ? undefined : parseDigest(digests[0]);
-  return { registry, repository, ...(tag !== undefined && { tag }), ...(digest && { digest }) };
+  return {
+    registry,
+    repository: registry === 'docker.io' && !path.includes('/') ? `library/${path}` : path,
+    tag: colon === -1 ? undefined : rest.slice(colon + 1),
+    digest: at === -1 ? undefined : text.slice(at + 1),
+  };
+}
+
+type Parts = ReturnType<typeof split>;
+
+function whyMalformed({ registry, repository, tag, digest }: Parts): string | undefined {
+  if (registry === '') return 'names no registry';
+  const isHost = /[.:]/.test(registry) || registry === 'localhost';
+  if (!isHost || !HOST.test(registry)) return `"${registry}" is no registry host`;
+  if (!isRepository(repository)) return `"${repository}" is no repository name`;
+  if (tag !== undefined && !isTag(tag)) return `"${tag}" is no tag`;
+  if (digest === undefined || isDigest(digest)) return undefined;
+  return `"${digest}" is no digest of sha256: and 64 hex digits`;
 }
 
 export function formatReference(reference: Reference): string {

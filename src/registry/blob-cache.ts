@@ -1,0 +1,127 @@
+import { mkdir, open, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf, hexOf, type Digest } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { digestFile, hasFile, isErrno, writeFileAtomic } from '../base/files.ts';
+import type { BlobSource } from './blob-source.ts';
+import { download, type EnsureOptions } from './cache/download.ts';
+import { explainDiskFailure } from './cache/disk-failure.ts';
+import { waitFor } from './client/wait-for.ts';
+import type { Descriptor } from './descriptor.ts';
+
+/** Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it has its name. */
+export type BlobCache = {
+  /** What is here, for readers that verify themselves. */
+  readonly source: BlobSource;
+  /**
+   * The path of a blob, fetched from the first source whose bytes are right. What an earlier run
+   * left is hashed again and continued. A blob that is already here is hashed again, too, once a
+   * process; a damaged one is fetched anew.
+   *
+   * @throws IntegrityError `blob.digest-mismatch`; DiskError; what readBlob throws
+   */
+  ensure: (
+    blob: Descriptor,
+    sources: readonly BlobSource[],
+    options: EnsureOptions,
+  ) => Promise<string>;
+  /** Whether a file has this name; its bytes are not looked at. */
+  has: (digest: Digest) => Promise<boolean>;
+  put: (bytes: Uint8Array) => Promise<Digest>;
+};
+
+/**
+ * The directory is made when it is first written to. Any number of processes may use it at once:
+ * they may fetch a blob twice, but never write one file together.
+ */
+export function createBlobCache(directory: string): BlobCache {
+  const verified = new Set<Digest>();
+  const running = new Map<Digest, Promise<string>>();
+  const pathOf = (digest: Digest): string => join(directory, 'sha256', hexOf(digest));
+
+  const ensure: BlobCache['ensure'] = async (blob, sources, options) => {
+    const path = pathOf(blob.digest);
+    if (!verified.has(blob.digest) && !(await isIntact(path, blob))) {
+      await mkdir(join(directory, 'sha256'), { recursive: true });
+      await download({ directory, path, blob, sources, options });
+    }
+    verified.add(blob.digest);
+    options.onProgress?.(blob.size);
+    return path;
+  };
+  return {
+    source: {
+      name: 'cache',
+      local: true,
+      open: (blob, { offset }) => openFile(pathOf(blob.digest), blob, offset),
+    },
+    async ensure(blob, sources, options) {
+      for (let held = running.get(blob.digest); held; held = running.get(blob.digest)) {
+        await settle(held, options.signal);
+      }
+      const work = ensure(blob, sources, options).catch((error: unknown) => {
+        throw explainDiskFailure(error, { directory, needed: blob.size });
+      });
+      running.set(blob.digest, work);
+      try {
+        return await work;
+      } finally {
+        running.delete(blob.digest);
+      }
+    },
+    has: (digest) => hasFile(pathOf(digest)),
+    async put(bytes) {
+      const digest = digestOf(bytes);
+      try {
+        await writeFileAtomic(pathOf(digest), bytes);
+      } catch (error) {
+        throw explainDiskFailure(error, { directory, needed: bytes.length });
+      }
+      return digest;
+    },
+  };
+}
+
+/** Whether the one before succeeded is its caller's affair: the next one looks for itself. */
+async function settle(work: Promise<string>, signal: AbortSignal): Promise<void> {
+  await waitFor(
+    work.then(
+      () => undefined,
+      () => undefined,
+    ),
+    signal,
+  );
+}
+
+async function isIntact(path: string, { digest, size }: Descriptor): Promise<boolean> {
+  try {
+    if ((await stat(path)).size === size && (await digestFile(path)) === digest) return true;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+  await rm(path, { force: true });
+  return false;
+}
+
+const READ_SIZE = 1 << 20;
+
+/** A file of another size than the descriptor's is no copy of the blob. */
+async function openFile(path: string, { digest, size }: Descriptor, offset: number) {
+  try {
+    const file = await open(path);
+    const found = (await file.stat()).size;
+    if (found === size) {
+      return { offset, body: file.createReadStream({ start: offset, highWaterMark: READ_SIZE }) };
+    }
+    await file.close();
+    throw new IntegrityError(
+      found > size ? 'blob.too-long' : 'blob.too-short',
+      `blob ${digest} should be ${size} bytes, but the cached file ${path} has ${found}`,
+      { expected: String(size), found: String(found), hint: `delete ${path}` },
+    );
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

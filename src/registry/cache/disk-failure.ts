@@ -1,0 +1,22 @@
+import { DiskError } from '../../base/errors.ts';
+import { isErrno } from '../../base/files.ts';
+
+/** What the disk said, as an error that says what to do; anything else as it is. */
+export function explainDiskFailure(
+  cause: unknown,
+  { directory, needed }: { readonly directory: string; readonly needed: number },
+): unknown {
+  if (isErrno(cause, 'ENOSPC', 'EDQUOT')) {
+    return new DiskError('disk.full', `${directory} has no room for a blob of ${needed} bytes`, {
+      cause,
+      hint: 'free some space and run the same command again: what is here is kept',
+    });
+  }
+  if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM')) {
+    return new DiskError('disk.not-writable', `${directory} cannot be written to`, {
+      cause,
+      hint: 'choose another directory with --work-dir',
+    });
+  }
+  return cause;
+}

@@ -1,0 +1,76 @@
+import { RegistryError } from '../../base/errors.ts';
+import { redact } from '../../base/redact.ts';
+import { headerOf } from './body.ts';
+import { TransientError } from './failure.ts';
+import { parseRetryAfter } from './retry.ts';
+
+/** An answer that is no success: what it was about, and its body. */
+export type Refusal = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** `GET /v2/...` */
+  readonly about: string;
+};
+
+/** RFC 9110: statuses that say "later". 501 and 505 say "never". */
+export const isPassingStatus = (status: number): boolean =>
+  status === 408 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
+
+/** The error of an answer that is none of those its request knows how to take. */
+export function explainAnswer(host: string, refusal: Refusal, now: number): RegistryError {
+  const { status, headers, text, about } = refusal;
+  const said = describeErrors(text);
+  const message = `${host} answers ${status} to ${about}${said === '' ? '' : `: ${said}`}`;
+  const found = String(status);
+  if (!isPassingStatus(status)) return new RegistryError('registry.answer', message, { found });
+  const limited = status === 429;
+  return new TransientError(limited ? 'registry.rate-limited' : 'registry.unavailable', message, {
+    found,
+    limited,
+    retryAfter: parseRetryAfter(headerOf(headers, 'retry-after'), now),
+    hint: limited
+      ? `lower build.concurrency, or run the same command again later: what is here is kept`
+      : 'run the same command again later: what is here is kept',
+  });
+}
+
+/** distribution-spec 1.1, "Error Codes": code and message of each, without control characters. */
+export function describeErrors(text: string): string {
+  const errors = parseErrors(text).slice(0, 3);
+  // eslint-disable-next-line no-control-regex -- a server's words go to a terminal
+  return redact(errors.join('; ').replaceAll(/[\x00-\x1f\x7f-\x9f]/g, ' ')).slice(0, 300);
+}
+
+function parseErrors(text: string): string[] {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    return []; // a proxy's HTML page says nothing that the status does not
+  }
+  const errors = (document as { errors?: unknown } | null)?.errors;
+  if (!Array.isArray(errors)) return [];
+  return errors.map((error: { code?: unknown; message?: unknown } | null) =>
+    [error?.code, error?.message].filter((part) => typeof part === 'string').join(': '),
+  );
+}
+
+/** Whose fault a 401 or 403 is, by name, and what to do about it. */
+export function explainRefusal(
+  { host, repository }: { readonly host: string; readonly repository: string },
+  { status, text }: { readonly status: number; readonly text: string },
+  from: string | undefined,
+): RegistryError {
+  const code = status === 401 ? 'registry.unauthorized' : 'registry.forbidden';
+  const who = from === undefined ? 'an anonymous request' : `the credential "${from}"`;
+  const hint =
+    from === undefined
+      ? `add an entry for ${host} to the pull secret, or log in with "podman login ${host}"`
+      : `check that "${from}" is still valid and may pull ${repository}`;
+  const said = text === '' ? '' : ` (${text})`;
+  return new RegistryError(code, `${host} refuses ${who} for ${repository}: ${status}${said}`, {
+    hint,
+    found: String(status),
+  });
+}

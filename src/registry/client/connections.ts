@@ -1,0 +1,65 @@
+import { headerOf, readText } from './body.ts';
+import { explainAnswer, isPassingStatus } from './answer.ts';
+import { parseChallenges, type Challenge } from './challenge.ts';
+import { isCertificateFailure, networkCodeOf } from './failure.ts';
+import { isLoopback, type Endpoint, type Transport } from './transport.ts';
+import { waitFor } from './wait-for.ts';
+
+/** How a registry is spoken to: found out once, by GET /v2/ (distribution-spec, end-1). */
+export type Connection = {
+  /** `https://quay.io/` */
+  readonly base: URL;
+  /** What it asks of those who come without an Authorization; empty for an open registry. */
+  readonly challenges: readonly Challenge[];
+};
+
+export type Connections = (endpoint: Endpoint, signal: AbortSignal) => Promise<Connection>;
+
+/** Docker Hub's API has another address than the name its images go by. */
+const API_HOSTS: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
+
+/**
+ * Asks each registry once, and again after a failure. Plain HTTP is only tried where a registry is
+ * marked insecure or is on this machine, and only when nobody speaks TLS there: a certificate that
+ * is not trusted never leads to plain HTTP.
+ */
+export function createConnections(transport: Transport, now: () => number): Connections {
+  const known = new Map<string, Promise<Connection>>();
+  return (endpoint, signal) => {
+    const key = JSON.stringify([endpoint.host, endpoint.insecure]);
+    const held = known.get(key);
+    if (held) return waitFor(held, signal);
+    const connecting = connect(endpoint, transport, now);
+    known.set(key, connecting);
+    connecting.catch(() => known.delete(key));
+    return waitFor(connecting, signal);
+  };
+}
+
+async function connect(
+  endpoint: Endpoint,
+  transport: Transport,
+  now: () => number,
+): Promise<Connection> {
+  const host = API_HOSTS[endpoint.host] ?? endpoint.host;
+  const ping = async (scheme: 'https' | 'http'): Promise<Connection> => {
+    const base = new URL(`${scheme}://${host}/`);
+    const response = await transport({ endpoint, url: new URL('v2/', base) });
+    const { status, headers } = response;
+    const text = await readText(response.body);
+    if (isPassingStatus(status)) {
+      throw explainAnswer(endpoint.host, { status, headers, text, about: 'GET /v2/' }, now());
+    }
+    const isOwn = headerOf(headers, 'www-authenticate') !== undefined && status === 401;
+    return { base, challenges: isOwn ? parseChallenges(headers['www-authenticate']) : [] };
+  };
+  try {
+    return await ping('https');
+  } catch (error) {
+    const mayBePlain = endpoint.insecure || isLoopback(new URL(`https://${host}`).hostname);
+    if (!mayBePlain || isCertificateFailure(error) || networkCodeOf(error) === undefined) {
+      throw error;
+    }
+    return ping('http');
+  }
+}

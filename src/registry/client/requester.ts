@@ -1,0 +1,170 @@
+import { readText } from './body.ts';
+import { describeErrors, explainAnswer, explainRefusal, isPassingStatus } from './answer.ts';
+import type { Access, Auth } from './auth.ts';
+import { parseChallenges, type Challenge } from './challenge.ts';
+import type { Connections } from './connections.ts';
+import { explainNetworkFailure, networkCodeOf } from './failure.ts';
+import { createHostLimit, type HostLimit, type Slot } from './host-limit.ts';
+import { retry, type Pacing } from './retry.ts';
+import type { Statistics } from './statistics.ts';
+import type { Endpoint, Transport, TransportResponse } from './transport.ts';
+
+/** A request to a repository. */
+export type Ask = {
+  readonly endpoint: Endpoint;
+  readonly repository: string;
+  /** Below `/v2/<repository>/`: `blobs/sha256:...` */
+  readonly path: string;
+  readonly method?: 'GET' | 'HEAD';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+};
+
+/** Makes something of an answer; what it throws as a TransientError or as the network is retried. */
+export type Take<Result> = (response: TransportResponse) => Promise<Result>;
+
+/**
+ * Sends a request with all that belongs to it: a place among the host's requests (held until the
+ * body is closed), the ping, the Authorization, redirects, retries. `take` sees every status but
+ * 401, 403 and those that pass (408, 429, 5xx).
+ *
+ * @throws RegistryError; the reason of the signal
+ */
+export type Requester = <Result>(ask: Ask, take: Take<Result>) => Promise<Result>;
+
+export type RequesterParts = {
+  readonly transport: Transport;
+  readonly connections: Connections;
+  readonly auth: Auth;
+  readonly statistics: Statistics;
+  readonly pacing: Pacing;
+  readonly concurrencyPerHost: number;
+  readonly now: () => number;
+};
+
+export function createRequester(parts: RequesterParts): Requester {
+  const limits = new Map<string, HostLimit>();
+  const limitOf = (host: string): HostLimit => {
+    const limit = limits.get(host) ?? createHostLimit(parts.concurrencyPerHost);
+    limits.set(host, limit);
+    return limit;
+  };
+  const exchange = createExchange(parts);
+  return (ask, take) => {
+    const { host } = ask.endpoint;
+    const attempt = async () => {
+      const slot = await limitOf(host).acquire(ask.signal);
+      try {
+        const answer = await exchange(ask);
+        await checkStatus(ask, answer, { slot, now: parts.now() });
+        return await takeAndHold(answer.response, { slot, take, host, parts });
+      } catch (error) {
+        slot.release();
+        throw explainNetworkFailure(host, error);
+      }
+    };
+    return retry(attempt, {
+      ...parts.pacing,
+      onRetry(event) {
+        parts.statistics.of(host).retries += 1;
+        parts.pacing.onRetry?.(event);
+      },
+      host,
+      signal: ask.signal,
+    });
+  };
+}
+
+type Holding<Result> = {
+  readonly slot: Slot;
+  readonly take: Take<Result>;
+  readonly host: string;
+  readonly parts: RequesterParts;
+};
+
+async function takeAndHold<Result>(
+  response: TransportResponse,
+  { slot, take, host, parts }: Holding<Result>,
+): Promise<Result> {
+  slot.succeed();
+  response.body.once('close', () => {
+    slot.release();
+  });
+  response.body.once('error', (error) => {
+    // A body that broke off by itself will be asked for again; one that we broke off will not.
+    if (networkCodeOf(error) !== 'UND_ERR_ABORTED') parts.statistics.of(host).retries += 1;
+  });
+  try {
+    return await take(response);
+  } catch (error) {
+    response.body.destroy();
+    throw error;
+  }
+}
+
+type Answer = { readonly response: TransportResponse; readonly access: Access };
+
+/** Sends once, and again with another Authorization where a 401 says what is missing. */
+function createExchange({ transport, connections, auth }: RequesterParts) {
+  /** What a repository asked for beyond what the ping said, so that it is not refused each time. */
+  const learned = new Map<string, readonly Challenge[]>();
+  return async (ask: Ask): Promise<Answer> => {
+    const { endpoint, repository, signal } = ask;
+    const { base, challenges } = await connections(endpoint, signal);
+    const key = `${endpoint.host}/${repository}`;
+    let refused: string | undefined;
+    for (let refusals = 0; ; refusals += 1) {
+      const known = learned.get(key) ?? challenges;
+      const access = await auth({ endpoint, base, repository, challenges: known, signal, refused });
+      const response = await transport({
+        endpoint,
+        url: new URL(`v2/${repository}/${ask.path}`, base),
+        method: ask.method ?? 'GET',
+        headers: {
+          ...ask.headers,
+          ...(access.value !== undefined && { authorization: access.value }),
+        },
+        signal,
+      });
+      const next = challengesIn(response, base);
+      if (!mayHelp(next, access, refusals)) return { response, access };
+      await readText(response.body);
+      learned.set(key, next);
+      refused = access.value;
+    }
+  };
+}
+
+/** Only the registry itself may ask for credentials, not where it redirects to. */
+function challengesIn({ status, headers, url }: TransportResponse, base: URL): Challenge[] {
+  if (status !== 401 || url.origin !== base.origin) return [];
+  return parseChallenges(headers['www-authenticate']);
+}
+
+/** A refused password stays refused; a token may have ended, or may cover too little. */
+function mayHelp(next: readonly Challenge[], access: Access, refusals: number): boolean {
+  if (next.length === 0 || access.value?.startsWith('Basic ') === true) return false;
+  const isTooNarrow = next.some(({ parameters }) => parameters['error'] === 'insufficient_scope');
+  return refusals === 0 || (refusals === 1 && isTooNarrow);
+}
+
+async function checkStatus(
+  ask: Ask,
+  { response, access }: Answer,
+  { slot, now }: { readonly slot: Slot; readonly now: number },
+): Promise<void> {
+  const { status, headers } = response;
+  if (status === 429 || status === 503) slot.refuse();
+  if (status !== 401 && status !== 403 && !isPassingStatus(status)) return;
+  const text = await readText(response.body);
+  const { endpoint, repository } = ask;
+  if (isPassingStatus(status)) {
+    const about = `${ask.method ?? 'GET'} ${repository}/${ask.path}`;
+    throw explainAnswer(endpoint.host, { status, headers, text, about }, now);
+  }
+  throw explainRefusal(
+    { host: endpoint.host, repository },
+    { status, text: describeErrors(text) },
+    access.from,
+  );
+}
