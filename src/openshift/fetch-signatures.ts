@@ -1,5 +1,4 @@
 import { hexOf, type Digest } from '../base/digest.ts';
-import { SealiftError } from '../base/errors.ts';
 import { formatReference, type Reference } from '../registry/reference.ts';
 import { fetchImages, type FetchTools } from './fetch-images.ts';
 import type { FetchedImage } from './mirror-plan.ts';
@@ -29,27 +28,25 @@ export async function fetchSignatures(
 async function fetchSignature(
   image: FetchedImage,
   digest: Digest,
-  tools: FetchTools,
+  { client, cache, signal, limit }: FetchTools,
 ): Promise<FetchedImage[]> {
   const source = signatureOf(image, digest);
-  const { repository } = image.wanted.destination;
-  const tags = source.tag === undefined ? [] : [source.tag];
+  const found = await limit(() => client.resolveTag(source, { signal }));
+  if (found === undefined) return [];
+  const { registry, repository, tag } = source;
   const wanted = {
     name: `${image.wanted.name} (signature)`,
-    source,
-    destination: { repository, tags },
+    source: { registry, repository, digest: found.digest },
+    destination: { repository: image.wanted.destination.repository, tags: [tag] },
   };
-  const { client, cache, signal, limit } = tools;
-  try {
-    const set = { name: image.set, images: [wanted] };
-    return await fetchImages([set], 'all', { client, cache, signal, limit });
-  } catch (error) {
-    if (error instanceof SealiftError && error.code === 'registry.manifest-unknown') return [];
-    throw error;
-  }
+  const set = { name: image.set, images: [wanted] };
+  return fetchImages([set], 'all', { client, cache, signal, limit });
 }
 
-function signatureOf({ wanted: { source } }: FetchedImage, digest: Digest): Reference {
+function signatureOf(
+  { wanted: { source } }: FetchedImage,
+  digest: Digest,
+): Reference & { readonly tag: string } {
   const { registry, repository } = source;
   return { registry, repository, tag: `sha256-${hexOf(digest)}.sig` };
 }

@@ -1,8 +1,10 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { ConfigError } from '../base/errors.ts';
-import type { BlobSource } from '../registry/blob-source.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import type { BlobCache } from '../registry/blob-cache.ts';
+import type { OpenBlob } from '../registry/blob-source.ts';
+import type { RegistryClient } from '../registry/client.ts';
 import type { Descriptor, Platform } from '../registry/descriptor.ts';
 import type { Layer } from '../registry/layers.ts';
 import {
@@ -15,24 +17,10 @@ import {
 import { formatReference, type Reference } from '../registry/reference.ts';
 
 /** What we ask of a registry client. */
-export type ImageClient = {
-  fetchManifest: (
-    reference: Reference,
-    options: { readonly signal: AbortSignal },
-  ) => Promise<StoredManifest>;
-  sourcesOf: (reference: Reference) => readonly BlobSource[];
-};
+export type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
 
 /** What we ask of the cache that is addressed by digest. */
-export type ImageCache = {
-  readonly source: BlobSource;
-  ensure: (
-    blob: Descriptor,
-    sources: readonly BlobSource[],
-    options: { readonly signal: AbortSignal; readonly onProgress?: (bytes: number) => void },
-  ) => Promise<string>;
-  put: (bytes: Uint8Array) => Promise<unknown>;
-};
+export type ImageCache = Pick<BlobCache, 'source' | 'ensure' | 'has' | 'put'>;
 
 export type ImageTools = {
   readonly client: ImageClient;
@@ -143,20 +131,36 @@ function ensureBlob(tools: ImageTools, reference: Reference, blob: Descriptor): 
 
 /** Whatever the cache has under this name is verified: other bytes count as none. */
 async function readCached(tools: ImageTools, digest: Digest): Promise<StoredManifest | undefined> {
-  const open = await tools.cache.source.open(
-    { mediaType: 'application/octet-stream', digest, size: MAX_MANIFEST_SIZE },
-    { offset: 0, signal: tools.signal },
-  );
-  if (open === undefined) return undefined;
+  const size = await findSize(tools, digest);
+  if (size === undefined || size > MAX_MANIFEST_SIZE) return undefined;
+  const opened = await openCached(tools, { digest, size });
+  if (opened === undefined) return undefined;
   const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of open.body as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size > MAX_MANIFEST_SIZE) return undefined;
-  }
+  for await (const chunk of opened.body as AsyncIterable<Buffer>) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   if (digestOf(bytes) !== digest) return undefined;
   const manifest = parseManifest(bytes);
   return { descriptor: { mediaType: manifest.mediaType, digest, size }, bytes, manifest };
 }
+
+/**
+ * A component is known by its digest alone, but the cache opens a blob only for who knows its size:
+ * nothing has no bytes, and the refusal says how many there are.
+ */
+async function findSize(tools: ImageTools, digest: Digest): Promise<number | undefined> {
+  if (!(await tools.cache.has(digest))) return undefined;
+  try {
+    const opened = await openCached(tools, { digest, size: 0 });
+    opened?.body.destroy();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof IntegrityError) || error.code !== 'blob.too-long') throw error;
+    return Number(error.found);
+  }
+}
+
+const openCached = (
+  { cache, signal }: ImageTools,
+  blob: { readonly digest: Digest; readonly size: number },
+): Promise<OpenBlob | undefined> =>
+  cache.source.open({ mediaType: 'application/octet-stream', ...blob }, { offset: 0, signal });

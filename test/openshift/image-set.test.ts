@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { archNames, platformOf } from '../../src/openshift/architecture.ts';
+import { blockImages } from '../../src/openshift/blocked-images.ts';
+import { planAdditionalSet, planReleaseSet } from '../../src/openshift/image-set.ts';
+import { chooseRegistryImage } from '../../src/openshift/registry-image.ts';
+import type { Release } from '../../src/openshift/release-payload.ts';
+import { formatReference, parseReference } from '../../src/registry/reference.ts';
+
+const digest = (digit: string): string => `sha256:${digit.repeat(64)}`;
+const hex = 'a'.repeat(64);
+
+const releaseOf = (version: string, ...components: string[]): Release => ({
+  version,
+  reference: parseReference(`quay.io/ocp/release@${digest('a')}`),
+  arch: 'x86_64',
+  created: '2025-10-01T00:00:00Z',
+  components: components.map((name) => ({
+    name,
+    reference: parseReference(`quay.io/ocp/art@${digest('b')}`),
+  })),
+  metadata: { version, previous: [], metadata: {} },
+});
+
+describe('the places of a release', () => {
+  it('give the release image one tag, the hex of its digest', () => {
+    const { images } = planReleaseSet(releaseOf('4.21.1'));
+    expect(images.map(({ destination }) => destination)).toEqual([
+      { repository: 'openshift/release-images', tags: [hex] },
+    ]);
+  });
+
+  it('give every component a tag of the release and its name', () => {
+    const { images } = planReleaseSet(releaseOf('4.21.1', 'etcd', 'x'.repeat(80)));
+    expect(images[1]?.destination).toEqual({
+      repository: 'openshift/release',
+      tags: [`${hex}-etcd`],
+    });
+    expect(images[2]?.destination.tags[0]).toHaveLength(127);
+  });
+});
+
+describe('the places of additional images', () => {
+  const place = (name: string): unknown => planAdditionalSet([name]).images[0]?.destination;
+
+  it('are the path and the tag that they come from', () => {
+    expect(place('registry.redhat.io/rhel9/support-tools:latest')).toEqual({
+      repository: 'rhel9/support-tools',
+      tags: ['latest'],
+    });
+    expect(place('registry.example.com:5000/img:1')).toEqual({ repository: 'img', tags: ['1'] });
+  });
+
+  it('have a tag made of the digest where there is no other', () => {
+    expect(place(`quay.io/a/b@${digest('c')}`)).toEqual({
+      repository: 'a/b',
+      tags: [`sha256-${'c'.repeat(64)}`],
+    });
+    expect(place(`quay.io/a/b:1@${digest('c')}`)).toEqual({ repository: 'a/b', tags: ['1'] });
+  });
+
+  it('cannot be given to a name without tag and digest', () => {
+    expect(() => planAdditionalSet(['quay.io/a/b'])).toThrow(
+      expect.objectContaining({ code: 'mirror.no-version', hint: expect.any(String) as string }),
+    );
+  });
+
+  it('are given once: an image that is named twice is an error with both names', () => {
+    expect(() => planAdditionalSet(['docker.io/a:1', 'docker.io/library/a:1'])).toThrow(
+      'additional images "docker.io/a:1" and "docker.io/library/a:1" are the same image',
+    );
+    expect(() => planAdditionalSet(['quay.io/a:1', 'quay.io/b:1', 'quay.io/a:1'])).toThrow(
+      expect.objectContaining({ code: 'mirror.twice', exitCode: 3 }),
+    );
+  });
+});
+
+describe('blocked images', () => {
+  const sets = [
+    planReleaseSet(releaseOf('4.21.1', 'etcd')),
+    planAdditionalSet(['quay.io/team/tool:1', 'quay.io/team/Other:1'.toLowerCase()]),
+  ];
+  const names = (patterns: string[]): string[] =>
+    blockImages(sets, patterns).sets.flatMap(({ images }) => images.map(({ name }) => name));
+
+  it('are those that a pattern matches anywhere in their source', () => {
+    expect(names(['team/to'])).toEqual(['release-image', 'etcd', 'quay.io/team/other:1']);
+    expect(names(['^quay.io/team/tool:1$'])).not.toContain('quay.io/team/tool:1');
+    expect(names(['^team/tool$'])).not.toContain('quay.io/team/tool:1');
+  });
+
+  it('are also those that a pattern matches in their destination', () => {
+    expect(names(['-etcd$'])).not.toContain('etcd');
+  });
+
+  it('are told with the pattern that took them away', () => {
+    expect(blockImages(sets, ['nothing', 'tool']).blocked).toEqual([
+      { image: 'quay.io/team/tool:1', pattern: 'tool' },
+    ]);
+  });
+
+  it('may be written with flags in front, as Go has it', () => {
+    expect(names(['(?i)TEAM/TOOL'])).not.toContain('quay.io/team/tool:1');
+  });
+
+  it('never are the release image', () => {
+    expect(() => blockImages(sets, ['ocp/release'])).toThrow(
+      expect.objectContaining({ code: 'mirror.release-blocked', exitCode: 3 }),
+    );
+  });
+
+  it('are refused when a pattern is no regular expression', () => {
+    expect(() => blockImages(sets, ['a('])).toThrow(
+      expect.objectContaining({ code: 'mirror.pattern-malformed' }),
+    );
+  });
+});
+
+describe('the registry server on the nodes', () => {
+  const chosen = (version: string, uri?: string): unknown => {
+    const { reference, useDistributionEntrypoint } = chooseRegistryImage({
+      release: releaseOf(version, 'docker-registry'),
+      ...(uri !== undefined && { uri }),
+    });
+    return [formatReference(reference), useDistributionEntrypoint];
+  };
+  const component = [`quay.io/ocp/art@${digest('b')}`, true];
+
+  it('is the configured image, which starts by itself', () => {
+    expect(chosen('4.22.0', 'docker.io/registry:2')).toEqual([
+      'docker.io/library/registry:2',
+      false,
+    ]);
+  });
+
+  it.each(['4.21.0', '4.21.5', '4.21.0-0.ci-2025-01-01', '4.21.0-0.ec.3', '4.22.0-0.nightly-1'])(
+    "is the payload's own in %s",
+    (version) => {
+      expect(chosen(version)).toEqual(component);
+      expect(chosen(version, '')).toEqual(component);
+    },
+  );
+
+  it.each(['4.20.10', '4.20.0-0.ci-2025-01-01', 'unparsable'])(
+    'must be configured for %s',
+    (version) => {
+      expect(() => chosen(version)).toThrow(
+        expect.objectContaining({
+          code: 'release.no-registry-image',
+          exitCode: 3,
+          hint: expect.stringContaining('imageRegistry.uri') as string,
+        }),
+      );
+    },
+  );
+
+  it('must be configured for a payload without one', () => {
+    expect(() => chooseRegistryImage({ release: releaseOf('4.22.0', 'etcd') })).toThrow(
+      'release 4.22.0 has no component "docker-registry" to serve the media',
+    );
+  });
+});
+
+describe('names of architectures', () => {
+  it.each([
+    ['x86_64', 'amd64'],
+    ['aarch64', 'arm64'],
+    ['ppc64le', 'ppc64le'],
+  ] as const)('are %s for RPM and %s for Go', (rpm, go) => {
+    expect(archNames.toGo(rpm)).toBe(go);
+    expect(archNames.toRpm(go)).toBe(rpm);
+    expect(platformOf(rpm)).toEqual({ os: 'linux', architecture: go });
+  });
+
+  it('are refused where no media are built', () => {
+    expect(() => archNames.toRpm('s390x')).toThrow(/"s390x" is none of amd64, arm64, ppc64le/);
+  });
+});

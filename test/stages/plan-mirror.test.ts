@@ -1,0 +1,238 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hexOf, type Digest } from '../../src/base/digest.ts';
+import type { MirrorPlan } from '../../src/openshift/mirror-plan.ts';
+import { parseReference } from '../../src/registry/reference.ts';
+import { planMirror, type PlanMirrorInput } from '../../src/stages/plan-mirror.ts';
+import { resolveRelease } from '../../src/stages/resolve-release.ts';
+import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
+import { buildIndex, type TestImage } from '../support/images.ts';
+import { addRelease, buildLayeredImage, type TestRelease } from '../support/release.ts';
+
+let world: ImageWorld;
+let release: TestRelease;
+const plan = async (input: Partial<PlanMirrorInput> = {}): Promise<MirrorPlan> =>
+  planMirror(
+    {
+      release: await resolveRelease(
+        { url: release.pullspec, version: '4.21', channel: 'stable', arch: 'x86_64' },
+        world,
+      ),
+      additionalImages: [],
+      blockedImages: [],
+      allArchitectures: false,
+      arch: 'x86_64',
+      includeSignatures: false,
+      ...input,
+    },
+    world,
+  );
+const at = (path: string): string => `${world.registry.host}/${path}`;
+const toolImage = (text: string, architecture = 'amd64'): Promise<TestImage> =>
+  buildLayeredImage([[['usr/bin/tool', text]]], { architecture });
+const topOf = ({ manifests: [top] }: TestImage): Digest => {
+  if (top === undefined) throw new Error('an image has a manifest');
+  return top.descriptor.digest;
+};
+const indexOf = async (): Promise<{ index: TestImage; amd: TestImage; arm: TestImage }> => {
+  const [amd, arm] = [await toolImage('amd'), await toolImage('arm', 'arm64')];
+  const index = buildIndex([
+    [{ os: 'linux', architecture: 'amd64' }, amd],
+    [{ os: 'linux', architecture: 'arm64' }, arm],
+  ]);
+  return { index, amd, arm };
+};
+
+beforeEach(async () => {
+  world = await createImageWorld();
+  release = await addRelease(world.registry);
+});
+afterEach(() => world.close());
+
+describe('the plan of a release', () => {
+  it('holds the release image and every component by digest', async () => {
+    const { images } = await plan();
+    expect(images.map(({ name }) => name)).toEqual([
+      'release-image',
+      'baremetal-installer',
+      'cluster-version-operator',
+      'docker-registry',
+      'etcd',
+      'installer',
+      'machine-os-images',
+    ]);
+    const hex = hexOf(release.digest);
+    expect(images[0]).toMatchObject({
+      set: 'release',
+      source: { digest: release.digest },
+      destination: { repository: 'openshift/release-images', tags: [hex] },
+    });
+    expect(images[4]?.destination).toEqual({
+      repository: 'openshift/release',
+      tags: [`${hex}-etcd`],
+    });
+  });
+
+  it('names every blob once, with who needs it and where it is to be had', async () => {
+    const { images, blobs, blobSize, dedupeSaved } = await plan();
+    const digests = blobs.map(({ digest }) => digest);
+    expect(new Set(digests).size).toBe(digests.length);
+    const base = blobs.find(({ users }) => users.length === images.length);
+    expect(base?.from).toEqual([at('ocp/release'), at('ocp/art-dev')]);
+    expect(blobSize).toBe(blobs.reduce((total, { size }) => total + size, 0));
+    expect(dedupeSaved).toBeGreaterThanOrEqual((images.length - 1) * (base?.size ?? 0));
+  });
+
+  it('has every manifest in the cache, and fetches no layer', async () => {
+    const { images, manifestSize } = await plan();
+    const manifests = images.flatMap((image) => image.manifests);
+    for (const { digest } of manifests) expect(await world.cache.has(digest)).toBe(true);
+    expect(manifestSize).toBe(manifests.reduce((total, { size }) => total + size, 0));
+    const before = world.registry.requests.filter((line) => line.includes('/blobs/'));
+    expect(before).toHaveLength(2); // config and last layer of the release image
+  });
+
+  it('needs no registry when it is made again', async () => {
+    const first = await plan();
+    const count = world.registry.requests.length;
+    expect(await plan()).toEqual(first);
+    expect(world.registry.requests).toHaveLength(count);
+  });
+
+  it('maps the repositories of the release to their copies', async () => {
+    expect((await plan()).mirrors).toEqual([
+      { source: at('ocp/release'), mirror: 'openshift/release-images', set: 'release' },
+      { source: at('ocp/art-dev'), mirror: 'openshift/release', set: 'release' },
+    ]);
+  });
+
+  it('carries the registry server beside what it serves', async () => {
+    world.registry.add('tools/registry', await toolImage('serve'), '2');
+    const { images, registryImage, blobs, mirrors } = await plan({
+      registryImage: parseReference(at('tools/registry:2')),
+    });
+    expect(images.map(({ name }) => name)).not.toContain('registry-image');
+    expect(registryImage?.manifests).toHaveLength(1);
+    expect(mirrors).toHaveLength(2);
+    const wanted = registryImage?.blobs.map(({ digest }) => digest) ?? [];
+    expect(blobs.map(({ digest }) => digest)).toEqual(expect.arrayContaining(wanted));
+  });
+});
+
+describe('additional images', () => {
+  it('by tag are pinned to what the tag means now', async () => {
+    const image = await toolImage('one');
+    world.registry.add('team/tool', image, '1');
+    const { images, mirrors } = await plan({ additionalImages: [at('team/tool:1')] });
+    expect(images.at(-1)).toMatchObject({
+      name: at('team/tool:1'),
+      set: 'additional',
+      source: { registry: world.registry.host, repository: 'team/tool', digest: topOf(image) },
+      destination: { repository: 'team/tool', tags: ['1'] },
+    });
+    expect(images.at(-1)?.source).not.toHaveProperty('tag');
+    expect(mirrors.at(-1)).toEqual({
+      source: at('team/tool'),
+      mirror: 'team/tool',
+      set: 'additional',
+    });
+  });
+
+  it('of several architectures keep their index, and of its images those of the media', async () => {
+    const { index, amd, arm } = await indexOf();
+    world.registry.add('team/tool', index, '1');
+    const sparse = (await plan({ additionalImages: [at('team/tool:1')] })).images.at(-1);
+    expect(sparse?.manifests.map(({ digest }) => digest)).toEqual([topOf(index), topOf(amd)]);
+    expect(sparse?.blobs).toHaveLength(2);
+    const all = (
+      await plan({ additionalImages: [at('team/tool:1')], allArchitectures: true })
+    ).images.at(-1);
+    expect(all?.manifests.map(({ digest }) => digest)).toEqual([index, amd, arm].map(topOf));
+    expect(all?.blobs).toHaveLength(4);
+  });
+
+  it('that have nothing for the architecture of the media are refused', async () => {
+    const arm = await toolImage('arm', 'arm64');
+    world.registry.add('t', buildIndex([[{ os: 'linux', architecture: 'arm64' }, arm]]), '1');
+    await expect(plan({ additionalImages: [at('t:1')] })).rejects.toMatchObject({
+      code: 'image.no-platform',
+      expected: 'linux/amd64',
+      found: 'linux/arm64',
+    });
+  });
+
+  it('that are missing are all named at once', async () => {
+    await expect(
+      plan({ additionalImages: [at('team/none:1'), at('team/tool:none')] }),
+    ).rejects.toMatchObject({
+      code: 'mirror.images-missing',
+      exitCode: 4,
+      message: expect.stringMatching(
+        /^2 of 9 images cannot be had:\n.*team\/none:1.*\n.*team\/tool:none/,
+      ) as string,
+    });
+  });
+
+  it('that would take one tag in the registry are refused with both names', async () => {
+    world.registry.add('team/tool', await toolImage('one'), '1');
+    world.registry.add('library/tool', await toolImage('two'), '1');
+    const other = await createImageWorld();
+    other.registry.add('team/tool', await toolImage('three'), '1');
+    const names = [at('team/tool:1'), `${other.registry.host}/team/tool:1`];
+    const own = world.client;
+    const client = {
+      ...own,
+      fetchManifest: (...args: Parameters<typeof own.fetchManifest>) =>
+        (args[0].registry === other.registry.host ? other.client : own).fetchManifest(...args),
+    };
+    world = { ...world, client };
+    await expect(plan({ additionalImages: names })).rejects.toMatchObject({
+      code: 'mirror.conflict',
+      message: `images "${names[0] ?? ''}" and "${names[1] ?? ''}" would both be team/tool:1 in the registry`,
+    });
+    await other.close();
+  });
+
+  it('that are blocked are not asked for, and told', async () => {
+    const { blocked, images } = await plan({
+      additionalImages: [at('team/none:1')],
+      blockedImages: ['team/none', '-etcd$'],
+    });
+    expect(images).toHaveLength(6);
+    expect(blocked.map(({ pattern }) => pattern)).toEqual(['-etcd$', 'team/none']);
+  });
+});
+
+describe('signatures', () => {
+  const tagOf = (digest: Digest): string => `sha256-${hexOf(digest)}.sig`;
+
+  it('are carried where there are any, under the tag that cosign gives them', async () => {
+    world.registry.add('ocp/release', await toolImage('signature'), tagOf(release.digest));
+    const { images } = await plan({ includeSignatures: true });
+    expect(images.filter(({ name }) => name.endsWith('(signature)'))).toMatchObject([
+      {
+        name: 'release-image (signature)',
+        set: 'release',
+        destination: { repository: 'openshift/release-images', tags: [tagOf(release.digest)] },
+      },
+    ]);
+  });
+
+  it('of the images of an index are carried, too', async () => {
+    const { index, amd } = await indexOf();
+    world.registry.add('team/tool', index, '1');
+    world.registry.add('team/tool', await toolImage('signature'), tagOf(topOf(amd)));
+    const { images } = await plan({
+      additionalImages: [at('team/tool:1')],
+      includeSignatures: true,
+    });
+    expect(images.at(-1)?.destination).toEqual({
+      repository: 'team/tool',
+      tags: [tagOf(topOf(amd))],
+    });
+  });
+
+  it('are absent on 404 alone: any other answer fails the plan', async () => {
+    world.registry.breakPath(`/v2/ocp/release/manifests/${tagOf(release.digest)}`, 403);
+    await expect(plan({ includeSignatures: true })).rejects.toMatchObject({ exitCode: 4 });
+  });
+});

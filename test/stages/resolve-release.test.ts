@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Release } from '../../src/openshift/release-payload.ts';
+import { formatReference } from '../../src/registry/reference.ts';
+import { resolveRelease, type ResolveReleaseInput } from '../../src/stages/resolve-release.ts';
+import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
+import { buildIndex } from '../support/images.ts';
+import { serveLocally } from '../support/local-http.ts';
+import { addRelease, buildLayeredImage } from '../support/release.ts';
+
+let world: ImageWorld;
+const resolve = (input: Partial<ResolveReleaseInput>, graphUrl?: string): Promise<Release> =>
+  resolveRelease(
+    { version: '4.21.3', channel: 'stable', arch: 'x86_64', ...input },
+    { ...world, ...(graphUrl !== undefined && { graphUrl }) },
+  );
+
+beforeEach(async () => {
+  world = await createImageWorld();
+});
+afterEach(() => world.close());
+
+describe('a release by pullspec', () => {
+  it('is read out of its payload', async () => {
+    const { pullspec, components } = await addRelease(world.registry);
+    const release = await resolve({ url: pullspec });
+    expect(formatReference(release.reference)).toBe(pullspec);
+    expect(release).toMatchObject({
+      version: '4.21.3',
+      arch: 'x86_64',
+      created: '2025-10-01T12:00:00Z',
+      metadata: { previous: ['4.21.2'] },
+    });
+    expect(release.components.map(({ name }) => name)).toEqual(Object.keys(components));
+    expect(release.components[0]?.reference.digest).toBe(components['baremetal-installer']);
+  });
+
+  it('by tag becomes one by digest, and loses the tag', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    const url = `${world.registry.host}/ocp/release:4.21.3-x86_64`;
+    expect(formatReference((await resolve({ url })).reference)).toBe(pullspec);
+  });
+
+  it('costs its manifest, its config and one layer', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    await resolve({ url: pullspec });
+    const requests = world.registry.requests.filter((line) => line !== 'GET /v2/');
+    expect(requests.map((line) => line.split('/').at(-2))).toEqual(['manifests', 'blobs', 'blobs']);
+  });
+
+  it('costs nothing when it was read before', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    const first = await resolve({ url: pullspec });
+    const count = world.registry.requests.length;
+    expect(await resolve({ url: pullspec })).toEqual(first);
+    expect(world.registry.requests).toHaveLength(count);
+  });
+
+  it('is found below other layers, too', async () => {
+    const { pullspec } = await addRelease(world.registry, { extraLayer: true });
+    expect((await resolve({ url: pullspec })).version).toBe('4.21.3');
+  });
+
+  it('may be any of the minor version that is wanted', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    expect((await resolve({ url: pullspec, version: '4.21' })).version).toBe('4.21.3');
+  });
+
+  it('is refused when it is another than the version that is wanted', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    await expect(resolve({ url: pullspec, version: '4.21.4' })).rejects.toMatchObject({
+      code: 'release.version-mismatch',
+      exitCode: 3,
+      expected: '4.21.4',
+      found: '4.21.3',
+    });
+  });
+
+  it('is refused when it is for another architecture', async () => {
+    const { pullspec } = await addRelease(world.registry, { architecture: 'arm64' });
+    await expect(resolve({ url: pullspec })).rejects.toMatchObject({
+      code: 'release.arch-mismatch',
+      found: 'arm64',
+    });
+  });
+
+  it('of several architectures is that of the architecture that is wanted', async () => {
+    const amd = await addRelease(world.registry, { components: ['only-amd'] });
+    const arm = await addRelease(world.registry, { architecture: 'arm64' });
+    const index = buildIndex([
+      [{ os: 'linux', architecture: 'amd64' }, amd.image],
+      [{ os: 'linux', architecture: 'arm64' }, arm.image],
+    ]);
+    world.registry.add('ocp/release', index, 'multi');
+    const url = `${world.registry.host}/ocp/release:multi`;
+    const release = await resolve({ url, arch: 'aarch64' });
+    expect(release.reference.digest).toBe(index.manifests[0]?.descriptor.digest);
+    expect(release.components.map(({ name }) => name)).not.toContain('only-amd');
+    await expect(resolve({ url, arch: 'ppc64le' })).rejects.toMatchObject({
+      code: 'image.no-platform',
+      found: 'linux/amd64, linux/arm64',
+    });
+  });
+
+  it('is refused when it is some other image', async () => {
+    world.registry.add('some/image', await buildLayeredImage([[['etc/motd', 'hi']]]), '1');
+    const url = `${world.registry.host}/some/image:1`;
+    await expect(resolve({ url })).rejects.toMatchObject({
+      code: 'release.malformed',
+      message: expect.stringContaining('is no release payload') as string,
+    });
+  });
+
+  it('is refused when its parts name different versions', async () => {
+    const byMetadata = await addRelease(world.registry, { metadataVersion: '4.21.4' });
+    await expect(resolve({ url: byMetadata.pullspec })).rejects.toMatchObject({
+      code: 'release.version-conflict',
+      exitCode: 5,
+    });
+    const byLabel = await addRelease(world.registry, { label: '4.21.9' });
+    await expect(resolve({ url: byLabel.pullspec })).rejects.toMatchObject({
+      code: 'release.version-conflict',
+      found: '4.21.9',
+    });
+  });
+
+  it('is refused when nothing says when it was made', async () => {
+    const { pullspec } = await addRelease(world.registry, { created: null });
+    await expect(resolve({ url: pullspec })).rejects.toMatchObject({ code: 'release.malformed' });
+  });
+
+  it('that does not exist is an error of the registry', async () => {
+    const url = `${world.registry.host}/ocp/release:none`;
+    await expect(resolve({ url })).rejects.toMatchObject({
+      code: 'registry.manifest-unknown',
+      exitCode: 4,
+    });
+  });
+});
+
+describe('a release by version', () => {
+  it('is the payload that the update graph names', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    const graph = await serveLocally((_, response) =>
+      response.end(JSON.stringify({ nodes: [{ version: '4.21.3', payload: pullspec }] })),
+    );
+    const release = await resolve({ version: '4.21' }, `${graph.url}/graph`);
+    expect(formatReference(release.reference)).toBe(pullspec);
+    await graph.close();
+  });
+
+  it('is refused when the payload is another release than the graph says', async () => {
+    const { pullspec } = await addRelease(world.registry);
+    const graph = await serveLocally((_, response) =>
+      response.end(JSON.stringify({ nodes: [{ version: '4.21.4', payload: pullspec }] })),
+    );
+    await expect(resolve({ version: '4.21' }, graph.url)).rejects.toMatchObject({
+      code: 'release.version-mismatch',
+    });
+    await graph.close();
+  });
+});

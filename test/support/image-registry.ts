@@ -1,0 +1,73 @@
+import type { ServerResponse } from 'node:http';
+import type { Digest } from '../../src/base/digest.ts';
+import type { StoredManifest } from '../../src/registry/manifest.ts';
+import type { TestImage } from './images.ts';
+import { serveLocally, type LocalServer } from './local-http.ts';
+
+export type ImageRegistry = LocalServer & {
+  /** Puts an image into a repository, under these tags and its digests. */
+  readonly add: (repository: string, image: TestImage, ...tags: string[]) => void;
+  /** Answers `path` (`/v2/...`) with this status from now on. */
+  readonly breakPath: (path: string, status: number) => void;
+};
+
+type Repository = {
+  readonly manifests: Map<string, StoredManifest>;
+  readonly blobs: Map<Digest, Uint8Array>;
+};
+
+/** A registry in memory that serves images by plain HTTP, to readers without credentials. */
+export async function serveImages(): Promise<ImageRegistry> {
+  const repositories = new Map<string, Repository>();
+  const broken = new Map<string, number>();
+  const server = await serveLocally((request, response) => {
+    const path = request.url ?? '';
+    const status = broken.get(path);
+    if (status !== undefined) response.writeHead(status).end();
+    else if (path === '/v2/') response.writeHead(200).end();
+    else answer(repositories, path, { response, range: request.headers.range });
+  });
+  return {
+    ...server,
+    add(name, image, ...tags) {
+      const repository: Repository = repositories.get(name) ?? {
+        manifests: new Map(),
+        blobs: new Map(),
+      };
+      repositories.set(name, repository);
+      for (const stored of image.manifests) {
+        repository.manifests.set(stored.descriptor.digest, stored);
+      }
+      const [top] = image.manifests;
+      for (const tag of top ? tags : []) repository.manifests.set(tag, top as StoredManifest);
+      for (const [digest, bytes] of image.blobs) repository.blobs.set(digest, bytes);
+    },
+    breakPath(path, status) {
+      broken.set(path, status);
+    },
+  };
+}
+
+function answer(
+  repositories: ReadonlyMap<string, Repository>,
+  path: string,
+  { response, range }: { readonly response: ServerResponse; readonly range: string | undefined },
+): void {
+  const [, name = '', kind, key = ''] =
+    /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(decodeURIComponent(path)) ?? [];
+  const repository = repositories.get(name);
+  const stored = kind === 'manifests' ? repository?.manifests.get(key) : undefined;
+  const bytes = stored?.bytes ?? repository?.blobs.get(key as Digest);
+  if (bytes === undefined) {
+    response.writeHead(404).end('{"errors":[{"code":"MANIFEST_UNKNOWN"}]}');
+    return;
+  }
+  const first = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
+  response.writeHead(first > 0 ? 206 : 200, {
+    'content-type': stored?.descriptor.mediaType ?? 'application/octet-stream',
+    'content-length': bytes.length - first,
+    ...(stored && { 'docker-content-digest': stored.descriptor.digest }),
+    ...(first > 0 && { 'content-range': `bytes ${first}-${bytes.length - 1}/${bytes.length}` }),
+  });
+  response.end(bytes.subarray(first));
+}

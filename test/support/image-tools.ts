@@ -1,0 +1,48 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createHttp, type Http } from '../../src/base/http.ts';
+import { createBlobCache, type BlobCache } from '../../src/registry/blob-cache.ts';
+import { createRegistryClient, type RegistryClient } from '../../src/registry/client.ts';
+import { serveImages, type ImageRegistry } from './image-registry.ts';
+
+/** A registry in memory, and the real client and cache to read it with. */
+export type ImageWorld = {
+  readonly registry: ImageRegistry;
+  readonly client: RegistryClient;
+  readonly cache: BlobCache;
+  readonly http: Http;
+  readonly signal: AbortSignal;
+  /** An empty directory, removed with the world. */
+  readonly directory: string;
+  readonly close: () => Promise<void>;
+};
+
+/** Nothing waits in it: what is tried again is tried again at once. */
+export async function createImageWorld(): Promise<ImageWorld> {
+  const registry = await serveImages();
+  const directory = await mkdtemp(join(tmpdir(), 'images-'));
+  const http = createHttp({ env: {} });
+  const client = createRegistryClient({
+    http,
+    credentials: [],
+    certsDirs: [],
+    insecureRegistries: [registry.host],
+    concurrencyPerHost: 16,
+    random: () => 0,
+    wait: () => Promise.resolve(),
+  });
+  return {
+    registry,
+    client,
+    cache: createBlobCache(join(directory, 'blobs')),
+    http,
+    signal: AbortSignal.timeout(60_000),
+    directory,
+    async close() {
+      await client.close();
+      await registry.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
