@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
+import { registerBuild } from './build.ts';
 import { registerCompletion } from './completion.ts';
 import type { CliHost } from './host.ts';
 import { registerInit } from './init.ts';
 import { describeError, describeErrorAsEvent } from './print-error.ts';
+import { registerPlan } from './plan.ts';
 import { registerValidate } from './validate.ts';
 
 const EXIT_USAGE = 2;
@@ -16,6 +18,8 @@ const EXIT_USAGE = 2;
 const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerInit,
   registerValidate,
+  registerPlan,
+  registerBuild,
   registerCompletion,
 ];
 

@@ -20,6 +20,8 @@ export type StageOptions<I, O> = {
   readonly version?: number;
   /** Everything the result depends on; JSON values, no secret. Its digest is the fingerprint. */
   readonly inputs: Pending<I>;
+  /** Awaited before the stage starts; what it gives does not make the result stale. */
+  readonly after?: Promise<unknown>;
   readonly run: (inputs: I, context: StageContext) => Promise<O>;
   /** Whether a result of an earlier run may stand for a new one; absent: never. */
   readonly isUsable?: (result: O) => Promise<boolean> | boolean;
@@ -54,6 +56,7 @@ export function createEngine(options: {
 
   const runStage = async <I extends object, O>(stage: StageOptions<I, O>): Promise<O> => {
     const inputs = await settleInputs(stage.inputs);
+    await stage.after;
     signal.throwIfAborted();
     const fingerprint = fingerprintOf(stage, inputs);
     const known = await readKnown(stage, fingerprint, options.store);

@@ -1,0 +1,58 @@
+import type { Command } from 'commander';
+import { formatSize } from '../base/format-size.ts';
+import { prepareLiveIso } from '../recipes/live-iso.ts';
+import { summarizePlan, type LiveIsoPlan } from '../recipes/live-iso-summary.ts';
+import type { CliHost } from './host.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
+import { writeFormatted } from './output.ts';
+
+/** `sealift plan [CONFIG]`: everything that is known before the first payload byte moves. */
+export function registerPlan(program: Command, host: CliHost): void {
+  addLiveOptions(program.command('plan'))
+    .description('resolve everything and tell the exact size, without fetching the payload')
+    .argument('[config]', 'configuration file', 'appliance-config.yaml')
+    .addHelpText(
+      'after',
+      '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
+        'installer, which stay in the cache for the build.\n' +
+        '\nExample:\n  $ sealift plan -o json | jq .isoSize',
+    )
+    .action(async (config: string, options: LiveCommandOptions) => {
+      const value = await runLive({ config, options, host }, async (request, tools) =>
+        summarizePlan(request, await prepareLiveIso(request, tools)),
+      );
+      await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+    });
+}
+
+export function formatPlan(plan: LiveIsoPlan): string {
+  const { release } = plan;
+  return [
+    `release        ${release.version} ${release.architecture}`,
+    `               ${release.reference}`,
+    `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
+    `images         ${plan.images}`,
+    `unique blobs   ${plan.blobs}, ${formatSize(plan.payloadSize)}`,
+    `shared         ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
+    `to fetch       ${formatSize(plan.bytesToFetch)}`,
+    `here already   ${formatSize(plan.bytesReused)}`,
+    `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
+    `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
+    ...plan.imageSets.map(
+      ({ name, images, bytes }) => `  ${name}: ${images} images, ${formatSize(bytes)}`,
+    ),
+    '',
+    'largest blobs',
+    ...plan.largestBlobs.map(
+      ({ digest, size, users }) =>
+        `${formatSize(size).padStart(10)}  ${digest.slice(0, 19)}  ${formatUsers(users)}`,
+    ),
+    '',
+  ].join('\n');
+}
+
+function formatUsers(users: readonly string[]): string {
+  const shown = users.slice(0, 3).join(', ');
+  return users.length > 3 ? `${shown} and ${users.length - 3} more` : shown;
+}

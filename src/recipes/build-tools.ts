@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises';
+import { createHmac, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
+import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
+import { createEngine, type Engine } from '../engine/engine.ts';
+import type { EventListener } from '../engine/events.ts';
+import { createStageStore } from '../engine/stage-store.ts';
+import { createBlobCache, type BlobCache } from '../registry/blob-cache.ts';
+import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
+import { credentialsFromFiles, credentialsFromPullSecret } from '../registry/credentials.ts';
+import { loadRegistriesConf } from '../registry/registries-conf.ts';
+
+/** What every recipe works with; made from the few settings that concern it. */
+export type BuildTools = {
+  readonly engine: Engine;
+  readonly http: Http;
+  readonly tls: TlsOptions;
+  readonly client: RegistryClient;
+  readonly cache: BlobCache;
+  /** A digest of a secret that says nothing outside this work directory: for fingerprints. */
+  readonly sealSecret: (secret: string | undefined) => string;
+  readonly close: () => Promise<void>;
+};
+
+export type ToolsOptions = {
+  readonly config: Pick<ApplianceConfig, 'pullSecret' | 'build'>;
+  readonly workDir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+  readonly emit: EventListener;
+};
+
+export async function openBuildTools(options: ToolsOptions): Promise<BuildTools> {
+  const { config, workDir, env, signal, emit } = options;
+  const { build } = config;
+  const http = createHttp({ env });
+  const caBundle =
+    build.caBundle === undefined ? undefined : await readFile(build.caBundle, 'utf8');
+  const registriesConf =
+    build.registriesConf === undefined
+      ? undefined
+      : await loadRegistriesConf({ file: build.registriesConf });
+  const client = createRegistryClient({
+    http,
+    credentials: [
+      credentialsFromPullSecret(config.pullSecret.reveal(), 'pullSecret'),
+      credentialsFromFiles(env),
+    ],
+    insecureRegistries: build.insecureRegistries,
+    ...(registriesConf && { registriesConf }),
+    ...(caBundle !== undefined && { caBundle }),
+    onRetry: (event) => {
+      emit({ type: 'retry', ...event });
+    },
+  });
+  const key = await readSealKey(workDir);
+  return {
+    engine: createEngine({ store: createStageStore(join(workDir, 'stages')), signal, emit }),
+    http,
+    tls: caBundle === undefined ? {} : { ca: [caBundle] },
+    client,
+    cache: createBlobCache(join(workDir, 'cache', 'blobs')),
+    sealSecret: (secret) =>
+      secret === undefined ? '' : createHmac('sha256', key).update(secret).digest('hex'),
+    async close() {
+      await client.close();
+      await http.close();
+    },
+  };
+}
+
+async function readSealKey(workDir: string): Promise<Uint8Array> {
+  const path = join(workDir, 'seal.key');
+  const known = await readFileIfPresent(path);
+  if (known?.length === 32) return known;
+  const key = randomBytes(32);
+  await writeFileAtomic(path, key, 0o600);
+  return key;
+}

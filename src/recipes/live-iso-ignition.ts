@@ -1,0 +1,182 @@
+import type { TlsOptions } from '../base/http.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
+import type { BootstrapInput } from '../openshift/bootstrap-ignition.ts';
+import { deriveSalt, hashCorePassword } from '../openshift/core-password.ts';
+import type { NodeRelease } from '../openshift/generated-manifests.ts';
+import type { MirrorPlan } from '../openshift/mirror-plan.ts';
+import { formatNodeRegistriesConf } from '../openshift/node-registries-conf.ts';
+import type { RegistryImageChoice } from '../openshift/registry-image.ts';
+import type { Release } from '../openshift/release-payload.ts';
+import { formatReference } from '../registry/reference.ts';
+import { fetchInstaller } from '../stages/fetch-installer.ts';
+import { renderBootstrap } from '../stages/render-bootstrap.ts';
+import { renderEmbedded, renderWithInstaller } from '../stages/render-unconfigured.ts';
+import type { BuildTools } from './build-tools.ts';
+import { isKept } from './kept.ts';
+import type { LiveIsoRequest } from './live-iso.ts';
+
+type Planned = {
+  readonly release: Promise<Release>;
+  readonly plan: Promise<MirrorPlan>;
+  readonly registryImage: Promise<RegistryImageChoice>;
+  /** There is room for what is fetched. */
+  readonly reserved: Promise<unknown>;
+};
+
+/** Both Ignition configs of the medium, as JSON text. */
+export function renderIgnition(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+  planned: Planned,
+): { readonly bootstrap: Promise<string>; readonly unconfigured: Promise<string> } {
+  const bootstrap = tools.engine.stage({
+    name: 'render bootstrap',
+    inputs: {
+      release: planned.release,
+      plan: planned.plan,
+      registryImage: planned.registryImage,
+      ...describeBootstrap(request, tools),
+    },
+    run: ({ release, plan, registryImage }) =>
+      Promise.resolve(renderBootstrap(bootstrapInput(request, { release, plan, registryImage }))),
+  });
+  const unconfigured =
+    request.ignition === 'embedded'
+      ? renderOwn(request, tools, planned)
+      : renderByInstaller(request, tools, planned);
+  return { bootstrap, unconfigured };
+}
+
+/** Everything of the configuration that the bootstrap config shows, without secrets. */
+const describeBootstrap = ({ config, manifests }: LiveIsoRequest, tools: BuildTools) => ({
+  manifests,
+  interactive: config.enableInteractiveFlow,
+  enableDefaultSources: config.enableDefaultSources,
+  createPinnedImageSets: config.createPinnedImageSets,
+  stopLocalRegistry: config.stopLocalRegistry,
+  skipLocalRegistry: config.skipLocalRegistry,
+  useDefaultSourceNames: config.useDefaultSourceNames,
+  sshKey: config.sshKey,
+  password: tools.sealSecret(config.userCorePass?.reveal()),
+});
+
+function bootstrapInput(
+  { config, manifests }: LiveIsoRequest,
+  made: {
+    readonly release: Release;
+    readonly plan: MirrorPlan;
+    readonly registryImage: RegistryImageChoice;
+  },
+): BootstrapInput {
+  const { release, plan, registryImage } = made;
+  const password = config.userCorePass?.reveal();
+  const salt = deriveSalt(formatReference(release.reference));
+  return {
+    release: toNodeRelease(release),
+    registryImage: {
+      reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
+      useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
+    },
+    mirrors: plan.mirrors,
+    interactive: config.enableInteractiveFlow,
+    enableDefaultSources: config.enableDefaultSources,
+    createPinnedImageSets: config.createPinnedImageSets,
+    pinnedImages: plan.images.map(({ source }) => formatReference(source)),
+    stopLocalRegistry: config.stopLocalRegistry,
+    skipLocalRegistry: config.skipLocalRegistry,
+    useDefaultSourceNames: config.useDefaultSourceNames,
+    extraManifests: manifests.extra,
+    crs: manifests.crs,
+    ...(config.sshKey !== undefined && { sshKey: config.sshKey }),
+    ...(password !== undefined && { corePasswordHash: hashCorePassword(password, salt) }),
+  };
+}
+
+const toNodeRelease = ({ version, reference, arch }: Release): NodeRelease => ({
+  version,
+  arch,
+  digestReference: formatReference(reference),
+});
+
+function renderOwn(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+  { release, plan }: Planned,
+): Promise<string> {
+  return tools.engine.stage({
+    name: 'render unconfigured',
+    inputs: { release, plan, ...describeUnconfigured(request, tools) },
+    run: ({ release, plan }) =>
+      Promise.resolve(renderEmbedded(unconfiguredInput(request, release, plan))),
+  });
+}
+
+/**
+ * The installer draws random ids and keys, so its result is kept: a build that continues, or is made
+ * again, gives the same medium.
+ */
+function renderByInstaller(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+  { release, plan, reserved }: Planned,
+): Promise<string> {
+  const { client, cache, engine } = tools;
+  const { config, workDir } = request;
+  const given = config.build.installer;
+  const installer =
+    given === undefined
+      ? engine.stage({
+          name: 'fetch installer',
+          inputs: { release, fips: config.enableFips, workDir },
+          after: reserved,
+          isUsable: isKept,
+          run: (input, { signal, onProgress }) =>
+            fetchInstaller(input, { client, cache, signal, onProgress }),
+        })
+      : Promise.resolve({ path: given });
+  return engine.stage({
+    name: 'run installer',
+    inputs: { release, plan, installer, ...describeUnconfigured(request, tools) },
+    isUsable: () => true,
+    run: ({ release, plan, installer }, { signal }) =>
+      renderWithInstaller(unconfiguredInput(request, release, plan), {
+        ...{ installer: installer.path, workDir, signal },
+      }),
+  });
+}
+
+const describeUnconfigured = ({ config, nmstate }: LiveIsoRequest, tools: BuildTools) => ({
+  interactive: config.enableInteractiveFlow,
+  sshKey: config.sshKey,
+  nmstate,
+  hosts: tools.sealSecret(config.build.embed.pullSecret?.reveal()),
+});
+
+function unconfiguredInput(
+  { config, nmstate }: LiveIsoRequest,
+  release: Release,
+  plan: MirrorPlan,
+) {
+  const interactive = config.enableInteractiveFlow;
+  const pullSecret = config.build.embed.pullSecret?.reveal();
+  return {
+    release: toNodeRelease(release),
+    interactive,
+    registriesConf: formatNodeRegistriesConf(plan.mirrors, { interactive }),
+    ...(config.sshKey !== undefined && { sshKey: config.sshKey }),
+    ...(pullSecret !== undefined && { pullSecret }),
+    ...(nmstate !== undefined && { nmstate }),
+  };
+}
+
+/** How the update graph is reached. */
+export const graphOf = ({ graphUrl }: LiveIsoRequest, tls: TlsOptions) => ({
+  graphTls: tls,
+  ...(graphUrl !== undefined && { graphUrl }),
+});
+
+/** Kernel arguments that the configuration asks for. */
+export const kargsOf = (config: ApplianceConfig): readonly string[] => [
+  ...(config.enableFips ? ['fips=1'] : []),
+  ...config.build.kernelArguments,
+];

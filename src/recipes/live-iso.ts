@@ -1,0 +1,169 @@
+import type { ApplianceConfig } from '../config/appliance-config.ts';
+import type { Layout } from '../iso/extent.ts';
+import { pourIso, type PourResult } from '../iso/pour/pour-iso.ts';
+import type { MirrorPlan } from '../openshift/mirror-plan.ts';
+import { chooseRegistryImage } from '../openshift/registry-image.ts';
+import type { Release } from '../openshift/release-payload.ts';
+import { checkMaxSize } from '../stages/check-space.ts';
+import { fetchBaseIso, type BaseIso, type GivenBaseIso } from '../stages/fetch-base-iso.ts';
+import { layOutLiveIso } from '../stages/lay-out-live-iso.ts';
+import { createExtentOpener } from '../stages/open-extents.ts';
+import { planMirror } from '../stages/plan-mirror.ts';
+import { readCached } from '../stages/read-cached.ts';
+import type { UserManifests } from '../stages/read-manifests.ts';
+import { resolveRelease } from '../stages/resolve-release.ts';
+import { openScannedBase, scanBase } from '../stages/scan-base.ts';
+import type { BuildTools } from './build-tools.ts';
+import { isKept } from './kept.ts';
+import { graphOf, kargsOf, renderIgnition } from './live-iso-ignition.ts';
+import { reserveSpace, surveySpace, type Space } from './space.ts';
+
+export type LiveIsoRequest = {
+  readonly config: ApplianceConfig;
+  readonly manifests: UserManifests;
+  /** NMStateConfig documents for the installer. */
+  readonly nmstate?: string;
+  readonly output: string;
+  readonly workDir: string;
+  readonly ignition: 'installer' | 'embedded';
+  readonly baseIso?: GivenBaseIso;
+  /** UPDATE_URL_OVERRIDE. */
+  readonly graphUrl?: string;
+  /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
+  readonly epoch?: number;
+};
+
+/** Everything that is decided before the first payload byte moves. */
+export type PreparedLiveIso = {
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  readonly base: BaseIso;
+  readonly layout: Layout;
+  readonly space: Space;
+};
+
+/** From a configuration to every byte of the ISO: what feeds what. */
+export async function prepareLiveIso(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<PreparedLiveIso> {
+  const { release, registryImage, plan, reserved } = selectImages(request, tools);
+  const { base, scan } = prepareBase(request, tools, { release, reserved });
+  const { bootstrap, unconfigured } = renderIgnition(request, tools, {
+    ...{ release, plan, registryImage, reserved },
+  });
+  const layout = tools.engine.stage({
+    name: 'lay out ISO',
+    inputs: { base, scan, release, plan, bootstrap, unconfigured },
+    run: async ({ base, scan, ...parts }, { signal }) =>
+      layOutLiveIso({
+        ...parts,
+        base: await openScannedBase(base.path, scan),
+        readManifest: (digest) => readCached(tools.cache, digest, signal),
+        appendKargs: kargsOf(request.config),
+        epoch: request.epoch ?? Math.floor(Date.parse(parts.release.created) / 1000),
+      }),
+  });
+  const prepared = {
+    ...{ release: await release, plan: await plan, base: await base, layout: await layout },
+  };
+  checkMaxSize(prepared.layout.size, request.config.build.maxSize);
+  return { ...prepared, space: await surveySpace(prepared, request, tools.cache) };
+}
+
+/** The release and every image by digest; `reserved` when there is room for them. */
+function selectImages(request: LiveIsoRequest, tools: BuildTools) {
+  const { config } = request;
+  const { engine, client, cache, http, tls } = tools;
+  const arch = config.ocpRelease.cpuArchitecture;
+  const release = engine.stage({
+    name: 'resolve release',
+    inputs: { ...config.ocpRelease, arch },
+    run: (input, { signal, onProgress }) =>
+      resolveRelease(input, { client, cache, http, signal, onProgress, ...graphOf(request, tls) }),
+  });
+  const registryImage = release.then((release) =>
+    chooseRegistryImage({ uri: config.imageRegistry.uri, release }),
+  );
+  registryImage.catch(() => undefined); // the stages that wait for it tell
+  const plan = engine.stage({
+    name: 'plan mirror',
+    inputs: {
+      release,
+      additionalImages: config.additionalImages.map(({ name }) => name),
+      blockedImages: config.blockedImages.map(({ name }) => name),
+      allArchitectures: config.build.allArchitectures,
+      arch,
+      includeSignatures: true,
+      registryImage: registryImage.then(({ reference }) => reference),
+    },
+    run: (input, { signal, onProgress }) =>
+      planMirror(input, {
+        ...{ client, cache, signal },
+        onProgress: (done, total) => {
+          onProgress(0, undefined, `${done} of ${total} images`);
+        },
+      }),
+  });
+  const reserved = engine.stage({
+    name: 'check space',
+    inputs: { plan },
+    run: ({ plan }) => reserveSpace(plan, request, cache),
+  });
+  return { release, registryImage, plan, reserved };
+}
+
+/** The live ISO to build on, and where every byte of it is. */
+function prepareBase(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+  planned: { readonly release: Promise<Release>; readonly reserved: Promise<unknown> },
+) {
+  const { engine, client, cache, http, tls } = tools;
+  const { config, workDir, baseIso } = request;
+  const arch = config.ocpRelease.cpuArchitecture;
+  const base = engine.stage({
+    name: 'fetch base ISO',
+    inputs: { release: planned.release, arch, workDir, given: baseIso },
+    after: planned.reserved,
+    isUsable: isKept,
+    run: ({ given, ...input }, { signal, onProgress }) =>
+      fetchBaseIso(
+        { ...input, ...(given && { given }) },
+        { client, cache, http, tls, signal, onProgress },
+      ),
+  });
+  const scan = engine.stage({
+    name: 'scan base ISO',
+    inputs: { base },
+    isUsable: () => true,
+    run: ({ base }) => scanBase(base),
+  });
+  return { base, scan };
+}
+
+/** Brings every byte of a prepared ISO to its place. */
+export function pourLiveIso(
+  prepared: PreparedLiveIso,
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<PourResult> {
+  const { layout, base, plan } = prepared;
+  const { client, cache } = tools;
+  return tools.engine.stage({
+    name: 'pour ISO',
+    inputs: {},
+    run: (_inputs, { signal, onProgress, warn }) =>
+      pourIso({
+        ...{ layout, output: request.output, signal },
+        openExtent: createExtentOpener({ base: base.path, blobs: plan.blobs, cache, client }),
+        lanes: request.config.build.concurrency ?? 8,
+        onProgress: (bytes) => {
+          onProgress(bytes, layout.size);
+        },
+        onStale: () => {
+          warn('a partial output of other inputs was found; it is written anew');
+        },
+      }),
+  });
+}

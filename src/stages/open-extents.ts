@@ -1,0 +1,58 @@
+import { RegistryError } from '../base/errors.ts';
+import type { ExtentChunk, ExtentOpener } from '../iso/pour/span-writer.ts';
+import type { PlannedBlob } from '../openshift/mirror-plan.ts';
+import type { BlobCache } from '../registry/blob-cache.ts';
+import type { BlobSource } from '../registry/blob-source.ts';
+import type { RegistryClient } from '../registry/client.ts';
+import { readBlob } from '../registry/read-blob.ts';
+import { parseReference } from '../registry/reference.ts';
+
+export type ExtentSources = {
+  /** Path of the base ISO. */
+  readonly base: string;
+  readonly blobs: readonly PlannedBlob[];
+  readonly cache: BlobCache;
+  readonly client: RegistryClient;
+};
+
+const BASE_SOURCE = 'base ISO';
+
+/**
+ * Finds each extent's bytes: the base in its file, blobs in the cache, then in every repository that
+ * has them, each with its mirrors in order.
+ */
+export function createExtentOpener(sources: ExtentSources): ExtentOpener {
+  const blobs = new Map(sources.blobs.map((blob) => [blob.digest, blob]));
+  return async (extent, { offset, refused, signal }) => {
+    if (extent.source.kind === 'base' && !refused.has(BASE_SOURCE)) {
+      const position = extent.offset + offset;
+      return { kind: 'file', path: sources.base, position, source: BASE_SOURCE };
+    }
+    const blob = extent.digest && blobs.get(extent.digest);
+    if (!blob) throw noSource(extent.paths[0] ?? `extent at byte ${extent.offset}`);
+    const { cache } = sources;
+    if (!refused.has(cache.source.name) && (await cache.has(blob.digest))) {
+      const path = await cache.ensure(blob, [], { signal });
+      return { kind: 'file', path, position: offset, source: cache.source.name };
+    }
+    const remote = remoteSources(blob, sources.client).filter(({ name }) => !refused.has(name));
+    if (remote.length === 0) throw noSource(`blob ${blob.digest}`);
+    return { kind: 'stream', chunks: toChunks(readBlob(remote, blob, { offset, signal })) };
+  };
+}
+
+const remoteSources = (blob: PlannedBlob, client: RegistryClient): BlobSource[] =>
+  blob.from.flatMap((repository) => client.sourcesOf(parseReference(repository)));
+
+async function* toChunks(
+  chunks: AsyncIterable<{ offset: number; bytes: Uint8Array; source: BlobSource }>,
+): AsyncGenerator<ExtentChunk> {
+  for await (const { offset, bytes, source } of chunks) {
+    yield { offset, bytes, source: source.name, local: source.local };
+  }
+}
+
+const noSource = (what: string): RegistryError =>
+  new RegistryError('blob.no-source', `no source is left for ${what}: all gave wrong bytes`, {
+    hint: 'compare the mirrors with the origin, or run again later',
+  });
