@@ -50,9 +50,9 @@ export type File = Node & {
   readonly mode?: number;
 };
 
-export type Directory = Node & { readonly mode?: number };
+type Directory = Node & { readonly mode?: number };
 
-export type Link = Node & { readonly target: string; readonly hard?: boolean };
+type Link = Node & { readonly target: string; readonly hard?: boolean };
 
 export type User = {
   readonly name: string;

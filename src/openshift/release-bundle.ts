@@ -8,7 +8,7 @@ import { MEDIA_TYPE } from '../registry/manifest.ts';
 export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 
 /** Where release bundles stand in the node's registry. */
-export const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
+const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
 
 const MAX_TAG_SIZE = 64;
 
@@ -23,10 +23,10 @@ export function formatReleaseBundleTag(version: string, architecture: RpmArchite
 }
 
 /** Whether a version is a release, an engineering candidate or a release candidate: those are signed. */
-export const isSignedVersion = (version: string): boolean =>
+const isSignedVersion = (version: string): boolean =>
   /^\d+\.\d+\.\d+(?:-(?:ec|rc)\.\d+)?$/.test(version);
 
-export type BundleBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };
+type BundleBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };
 
 export type ReleaseBundle = {
   readonly repository: string;

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { textFile, type File } from '../../src/ignition/config.ts';
+import { renderScript } from '../../src/openshift/templates.ts';
+import { hasThrowAwayRoot, runInThrowAwayRoot } from '../support/throw-away-root.ts';
+
+const runs = describe.skipIf(!hasThrowAwayRoot());
+
+const KUBECONFIG =
+  '/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig';
+
+/** Logs what changes the cluster. `answer` is the body of a case over "$1 $2". */
+const fakeOc = (answer: string): File =>
+  textFile(
+    '/usr/local/bin/oc',
+    `#!/usr/bin/env bash
+case "$1" in apply | label | patch) echo "oc $*" ;; esac
+case "$1 $2" in
+${answer}
+esac
+`,
+    0o755,
+  );
+
+const kubeconfig = textFile(KUBECONFIG, 'apiVersion: v1\n', 0o600);
+const faster = (script: string): string =>
+  `sed -i 's/interval=60/interval=0.1/; s/control_plane_limit=7200/control_plane_limit=0/' \\
+    /usr/local/bin/${script}
+  ${script}`;
+
+runs('apply-operator-crs.sh', () => {
+  const directory = '/etc/assisted/extra-manifests/post-installation';
+  const files = [
+    renderScript('apply-operator-crs.sh'),
+    textFile(`${directory}/index`, '- a-0.yaml\nns b-0.yaml\nns c-0.yaml\n', 0o600),
+    kubeconfig,
+  ];
+
+  it('waits for the cluster and the operators, and keeps what is there already', async () => {
+    const oc = fakeOc(`
+  "get clusterversion") [[ -e /tmp/asked ]] && echo True; touch /tmp/asked ;;
+  "get clusterserviceversions")
+    [[ -e /tmp/ready ]] && printf 'Succeeded\\nSucceeded\\n' || printf 'Succeeded\\nPending\\n'
+    touch /tmp/ready ;;
+  "get --filename") [[ "$3" == */c-0.yaml ]] ;;`);
+    const { exitCode, stdout } = await runInThrowAwayRoot(
+      [...files, oc],
+      faster('apply-operator-crs.sh'),
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(`oc apply --filename ${directory}/a-0.yaml
+custom resources: a-0.yaml is there
+custom resources: b-0.yaml waits for the operators of namespace ns
+oc apply --filename ${directory}/b-0.yaml
+custom resources: b-0.yaml is there
+custom resources: c-0.yaml is there
+`);
+  });
+});
+
+runs('stop-local-registry.sh', () => {
+  const systemctl = textFile('/usr/local/bin/systemctl', '#!/bin/sh\necho systemctl "$@"\n', 0o755);
+  const files = [renderScript('stop-local-registry.sh'), systemctl];
+  const oc = fakeOc(`
+  "get clusterversion") echo True ;;
+  "get machineconfig") [[ "$3" == 99-master-generated-registries ]] ;;`);
+
+  it('on node zero takes the mirrors out of the cluster before it stops the registry', async () => {
+    const { exitCode, stdout } = await runInThrowAwayRoot(
+      [...files, oc, kubeconfig, textFile('/etc/assisted/node0', '', 0o644)],
+      faster('stop-local-registry.sh'),
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout.split('\n')).toEqual([
+      'oc label machineconfig 99-master-generated-registries machineconfiguration.openshift.io/role-',
+      'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":true}}',
+      'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":false}}',
+      'systemctl disable --now start-local-registry.service',
+      '',
+    ]);
+  });
+
+  it('on another control plane host only stops the registry', async () => {
+    const { stdout } = await runInThrowAwayRoot(
+      [...files, oc, kubeconfig],
+      faster('stop-local-registry.sh'),
+    );
+    expect(stdout).toBe('systemctl disable --now start-local-registry.service\n');
+  });
+
+  it('leaves the registry of a worker alone, because a worker cannot see the cluster', async () => {
+    const { exitCode, stdout } = await runInThrowAwayRoot(
+      [...files, oc],
+      faster('stop-local-registry.sh'),
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('this is no control plane host');
+  });
+});
