@@ -5,7 +5,7 @@ import { readKargAreas, type KargAreas } from './karg-areas.ts';
 import type { IsoImage } from './open-iso.ts';
 
 /** What tools that customise an image may count on; without `coreos/features.json` nothing. */
-export type CoreosFeatures = {
+type CoreosFeatures = {
   readonly installerConfig: boolean;
   readonly installerConfigDirectives: readonly string[];
   readonly liveInitrdNetwork: boolean;

@@ -2,7 +2,7 @@ import { IntegrityError } from '../base/errors.ts';
 import { requireBytes, viewOf } from './bounds.ts';
 
 /** El Torito 2.0, platform ids; EFI is UEFI 2.x 13.3.2.1. */
-export type BootPlatform = 'bios' | 'powerpc' | 'mac' | 'efi' | 'unknown';
+type BootPlatform = 'bios' | 'powerpc' | 'mac' | 'efi' | 'unknown';
 
 /** One bootable image of the catalog. */
 export type BootEntry = {

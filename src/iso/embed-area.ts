@@ -17,7 +17,7 @@ export type EmbedArea = {
 };
 
 /** Bytes of `images/ignition.img` in every CoreOS build. */
-export const EMBED_AREA_SIZE = 262_144;
+const EMBED_AREA_SIZE = 262_144;
 
 const DEFAULT_FILE = 'images/ignition.img';
 

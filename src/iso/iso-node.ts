@@ -33,7 +33,7 @@ export type IsoDirectory = Entry & {
   readonly extent: ByteRange;
 };
 
-export type IsoSymlink = Entry & { readonly kind: 'symlink'; readonly target: string };
+type IsoSymlink = Entry & { readonly kind: 'symlink'; readonly target: string };
 
 export type IsoNode = IsoFile | IsoDirectory | IsoSymlink;
 

@@ -184,7 +184,9 @@ async function* readPieces(
     const from = Math.max(range.offset, start);
     const to = Math.min(end, start + extent.size);
     for (let at = from; at < to; at += PIECE_SIZE) {
-      yield await image.read(extent.offset + at - start, Math.min(PIECE_SIZE, to - at));
+      const size = Math.min(PIECE_SIZE, to - at);
+      const offset = extent.offset + at - start;
+      yield await whileReading(`file "${file.name}"`, () => image.read(offset, size));
     }
     start += extent.size;
   }

@@ -40,7 +40,7 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
 export type ByteRange = { readonly offset: number; readonly size: number };
 
 /** @throws IntegrityError `iso.out-of-bounds` */
-export function requireInside(range: ByteRange, fileSize: number): void {
+function requireInside(range: ByteRange, fileSize: number): void {
   if (range.offset >= 0 && range.size >= 0 && range.offset + range.size <= fileSize) return;
   throw new IntegrityError(
     'iso.out-of-bounds',

@@ -24,7 +24,7 @@ export type PosixAttributes = {
   readonly times?: PosixTimes;
 };
 
-export type PosixTimes = {
+type PosixTimes = {
   readonly created?: Date;
   readonly modified?: Date;
   readonly accessed?: Date;

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
+import { FILE_FLAG } from '../../src/iso/directory-record.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
 import {
   makeCoreosIso,
@@ -11,6 +13,7 @@ import {
   TEST_VOLUME_ID,
   type TestContent,
 } from '../support/iso.ts';
+import { makeImage, named, SUBDIRECTORY } from '../support/raw-image.ts';
 import { requireTool } from '../support/tools.ts';
 
 const hasTools = ['genisoimage', 'xorriso', 'isoinfo', 'bsdtar'].map(requireTool).every(Boolean);
@@ -184,6 +187,41 @@ describe.skipIf(!hasTools)('an image made by another program', () => {
     }
     await expect(iso.readFile(node, 100)).rejects.toThrow(/2500000 bytes, more than 100/);
     await iso.close();
+  });
+});
+
+describe.skipIf(!hasTools)('a file of several extents', () => {
+  it('is one file with all their bytes, as xorriso and bsdtar read it', async () => {
+    const directory = await makeTestDirectory();
+    const path = join(directory, 'extents.iso');
+    const first = named('file', { extent: SUBDIRECTORY, size: 4096, flags: FILE_FLAG.multiExtent });
+    const last = named('file', { extent: 23, size: 4 });
+    const body = Buffer.alloc(4096, 'several ');
+    await writeFile(
+      path,
+      makeImage({ root: [first, last], patches: [[SUBDIRECTORY * 2048, body]] }),
+    );
+    const iso = await openIso(path);
+    const node = await iso.find('/file');
+    if (node?.kind !== 'file') throw new Error('no file');
+    expect(node).toMatchObject({ size: 4100, records: { length: 2 } });
+    expect(node.extents).toEqual([
+      { offset: SUBDIRECTORY * 2048, size: 4096 },
+      { offset: 23 * 2048, size: 4 },
+    ]);
+    const whole = `${body.toString()}data`;
+    expect(Buffer.from(await iso.readFile(node)).toString()).toBe(whole);
+    const part: Buffer[] = [];
+    for await (const chunk of iso.stream(node, { offset: 4090, size: 8 })) {
+      part.push(chunk as Buffer);
+    }
+    expect(Buffer.concat(part).toString()).toBe(whole.slice(4090, 4098));
+    await iso.close();
+    expect((await runProcess('bsdtar', ['-xOf', path, 'file'])).stdout).toBe(whole);
+    const copy = join(directory, 'copy');
+    await runProcess('xorriso', ['-osirrox', 'on', '-indev', path, '-extract', '/FILE', copy]);
+    expect(await readFile(copy, 'utf8')).toBe(whole);
+    await rm(directory, { recursive: true });
   });
 });
 
