@@ -1,0 +1,30 @@
+import { createHttp } from '../../src/base/http.ts';
+import {
+  createRegistryClient,
+  type RegistryClient,
+  type RegistryClientOptions,
+} from '../../src/registry/client.ts';
+import type { Credential, CredentialStore } from '../../src/registry/credentials.ts';
+
+/** A client that never waits and has no proxy; `waits` gathers what it would have waited. */
+export function createTestClient(
+  options: Partial<RegistryClientOptions> = {},
+): RegistryClient & { readonly waits: readonly number[] } {
+  const waits: number[] = [];
+  const client = createRegistryClient({
+    http: createHttp({ env: {} }),
+    credentials: [],
+    certsDirs: [],
+    random: () => 0.5,
+    wait: (milliseconds) => {
+      waits.push(milliseconds);
+      return Promise.resolve();
+    },
+    ...options,
+  });
+  return { ...client, waits };
+}
+
+export const storeOf = (credentials: Readonly<Record<string, Credential>>): CredentialStore => ({
+  find: ({ registry }) => Promise.resolve(credentials[registry]),
+});
