@@ -18,13 +18,12 @@ import {
   RENDEZVOUS_PLACEHOLDER,
   type InstallInput,
 } from './install-ignition.ts';
-import { formatNodeRegistriesConf, type NodeMirror } from './node-registries-conf.ts';
+import { formatNodeRegistriesConf } from './node-registries-conf.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, renderNodeRegistry } from './node-registry.ts';
 import { renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
-    readonly mirrors: readonly NodeMirror[];
     readonly useDefaultSourceNames: boolean;
     /** One line of an authorized_keys file, for the user core. */
     readonly sshKey?: string;

@@ -1,7 +1,12 @@
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './node-registry.ts';
 
 /** A source, as in an ImageDigestMirrorSet, and the path of its copy on the node's registry. */
-export type NodeMirror = { readonly source: string; readonly mirror: string };
+export type NodeMirror = {
+  readonly source: string;
+  readonly mirror: string;
+  /** The image set that it belongs to: `release`, `additional`, ... */
+  readonly set: string;
+};
 
 /**
  * `/etc/containers/registries.conf` of the nodes: every source is read from the node's own registry
@@ -9,7 +14,7 @@ export type NodeMirror = { readonly source: string; readonly mirror: string };
  * stand in one table, because a second table of the same prefix would be an error.
  */
 export function formatNodeRegistriesConf(
-  mirrors: readonly NodeMirror[],
+  mirrors: readonly Omit<NodeMirror, 'set'>[],
   options: { readonly interactive: boolean },
 ): string {
   const domain = nodeRegistryDomain(options.interactive);

@@ -11,10 +11,12 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, type IgnitionConfig } from '../../src/ignition/config.ts';
 import { mergeConfigs } from '../../src/ignition/merge.ts';
 import { renderBootstrapIgnition } from '../../src/openshift/bootstrap-ignition.ts';
+import { encodeReleaseBundle } from '../../src/openshift/release-bundle.ts';
 import { renderInstallIgnition } from '../../src/openshift/install-ignition.ts';
 import {
   adaptUnconfigured,
@@ -64,6 +66,9 @@ describe('the bootstrap configuration', () => {
       '0644 /etc/containers/registries.conf',
       '0644 /etc/assisted/appliance-override-password-set',
       '0644 /etc/assisted/extra-manifests/catalogs-0.yaml',
+      '0644 /etc/assisted/extra-manifests/idms-release.yaml',
+      '0644 /etc/assisted/extra-manifests/idms-additional.yaml',
+      '0644 /etc/assisted/extra-manifests/itms-additional.yaml',
       '0644 /etc/assisted/extra-manifests/operatorhub-cluster.yaml',
       '0644 /etc/assisted/extra-manifests/99-master-set-core-pass.yaml',
       '0644 /etc/assisted/extra-manifests/99-worker-set-core-pass.yaml',
@@ -146,6 +151,47 @@ describe('the bootstrap configuration', () => {
     expect(findFile(merged, '/etc/containers/registries.conf')).toEqual(
       findFile(interactive, '/etc/containers/registries.conf'),
     );
+  });
+
+  it('tells the cluster of the copies in the registry of its nodes', () => {
+    const read = (name: string): unknown =>
+      parse(readContents(findFile(interactive, `/etc/assisted/extra-manifests/${name}`)));
+    expect(read('idms-release.yaml')).toEqual({
+      apiVersion: 'config.openshift.io/v1',
+      kind: 'ImageDigestMirrorSet',
+      metadata: { name: 'idms-release' },
+      spec: {
+        imageDigestMirrors: [
+          {
+            source: 'quay.io/openshift-release-dev/ocp-release',
+            mirrors: ['localhost:22625/openshift/release-images'],
+          },
+          {
+            source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev',
+            mirrors: ['localhost:22625/openshift/release'],
+          },
+        ],
+      },
+    });
+    expect(read('itms-additional.yaml')).toMatchObject({
+      kind: 'ImageTagMirrorSet',
+      spec: {
+        imageTagMirrors: [
+          { source: 'registry.redhat.io/rhel9', mirrors: ['localhost:22625/rhel9'] },
+        ],
+      },
+    });
+  });
+
+  it('names the release in the internal release image exactly as its bundle is tagged', () => {
+    const path = '/etc/assisted/extra-manifests/internalreleaseimage.yaml';
+    const { tag } = encodeReleaseBundle(interactiveInput.release);
+    expect(parse(readContents(findFile(interactive, path)))).toEqual({
+      apiVersion: 'machineconfiguration.openshift.io/v1alpha1',
+      kind: 'InternalReleaseImage',
+      metadata: { name: 'cluster' },
+      spec: { releases: [{ name: tag }] },
+    });
   });
 
   it('refuses a manifest of the user with the name of one of ours', () => {

@@ -16,8 +16,14 @@ export const bootstrapInput: BootstrapInput = {
     {
       source: 'quay.io/openshift-release-dev/ocp-release',
       mirror: 'openshift/release-images',
+      set: 'release',
     },
-    { source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev', mirror: 'openshift/release' },
+    {
+      source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev',
+      mirror: 'openshift/release',
+      set: 'release',
+    },
+    { source: 'registry.redhat.io/rhel9', mirror: 'rhel9', set: 'additional' },
   ],
   interactive: false,
   enableDefaultSources: false,
