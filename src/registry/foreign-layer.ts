@@ -5,7 +5,7 @@ import { descriptorsOf, type Manifest } from './manifest.ts';
  * Layers that stay at the URLs their descriptor names and that no registry has to hold: OCI's
  * non-distributable and Docker's foreign ones (image-spec layer.md).
  */
-export const isForeignLayer = ({ mediaType, urls }: Descriptor): boolean =>
+const isForeignLayer = ({ mediaType, urls }: Descriptor): boolean =>
   (urls?.length ?? 0) > 0 || /\.foreign\.|\.nondistributable\./.test(mediaType);
 
 /** The config and layers a registry must hold for this manifest; none for an index. */

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import { pipeline } from 'node:stream/promises';
-import { SealiftError } from '../base/errors.ts';
+import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { isErrno } from '../base/files.ts';
 import { answerRoute, type Answer } from './server/answer.ts';
 import { encodeFailure, failure, type Failure } from './server/failure.ts';
 import { parseRange } from './server/range.ts';
@@ -36,26 +37,30 @@ export function createRegistryServer(
   options: RegistryServerOptions = {},
 ): Server | TlsServer {
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    const { method = '', url = '' } = request;
-    let error: unknown;
-    response.once('close', () => {
-      const { statusCode: status, writableFinished: complete } = response;
-      options.onRequest?.({
-        method,
-        url,
-        status,
-        complete,
-        ...(error !== undefined && { error }),
-      });
-    });
-    serve(tree, request, response).catch((cause: unknown) => {
-      error = cause;
-      breakOff(response, cause);
-    });
+    void handle(tree, request, response).then(options.onRequest);
   };
   return options.tls === undefined
     ? createServer(listener)
     : createTlsServer({ ...options.tls, minVersion: 'TLSv1.2' }, listener);
+}
+
+async function handle(
+  tree: RegistryTree,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<RequestEntry> {
+  const closed = new Promise((resolve) => response.once('close', resolve));
+  let error: unknown;
+  try {
+    await serve(tree, request, response);
+  } catch (cause) {
+    breakOff(response, cause);
+    if (!isErrno(cause, 'ERR_STREAM_PREMATURE_CLOSE')) error = cause; // else the client went away
+  }
+  await closed;
+  const { method = '', url = '' } = request;
+  const { statusCode: status, writableFinished: complete } = response;
+  return { method, url, status, complete, ...(error !== undefined && { error }) };
 }
 
 async function serve(
@@ -65,7 +70,6 @@ async function serve(
 ): Promise<void> {
   response.setHeader('Docker-Distribution-Api-Version', 'registry/2.0');
   response.setHeader('X-Content-Type-Options', 'nosniff');
-  response.strictContentLength = true; // a file shorter than it said must not look whole
   const answer = await answerRequest(tree, request);
   switch (answer.kind) {
     case 'failure':
@@ -127,7 +131,28 @@ async function sendBlob(
     });
   }
   if (request.method === 'HEAD' || blob.size === 0) response.end();
-  else await pipeline(tree.stream(blob.path, range), response);
+  else {
+    const { start, end } = range ?? { start: 0, end: blob.size - 1 };
+    const whole = passExactly(end - start + 1, blob.path);
+    await pipeline(tree.stream(blob.path, range), whole, response);
+  }
+}
+
+/** A file shorter than it said must not look whole, nor leave the client waiting for the rest. */
+function passExactly(size: number, path: string) {
+  return async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    let passed = 0;
+    for await (const chunk of source) {
+      passed += chunk.length;
+      if (passed <= size) yield chunk;
+    }
+    if (passed === size) return;
+    throw new IntegrityError(
+      'registry.file-size',
+      `file ${path} should give ${size} bytes, but gave ${passed} bytes`,
+      { expected: `${size} bytes`, found: `${passed} bytes` },
+    );
+  };
 }
 
 /** RFC 9110 14.2: Range is for GET alone; 13.1.5: and not where If-Range names something else. */

@@ -122,7 +122,9 @@ describe.skipIf(!hasSkopeo)('skopeo against our server', () => {
   );
 });
 
-describe.skipIf(!hasSkopeo || !requireTool('docker-registry'))(
+const REGISTRY = 'docker-registry';
+
+describe.skipIf(!hasSkopeo || !requireTool(REGISTRY))(
   'docker-registry on a tree we planned',
   () => {
     let registry: ChildProcess;
@@ -143,7 +145,7 @@ describe.skipIf(!hasSkopeo || !requireTool('docker-registry'))(
           http: { addr: host },
         }),
       );
-      registry = spawn('docker-registry', ['serve', config], { stdio: 'ignore' });
+      registry = spawn(REGISTRY, ['serve', config], { stdio: 'ignore' });
       await vi.waitUntil(() => isUp(host), { timeout: 20_000, interval: 100 });
     });
     afterAll(() => registry.kill());

@@ -4,12 +4,13 @@ import { request, type IncomingHttpHeaders, type IncomingMessage, type Server } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { pathTo, planDistributionTree } from '../../src/registry/distribution-layout.ts';
 import { createRegistryServer, type RequestEntry } from '../../src/registry/server.ts';
-import { directoryTree } from '../../src/registry/store.ts';
+import { directoryTree, type RegistryTree } from '../../src/registry/store.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';
 
 const image = buildImage([{ tar: await packTar([['file', 'x'.repeat(100_000)]]) }]);
@@ -19,6 +20,9 @@ const [top] = index.manifests;
 const [child] = image.manifests;
 const [config = Buffer.alloc(0), layer = Buffer.alloc(0)] = [...image.blobs.values()];
 const tags = ['v1', 'v10', 'v2', 'latest', 'a'];
+
+/** A sparse gigabyte under a name of its own: more than any socket buffers. */
+const big = digestOf('big');
 
 let root = '';
 let server: Server;
@@ -35,6 +39,15 @@ beforeAll(async () => {
   ];
   const blobs = new Map([...index.blobs, ...damaged.blobs]);
   await writeTree(root, planDistributionTree(images), blobs);
+  await writeTree(
+    root,
+    [
+      { path: pathTo.blob(big), content: { kind: 'bytes', bytes: Buffer.alloc(0) } },
+      { path: pathTo.layerLink('big', big), content: { kind: 'bytes', bytes: Buffer.from(big) } },
+    ],
+    new Map(),
+  );
+  await truncate(join(root, pathTo.blob(big)), 1024 ** 3);
   for (const { descriptor } of damaged.manifests) {
     await truncate(join(root, pathTo.blob(descriptor.digest)), 20);
   }
@@ -180,10 +193,10 @@ describe('a registry server', () => {
   });
 
   it('lists repositories, also those inside others and those without tags', async () => {
-    const repositories = ['damaged', 'openshift/release', 'openshift/release/nested', 'ubi'];
+    const repositories = ['big', 'damaged', 'openshift/release', 'openshift/release/nested', 'ubi'];
     expect(json(await call('/v2/_catalog'))).toEqual({ repositories });
     const page = await call('/v2/_catalog?n=2&last=damaged');
-    expect(json(page)).toEqual({ repositories: repositories.slice(1, 3) });
+    expect(json(page)).toEqual({ repositories: repositories.slice(2, 4) });
     expect(page.headers['link']).toContain('/v2/_catalog?n=2&last=openshift%2Frelease%2Fnested');
     expect(json(await call('/v2/openshift/release/nested/tags/list'))).toMatchObject({ tags: [] });
   });
@@ -228,6 +241,39 @@ describe('a registry server', () => {
     const reply = await call('/v2/damaged/manifests/1');
     expect([reply.status, codeOf(reply)]).toEqual([500, 'UNKNOWN']);
     expect(reply.body.toString()).toContain(damaged.manifests[0]?.descriptor.digest);
+  });
+
+  it('breaks off a blob that turns out shorter than it said, so that it cannot look whole', async () => {
+    const short: RegistryTree = {
+      ...directoryTree(root),
+      stream: () => Readable.from([Buffer.from('short')]),
+    };
+    const broken: RequestEntry[] = [];
+    const other = createRegistryServer(short, { onRequest: (entry) => broken.push(entry) });
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const response = await fetch(`${url}/v2/ubi/blobs/${digestOf(layer)}`);
+    await expect(response.arrayBuffer()).rejects.toThrow('terminated');
+    await expect
+      .poll(() => broken)
+      .toMatchObject([
+        {
+          status: 200,
+          complete: false,
+          error: expect.objectContaining({ found: '5 bytes' }) as unknown,
+        },
+      ]);
+    other.close();
+  });
+
+  it('goes on serving when a client goes away in the middle', async () => {
+    entries.length = 0;
+    const sent = request({ host: '127.0.0.1', port, path: `/v2/big/blobs/${big}` }).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    response.destroy();
+    await expect.poll(() => entries).toMatchObject([{ status: 200, complete: false }]);
+    expect((await call('/v2/')).status).toBe(200);
   });
 
   it('tells what it was asked, and what it answered', async () => {
