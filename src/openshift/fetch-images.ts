@@ -22,7 +22,7 @@ type Read = (reference: Reference) => Promise<StoredManifest>;
  * The manifests of all images of all sets, in their order; one that several need is asked for once.
  *
  * @throws RegistryError `mirror.images-missing` when several cannot be had, naming each; the failure
- * itself when it is one.
+ * itself when it is the only reason.
  */
 export async function fetchImages(
   sets: readonly ImageSet[],
@@ -31,7 +31,7 @@ export async function fetchImages(
 ): Promise<FetchedImage[]> {
   const wanted = sets.flatMap(({ name, images }) => images.map((image) => ({ set: name, image })));
   const read = createReader(tools);
-  const failures: { readonly image: WantedImage; readonly error: SealiftError }[] = [];
+  const failures: Failure[] = [];
   let done = 0;
   const fetched = await Promise.all(
     wanted.map(async ({ set, image }): Promise<FetchedImage[]> => {
@@ -51,15 +51,36 @@ export async function fetchImages(
   return fetched.flat();
 }
 
-/** A manifest at most once at a time and in all; requests wait for their turn. */
-function createReader(tools: FetchTools): Read {
-  const { client, cache, signal, limit } = tools;
+/** Failures of a registry, not of an image: what one was told, the next would be told, too. */
+const REGISTRY_FAILURES = new Set([
+  'registry.unreachable',
+  'registry.unavailable',
+  'registry.unknown-host',
+  'registry.certificate',
+]);
+
+/**
+ * A manifest at most once at a time and in all; requests wait for their turn. A registry that stays
+ * silent through all attempts is not asked again: two hundred images would wait for it one by one.
+ */
+function createReader({ client, cache, signal, limit }: FetchTools): Read {
   const asked = new Map<string, Promise<StoredManifest>>();
+  const silent = new Map<string, SealiftError>();
+  const read: Read = async (reference) => {
+    const known = silent.get(reference.registry);
+    if (known) throw known;
+    try {
+      return await readManifest({ client, cache, signal }, reference);
+    } catch (error) {
+      if (error instanceof SealiftError && REGISTRY_FAILURES.has(error.code)) {
+        silent.set(reference.registry, error);
+      }
+      throw error;
+    }
+  };
   return (reference) => {
     const key = formatReference(reference);
-    const known = asked.get(key);
-    if (known) return known;
-    const answer = limit(() => readManifest({ client, cache, signal }, reference));
+    const answer = asked.get(key) ?? limit(() => read(reference));
     asked.set(key, answer);
     return answer;
   };
@@ -94,24 +115,31 @@ function select(
   throw noPlatform(source, selection, formatPlatforms(children));
 }
 
-/** Several failures are one answer of registries; wrong bytes among them weigh more. */
-function summarise(
-  failures: readonly { readonly image: WantedImage; readonly error: SealiftError }[],
-  total: number,
-): SealiftError {
-  const [first, second] = failures;
-  if (first && !second) return first.error;
-  const lines = failures.map(
-    ({ image, error }) => `${image.name} (${formatReference(image.source)}): ${error.message}`,
-  );
+type Failure = { readonly image: WantedImage; readonly error: SealiftError };
+
+/** Several failures are one answer of registries; a reason that many share is told once. */
+function summarise(failures: readonly Failure[], total: number): SealiftError {
+  const reasons = new Map<string, Failure[]>();
+  for (const failure of failures) {
+    const reason = failure.error.message;
+    reasons.set(reason, [...(reasons.get(reason) ?? []), failure]);
+  }
+  const first = failures[0]?.error;
+  if (first !== undefined && reasons.size === 1) return first;
+  const lines = [...reasons].map(([reason, images]) => `${formatNames(images)}: ${reason}`);
   const details = {
     expected: `${total} images`,
     found: `${total - failures.length} images`,
-    cause: first?.error,
+    cause: first,
     hint: 'check these references and the pull secret',
   };
   const message = `${failures.length} of ${total} images cannot be had:\n${lines.join('\n')}`;
   return failures.every(({ error }) => error instanceof IntegrityError)
     ? new IntegrityError('mirror.images-damaged', message, details)
     : new RegistryError('mirror.images-missing', message, details);
+}
+
+function formatNames(failures: readonly Failure[]): string {
+  const names = failures.map(({ image }) => image.name);
+  return names.length > 1 ? `${names[0] ?? ''} and ${names.length - 1} more` : (names[0] ?? '');
 }

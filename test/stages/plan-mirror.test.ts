@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../src/base/digest.ts';
+import { RegistryError } from '../../src/base/errors.ts';
 import type { MirrorPlan } from '../../src/openshift/mirror-plan.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { planMirror, type PlanMirrorInput } from '../../src/stages/plan-mirror.ts';
@@ -10,22 +11,20 @@ import { addRelease, buildLayeredImage, type TestRelease } from '../support/rele
 
 let world: ImageWorld;
 let release: TestRelease;
-const plan = async (input: Partial<PlanMirrorInput> = {}): Promise<MirrorPlan> =>
-  planMirror(
-    {
-      release: await resolveRelease(
-        { url: release.pullspec, version: '4.21', channel: 'stable', arch: 'x86_64' },
-        world,
-      ),
-      additionalImages: [],
-      blockedImages: [],
-      allArchitectures: false,
-      arch: 'x86_64',
-      includeSignatures: false,
-      ...input,
-    },
+const inputOf = async (input: Partial<PlanMirrorInput>): Promise<PlanMirrorInput> => ({
+  release: await resolveRelease(
+    { url: release.pullspec, version: '4.21', channel: 'stable', arch: 'x86_64' },
     world,
-  );
+  ),
+  additionalImages: [],
+  blockedImages: [],
+  allArchitectures: false,
+  arch: 'x86_64',
+  includeSignatures: false,
+  ...input,
+});
+const plan = async (input: Partial<PlanMirrorInput> = {}): Promise<MirrorPlan> =>
+  planMirror(await inputOf(input), world);
 const at = (path: string): string => `${world.registry.host}/${path}`;
 const toolImage = (text: string, architecture = 'amd64'): Promise<TestImage> =>
   buildLayeredImage([[['usr/bin/tool', text]]], { architecture });
@@ -170,6 +169,25 @@ describe('additional images', () => {
         /^2 of 9 images cannot be had:\n.*team\/none:1.*\n.*team\/tool:none/,
       ) as string,
     });
+  });
+
+  it('of a registry that is silent are one failure, and no more is asked of it', async () => {
+    const asked: string[] = [];
+    const own = world.client;
+    const silent: typeof own.fetchManifest = (reference, options) => {
+      if (reference.registry === world.registry.host) return own.fetchManifest(reference, options);
+      asked.push(reference.repository);
+      return Promise.reject(new RegistryError('registry.unreachable', 'silent broke off'));
+    };
+    const names = Array.from({ length: 40 }, (_, index) => `silent.example.com/a${index}:1`);
+    await expect(
+      planMirror(await inputOf({ additionalImages: names }), {
+        ...world,
+        client: { ...own, fetchManifest: silent },
+        concurrency: 4,
+      }),
+    ).rejects.toMatchObject({ code: 'registry.unreachable', message: 'silent broke off' });
+    expect(asked.length).toBeLessThanOrEqual(4);
   });
 
   it('that would take one tag in the registry are refused with both names', async () => {

@@ -39,7 +39,7 @@ export async function serveImages(): Promise<ImageRegistry> {
         repository.manifests.set(stored.descriptor.digest, stored);
       }
       const [top] = image.manifests;
-      for (const tag of top ? tags : []) repository.manifests.set(tag, top as StoredManifest);
+      for (const tag of tags) if (top) repository.manifests.set(tag, top);
       for (const [digest, bytes] of image.blobs) repository.blobs.set(digest, bytes);
     },
     breakPath(path, status) {

@@ -1,0 +1,155 @@
+import { readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { digestOf } from '../../src/base/digest.ts';
+import type { Release } from '../../src/openshift/release-payload.ts';
+import {
+  baseIsoPath,
+  fetchBaseIso,
+  type BaseIso,
+  type GivenBaseIso,
+} from '../../src/stages/fetch-base-iso.ts';
+import { fetchInstaller } from '../../src/stages/fetch-installer.ts';
+import { resolveRelease } from '../../src/stages/resolve-release.ts';
+import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
+import { addRelease, TEST_INSTALLER, type ReleaseOptions } from '../support/release.ts';
+
+let world: ImageWorld;
+const releaseOf = async (options: ReleaseOptions = {}): Promise<Release> => {
+  const { pullspec } = await addRelease(world.registry, options);
+  const version = options.version ?? '4.21.3';
+  const input = { url: pullspec, version, channel: 'stable', arch: 'x86_64' as const };
+  return resolveRelease(input, world);
+};
+const fetchIso = (release: Release, given?: GivenBaseIso): Promise<BaseIso> =>
+  fetchBaseIso(
+    { release, arch: 'x86_64', workDir: world.directory, ...(given && { given }) },
+    world,
+  );
+
+beforeEach(async () => {
+  world = await createImageWorld();
+});
+afterEach(() => world.close());
+
+describe('the base ISO of a release', () => {
+  const iso = Buffer.alloc(3_000_000, 'ISO ');
+
+  it('is the live ISO in machine-os-images', async () => {
+    const release = await releaseOf({ iso });
+    const found = await fetchIso(release);
+    expect(found).toMatchObject({ size: iso.length, digest: digestOf(iso) });
+    expect(found.path).toMatch(/\/cache\/base\/[0-9a-f]{64}\.iso$/);
+    expect(found.from).toMatch(/^coreos\/coreos-x86_64\.iso of .*\/ocp\/art-dev@sha256:/);
+    expect(digestOf(await readFile(found.path))).toBe(digestOf(iso));
+  });
+
+  it('has another name from 5.0 on, nightlies included', async () => {
+    expect(baseIsoPath('4.22.0-rc.1', 'aarch64')).toBe('coreos/coreos-aarch64.iso');
+    expect(baseIsoPath('5.0.0-0.nightly-2026', 'x86_64')).toBe('coreos/coreos10-x86_64.iso');
+    const found = await fetchIso(await releaseOf({ version: '5.0.1', iso }));
+    expect(found.size).toBe(iso.length);
+  });
+
+  it('is extracted once: a second run finds it without a look at the registry', async () => {
+    const release = await releaseOf({ iso });
+    const first = await fetchIso(release);
+    const count = world.registry.requests.length;
+    await rm(join(world.directory, 'blobs', 'sha256', 'x'), { force: true });
+    expect(await fetchIso(release)).toEqual(first);
+    expect(world.registry.requests).toHaveLength(count);
+  });
+
+  it('is extracted again when the file was cut, changed, or never finished', async () => {
+    const release = await releaseOf({ iso });
+    const { path } = await fetchIso(release);
+    await truncate(path, 100);
+    expect(await fetchIso(release)).toMatchObject({ digest: digestOf(iso) });
+    await writeFile(path, Buffer.alloc(iso.length, 'bad '));
+    await utimes(path, 1, 1);
+    expect(await fetchIso(release)).toMatchObject({ digest: digestOf(iso) });
+    await rm(`${path}.json`);
+    await writeFile(path, 'half');
+    expect(await fetchIso(release)).toMatchObject({ digest: digestOf(iso) });
+    expect(digestOf(await readFile(path))).toBe(digestOf(iso));
+  });
+
+  it('is digested again, and no more, when only its time has changed', async () => {
+    const release = await releaseOf({ iso });
+    const first = await fetchIso(release);
+    await utimes(first.path, 1, 1);
+    expect(await fetchIso(release)).toEqual(first);
+    expect((await stat(first.path)).mtimeMs).toBe(1000);
+  });
+
+  it('is missing from a payload that has none for the architecture', async () => {
+    const release = await releaseOf({ iso });
+    await expect(
+      fetchBaseIso({ release, arch: 'ppc64le', workDir: world.directory }, world),
+    ).rejects.toMatchObject({ code: 'layer.file-missing', exitCode: 5 });
+    const without = { ...release, components: [] };
+    await expect(fetchIso(without)).rejects.toMatchObject({ code: 'release.component-missing' });
+  });
+});
+
+describe('a base ISO that is given', () => {
+  it('as a file is used where it lies', async () => {
+    const path = join(world.directory, 'own.iso');
+    await writeFile(path, 'own');
+    expect(await fetchIso(await releaseOf(), { file: path })).toEqual({
+      path,
+      size: 3,
+      digest: digestOf('own'),
+      from: path,
+    });
+  });
+
+  it('as a file that does not exist is a fault of the configuration', async () => {
+    await expect(fetchIso(await releaseOf(), { file: '/none.iso' })).rejects.toMatchObject({
+      code: 'base-iso.missing',
+      exitCode: 3,
+    });
+  });
+
+  it('by address needs https and a digest', async () => {
+    const release = await releaseOf();
+    await expect(fetchIso(release, { url: 'http://a.example.com/x.iso' })).rejects.toMatchObject({
+      code: 'base-iso.not-https',
+    });
+    await expect(fetchIso(release, { url: 'https://a.example.com/x.iso' })).rejects.toMatchObject({
+      code: 'base-iso.no-digest',
+    });
+  });
+});
+
+describe('the installer of a release', () => {
+  it('is executable and told which release it is of', async () => {
+    const release = await releaseOf();
+    const found = await fetchInstaller({ release, fips: false, workDir: world.directory }, world);
+    const text = (await readFile(found.path)).toString('latin1');
+    const { host } = world.registry;
+    const digest = release.reference.digest ?? '';
+    expect((await stat(found.path)).mode & 0o777).toBe(0o755);
+    expect(text).toContain(`exit 0\n${host}/ocp/release@${digest}\0`);
+    expect(text).toContain('\x004.21.3\0');
+    expect(text).toContain('\0amd64\0');
+    expect(text).toHaveLength(TEST_INSTALLER.length);
+    expect(found.digest).toBe(digestOf(await readFile(found.path)));
+  });
+
+  it('is extracted once', async () => {
+    const release = await releaseOf();
+    const input = { release, fips: false, workDir: world.directory };
+    const first = await fetchInstaller(input, world);
+    const count = world.registry.requests.length;
+    expect(await fetchInstaller(input, world)).toEqual(first);
+    expect(world.registry.requests).toHaveLength(count);
+  });
+
+  it('is another one with FIPS', async () => {
+    const release = await releaseOf();
+    const plain = await fetchInstaller({ release, fips: false, workDir: world.directory }, world);
+    const fips = await fetchInstaller({ release, fips: true, workDir: world.directory }, world);
+    expect(fips.size).toBeGreaterThan(plain.size);
+  });
+});
