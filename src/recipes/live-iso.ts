@@ -59,7 +59,7 @@ export async function prepareLiveIso(
       layOutLiveIso({
         ...parts,
         base: await openScannedBase(base.path, scan),
-        readManifest: (digest) => readCached(tools.cache, digest, signal),
+        readManifest: (manifest) => readCached(tools.cache, manifest, signal),
         appendKargs: kargsOf(request.config),
         epoch: request.epoch ?? Math.floor(Date.parse(parts.release.created) / 1000),
       }),

@@ -13,6 +13,7 @@ import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release-bu
 import type { Release } from '../openshift/release-payload.ts';
 import { planDirLayout } from '../registry/dir-layout.ts';
 import { planDistributionTree, type RegistryFile } from '../registry/distribution-layout.ts';
+import type { Descriptor } from '../registry/descriptor.ts';
 import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
 import { formatReference } from '../registry/reference.ts';
 
@@ -27,7 +28,7 @@ export type LiveIsoParts = {
   readonly release: Release;
   readonly plan: MirrorPlan;
   /** Bytes of every manifest of the plan. */
-  readonly readManifest: (digest: Digest) => Promise<Uint8Array>;
+  readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
   /** Ignition configs, as JSON text. */
   readonly bootstrap: string;
   readonly unconfigured: string;
@@ -108,7 +109,7 @@ async function planRegistryFiles(parts: LiveIsoParts): Promise<TreeFile[]> {
 async function readManifests(image: PlannedImage, parts: LiveIsoParts): Promise<StoredManifest[]> {
   return Promise.all(
     image.manifests.map(async (descriptor) => {
-      const bytes = await parts.readManifest(descriptor.digest);
+      const bytes = await parts.readManifest(descriptor);
       return { descriptor, bytes, manifest: parseManifest(bytes, descriptor.mediaType) };
     }),
   );

@@ -1,7 +1,6 @@
-import type { Digest } from '../base/digest.ts';
 import { digestOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { MAX_MANIFEST_SIZE } from '../registry/manifest.ts';
+import type { Descriptor } from '../registry/descriptor.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 
 /**
@@ -11,11 +10,11 @@ import type { BlobCache } from '../registry/blob-cache.ts';
  */
 export async function readCached(
   cache: BlobCache,
-  digest: Digest,
+  manifest: Descriptor,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const blob = { mediaType: 'application/octet-stream', digest, size: MAX_MANIFEST_SIZE };
-  const opened = await cache.source.open(blob, { offset: 0, signal });
+  const { digest } = manifest;
+  const opened = await cache.source.open(manifest, { offset: 0, signal });
   if (!opened) throw new IntegrityError('cache.missing', `manifest ${digest} left the cache`);
   const pieces: Uint8Array[] = [];
   for await (const piece of opened.body) pieces.push(piece as Uint8Array);

@@ -93,7 +93,10 @@ const BIOS_ARGS = [
 function coreosFiles(volumeId: string, kargs: string): Record<string, TestContent> {
   const text = `coreos.liveiso=${volumeId} ${kargs}`;
   const grub = menuWith('menuentry "live" {\n\tlinux /images/pxeboot/vmlinuz ', text);
-  const isolinux = menuWith('label linux\n  kernel /images/pxeboot/vmlinuz\n  append ', text);
+  const isolinux = menuWith(
+    'label linux\n  kernel /images/pxeboot/vmlinuz\n  append initrd=/images/pxeboot/initrd.img,/images/ignition.img ',
+    text,
+  );
   return {
     'EFI/redhat/grub.cfg': `${grub.menu}\tinitrd /images/pxeboot/initrd.img /images/ignition.img\n}\n`,
     'isolinux/isolinux.cfg': isolinux.menu,
