@@ -1,4 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
+import { cacheChildren } from './directory-cache.ts';
 import { readRecords, type PlacedRecord } from './directory-extent.ts';
 import { FILE_FLAG, type DirectoryRecord } from './directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
@@ -9,7 +10,10 @@ import { decodeRockRidge, decodeSharingProtocol, type PosixAttributes } from './
 import { readSystemUse, type Continuation, type SystemUseEntry } from './system-use.ts';
 import type { PrimaryVolumeDescriptor } from './volume-descriptor.ts';
 
-/** The directory tree of a volume; directories are read when they are asked for, and not kept. */
+/**
+ * The directory tree of a volume. Directories are read when they are asked for; `find` keeps those it
+ * came through lately.
+ */
 export type IsoTree = {
   readonly root: IsoDirectory;
   readonly hasRockRidge: boolean;
@@ -35,14 +39,18 @@ export async function openTree(
     throw new IntegrityError('iso.malformed-record', 'root directory record is not a directory');
   }
   const children = (directory: IsoDirectory): Promise<IsoNode[]> => readNodes(reader, directory);
+  const cached = cacheChildren(children, KEPT_NODES);
   return {
     root: { ...root, name: '' },
     hasRockRidge: attributes.mode !== undefined,
     children,
-    find: (path) => findNode(children, root, path),
+    find: (path) => findNode(cached, root, path),
     walk: () => walkNodes(children, root),
   };
 }
+
+/** About 20 MB. */
+const KEPT_NODES = 20_000;
 
 type Children = (directory: IsoDirectory) => Promise<IsoNode[]>;
 
