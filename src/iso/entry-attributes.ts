@@ -17,7 +17,12 @@ export type EntryAttributes = {
 };
 
 /** Gives new entries their time and, in the form of PX that the base uses, a serial number. */
-export type EntrySource = { readonly time: Date; readonly takeSerial: () => number | undefined };
+export type EntrySource = {
+  readonly time: Date;
+  readonly takeSerial: () => number | undefined;
+  /** System use entries that thousands of files have in common, by their bytes. */
+  readonly common: Map<string, SystemUseEntry>;
+};
 
 const LINKS_AT = 8;
 const DIRECTORY_TYPE = 0o040000;
@@ -27,7 +32,7 @@ export function entrySourceOf(base: BaseDirectory, epoch: number): EntrySource {
   const time = new Date(epoch * 1000);
   const hasSerials = decodeRockRidge(base.entries).serial !== undefined;
   let serial = hasSerials ? highestSerial(base) : 0;
-  return { time, takeSerial: () => (hasSerials ? (serial += 1) : undefined) };
+  return { time, takeSerial: () => (hasSerials ? (serial += 1) : undefined), common: new Map() };
 }
 
 function highestSerial(node: BaseNode): number {
@@ -38,7 +43,7 @@ function highestSerial(node: BaseNode): number {
 
 /** Owned by root; `mode` with the file type, as in `st_mode`. */
 export function newAttributes(
-  { time, takeSerial }: EntrySource,
+  { time, takeSerial, common }: EntrySource,
   { name, mode, links }: { name: string; mode: number; links: number },
 ): EntryAttributes {
   const serial = takeSerial();
@@ -48,8 +53,20 @@ export function newAttributes(
   return {
     flags: isDirectory ? FILE_FLAG.directory : 0,
     recordedAt: time,
-    entries: encodeRockRidge(serial === undefined ? posix : { ...posix, serial }),
+    entries: encodeRockRidge(serial === undefined ? posix : { ...posix, serial }).map((entry) =>
+      entry.signature === 'TF' || (entry.signature === 'PX' && serial === undefined)
+        ? share(common, entry)
+        : entry,
+    ),
   };
+}
+
+/** One object for equal entries: a tree of many files stays small. */
+function share(common: Map<string, SystemUseEntry>, entry: SystemUseEntry): SystemUseEntry {
+  const key = entry.signature + Buffer.from(entry.data).toString('latin1');
+  const known = common.get(key);
+  if (!known) common.set(key, entry);
+  return known ?? entry;
 }
 
 /** The same attributes with another number of links (RRIP 4.1.1). */

@@ -1,3 +1,4 @@
+import { ConfigError } from '../base/errors.ts';
 import { layOutBase, type BasePatch } from './base-extents.ts';
 import type { FileSection } from './base-tree.ts';
 import { planDirectoryArea, type DirectoryArea } from './directory-area.ts';
@@ -22,6 +23,8 @@ export type LayoutOptions = {
   readonly index?: IndexFile;
 };
 
+const MAX_SECTORS = 0xffff_ffff;
+
 /** Everything whose size does not depend on where it is. */
 type Parts = {
   readonly options: LayoutOptions;
@@ -42,7 +45,7 @@ type Parts = {
  * | backup GPT | at the end, when the base has one |
  *
  * @throws IntegrityError `layout.conflict`, `layout.size-conflict`, `iso.malformed-gpt`; ConfigError
- * `layout.name-too-long`
+ * `layout.name-too-long`, `layout.too-large`
  */
 export function layOutIso(options: LayoutOptions): Layout {
   const parts = prepare(options);
@@ -78,6 +81,7 @@ function assemble({ options, contents, area }: Parts, indexSize: number): Layout
   const blobs = placeContents(contents.blobs, index ? index.offset + index.size : small.end);
   const dataEnd = Math.ceil(blobs.end / SECTOR_SIZE) * SECTOR_SIZE;
   const size = sizeOfImage(base.systemArea, dataEnd);
+  requireAddressable(size);
   const { systemArea, tail } = growHybrid(base.systemArea, base.size, size);
   const offsets = new Map(
     [...small.placed, ...blobs.placed].map(({ digest, offset }) => [digest, offset]),
@@ -106,6 +110,16 @@ function assemble({ options, contents, area }: Parts, indexSize: number): Layout
     ...(tail ? [bytesExtent(tail.offset, tail.bytes)] : []),
   ];
   return { size, extents: fillGaps(extents, size) };
+}
+
+/** Sectors are numbered with 32 bits. */
+function requireAddressable(size: number): void {
+  if (size / SECTOR_SIZE <= MAX_SECTORS) return;
+  throw new ConfigError(
+    'layout.too-large',
+    `ISO would have ${size} bytes, but ISO 9660 ends at ${MAX_SECTORS * SECTOR_SIZE}`,
+    { hint: 'Mirror fewer images.' },
+  );
 }
 
 /** Whether padding and backup GPT belong to the volume is as it was in the base: writers differ. */

@@ -7,7 +7,7 @@ export type SectorBuffer = {
   /** Fills the sector begun with zeros. */
   readonly endSector: () => void;
   readonly size: () => number;
-  /** A copy, whole sectors. */
+  /** Whole sectors; nothing may be added afterwards. */
   readonly toBytes: () => Uint8Array;
 };
 
@@ -34,7 +34,7 @@ export function createSectorBuffer(): SectorBuffer {
     size: () => size,
     toBytes() {
       endSector();
-      return bytes.slice(0, size);
+      return bytes.subarray(0, size);
     },
   };
 }
