@@ -60,6 +60,15 @@ describe('a file of an image', () => {
     },
   );
 
+  it.skipIf(!requireTool('zstd'))(
+    'is read past the frames a parallel zstd begins with',
+    async () => {
+      const skipped = Buffer.from('552a4d1804000000ffffffff', 'hex'); // RFC 8878 3.1.2
+      const packed = compress(await packTar([['a', 'alpha']]), 'zstd');
+      expect(await extract([layerOf(Buffer.concat([skipped, packed]))], 'a')).toBe('alpha');
+    },
+  );
+
   it('comes from the topmost layer that has it', async () => {
     const layers = [
       await packLayer([

@@ -30,13 +30,12 @@ const CHUNK_SIZE = 1 << 20;
 /** Old tars without a `ustar` magic are read, too; their checksum still has to be right. */
 const TAR_OPTIONS = { allowUnknownFormat: true, highWaterMark: CHUNK_SIZE };
 
-/** First bytes of every format a tool may have packed a layer with; RFC 1952, RFC 8878. */
-const MAGIC: readonly (readonly [name: string, bytes: string])[] = [
-  ['gzip', '1f8b'],
-  ['zstd', '28b52ffd'],
-  ['zstd', '502a4d18'], // a skippable frame, 0x184D2A50 to 0x184D2A5F in little-endian order
-  ['xz', 'fd377a58'],
-  ['bzip2', '425a68'],
+/** First bytes, in hex, of every format a tool may have packed a layer with. */
+const MAGIC: readonly (readonly [name: string, bytes: RegExp])[] = [
+  ['gzip', /^1f8b/], // RFC 1952 2.3.1
+  ['zstd', /^28b52ffd|^5[0-9a-f]2a4d18/], // RFC 8878 3.1.1; 3.1.2: frames to skip may come first
+  ['xz', /^fd377a58/],
+  ['bzip2', /^425a68/],
 ];
 
 /**
@@ -116,7 +115,7 @@ async function peek(raw: Readable): Promise<{ head: Buffer; rest: AsyncIterable<
 /** The media type is not asked: there are registries full of layers with the wrong one. */
 function compressionOf(head: Buffer): Compression {
   const hex = head.subarray(0, 4).toString('hex');
-  const name = MAGIC.find(([, bytes]) => hex.startsWith(bytes))?.[0];
+  const name = MAGIC.find(([, bytes]) => bytes.test(hex))?.[0];
   if (name === undefined) return 'none';
   if (name === 'gzip' || name === 'zstd') return name;
   throw new IntegrityError(
