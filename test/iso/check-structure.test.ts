@@ -2,9 +2,20 @@ import { copyFile, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkStructure } from '../../src/iso/check-structure.ts';
+import { digestOf } from '../../src/base/digest.ts';
+import type { TreeFile } from '../../src/iso/extent.ts';
+import { layOutIso } from '../../src/iso/lay-out.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
+import { scanBaseIso } from '../../src/iso/scan-base.ts';
 import type { StructureProblem } from '../../src/iso/structure-problem.ts';
-import { makeCoreosIso, makeIso, makeTestDirectory, type TestContent } from '../support/iso.ts';
+import {
+  makeCoreosIso,
+  makeIso,
+  makeTestDirectory,
+  TEST_TIME,
+  type TestContent,
+} from '../support/iso.ts';
+import { writeLayout } from '../support/write-layout.ts';
 import { requireTool } from '../support/tools.ts';
 
 const hasTools = ['genisoimage', 'xorriso', 'isohybrid', 'mformat'].map(requireTool).every(Boolean);
@@ -82,6 +93,27 @@ describe.skipIf(!hasTools)('the structure of an image', () => {
     // genisoimage -D: `..` of a directory below the eighth level is the directory itself.
     expect(problems.filter(({ problem }) => !problem.startsWith('its parent is'))).toEqual([]);
     expect(problems.filter(({ severity }) => severity === 'damage')).toEqual([]);
+  });
+
+  it('of an image that was grown by a registry has nothing wrong', async () => {
+    const bytes = Buffer.from('payload');
+    const content = { kind: 'bytes', bytes } as const;
+    const digest = digestOf(bytes);
+    const blob = { kind: 'blob', digest, size: bytes.length } as const;
+    const files: TreeFile[] = Array.from({ length: 100 }, (_, n) => [
+      { path: `/registry/${DEEP}/${'f'.repeat(60)}${n}/link`, content },
+      { path: `/registry/${DEEP}/${'f'.repeat(60)}${n}/data`, content: blob },
+    ]).flat();
+    const layout = layOutIso({
+      base: await scanBaseIso(good),
+      files,
+      remove: ['/coreos/miniso.dat'],
+      patches: [],
+      epoch: TEST_TIME.getTime() / 1000,
+    });
+    const path = join(directory, 'grown.iso');
+    await writeLayout(path, layout, { basePath: good, openBlob: () => bytes });
+    expect(await check(path)).toEqual([]);
   });
 
   it('is odd when records are not in order', async () => {
