@@ -162,6 +162,47 @@ describe.skipIf(!hasTools).each(CASES)('a tree grafted onto $name', ({ makeBase 
   });
 });
 
+describe.skipIf(!hasTools)('a file of 9 GiB', () => {
+  let directory: string;
+  beforeAll(async () => {
+    directory = await makeTestDirectory();
+  });
+  afterAll(() => rm(directory, { recursive: true, force: true }));
+
+  it('has its size and its end for every reader, and the file behind it too', async () => {
+    const base = await makeCoreosIso(directory);
+    const size = 9 * 2 ** 30 + 5;
+    const layout = layOutIso({
+      base: await scanBaseIso(base),
+      files: [
+        { path: '/registry/huge', content: { kind: 'blob', digest: digestOf('huge'), size } },
+        { path: '/registry/later', content: blobOf(Buffer.from('behind it')) },
+      ],
+      remove: [],
+      patches: [],
+      epoch: 0,
+    });
+    const path = join(directory, 'huge.iso');
+    await writeLayout(path, layout, {
+      basePath: base,
+      openBlob: (digest) => blobs.get(digest),
+    });
+    const { stdout: listing } = await runProcess('bsdtar', ['-tvf', path, 'registry/huge']);
+    expect(listing).toContain(` ${size} `);
+    const later = await runProcess('bsdtar', ['-xOf', path, 'registry/later']);
+    expect(later.stdout).toBe('behind it');
+    const found = await xorriso(path, ['-find', '/registry', '-exec', 'lsdl']);
+    expect(found).toMatch(new RegExp(` ${size} .*'/registry/huge'`));
+    const last = await xorriso(path, ['-find', '/registry/huge', '-exec', 'report_sections']);
+    const sections = [...last.matchAll(/^File data lba: +\d+ , +\d+ , +\d+ , +(\d+) ,/gm)];
+    expect(sections.map(([, bytes]) => Number(bytes))).toEqual([
+      2 ** 32 - 2048,
+      2 ** 32 - 2048,
+      2 ** 30 + 5 + 4096,
+    ]);
+  });
+});
+
 /** Both copies have right CRCs and point to each other, and the second ends the image. */
 async function expectSoundGpt(path: string): Promise<void> {
   const bytes = await readFile(path);
