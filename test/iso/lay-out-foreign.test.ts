@@ -63,6 +63,19 @@ const makeXorrisoIso = (directory: string): Promise<string> =>
     ],
   });
 
+const makeDeepIso = (directory: string): Promise<string> =>
+  makeIso(directory, {
+    files: {
+      'EFI/redhat/grub.cfg': 'a menu\n',
+      'registry/docker/registry/v2/old/a/b/c/d/deep': 'nine levels down',
+      'registry/link': { symlink: `docker/../${'x'.repeat(200)}` },
+      ...Object.fromEntries(
+        Array.from({ length: 90 }, (_, n) => [`many/${'m'.repeat(80)}${n}`, `${n}`]),
+      ),
+    },
+    args: ['-r', '-V', TEST_VOLUME_ID],
+  });
+
 type Case = { name: string; makeBase: (directory: string) => Promise<string> };
 
 const CASES: readonly Case[] = [
@@ -72,6 +85,7 @@ const CASES: readonly Case[] = [
     makeBase: (dir) => makeCoreosIso(dir, { arch: 'aarch64' }),
   },
   { name: 'an image of xorriso with a GPT and an EFI partition', makeBase: makeXorrisoIso },
+  { name: 'an image with links and relocated directories', makeBase: makeDeepIso },
 ];
 
 describe.skipIf(!hasTools).each(CASES)('a tree grafted onto $name', ({ makeBase }) => {
