@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { formatCanonicalJson } from '../base/canonical-json.ts';
 import { digestOf, hexOf } from '../base/digest.ts';
+import { digestFile } from '../base/files.ts';
+import { explainDiskFailure } from '../registry/cache/disk-failure.ts';
 import { extractFile } from '../registry/layers.ts';
 import type { Reference } from '../registry/reference.ts';
 import { platformOf } from './architecture.ts';
@@ -45,7 +47,14 @@ export async function extractComponentFile(
   if (known) return known;
   const aside = `${path}.new`;
   const layers = openLayers(tools, reference, image.layers);
-  await extractFile(layers, wanted.path, aside, { signal: tools.signal });
-  await wanted.finish?.(aside);
-  return keepFile(aside, path);
+  const { signal } = tools;
+  const { digest } = await extractFile(layers, wanted.path, aside, { signal }).catch(
+    (error: unknown) => {
+      const needed = Math.max(...image.layers.map(({ size }) => size));
+      throw explainDiskFailure(error, { directory: wanted.directory, needed });
+    },
+  );
+  if (wanted.finish === undefined) return keepFile(aside, path, digest);
+  await wanted.finish(aside);
+  return keepFile(aside, path, await digestFile(aside));
 }

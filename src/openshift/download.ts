@@ -6,6 +6,7 @@ import type { Digest } from '../base/digest.ts';
 import { IntegrityError, RegistryError } from '../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../base/http.ts';
 import { redactUrl } from '../base/redact.ts';
+import { explainDiskFailure } from '../registry/cache/disk-failure.ts';
 import { explainNetworkFailure } from '../registry/client/failure.ts';
 import { retry, type Pacing } from '../registry/client/retry.ts';
 import { fetchPublic } from './http-get.ts';
@@ -64,7 +65,7 @@ async function readPartial(path: string, file: FileHandle): Promise<Partial> {
 }
 
 async function continueDownload(download: Download, partial: Partial): Promise<void> {
-  const { http, url, signal, tls } = download;
+  const { http, url, signal, tls, path, onProgress } = download;
   const response = await fetchPublic(http, {
     url,
     signal,
@@ -77,8 +78,19 @@ async function continueDownload(download: Download, partial: Partial): Promise<v
   }
   if (response.status === 200) await startOver(partial);
   else checkContinues(response, partial.size, url);
+  for await (const chunk of readBody(response, download)) {
+    await append(chunk, partial, path);
+    onProgress?.(partial.size);
+  }
+}
+
+/** Only what the connection throws is the network's fault: writing has its own. */
+async function* readBody(
+  { body }: HttpResponse,
+  { url, signal }: Download,
+): AsyncGenerator<Buffer> {
   try {
-    await append(response, partial, download.onProgress);
+    for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;
   } catch (cause) {
     signal.throwIfAborted();
     throw explainNetworkFailure(url.host, cause);
@@ -107,15 +119,13 @@ async function startOver(partial: Partial): Promise<void> {
 }
 
 /** Hashes what is on the disk and nothing else, so that both stay in step when either breaks off. */
-async function append(
-  { body }: HttpResponse,
-  partial: Partial,
-  onProgress: Download['onProgress'],
-): Promise<void> {
-  for await (const chunk of body as AsyncIterable<Buffer>) {
+async function append(chunk: Buffer, partial: Partial, path: string): Promise<void> {
+  try {
     await partial.file.appendFile(chunk);
-    partial.hash.update(chunk);
-    partial.size += chunk.length;
-    onProgress?.(partial.size);
+  } catch (error) {
+    const needed = partial.size + chunk.length;
+    throw explainDiskFailure(error, { directory: dirname(path), needed });
   }
+  partial.hash.update(chunk);
+  partial.size += chunk.length;
 }

@@ -17,10 +17,10 @@ type Record = { readonly size: number; readonly digest: Digest; readonly modifie
 
 /**
  * Moves a finished file to its place and then writes down what it is, in `<path>.json`: a file
- * without a record is one whose making was cut short, whatever it looks like.
+ * without a record is one whose making was cut short, whatever it looks like. `digest` is that of the
+ * bytes on the disk.
  */
-export async function keepFile(aside: string, path: string): Promise<KeptFile> {
-  const digest = await digestFile(aside);
+export async function keepFile(aside: string, path: string, digest: Digest): Promise<KeptFile> {
   await rename(aside, path);
   await syncDirectory(dirname(path));
   const { size } = await writeRecord(path, digest);

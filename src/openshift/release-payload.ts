@@ -1,4 +1,6 @@
-import { IntegrityError } from '../base/errors.ts';
+import semver from 'semver';
+import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { isTag } from '../registry/names.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 
@@ -51,6 +53,7 @@ export function parseImageReferences(text: string): ImageReferences {
   }
   const metadata = objectOr(document['metadata']);
   const version = textOr(metadata['name']) ?? refuse('has no metadata.name');
+  checkVersion(version, refuse);
   const tags = objectOr(document['spec'])['tags'];
   if (!Array.isArray(tags) || tags.length === 0) return refuse('has no spec.tags');
   const components = tags.map((tag, index) => parseComponent(objectOr(tag), index, refuse));
@@ -70,9 +73,11 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
   }
   const previous = document['previous'] ?? [];
   if (!Array.isArray(previous)) return refuse('has a "previous" that is no array');
+  const version = textOr(document['version']) ?? refuse('has no version');
+  checkVersion(version, refuse);
   const pairs = Object.entries(objectOr(document['metadata']));
   return {
-    version: textOr(document['version']) ?? refuse('has no version'),
+    version,
     previous: previous.map(String),
     metadata: Object.fromEntries(
       pairs.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
@@ -110,9 +115,25 @@ function parseComponent(tag: Record<string, unknown>, index: number, refuse: Ref
   if (from['kind'] !== 'DockerImage' || image === undefined) {
     return refuse(`has no image for component "${name}"`);
   }
-  const reference = parseReference(image);
+  if (!isTag(name)) return refuse(`names component ${JSON.stringify(name)}, which no tag can hold`);
+  const reference = parseImage(image, refuse);
   if (reference.digest !== undefined) return { name, reference };
   return refuse(`has image "${image}" for component "${name}", which is not by digest`);
+}
+
+function parseImage(image: string, refuse: Refuse): Reference {
+  try {
+    return parseReference(image);
+  } catch (error) {
+    if (error instanceof SealiftError) return refuse(`is wrong: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Versions end up in tags, file names and scripts on the media. */
+function checkVersion(version: string, refuse: Refuse): void {
+  if (semver.valid(version) === null)
+    refuse(`has version ${JSON.stringify(version)}, which is none`);
 }
 
 function parseObject(text: string, refuse: Refuse): Record<string, unknown> {

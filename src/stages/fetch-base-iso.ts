@@ -110,7 +110,7 @@ async function downloadBaseIso(
     ...(pacing && { pacing }),
     ...(onProgress && { onProgress }),
   });
-  return { ...(await keepFile(aside, path)), from };
+  return { ...(await keepFile(aside, path, sha256)), from };
 }
 
 function parseHttps(text: string): URL {

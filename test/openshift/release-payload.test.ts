@@ -41,6 +41,13 @@ describe('image-references', () => {
     ['a tag without name', stream([{ from: {} }]), 'has no name in spec.tags[0]'],
     ['a tag without image', stream([{ name: 'a' }]), 'has no image for component "a"'],
     ['an image by tag', stream([tagOf('a', 'quay.io/a/b:1')]), 'which is not by digest'],
+    ['an image that is none', stream([tagOf('a', 'NOT AN IMAGE')]), 'is wrong: image reference'],
+    ['a name no tag can hold', stream([tagOf('../a')]), 'names component "../a"'],
+    [
+      'a version that is none',
+      stream([tagOf('a')], { metadata: { name: '4.20.1\nrm -r /' } }),
+      'has version "4.20.1\\nrm -r /", which is none',
+    ],
     ['a name twice', stream([tagOf('a'), tagOf('a')]), 'names component "a" twice'],
   ])('are refused for %s', (_, text, reason) => {
     expect(() => parseImageReferences(text)).toThrow(
