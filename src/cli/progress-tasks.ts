@@ -1,14 +1,7 @@
-import {
-  DefaultRenderer,
-  Listr,
-  ListrLogger,
-  ListrTaskState,
-  ProcessOutput,
-  type ListrDefaultRenderer,
-} from 'listr2';
+import type { WriteStream } from 'node:tty';
+import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
 import { redact } from '../base/redact.ts';
 import type { BuildEvent, EventListener } from '../engine/events.ts';
-import type { CliHost } from './host.ts';
 import {
   createRateMeter,
   formatDuration,
@@ -16,7 +9,7 @@ import {
   type RateMeter,
 } from './progress-text.ts';
 
-type List = Listr<unknown, ListrDefaultRenderer>;
+type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
 type Task = List['tasks'][number];
 type Row = { readonly task: Task; readonly meter: RateMeter };
 
@@ -25,20 +18,22 @@ type Row = { readonly task: Task; readonly meter: RateMeter };
  * task's state is what the engine's events say. Warnings and retries are kept for the end, where they
  * can be read.
  */
-export function drawTasks(host: CliHost): {
-  readonly listener: EventListener;
-  close: () => void;
-} {
-  const list: List = new Listr<unknown, ListrDefaultRenderer>([], {
+export function drawTasks(
+  stream: WriteStream,
+  now: () => number,
+): { readonly listener: EventListener; close: () => void } {
+  const list: List = new Listr([], {
+    renderer: DefaultRenderer,
+    fallbackRenderer: DefaultRenderer,
     registerSignalListeners: false,
   });
-  const stream = host.stderr as NodeJS.WriteStream;
-  const logger = new ListrLogger({
+  const logger = new ListrLogger<never>({
     useIcons: true,
     processOutput: new ProcessOutput(stream, stream),
   });
   const renderer = new DefaultRenderer(list.tasks, { logger }, list.events);
-  const started = renderer.render();
+  // The renderer loads parts of itself before it draws; what ends sooner is drawn once, at its end.
+  const ready = renderer.render();
   const rows = new Map<string, Row>();
   const messages: string[] = [];
   const rowOf = (stage: string): Row => {
@@ -47,6 +42,8 @@ export function drawTasks(host: CliHost): {
     list.add({ title: stage, task: () => undefined });
     const task = list.tasks.at(-1);
     if (task === undefined) throw new Error(`no line for stage ${stage}`);
+    // A task is drawn from its check on; nothing of it is run.
+    void task.check(undefined);
     const row = { task, meter: createRateMeter() };
     rows.set(stage, row);
     return row;
@@ -54,18 +51,13 @@ export function drawTasks(host: CliHost): {
   return {
     listener: (event) => {
       if (event.type === 'warning') messages.push(`warning: ${redact(event.message)}`);
-      else if (event.type !== 'retry') update(rowOf(event.stage), event, host.now());
+      else if (event.type !== 'retry') update(rowOf(event.stage), event, now());
     },
     close: () => {
-      started.then(
-        () => {
-          renderer.end();
-          for (const message of messages) host.stderr.write(`${message}\n`);
-        },
-        (error: unknown) => {
-          throw error;
-        },
-      );
+      void ready.then(() => {
+        renderer.end();
+        for (const message of messages) stream.write(`${message}\n`);
+      });
     },
   };
 }

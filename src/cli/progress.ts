@@ -1,3 +1,4 @@
+import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
 import type { BuildEvent, EventListener } from '../engine/events.ts';
 import { redact } from '../base/redact.ts';
@@ -30,8 +31,9 @@ const JSON_INTERVAL_MS = 1000;
 /** Draws events; schedules nothing. */
 export function createProgress(host: CliHost, format: LogFormat): ProgressView {
   if (format === 'json') return { listener: writeJsonLines(host), close: () => undefined };
-  const isInteractive = host.isTTY && !host.env['CI'] && host.env['TERM'] !== 'dumb';
-  if (format === 'auto' && isInteractive) return drawTasks(host);
+  const isWanted =
+    format === 'auto' && host.isTTY && !host.env['CI'] && host.env['TERM'] !== 'dumb';
+  if (isWanted && host.stderr instanceof WriteStream) return drawTasks(host.stderr, host.now);
   return { listener: writePlainLines(host), close: () => undefined };
 }
 

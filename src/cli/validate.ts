@@ -21,7 +21,7 @@ export function registerValidate(program: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nNotes say what does not make the file wrong, but would stop a build on this machine.\n' +
+      '\nNotes say what does not make the file wrong, but may stop a build on this machine.\n' +
         '\nExample:\n  $ sealift validate site-a/appliance-config.yaml',
     )
     .action(async (config: string, options: { outputFormat: OutputFormat }) => {

@@ -10,6 +10,9 @@ import { readTexts, type View } from './view.ts';
 const MIN_VERSION = '4.14.0';
 const MIN_PINNED_VERSION = '4.16.0';
 
+/** The first release after those that were checked, pre-releases included. */
+const TOO_NEW_VERSION = '4.23.0-0';
+
 /** What the schema cannot say: versions, references, duplicates, files that must be there. */
 export function checkRules(view: View, directory: string): readonly ConfigProblem[] {
   return [
@@ -47,6 +50,14 @@ function checkVersion(view: View): readonly ConfigProblem[] {
   }
   const problem = `needs release 4.16 or newer, but ocpRelease.version is "${text}"`;
   return [at('createPinnedImageSets', problem, 'set it to false or choose a newer release')];
+}
+
+/** A release newer than any this program was checked with is no mistake, but worth a word. */
+export function noteVersion(view: View): readonly ConfigProblem[] {
+  const path = 'ocpRelease.version';
+  const version = parseReleaseVersion(view.text(path) ?? '');
+  if (version === undefined || semver.lt(version, TOO_NEW_VERSION)) return [];
+  return [view.document.report.at(path, 'is newer than 4.22, the newest release this knows')];
 }
 
 function checkReferences(view: View): readonly ConfigProblem[] {

@@ -33,7 +33,8 @@ function explain(error: ErrorObject, document: ConfigDocument): ConfigProblem {
       hideValue: true,
     });
   }
-  const shown = SECRET_PATH.test(path) ? '' : `, but is ${show(error.data as Plain)}`;
+  const shown =
+    path === '' || SECRET_PATH.test(path) ? '' : `, but is ${show(error.data as Plain)}`;
   if (isEmpty(error)) return at(path, 'is required');
   return at(path, `${describeRule(error)}${shown}`, hintFor(path, error));
 }

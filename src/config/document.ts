@@ -2,7 +2,7 @@ import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yam
 import type { Document, Node, Pair, Scalar, YAMLMap } from 'yaml';
 import { maskLines } from './masked-lines.ts';
 import type { ConfigProblem } from './problem.ts';
-import type { SchemaNode } from './schema.ts';
+import { listKeys, type SchemaNode } from './schema.ts';
 
 /** A value of the document: plain data, keys spelled as in the schema. */
 export type Plain =
@@ -38,7 +38,7 @@ export type ConfigDocument = {
 };
 
 /** More nodes than any configuration has: what aliases of aliases would unfold to is refused. */
-const MAX_NODES = 100_000;
+const MAX_NODES = 20_000;
 
 /** What stands for the value of a key that the schema does not know. */
 const UNKNOWN: Plain = {};
@@ -79,7 +79,7 @@ export function parseConfigDocument(
 }
 
 function createReporter(text: string, file: string, lines: LineCounter): Reporter {
-  const masked = maskLines(text);
+  const masked = maskLines(text, listKeys());
   const atOffset: Reporter['atOffset'] = (offset, { path, problem, hint, hideValue }) => {
     const { line, col } = lines.linePos(Math.min(offset, text.length));
     const shown = masked[line - 1] ?? '';

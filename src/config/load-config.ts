@@ -5,7 +5,7 @@ import { isErrno } from '../base/files.ts';
 import type { ApplianceConfig } from './appliance-config.ts';
 import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';
-import { checkRules } from './check-rules.ts';
+import { checkRules, noteVersion } from './check-rules.ts';
 import { checkSchema } from './check-schema.ts';
 import { parseConfigDocument } from './document.ts';
 import { findMissingFeatures } from './missing-features.ts';
@@ -23,7 +23,7 @@ export type ConfigOptions = {
 
 export type ConfigCheck = {
   readonly problems: readonly ConfigProblem[];
-  /** What does not make the file wrong, but stops a build here and now: absent secrets and features. */
+  /** What does not make the file wrong: absent secrets and features, which stop a build, new releases. */
   readonly notes: readonly ConfigProblem[];
 };
 
@@ -47,7 +47,7 @@ export function checkConfig(text: string, path: string, options: ConfigOptions):
   const { view, secrets, problems } = examine(text, path, options);
   return {
     problems: sortByPlace(problems),
-    notes: sortByPlace([...secrets.absent, ...findMissingFeatures(view)]),
+    notes: sortByPlace([...secrets.absent, ...findMissingFeatures(view), ...noteVersion(view)]),
   };
 }
 

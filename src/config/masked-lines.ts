@@ -1,22 +1,25 @@
-const SECRET_KEY =
-  /^(?<key>(?<indent>\s*)(?:- )?\s*["']?[\w.-]*(?:secret|pass|token|auth|sshkey)[\w.-]*["']?\s*:)(?<value>.*)$/i;
-const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY/;
+const KEY = /^((\s*)(?:- )?\s*["']?([\w.-]+)["']?\s*:)(.*)$/;
+const SECRET_NAME = /secret|pass|token|auth|sshkey/i;
+const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;
 const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?\s*(?:#.*)?$/;
 const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
 const MASK = '[redacted]';
 
 /**
  * The lines of a configuration file with every secret value masked, however broken the YAML is: this
- * looks at the text alone. A value ends where the next key of the same or a lower level begins;
- * `file:` and `env:` references are no secrets and stay.
+ * looks at the text alone. A key that nobody knows may be a misspelt secret, so its value is masked
+ * too. A value ends where the next key of the same or a lower level begins; `file:` and `env:`
+ * references are no secrets and stay.
+ *
+ * @param knownKeys in lower case
  */
-export function maskLines(text: string): readonly string[] {
+export function maskLines(text: string, knownKeys: ReadonlySet<string>): readonly string[] {
   let secretIndent: number | undefined;
   return text.split(/\r\n|\n|\r/).map((line) => {
     if (secretIndent !== undefined && !endsValue(line, secretIndent)) {
       return line.trim() === '' ? line : MASK;
     }
-    const found = findSecret(line);
+    const found = findSecret(line, knownKeys);
     secretIndent = found?.indent;
     return found?.masked ?? line;
   });
@@ -24,11 +27,16 @@ export function maskLines(text: string): readonly string[] {
 
 function findSecret(
   line: string,
+  knownKeys: ReadonlySet<string>,
 ): { readonly masked: string; readonly indent?: number } | undefined {
-  const groups = SECRET_KEY.exec(line)?.groups;
-  if (!groups) return SECRET_TEXT.test(line) ? { masked: MASK } : undefined;
-  const { key = '', indent = '', value = '' } = groups;
-  return REFERENCE.test(value) ? undefined : { masked: `${key} ${MASK}`, indent: indent.length };
+  const [, start, indent, name, value] = KEY.exec(line) ?? [];
+  if (name === undefined || (knownKeys.has(name.toLowerCase()) && !SECRET_NAME.test(name))) {
+    return SECRET_TEXT.test(line) ? { masked: MASK } : undefined;
+  }
+  // Without a value there is nothing to mask here, but the lines below may hold it.
+  const isBare = value?.trim() === '';
+  if (isBare ? !SECRET_NAME.test(name) : REFERENCE.test(value ?? '')) return undefined;
+  return { masked: isBare ? line : `${start ?? ''} ${MASK}`, indent: indent?.length ?? 0 };
 }
 
 function endsValue(line: string, secretIndent: number): boolean {

@@ -28,3 +28,12 @@ export function readSchema(): SchemaNode {
   schema ??= JSON.parse(readFileSync(SCHEMA_PATH, 'utf8')) as SchemaNode;
   return schema;
 }
+
+/** The name of every key on any level, in lower case. */
+export function listKeys(node: SchemaNode = readSchema()): ReadonlySet<string> {
+  const below = Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
+    name.toLowerCase(),
+    ...listKeys(child.items ?? child),
+  ]);
+  return new Set(below);
+}

@@ -1,0 +1,157 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { InterruptedError } from '../../src/base/errors.ts';
+import { runProcess } from '../../src/base/process.ts';
+import type { CliHost } from '../../src/cli/host.ts';
+import { createProgram, runProgram } from '../../src/cli/program.ts';
+import { requireTool } from '../support/tools.ts';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sealift-cli-'));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+const collect = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
+
+type Captured = CliHost & { readonly stdout: PassThrough; readonly stderr: PassThrough };
+
+function createHost(signal = new AbortController().signal): Captured {
+  const streams = { stdout: new PassThrough(), stderr: new PassThrough() };
+  return { ...streams, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
+}
+
+async function run(
+  ...args: readonly string[]
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  const host = createHost();
+  const code = await runProgram(args, host);
+  const stdout = collect(host.stdout);
+  return { code, stdout, stderr: collect(host.stderr) };
+}
+
+describe('sealift init', () => {
+  test.each(['ove', 'minimal'])('writes a %s configuration that validates', async (template) => {
+    expect(await run('init', '--template', template, 'site')).toMatchObject({ code: 0 });
+    const text = await readFile(join(directory, 'site/appliance-config.yaml'), 'utf8');
+    expect(text).toMatch(/^# yaml-language-server: \$schema=file:\/\/.*schema\.json\n/);
+    expect((await stat(join(directory, 'site/appliance-config.yaml'))).mode & 0o777).toBe(0o600);
+    const validated = await run('validate', 'site/appliance-config.yaml');
+    expect(validated.stdout).toContain('site/appliance-config.yaml is valid');
+    expect(validated.code).toBe(0);
+  });
+
+  test('never overwrites', async () => {
+    await writeFile(join(directory, 'appliance-config.yaml'), 'mine');
+    const { code, stderr } = await run('init');
+    expect(code).toBe(2);
+    expect(stderr).toContain('[init.exists]');
+    expect(await readFile(join(directory, 'appliance-config.yaml'), 'utf8')).toBe('mine');
+  });
+});
+
+describe('sealift validate', () => {
+  test('ends with 3 and tells every problem on stderr', async () => {
+    await writeFile(join(directory, 'a.yaml'), 'apiVersion: v1\nocpRelease: {version: "4.21"}\n');
+    const { code, stderr } = await run('validate', 'a.yaml');
+    expect(code).toBe(3);
+    expect(stderr).toContain('a.yaml:1:13: apiVersion: must be "v1beta1", but is "v1"');
+    expect(stderr).toContain('a.yaml has 2 problems [config.problems]');
+  });
+
+  test('-o json prints the problems as data', async () => {
+    await writeFile(
+      join(directory, 'a.yaml'),
+      'apiVersion: v1beta1\nocpRelease: {version: "4.21"}\n',
+    );
+    const { code, stdout } = await run('validate', '-o', 'json', 'a.yaml');
+    expect(code).toBe(3);
+    expect(JSON.parse(stdout)).toMatchObject({
+      valid: false,
+      problems: [
+        { file: 'a.yaml', line: 1, column: 1, path: 'pullSecret', problem: 'is required' },
+      ],
+    });
+  });
+
+  test('notes the features that are not there yet', async () => {
+    const text = `apiVersion: v1beta1\nocpRelease: {version: "4.21", cpuArchitecture: ppc64le}\npullSecret: env:ABSENT\n`;
+    await writeFile(join(directory, 'a.yaml'), text);
+    const { code, stdout } = await run('validate', 'a.yaml');
+    expect(code).toBe(0);
+    expect(stdout).toContain('note: media for ppc64le cannot be built yet');
+    expect(stdout).toContain('note: the environment variable ABSENT is not set');
+  });
+
+  test('names the file that is not there', async () => {
+    const { code, stderr } = await run('validate');
+    expect(code).toBe(3);
+    expect(stderr).toContain(`there is no configuration ${directory}/appliance-config.yaml`);
+  });
+});
+
+describe('the command line', () => {
+  test('every command has help with an example', () => {
+    const program = createProgram(createHost());
+    for (const command of program.commands.filter(({ commands }) => commands.length === 0)) {
+      let help = '';
+      command.configureOutput({ writeOut: (text) => (help += text) });
+      command.outputHelp();
+      expect(help, command.name()).toContain('Example');
+    }
+  });
+
+  test('an unknown command ends with 2 and names the nearest', async () => {
+    const { code, stderr } = await run('vlidate');
+    expect(code).toBe(2);
+    expect(stderr).toContain('validate');
+  });
+
+  test('--version and --help end with 0', async () => {
+    expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(await run('--help')).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('--log-format json tells a failure as one line of JSON', async () => {
+    const { code, stderr } = await run('build', '--log-format', 'json', 'absent.yaml');
+    expect(JSON.parse(stderr)).toMatchObject({ type: 'error', code: 'config.missing' });
+    expect(code).toBe(3);
+  });
+
+  test('what fails after a signal ends with the code of the signal', async () => {
+    const signal = AbortSignal.abort(new InterruptedError('SIGTERM'));
+    expect(await runProgram(['validate', 'absent.yaml'], createHost(signal))).toBe(143);
+  });
+});
+
+describe('sealift completion', () => {
+  const complete = async (shell: string): Promise<string> =>
+    (await run('completion', shell)).stdout;
+
+  test.skipIf(!requireTool('bash'))('bash completes commands, options and choices', async () => {
+    const script = await complete('bash');
+    const ask = async (...words: readonly string[]): Promise<readonly string[]> => {
+      const line = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}`;
+      const probe = `${script}\n${line}\n_sealift; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      return (await runProcess('bash', ['-c', probe])).stdout.split('\n');
+    };
+    expect(await ask('sealift', 'val')).toEqual(['validate']);
+    expect(await ask('sealift', 'completion', '')).toEqual(expect.arrayContaining(['zsh', 'fish']));
+    expect(await ask('sealift', 'init', '--template', 'o')).toEqual(['ove']);
+    expect(await ask('sealift', 'validate', '--o')).toEqual(['--output-format']);
+  });
+
+  test('zsh and fish scripts name every command', async () => {
+    const names = createProgram(createHost()).commands.map((command) => command.name());
+    for (const script of [await complete('zsh'), await complete('fish')]) {
+      for (const name of names) expect(script).toContain(name);
+    }
+  });
+
+  test('an unknown shell is a usage error', async () => {
+    expect(await run('completion', 'tcsh')).toMatchObject({ code: 2 });
+  });
+});

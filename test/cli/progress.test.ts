@@ -1,0 +1,132 @@
+import { EventEmitter } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import {
+  IntegrityError,
+  InterruptedError,
+  RegistryError,
+  type SealiftError,
+} from '../../src/base/errors.ts';
+import type { BuildEvent } from '../../src/engine/events.ts';
+import { describeError } from '../../src/cli/print-error.ts';
+import { createRateMeter, formatDuration, formatProgress } from '../../src/cli/progress-text.ts';
+import { createProgress, type LogFormat } from '../../src/cli/progress.ts';
+import { listenForSignals } from '../../src/cli/signals.ts';
+
+const EVENTS: readonly BuildEvent[] = [
+  { type: 'stage-started', stage: 'pour' },
+  ...Array.from({ length: 60 }, (_, second): BuildEvent => ({
+    type: 'stage-progress',
+    stage: 'pour',
+    bytes: second * 2 ** 20,
+    total: 100 * 2 ** 20,
+  })),
+  { type: 'retry', host: 'quay.io', reason: 'status 429', waitMs: 2000 },
+  { type: 'warning', message: 'TLS is off for https://user:hunter2@quay.io/' },
+  { type: 'stage-done', stage: 'pour', milliseconds: 60_000 },
+];
+
+/** Plays the events, progress once a second. */
+function play(format: LogFormat): readonly string[] {
+  const stderr = new PassThrough();
+  let now = 0;
+  const view = createProgress(
+    {
+      ...{ stdout: new PassThrough(), stderr, env: {}, cwd: '/', isTTY: false, now: () => now },
+      signal: new AbortController().signal,
+    },
+    format,
+  );
+  for (const event of EVENTS) {
+    if (event.type === 'stage-progress') now += 1000;
+    view.listener(event);
+  }
+  view.close();
+  return (stderr.read() as Buffer).toString().trimEnd().split('\n');
+}
+
+describe('progress', () => {
+  test('without a terminal is a plain line now and then, with rate and time left', () => {
+    expect(play('auto')).toEqual([
+      'pour: started',
+      'pour: 0 B of 100.0 MiB, 0 %',
+      'pour: 15.0 MiB of 100.0 MiB, 15 %, 1.0 MiB/s, 1 min 25 s left',
+      'pour: 30.0 MiB of 100.0 MiB, 30 %, 1.0 MiB/s, 1 min 10 s left',
+      'pour: 45.0 MiB of 100.0 MiB, 45 %, 1.0 MiB/s, 55 s left',
+      'retry quay.io in 2 s: status 429',
+      'warning: TLS is off for https://quay.io/',
+      'pour: done in 1 min 00 s',
+    ]);
+  });
+
+  test('as JSON is one event a line', () => {
+    const lines = play('json').map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines[0]).toEqual({
+      time: '1970-01-01T00:00:00.000Z',
+      type: 'stage-started',
+      stage: 'pour',
+    });
+    expect(lines).toHaveLength(EVENTS.length);
+    expect(JSON.stringify(lines)).not.toContain('hunter2');
+  });
+
+  test('says that nothing moves', () => {
+    const meter = createRateMeter();
+    for (const time of [0, 1000, 2000]) meter.add({ time, bytes: 5 });
+    expect(formatProgress({ bytes: 5, total: 10, rate: meter.read() })).toBe(
+      '5 B of 10 B, 50 %, stalled',
+    );
+  });
+
+  test.each([
+    [999, '999 ms'],
+    [59_400, '59 s'],
+    [185_000, '3 min 05 s'],
+    [7_620_000, '2 h 07 min'],
+  ])('%i ms read as %s', (milliseconds, text) => {
+    expect(formatDuration(milliseconds)).toBe(text);
+  });
+});
+
+describe('errors', () => {
+  test('a foreseen one is the path of its causes, both values and a hint', () => {
+    const cause = new RegistryError('registry.reset', 'connection to quay.io was reset');
+    const error = new IntegrityError('blob.short', 'blob sha256:4f.. is short', {
+      ...{ expected: '10 bytes', found: '9 bytes', hint: 'run again', cause },
+    });
+    expect(describeError(error)).toEqual({
+      exitCode: 5,
+      text:
+        'error: blob sha256:4f.. is short: connection to quay.io was reset [blob.short]\n' +
+        '  expected: 10 bytes\n  found:    9 bytes\n  hint: run again\n',
+    });
+  });
+
+  test('anything else is a bug and shows where', () => {
+    const { text, exitCode } = describeError(new TypeError('x of https://u:hunter2@q.io/'));
+    expect(exitCode).toBe(1);
+    expect(text).toMatch(/^bug: TypeError: x of https:\/\/q\.io\/\n {4}at /);
+  });
+
+  test('causes that go in a circle end', () => {
+    const error: Error = new Error('a');
+    error.cause = error;
+    expect(describeError(error).exitCode).toBe(1);
+  });
+});
+
+describe('signals', () => {
+  test('the first one aborts, the second one ends with its code', () => {
+    const source = new EventEmitter();
+    const codes: number[] = [];
+    const { signal, stop } = listenForSignals(source, (code) => codes.push(code));
+    source.emit('SIGTERM');
+    expect(signal.reason).toBeInstanceOf(InterruptedError);
+    expect((signal.reason as SealiftError).exitCode).toBe(143);
+    expect(codes).toEqual([]);
+    source.emit('SIGINT');
+    expect(codes).toEqual([130]);
+    stop();
+    expect(source.listenerCount('SIGINT')).toBe(0);
+  });
+});
