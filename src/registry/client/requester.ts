@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { readText } from './body.ts';
 import { describeErrors, explainAnswer, explainRefusal, isPassingStatus } from './answer.ts';
 import type { Access, Auth } from './auth.ts';
@@ -52,6 +53,8 @@ export function createRequester(parts: RequesterParts): Requester {
   const exchange = createExchange(parts);
   return (ask, take) => {
     const { host } = ask.endpoint;
+    // One signal ends a whole stage; that hundreds listen to it is no leak.
+    setMaxListeners(0, ask.signal);
     const attempt = async () => {
       const slot = await limitOf(host).acquire(ask.signal);
       try {

@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatReference, parseReference, type Reference } from '../../src/registry/reference.ts';
+
+const digest = `sha256:${'0123456789abcdef'.repeat(4)}` as const;
+
+describe('a reference', () => {
+  it('has a registry, a repository, and a tag or a digest or both', () => {
+    expect(parseReference(`quay.io:8443/team/app:v1@${digest}`)).toEqual({
+      registry: 'quay.io:8443',
+      repository: 'team/app',
+      tag: 'v1',
+      digest,
+    });
+    expect(parseReference('localhost/app')).toEqual({ registry: 'localhost', repository: 'app' });
+    expect(parseReference('[::1]:5000/app:v1').registry).toBe('[::1]:5000');
+  });
+
+  it('of Docker Hub with one name gets library/', () => {
+    expect(parseReference('docker.io/busybox:1').repository).toBe('library/busybox');
+    expect(parseReference('docker.io/team/app:1').repository).toBe('team/app');
+  });
+
+  it.each([
+    ['busybox', 'names no registry'],
+    ['/app', 'names no registry'],
+    ['team/app', '"team" is no registry host'],
+    ['-a.test/app', 'is no registry host'],
+    ['quay.io/App', '"App" is no repository name'],
+    ['quay.io/', '"" is no repository name'],
+    ['quay.io/a//b', 'is no repository name'],
+    ['quay.io/../b', 'is no repository name'],
+    ['quay.io/a:-v', '"-v" is no tag'],
+    ['quay.io/a:', '"" is no tag'],
+    [`quay.io/a@${digest}@${digest}`, 'is no digest'],
+    ['quay.io/a@sha256:AB', 'is no digest'],
+    ['quay.io/a@', '"" is no digest'],
+    [`quay.io/${'a'.repeat(300)}`, 'is no repository name'],
+  ])('%s is refused: %s', (text, reason) => {
+    expect(() => parseReference(text)).toThrow(reason);
+    try {
+      parseReference(text);
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'reference.malformed', exitCode: 3 });
+    }
+  });
+
+  const hex = fc.stringMatching(/^[0-9a-f]{64}$/);
+  const valid = fc.record(
+    {
+      registry: fc.constantFrom('quay.io', 'localhost:5000', 'a-b.example', '[::1]:5000'),
+      repository: fc.stringMatching(
+        /^[a-z0-9]{1,5}([._-][a-z0-9]{1,5}){0,2}(\/[a-z0-9]{1,5}){0,3}$/,
+      ),
+      tag: fc.stringMatching(/^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,20}$/),
+      digest: hex.map((text) => `sha256:${text}` as const),
+    },
+    { requiredKeys: ['registry', 'repository'] },
+  );
+
+  it('is read back as it was written', () => {
+    fc.assert(
+      fc.property(valid, (reference) => {
+        expect(parseReference(formatReference(reference as Reference))).toEqual(reference);
+      }),
+    );
+  });
+});
