@@ -76,27 +76,11 @@ function makeUnique(
 /** ECMA-119 9.3 compares name and extension only, so `A` and `A.;1` are the same. */
 const keyOf = ({ stem, extension }: IdentifierParts): string => `${stem}.${extension}`;
 
-function splitIdentifier(identifier: string): IdentifierParts & { readonly version: number } {
-  const semicolon = identifier.indexOf(';');
-  const name = semicolon < 0 ? identifier : identifier.slice(0, semicolon);
-  const version = semicolon < 0 ? 1 : Number.parseInt(identifier.slice(semicolon + 1), 10) || 1;
+function splitIdentifier(identifier: string): IdentifierParts {
+  const [name = ''] = identifier.split(';');
   const dot = name.indexOf('.');
-  if (dot < 0) return { stem: name, extension: '', version };
-  return { stem: name.slice(0, dot), extension: name.slice(dot + 1), version };
-}
-
-/**
- * The order of directory records (ECMA-119 9.3): by name, then by extension, each as if filled with
- * spaces to the same length, then by version, highest first.
- */
-export function compareIdentifiers(a: string, b: string): number {
-  const left = splitIdentifier(a);
-  const right = splitIdentifier(b);
-  return (
-    compareFilled(left.stem, right.stem) ||
-    compareFilled(left.extension, right.extension) ||
-    right.version - left.version
-  );
+  if (dot < 0) return { stem: name, extension: '' };
+  return { stem: name.slice(0, dot), extension: name.slice(dot + 1) };
 }
 
 /** The order of directories with one parent in a path table (ECMA-119 6.9.1). */

@@ -1,7 +1,8 @@
 import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { compareIdentifiers } from './compare-identifiers.ts';
 import type { BaseDirectory, BaseFile, FileSection } from './base-tree.ts';
 import type { FileContent, TreeFile } from './extent.ts';
-import { assignIdentifiers, compareIdentifiers, type NewName } from './names.ts';
+import { assignIdentifiers, type NewName } from './names.ts';
 import {
   entrySourceOf,
   newAttributes,
@@ -149,7 +150,7 @@ function finishDirectory(draft: Draft, naming: Naming, source: EntrySource): Tre
   for (const [name, file] of sortedEntries(draft.files)) {
     children.push(finishFile(file, namingOf(name), source));
   }
-  children.sort((a, b) => compareIdentifiers(a.identifier, b.identifier));
+  children.sort((a, b) => compareIdentifiers(bytesOf(a), bytesOf(b)));
   return { ...naming, ...own, kind: 'directory', children };
 }
 
@@ -170,6 +171,8 @@ function finishFile(draft: FileDraft, naming: Naming, source: EntrySource): Tree
   const own = newAttributes(source, { name: nameOf(naming.path), mode, links: 1 });
   return { ...naming, ...own, kind: 'file', data: { kind: 'new', content: file.content } };
 }
+
+const bytesOf = ({ identifier }: TreeNode): Uint8Array => Buffer.from(identifier, 'latin1');
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
+import { checkStructure } from '../../src/iso/check-structure.ts';
 import type { Extent, FileContent, Layout, TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso, type LayoutOptions } from '../../src/iso/lay-out.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
@@ -332,10 +333,11 @@ async function write(layout: Layout): Promise<string> {
   return path;
 }
 
-/** Digests of the files that our reader finds, by path. */
+/** Digests of the files that our reader finds, by path; nothing may be wrong with the structure. */
 async function readBack(layout: Layout): Promise<Map<string, string>> {
   const iso = await openIso(await write(layout));
   const found = new Map<string, string>();
+  for await (const problem of checkStructure(iso)) throw new Error(JSON.stringify(problem));
   for await (const { path, node } of iso.walk()) {
     if (node.kind === 'file') found.set(path, digestOf(await iso.readFile(node)));
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assignIdentifiers, compareIdentifiers, type NewName } from '../../src/iso/names.ts';
+import { assignIdentifiers, type NewName } from '../../src/iso/names.ts';
 
 const newNames = fc.uniqueArray(
   fc.record({
@@ -65,22 +65,5 @@ describe('ISO 9660 identifiers of new entries', () => {
       kind: 'directory' as const,
     }));
     expect(new Set(assignIdentifiers([], names).values()).size).toBe(10_000);
-  });
-});
-
-describe('the order of directory records', () => {
-  it('fills shorter names with spaces, before the extension counts', () => {
-    const sorted = ['A.B;1', 'A', 'A_1.;1', 'AB', 'A!.;1', 'B.A;1', 'A.;1'].sort(
-      compareIdentifiers,
-    );
-    expect(sorted).toEqual(['A', 'A.;1', 'A.B;1', 'A!.;1', 'AB', 'A_1.;1', 'B.A;1']);
-  });
-
-  it('puts the highest version of a file first', () => {
-    expect(['A.B;1', 'A.B;12', 'A.B;3'].sort(compareIdentifiers)).toEqual([
-      'A.B;12',
-      'A.B;3',
-      'A.B;1',
-    ]);
   });
 });
