@@ -29,14 +29,15 @@ function findSecret(
   line: string,
   knownKeys: ReadonlySet<string>,
 ): { readonly masked: string; readonly indent?: number } | undefined {
-  const [, start, indent, name, value] = KEY.exec(line) ?? [];
-  if (name === undefined || (knownKeys.has(name.toLowerCase()) && !SECRET_NAME.test(name))) {
+  const [, start = '', indent = '', name = '', value = ''] = KEY.exec(line) ?? [];
+  const isSecret = SECRET_NAME.test(name);
+  if (!isSecret && (start === '' || knownKeys.has(name.toLowerCase()))) {
     return SECRET_TEXT.test(line) ? { masked: MASK } : undefined;
   }
-  // Without a value there is nothing to mask here, but the lines below may hold it.
-  const isBare = value?.trim() === '';
-  if (isBare ? !SECRET_NAME.test(name) : REFERENCE.test(value ?? '')) return undefined;
-  return { masked: isBare ? line : `${start ?? ''} ${MASK}`, indent: indent?.length ?? 0 };
+  if (REFERENCE.test(value)) return undefined;
+  if (value.trim() !== '') return { masked: `${start} ${MASK}`, indent: indent.length };
+  // Nothing to mask here, but the lines below may hold the value.
+  return isSecret ? { masked: line, indent: indent.length } : undefined;
 }
 
 function endsValue(line: string, secretIndent: number): boolean {
