@@ -17,10 +17,10 @@ import {
 import { formatReference, type Reference } from '../registry/reference.ts';
 
 /** What we ask of a registry client. */
-export type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
+type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
 
 /** What we ask of the cache that is addressed by digest. */
-export type ImageCache = Pick<BlobCache, 'source' | 'ensure' | 'has' | 'put'>;
+type ImageCache = Pick<BlobCache, 'source' | 'ensure' | 'has' | 'put'>;
 
 export type ImageTools = {
   readonly client: ImageClient;

@@ -17,8 +17,8 @@ export type WantedImage = {
 export type ImageSet = { readonly name: string; readonly images: readonly WantedImage[] };
 
 /** What a release's images are called on the media, as oc-mirror calls them. */
-export const RELEASE_REPOSITORY = 'openshift/release';
-export const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
+const RELEASE_REPOSITORY = 'openshift/release';
+const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
 
 /** The name of the release image in its set; no component is called so. */
 export const RELEASE_IMAGE = 'release-image';
@@ -72,7 +72,7 @@ export function planAdditionalSet(names: readonly string[]): ImageSet {
 }
 
 /** oc-mirror's names for images that are not the release's. */
-export function planDestination(source: Reference): Destination {
+function planDestination(source: Reference): Destination {
   const { repository, tag, digest } = source;
   if (tag !== undefined) return { repository, tags: [tag] };
   return { repository, tags: digest === undefined ? [] : [`sha256-${hexOf(digest)}`] };

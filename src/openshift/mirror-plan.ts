@@ -30,7 +30,7 @@ export type PlannedBlob = Descriptor & {
 };
 
 /** A repository and the path of its copy in the node's registry. */
-export type PlannedMirror = {
+type PlannedMirror = {
   readonly source: string;
   readonly mirror: string;
   readonly set: string;

@@ -5,7 +5,7 @@ import { parseReference, type Reference } from '../registry/reference.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 
 /** An image of a release: `etcd`, `machine-os-images`, always by digest. */
-export type Component = { readonly name: string; readonly reference: Reference };
+type Component = { readonly name: string; readonly reference: Reference };
 
 /** A release payload, as far as its image and two of its files tell. Plain JSON. */
 export type Release = {

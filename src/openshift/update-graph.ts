@@ -10,7 +10,7 @@ import type { RpmArchitecture } from './release-bundle.ts';
 import { compareVersions, isMinorVersion, minorOf, stripBuild } from './version.ts';
 
 /** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
-export const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
+const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
 
 /** What we read of a graph: its releases, in no order. */
 export type UpdateGraph = { readonly nodes: readonly GraphNode[] };
