@@ -1,4 +1,4 @@
-const KEY = /^((\s*)(?:- )?\s*["']?([\w.-]+)["']?\s*:)(.*)$/;
+const KEY = /^(?<start>(?<indent>\s*)(?:- )?\s*["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
 const SECRET_NAME = /secret|pass|token|auth|sshkey/i;
 const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;
 const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?\s*(?:#.*)?$/;
@@ -29,16 +29,24 @@ function findSecret(
   line: string,
   knownKeys: ReadonlySet<string>,
 ): { readonly masked: string; readonly indent?: number } | undefined {
-  const [, start = '', indent = '', name = '', value = ''] = KEY.exec(line) ?? [];
-  const isSecret = SECRET_NAME.test(name);
-  if (!isSecret && (start === '' || knownKeys.has(name.toLowerCase()))) {
+  const key = parseKey(line);
+  if (key === undefined || isPublic(key.name, knownKeys)) {
     return SECRET_TEXT.test(line) ? { masked: MASK } : undefined;
   }
-  if (REFERENCE.test(value)) return undefined;
-  if (value.trim() !== '') return { masked: `${start} ${MASK}`, indent: indent.length };
+  if (REFERENCE.test(key.value)) return undefined;
+  const indent = key.indent.length;
+  if (key.value.trim() !== '') return { masked: `${key.start} ${MASK}`, indent };
   // Nothing to mask here, but the lines below may hold the value.
-  return isSecret ? { masked: line, indent: indent.length } : undefined;
+  return SECRET_NAME.test(key.name) ? { masked: line, indent } : undefined;
 }
+
+const isPublic = (name: string, knownKeys: ReadonlySet<string>): boolean =>
+  knownKeys.has(name.toLowerCase()) && !SECRET_NAME.test(name);
+
+type KeyLine = Readonly<Record<'start' | 'indent' | 'name' | 'value', string>>;
+
+const parseKey = (line: string): KeyLine | undefined =>
+  KEY.exec(line)?.groups as KeyLine | undefined;
 
 function endsValue(line: string, secretIndent: number): boolean {
   const indent = NEXT_KEY.exec(line)?.groups?.['indent'];
