@@ -168,7 +168,7 @@ function respond(
   const bytes = whole.subarray(start);
   const status = script.status ?? (isPart ? 206 : usual);
   for (const [name, value] of Object.entries({ ...content?.headers, ...script.headers })) {
-    response.setHeader(name, value as string | string[]);
+    response.setHeader(name, value);
   }
   if (status === 206) {
     response.setHeader('content-range', `bytes ${start}-${whole.length - 1}/${whole.length}`);
