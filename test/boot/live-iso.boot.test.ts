@@ -73,6 +73,11 @@ describe.skipIf(!BOOT_TOOLS.every(requireTool))('a live ISO that sealift built',
     },
   );
 
+  it('keeps the EFI system partition bootable and its volume label findable', () => {
+    const stick = results.find(({ as }) => as === 'usb-esp');
+    expect(stick?.lines).toContain('Booting via ESP...');
+  });
+
   it("shows the Linux kernel the same files as sealift's own reader", async () => {
     const tree = /^PROOF tree (\d+) ([0-9a-f]{64})$/m.exec(proofsOf('seabios', 'disk'));
     expect([Number(tree?.[1]), tree?.[2]]).toEqual(await digestTree(iso));

@@ -59,7 +59,18 @@ export async function boot(options: BootOptions): Promise<Boot> {
 }
 
 const MACHINE = [
-  ...['-accel', 'tcg,thread=multi,tb-size=512', '-machine', 'pc', '-cpu', 'max', '-smp', '2', '-m', '2560'],
+  ...[
+    '-accel',
+    'tcg,thread=multi,tb-size=512',
+    '-machine',
+    'pc',
+    '-cpu',
+    'max',
+    '-smp',
+    '2',
+    '-m',
+    '2560',
+  ],
   ...['-display', 'none', '-monitor', 'none', '-serial', 'stdio', '-no-reboot', '-nodefaults'],
   ...['-vga', 'std', '-nic', 'user,restrict=on,model=virtio-net-pci'],
 ];

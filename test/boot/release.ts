@@ -97,7 +97,7 @@ function releaseImage(version: string, components: Readonly<Record<string, strin
   };
 }
 
-/** A registries.conf that fetches everything of the origin from the local registry. */
+/** A registries.conf that reads the local registry wherever the origin is named, and never the origin. */
 export async function writeMirrorConf(work: string, registry: Registry): Promise<string> {
   const path = join(work, 'registries.conf');
   await writeFile(
@@ -106,9 +106,6 @@ export async function writeMirrorConf(work: string, registry: Registry): Promise
 
 [[registry]]
 prefix = "${ORIGIN}"
-location = "${ORIGIN}"
-
-[[registry.mirror]]
 location = "${registry.host}"
 insecure = true
 `,
