@@ -8,7 +8,7 @@ const SLACK = 1024 * 1024;
 const FIXED_TYPES = ['Apple_partition_map', 'Apple_HFS'];
 
 /** An entry of an Apple partition map; addresses and sizes in the map's own blocks. */
-export type ApplePartition = {
+type ApplePartition = {
   /** From 1; the entry stands in that block. */
   readonly number: number;
   readonly name: string;
@@ -61,7 +61,8 @@ export function growApplePartitionMap(
   const last = map.partitions.reduce((furthest, each) =>
     endOf(furthest) >= endOf(each) ? furthest : each,
   );
-  if (FIXED_TYPES.includes(last.type) || oldSize - endOf(last) >= SLACK) return;
+  const isOutside = last.start * map.blockSize >= newSize;
+  if (FIXED_TYPES.includes(last.type) || isOutside || oldSize - endOf(last) >= SLACK) return;
   const view = viewOf(systemArea, { at: last.number * map.blockSize, size: ENTRY_SIZE });
   const blocks = Math.floor(newSize / map.blockSize) - last.start;
   view.setUint32(12, blocks, false);

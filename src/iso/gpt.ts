@@ -11,7 +11,7 @@ const BLOCKS_PER_SECTOR = 4;
 const SLACK_BLOCKS = 2048;
 
 /** A used entry of a GUID Partition Table; addresses in blocks of 512 bytes. */
-export type GptPartition = {
+type GptPartition = {
   /** From 1. */
   readonly number: number;
   readonly type: string;

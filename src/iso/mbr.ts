@@ -53,7 +53,7 @@ export function growMbr(systemArea: Uint8Array, oldBlocks: number, newBlocks: nu
     (furthest, each) => (furthest && endOf(furthest) >= endOf(each) ? furthest : each),
     undefined,
   );
-  if (last === undefined || last.type === ESP_TYPE) return;
+  if (last === undefined || last.type === ESP_TYPE || last.start >= newBlocks) return;
   if (oldBlocks - endOf(last) >= HEADS * SECTORS_PER_TRACK) return;
   const view = viewOf(systemArea, { at: 0, size: MBR_SIZE });
   const at = TABLE_OFFSET + (last.number - 1) * ENTRY_SIZE;

@@ -19,7 +19,7 @@ type TreeEntry = EntryAttributes & {
 };
 
 /** Where a file's data is: already in the base, or to be placed. */
-export type FileData =
+type FileData =
   | { readonly kind: 'base'; readonly sections: readonly FileSection[] }
   | { readonly kind: 'new'; readonly content: FileContent };
 

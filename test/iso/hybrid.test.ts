@@ -68,6 +68,11 @@ describe('an MBR', () => {
     expect(growHybrid(area, 3 * MIB, 9 * MIB).systemArea).toEqual(area);
   });
 
+  it('keeps a partition that begins behind the end of the image', () => {
+    const area = makeMbr([1, 0x83, 1_000_000, 10]);
+    expect(growHybrid(area, MIB, 2 * MIB).systemArea).toEqual(area);
+  });
+
   it('never holds more than 32 bits of blocks', () => {
     const { systemArea } = growHybrid(makeMbr([1, 0, 0, 2048]), MIB, 3 * 2 ** 40);
     expect(partitionsOf(systemArea)).toEqual([[1, 0, 0xffff_ffff]]);
