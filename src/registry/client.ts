@@ -24,7 +24,7 @@ import { readBlob } from './read-blob.ts';
 import { formatReference, type Reference } from './reference.ts';
 import { resolveCandidates, type RegistriesConf } from './registries-conf.ts';
 
-export type RequestOptions = { readonly signal: AbortSignal };
+type RequestOptions = { readonly signal: AbortSignal };
 
 /** A reader of registries. Every method may throw RegistryError, and the signal's reason. */
 export type RegistryClient = {

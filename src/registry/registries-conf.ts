@@ -7,16 +7,16 @@ import type { Candidate } from './client/manifests.ts';
 import { formatReference, parseReference, type Reference } from './reference.ts';
 
 /** When a mirror may be asked: for which references. */
-export type PullFromMirror = 'all' | 'digest-only' | 'tag-only';
+type PullFromMirror = 'all' | 'digest-only' | 'tag-only';
 
-export type Mirror = {
+type Mirror = {
   readonly location: string;
   readonly insecure: boolean;
   readonly pullFromMirror: PullFromMirror;
 };
 
 /** A `[[registry]]` of containers-registries.conf(5), version 2. */
-export type RegistryEntry = {
+type RegistryEntry = {
   /** `host[:port][/path]`, or `*.domain` for every host below a domain. */
   readonly prefix: string;
   /** Replaces the prefix; absent below a wildcard that rewrites nothing. */

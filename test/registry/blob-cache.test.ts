@@ -75,6 +75,14 @@ describe('the blob cache', () => {
     expect(progress.at(-1)).toBe(3 * MIB);
   });
 
+  it('continues the longest of several, and keeps no other', async () => {
+    await leaveBehind(bytes.subarray(0, 2 * MIB), DEAD_PID);
+    await leaveBehind(bytes.subarray(0, MIB), DEAD_PID + 1);
+    await createBlobCache(directory).ensure(blob, sources, options);
+    expect(registry.requestsOf('blobs')[0]?.headers.range).toBe(`bytes=${2 * MIB}-`);
+    expect(await readdir(join(directory, 'partial'))).toEqual([]);
+  });
+
   it('starts again when what was left is damaged', async () => {
     await leaveBehind(Buffer.alloc(2 * MIB));
     const path = await createBlobCache(directory).ensure(blob, sources, options);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { digestOf, type Digest } from '../../src/base/digest.ts';
+import { digestOf } from '../../src/base/digest.ts';
 import type { Descriptor } from '../../src/registry/descriptor.ts';
 import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 
@@ -187,7 +187,3 @@ function respond(
   response.write(sent, () => response.destroy());
   return sent.length;
 }
-
-/** Where the digest's blob is asked for. */
-export const blobPath = (repository: string, digest: Digest): string =>
-  `/v2/${repository}/blobs/${digest}`;

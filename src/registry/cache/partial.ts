@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, rename, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/files.ts';
@@ -24,13 +24,33 @@ export async function claimPartial(directory: string, digest: Digest): Promise<P
   await mkdir(folder, { recursive: true, mode: 0o700 });
   count += 1;
   const path = join(folder, `${hexOf(digest)}.${process.pid}.${RUN}.${count}`);
-  for (const name of await readdir(folder)) {
-    if (isLeftOver(name, digest) && (await hasMoved(join(folder, name), path))) break;
-  }
+  for (const left of await listLeftOvers(folder, digest)) await hasMoved(left, path);
   const file = await open(path, 'a+', 0o600);
   await file.close();
   const handle = await open(path, 'r+');
   return { path, file: handle, size: (await handle.stat()).size };
+}
+
+/** The smallest first: each replaces the one before it, so that the largest stays and no other does. */
+async function listLeftOvers(folder: string, digest: Digest): Promise<string[]> {
+  const names = (await readdir(folder)).filter((name) => isLeftOver(name, digest));
+  const sized = await Promise.all(
+    names.map(async (name) => ({
+      path: join(folder, name),
+      size: await sizeOf(join(folder, name)),
+    })),
+  );
+  return sized.sort((a, b) => a.size - b.size).map(({ path }) => path);
+}
+
+/** 0 where another process was quicker and took it. */
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
 }
 
 function isLeftOver(name: string, digest: Digest): boolean {

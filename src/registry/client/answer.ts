@@ -30,7 +30,7 @@ export function explainAnswer(host: string, refusal: Refusal, now: number): Regi
     limited,
     retryAfter: parseRetryAfter(headerOf(headers, 'retry-after'), now),
     hint: limited
-      ? `lower build.concurrency, or run the same command again later: what is here is kept`
+      ? 'ask for less at once, or run the same command again later: what is here is kept'
       : 'run the same command again later: what is here is kept',
   });
 }

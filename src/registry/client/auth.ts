@@ -5,7 +5,7 @@ import type { Tokens } from './tokens.ts';
 import type { Endpoint } from './transport.ts';
 
 /** What is wanted of whom, in answer to which challenges. */
-export type AccessRequest = {
+type AccessRequest = {
   readonly endpoint: Endpoint;
   /** Where the registry itself answers. */
   readonly base: URL;

@@ -1,6 +1,5 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/files.ts';
 import type { TlsOptions } from '../../base/http.ts';
@@ -65,6 +64,7 @@ async function readHostDirectory(
   return { ...(ca.length > 0 && { ca }), cert: await read(cert), key: await read(key) };
 }
 
+/** A directory of root that others may not read is none for them, as for podman. */
 async function listDirectory(path: string): Promise<string[] | undefined> {
   try {
     return await readdir(path);

@@ -6,7 +6,7 @@ import { isLoopback, type Endpoint, type Transport } from './transport.ts';
 import { waitFor } from './wait-for.ts';
 
 /** How a registry is spoken to: found out once, by GET /v2/ (distribution-spec, end-1). */
-export type Connection = {
+type Connection = {
   /** `https://quay.io/` */
   readonly base: URL;
   /** What it asks of those who come without an Authorization; empty for an open registry. */

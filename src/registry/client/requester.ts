@@ -22,7 +22,7 @@ export type Ask = {
 };
 
 /** Makes something of an answer; what it throws as a TransientError or as the network is retried. */
-export type Take<Result> = (response: TransportResponse) => Promise<Result>;
+type Take<Result> = (response: TransportResponse) => Promise<Result>;
 
 /**
  * Sends a request with all that belongs to it: a place among the host's requests (held until the

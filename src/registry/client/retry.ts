@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TransientError } from './failure.ts';
 
 /** A request to `host` is made again after `waitMs` milliseconds. */
-export type RetryEvent = {
+type RetryEvent = {
   readonly host: string;
   readonly reason: string;
   readonly waitMs: number;
@@ -16,7 +16,7 @@ export type Pacing = {
   readonly onRetry?: (event: RetryEvent) => void;
 };
 
-export const MAX_ATTEMPTS = 6;
+const MAX_ATTEMPTS = 6;
 const BASE_WAIT = 500;
 const LIMITED_BASE_WAIT = 2000;
 const MAX_WAIT = 60_000;

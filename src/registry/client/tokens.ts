@@ -12,7 +12,7 @@ import {
 } from './transport.ts';
 import { waitFor } from './wait-for.ts';
 
-export type TokenRequest = {
+type TokenRequest = {
   readonly endpoint: Endpoint;
   /** Where the registry itself answers. */
   readonly base: URL;

@@ -1,0 +1,83 @@
+import { createServer, type Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createHttp, type Http } from '../../src/base/http.ts';
+
+let server: Server;
+let proxy: Server;
+let connects: string[];
+let http: Http | undefined;
+
+const listen = async (started: Server): Promise<number> => {
+  await new Promise<void>((resolve) => started.listen(0, '127.0.0.1', resolve));
+  return (started.address() as AddressInfo).port;
+};
+const portOf = (started: Server): number => (started.address() as AddressInfo).port;
+
+beforeEach(async () => {
+  connects = [];
+  server = createServer((request, response) => {
+    if (request.url === '/away') response.writeHead(302, { location: '/' }).end();
+    else if (request.url === '/cut') {
+      response.writeHead(200, { 'content-length': 10 });
+      response.write('half', () => response.destroy());
+    } else response.end('x'.repeat(1000));
+  });
+  proxy = createServer();
+  proxy.on('connect', (request, socket) => {
+    connects.push(request.url ?? '');
+    const target = connect(portOf(server), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      target.pipe(socket).pipe(target);
+    });
+    socket.on('error', () => target.destroy());
+    target.on('error', () => socket.destroy());
+  });
+  await Promise.all([listen(server), listen(proxy)]);
+});
+
+afterEach(async () => {
+  await http?.close();
+  for (const started of [server, proxy]) {
+    started.closeAllConnections();
+    await new Promise((resolve) => started.close(resolve));
+  }
+});
+
+const urlOf = (path: string): URL => new URL(`http://127.0.0.1:${portOf(server)}${path}`);
+
+describe('the door to HTTP', () => {
+  it('tells how many bytes of a body came in', async () => {
+    http = createHttp({ env: {} });
+    let count = 0;
+    const { body } = await http.request({ url: urlOf('/'), onBytes: (size) => (count += size) });
+    expect((await body.toArray()).join('')).toHaveLength(1000);
+    expect(count).toBe(1000);
+  });
+
+  it('follows no redirect', async () => {
+    http = createHttp({ env: {} });
+    const { status, headers, body } = await http.request({ url: urlOf('/away') });
+    expect([status, headers['location']]).toEqual([302, '/']);
+    body.resume();
+  });
+
+  it('outlives a body that breaks while nobody reads it', async () => {
+    http = createHttp({ env: {} });
+    const { body } = await http.request({ url: urlOf('/cut') });
+    await new Promise((resolve) => body.once('close', resolve).resume());
+    expect(body.errored).toBeInstanceOf(Error);
+  });
+
+  it('goes through the proxy of its environment, but not where NO_PROXY says so', async () => {
+    const HTTP_PROXY = `http://127.0.0.1:${portOf(proxy)}`;
+    http = createHttp({ env: { HTTP_PROXY } });
+    const url = new URL('http://registry.invalid/');
+    expect((await (await http.request({ url })).body.toArray()).join('')).toHaveLength(1000);
+    expect(connects).toEqual(['registry.invalid:80']);
+    await http.close();
+    http = createHttp({ env: { HTTP_PROXY, NO_PROXY: '127.0.0.1' } });
+    (await http.request({ url: urlOf('/') })).body.resume();
+    expect(connects).toHaveLength(1);
+  });
+});
