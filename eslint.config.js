@@ -32,6 +32,10 @@ export default defineConfig(
     },
   },
   {
+    files: ['**/*.mjs'],
+    languageOptions: { globals: { process: 'readonly' } },
+  },
+  {
     files: ['test/**', 'demo/**', 'bench/**', 'scripts/**'],
     rules: { 'complexity': 'off', 'max-lines-per-function': 'off' },
   },

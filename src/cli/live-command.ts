@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { openBuildTools, type BuildTools } from '../recipes/build-tools.ts';
-import type { LiveIsoRequest } from '../recipes/live-iso.ts';
+import type { LiveIsoRequest } from '../recipes/live-iso-request.ts';
 import type { CliHost } from './host.ts';
 import { parseConcurrency, readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
 import { createOutputOption, type OutputFormat } from './output.ts';

@@ -5,7 +5,7 @@ import { ConfigError, UsageError } from '../base/errors.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { refuseMissingFeatures } from '../config/missing-features.ts';
-import type { LiveIsoRequest } from '../recipes/live-iso.ts';
+import type { LiveIsoRequest } from '../recipes/live-iso-request.ts';
 import { readUserManifests } from '../stages/read-manifests.ts';
 import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import type { CliHost } from './host.ts';

@@ -13,7 +13,7 @@ import { renderBootstrap } from '../stages/render-bootstrap.ts';
 import { renderEmbedded, renderWithInstaller } from '../stages/render-unconfigured.ts';
 import type { BuildTools } from './build-tools.ts';
 import { isKept } from './kept.ts';
-import type { LiveIsoRequest } from './live-iso.ts';
+import type { LiveIsoRequest } from './live-iso-request.ts';
 
 type Planned = {
   readonly release: Promise<Release>;

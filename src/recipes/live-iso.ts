@@ -1,37 +1,21 @@
-import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { Layout } from '../iso/extent.ts';
 import { pourIso, type PourResult } from '../iso/pour/pour-iso.ts';
 import type { MirrorPlan } from '../openshift/mirror-plan.ts';
 import { chooseRegistryImage } from '../openshift/registry-image.ts';
 import type { Release } from '../openshift/release-payload.ts';
 import { checkMaxSize } from '../stages/check-space.ts';
-import { fetchBaseIso, type BaseIso, type GivenBaseIso } from '../stages/fetch-base-iso.ts';
+import { fetchBaseIso, type BaseIso } from '../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../stages/lay-out-live-iso.ts';
 import { createExtentOpener } from '../stages/open-extents.ts';
 import { planMirror } from '../stages/plan-mirror.ts';
 import { readCached } from '../stages/read-cached.ts';
-import type { UserManifests } from '../stages/read-manifests.ts';
 import { resolveRelease } from '../stages/resolve-release.ts';
 import { openScannedBase, scanBase } from '../stages/scan-base.ts';
 import type { BuildTools } from './build-tools.ts';
 import { isKept } from './kept.ts';
+import type { LiveIsoRequest } from './live-iso-request.ts';
 import { graphOf, kargsOf, renderIgnition } from './live-iso-ignition.ts';
 import { reserveSpace, surveySpace, type Space } from './space.ts';
-
-export type LiveIsoRequest = {
-  readonly config: ApplianceConfig;
-  readonly manifests: UserManifests;
-  /** NMStateConfig documents for the installer. */
-  readonly nmstate?: string;
-  readonly output: string;
-  readonly workDir: string;
-  readonly ignition: 'installer' | 'embedded';
-  readonly baseIso?: GivenBaseIso;
-  /** UPDATE_URL_OVERRIDE. */
-  readonly graphUrl?: string;
-  /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
-  readonly epoch?: number;
-};
 
 /** Everything that is decided before the first payload byte moves. */
 export type PreparedLiveIso = {

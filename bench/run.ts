@@ -1,0 +1,120 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+export const SEALIFT = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+const MEASURE = new URL('./measure.mjs', import.meta.url).href;
+
+/** What the kernel counted for one process. */
+export type Measures = {
+  readonly writtenBytes: number;
+  readonly readBytes: number;
+  readonly peakRssMiB: number;
+  readonly userSeconds: number;
+  readonly systemSeconds: number;
+};
+
+export type Timed = { readonly seconds: number; readonly stdout: string };
+
+/** Runs a program to its end and takes the wall time; its standard error is shown when it fails. */
+export async function run(
+  file: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<Timed> {
+  const started = performance.now();
+  const child = spawn(file, args, {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr, [code]] = await Promise.all([
+    collect(child.stdout),
+    collect(child.stderr),
+    once(child, 'close') as Promise<[number | null]>,
+  ]);
+  const seconds = (performance.now() - started) / 1000;
+  if (code === 0) return { seconds, stdout };
+  throw new Error(
+    `${file} ${args.join(' ')} ended with ${code ?? 'a signal'}:\n${stderr.slice(-3000)}`,
+  );
+}
+
+/** A shell line: the reference chain is one of shell commands. */
+export const shell = (line: string, cwd: string): Promise<Timed> =>
+  run('/bin/bash', ['-euo', 'pipefail', '-c', line], { cwd });
+
+async function collect(stream: NodeJS.ReadableStream | null): Promise<string> {
+  let text = '';
+  if (stream) for await (const piece of stream) text += String(piece);
+  return text;
+}
+
+export type SealiftRun = Timed & { readonly measures: Measures };
+
+/** Runs sealift with the kernel's counters taken at its end. */
+export async function runSealift(args: readonly string[], cwd: string): Promise<SealiftRun> {
+  const file = `${cwd}/measures.json`;
+  rmSync(file, { force: true });
+  const timed = await run(process.execPath, ['--import', MEASURE, SEALIFT, ...args], {
+    cwd,
+    env: { SEALIFT_BENCH_MEASURE: file, CI: 'true' },
+  });
+  return { ...timed, measures: JSON.parse(readFileSync(file, 'utf8')) as Measures };
+}
+
+export type Payload = {
+  readonly host: string;
+  readonly pullspec: string;
+  readonly payloadSize: number;
+  readonly blobs: readonly { readonly digest: string; readonly size: number }[];
+  readonly images: readonly { readonly name: string; readonly digest: string }[];
+};
+
+export type Source = Payload & {
+  readonly bytesServed: () => Promise<number>;
+  /** Writes every blob into a folder. */
+  readonly dump: (folder: string) => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+/** Starts the source registry in a process of its own. */
+export async function startSource(shape: {
+  readonly size: number;
+  readonly images: number;
+  readonly own: number;
+  readonly base: string;
+}): Promise<Source> {
+  const file = fileURLToPath(new URL('./source.ts', import.meta.url));
+  const child = spawn(process.execPath, ['--import', 'tsx', file, JSON.stringify(shape)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const read = async (): Promise<string> => {
+    const line = await lines.next();
+    if (line.done === true) throw new Error('the source registry ended');
+    return line.value;
+  };
+  const payload = JSON.parse(await read()) as Payload;
+  return {
+    ...payload,
+    async bytesServed() {
+      child.stdin.write('bytes\n');
+      return Number(await read());
+    },
+    async dump(folder) {
+      mkdirSync(folder, { recursive: true });
+      child.stdin.write(`dump ${folder}\n`);
+      await read();
+    },
+    stop: () => stop(child),
+  };
+}
+
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'close');
+}

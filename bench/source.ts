@@ -1,0 +1,100 @@
+import { createBlobFactory, type Blob } from '../demo/payload.ts';
+import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { buildImage, makeCoreComponents, publishRelease } from '../demo/release.ts';
+import { startSourceRegistry, type SourceImage } from '../demo/source-registry.ts';
+
+/*
+ * The source registry of the bench, a process of its own: makes a payload of the size that is asked
+ * for, prints one JSON line about it, and serves until it is killed. `bytes` on its standard input
+ * makes it print how many bytes it has served.
+ */
+
+const MIB = 1024 * 1024;
+
+type Shape = {
+  readonly size: number;
+  readonly images: number;
+  /** Blobs of an image that no other has. */
+  readonly own: number;
+  readonly base: string;
+};
+
+/** Layer sizes of real payloads are skewed: few large ones, many of some MiB. One is over 4 GiB. */
+function planSizes({ size, images, own }: Shape): number[] {
+  const count = images * own;
+  const hasGiant = size >= 12 * 1024 * MIB;
+  const giant = 4 * 1024 * MIB + 5 * MIB + 321;
+  const rest = size - (hasGiant ? giant : 0);
+  const weights = Array.from(
+    { length: count - Number(hasGiant) },
+    (_, i) => 1 + ((i * 37) % 23) ** 1.5,
+  );
+  const total = weights.reduce((a, b) => a + b, 0);
+  const sizes = weights.map((weight) => Math.max(512, Math.floor((rest * weight) / total)));
+  return hasGiant ? [giant, ...sizes] : sizes;
+}
+
+const shape = JSON.parse(process.argv[2] ?? '{}') as Shape;
+const registry = await startSourceRegistry();
+const makeBlob = createBlobFactory();
+const shared = [0, 1, 2].map((index) => makeBlob(index, Math.floor(shape.size * 0.02) + 7 * index));
+const own = planSizes({
+  ...shape,
+  size: shape.size - shared.reduce((sum, { size }) => sum + size, 0),
+});
+const blobs: Blob[] = [...shared];
+const components: Map<string, SourceImage> = await makeCoreComponents(readFileSync(shape.base), []);
+for (let index = 0; index < shape.images; index++) {
+  const layers = own
+    .slice(index * shape.own, (index + 1) * shape.own)
+    .map((size, layer) => makeBlob(100 + index * shape.own + layer, size));
+  blobs.push(...layers);
+  components.set(
+    `component-${String(index).padStart(3, '0')}`,
+    buildImage([...shared.slice(0, 1 + (index % 3)), ...layers]),
+  );
+}
+const pullspec = await publishRelease(registry, { version: '4.21.0', components });
+const payloadSize = blobs.reduce((sum, { size }) => sum + size, 0);
+process.stdout.write(
+  `${JSON.stringify({
+    host: registry.host,
+    pullspec,
+    payloadSize,
+    blobs: blobs.map(({ digest, size }) => ({ digest, size })),
+    images: [...components].map(([name, image]) => ({
+      name,
+      digest: image.manifests[0]?.descriptor.digest,
+    })),
+  })}\n`,
+);
+
+process.stdin.setEncoding('utf8');
+process.stdin.on('data', (text: string) => {
+  for (const order of text.trim().split('\n')) {
+    if (order === 'bytes') process.stdout.write(`${registry.bytesServed()}\n`);
+    if (order.startsWith('dump ')) dump(order.slice('dump '.length));
+  }
+});
+process.stdin.on('end', () => process.exit(0));
+
+/** Writes every blob into a folder, named by digest: the local files of the copying benches. */
+function dump(folder: string): void {
+  for (const blob of blobs) {
+    const hash = createHash('sha256');
+    const pieces: Uint8Array[] = [];
+    const path = `${folder}/${blob.digest.slice('sha256:'.length)}`;
+    writeFileSync(path, '');
+    for (let offset = 0; offset < blob.size;) {
+      const piece = blob.view(offset, MIB);
+      hash.update(piece);
+      pieces.push(piece);
+      offset += piece.length;
+      if (pieces.length < 64 && offset < blob.size) continue;
+      writeFileSync(path, Buffer.concat(pieces.splice(0)), { flag: 'a' });
+    }
+  }
+  process.stdout.write('dumped\n');
+}

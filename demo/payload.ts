@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto';
+import { digestOf, type Digest } from '../src/base/digest.ts';
+
+/** Bytes that are named by digest and can be had from any offset on. */
+export type Blob = {
+  readonly digest: Digest;
+  readonly size: number;
+  /** A view of at most `size` bytes from `offset` on. */
+  readonly view: (offset: number, size: number) => Uint8Array;
+};
+
+export const blobOf = (bytes: Uint8Array): Blob => ({
+  digest: digestOf(bytes),
+  size: bytes.length,
+  view: (offset, size) => bytes.subarray(offset, offset + size),
+});
+
+const NOISE_SIZE = 16 * 1024 * 1024;
+const WINDOW = 1024 * 1024;
+
+/** The same bytes at every run, incompressible enough: SHA-256 of a counter, repeated by doubling. */
+function makeNoise(): Buffer {
+  const noise = Buffer.alloc(NOISE_SIZE + WINDOW);
+  for (let at = 0; at < NOISE_SIZE / 16; at += 32) {
+    createHash('sha256').update(`noise ${at}`).digest().copy(noise, at);
+  }
+  for (let size = NOISE_SIZE / 16; size < NOISE_SIZE; size *= 2) {
+    noise.copy(noise, size, 0, size);
+    for (let at = size; at < size * 2; at += 4096) noise.writeUInt32LE(at ^ size, at);
+  }
+  noise.copy(noise, NOISE_SIZE, 0, WINDOW);
+  return noise;
+}
+
+/**
+ * Makes blobs of any size without holding them: each is a walk through the same noise that starts
+ * elsewhere. Their digests are computed once, at about 1 GB/s.
+ */
+export function createBlobFactory(): (index: number, size: number) => Blob {
+  const noise = makeNoise();
+  return (index, size) => {
+    const start = (index * 104_729 * 64) % NOISE_SIZE;
+    const view = (offset: number, wanted: number): Uint8Array => {
+      const at = (start + offset) % NOISE_SIZE;
+      const length = Math.min(wanted, size - offset, NOISE_SIZE + WINDOW - at);
+      return noise.subarray(at, at + length);
+    };
+    const hash = createHash('sha256');
+    for (let offset = 0; offset < size;) {
+      const piece = view(offset, WINDOW);
+      hash.update(piece);
+      offset += piece.length;
+    }
+    return { digest: `sha256:${hash.digest('hex')}`, size, view };
+  };
+}

@@ -1,0 +1,116 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { StoredManifest } from '../src/registry/manifest.ts';
+import type { Blob } from './payload.ts';
+
+/** An image to serve: its manifests (the top one first) and its blobs. */
+export type SourceImage = {
+  readonly manifests: readonly StoredManifest[];
+  readonly blobs: readonly Blob[];
+};
+
+export type SourceRegistry = {
+  /** `127.0.0.1:port` */
+  readonly host: string;
+  /** Puts an image where its digests, and these tags, find it. */
+  readonly add: (repository: string, image: SourceImage, ...tags: readonly string[]) => void;
+  /** Bytes of blobs that were handed to sockets. */
+  readonly bytesServed: () => number;
+  readonly close: () => Promise<void>;
+};
+
+const PIECE = 256 * 1024;
+
+/** A registry on loopback that makes its blobs while it serves them. Reads only, by Range too. */
+export async function startSourceRegistry(port = 0): Promise<SourceRegistry> {
+  const manifests = new Map<string, StoredManifest>();
+  const blobs = new Map<string, Blob>();
+  const counter = { bytes: 0 };
+  const server = createServer((request, response) => {
+    answer(request, response, { manifests, blobs, counter });
+  });
+  server.keepAliveTimeout = 60_000;
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    add(repository, image, ...tags) {
+      const [top] = image.manifests;
+      for (const stored of image.manifests) {
+        manifests.set(`${repository} ${stored.descriptor.digest}`, stored);
+      }
+      for (const tag of tags) if (top) manifests.set(`${repository} ${tag}`, top);
+      for (const blob of image.blobs) blobs.set(`${repository} ${blob.digest}`, blob);
+    },
+    bytesServed: () => counter.bytes,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+type Shelf = {
+  readonly manifests: ReadonlyMap<string, StoredManifest>;
+  readonly blobs: ReadonlyMap<string, Blob>;
+  readonly counter: { bytes: number };
+};
+
+function answer(request: IncomingMessage, response: ServerResponse, shelf: Shelf): void {
+  if (request.url === '/v2/') {
+    response.end('{}');
+    return;
+  }
+  const path = decodeURIComponent(request.url ?? '');
+  const [, name = '', kind = '', key = ''] =
+    /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
+  const stored = kind === 'manifests' ? shelf.manifests.get(`${name} ${key}`) : undefined;
+  const blob = kind === 'blobs' ? shelf.blobs.get(`${name} ${key}`) : undefined;
+  if (stored) {
+    response.writeHead(200, {
+      'content-type': stored.descriptor.mediaType,
+      'content-length': stored.bytes.length,
+      'docker-content-digest': stored.descriptor.digest,
+    });
+    response.end(request.method === 'HEAD' ? undefined : stored.bytes);
+  } else if (blob) {
+    sendBlob(request, response, { blob, counter: shelf.counter });
+  } else {
+    const code = kind === 'blobs' ? 'BLOB_UNKNOWN' : 'MANIFEST_UNKNOWN';
+    response.writeHead(404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ errors: [{ code, message: `no ${key}`, detail: {} }] }));
+  }
+}
+
+function sendBlob(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { blob, counter }: { readonly blob: Blob; readonly counter: { bytes: number } },
+): void {
+  const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
+  const start = range ? Number(range[1]) : 0;
+  const end = range?.[2] ? Math.min(Number(range[2]) + 1, blob.size) : blob.size;
+  response.writeHead(range ? 206 : 200, {
+    'content-type': 'application/octet-stream',
+    'content-length': end - start,
+    'docker-content-digest': blob.digest,
+    ...(range && { 'content-range': `bytes ${start}-${end - 1}/${blob.size}` }),
+  });
+  if (request.method === 'HEAD') {
+    response.end();
+    return;
+  }
+  let offset = start;
+  const send = (): void => {
+    while (offset < end && !response.destroyed) {
+      const piece = blob.view(offset, Math.min(PIECE, end - offset));
+      offset += piece.length;
+      counter.bytes += piece.length;
+      if (!response.write(piece)) {
+        response.once('drain', send);
+        return;
+      }
+    }
+    response.end();
+  };
+  send();
+}
