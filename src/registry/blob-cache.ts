@@ -28,6 +28,8 @@ export type BlobCache = {
   /** Whether a file has this name; its bytes are not looked at. */
   has: (digest: Digest) => Promise<boolean>;
   put: (bytes: Uint8Array) => Promise<Digest>;
+  /** Where a blob is, or would be: for readers that verify themselves. */
+  pathOf: (digest: Digest) => string;
 };
 
 /**
@@ -69,6 +71,7 @@ export function createBlobCache(directory: string): BlobCache {
         running.delete(blob.digest);
       }
     },
+    pathOf,
     has: (digest) => hasFile(pathOf(digest)),
     async put(bytes) {
       const digest = digestOf(bytes);

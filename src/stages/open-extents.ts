@@ -32,7 +32,7 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
     if (!blob) throw noSource(extent.paths[0] ?? `extent at byte ${extent.offset}`);
     const { cache } = sources;
     if (!refused.has(cache.source.name) && (await cache.has(blob.digest))) {
-      const path = await cache.ensure(blob, [], { signal });
+      const path = cache.pathOf(blob.digest);
       return { kind: 'file', path, position: offset, source: cache.source.name };
     }
     const remote = remoteSources(blob, sources.client).filter(({ name }) => !refused.has(name));
