@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { runProcess } from '../../src/base/process.ts';
-import { requireTool } from '../support/tools.ts';
 import { buildBaseIso } from './base-iso.ts';
-import { BOOT_CACHE, BOOT_TOOLS } from './boot-host.ts';
+import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
 import { digestTree } from './digest-tree.ts';
 import { bootMatrix, MATRIX, type MatrixResult } from './matrix.ts';
 import { startRegistry, type Registry } from './registry.ts';
@@ -16,7 +15,7 @@ const CLI = join(import.meta.dirname, '../../dist/cli/main.js');
 const SSH_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Y0pWyKuWmEWpYk6Pl5bG4V7gSTQeFn3mQp5b8Qm7H core@example.com';
 
-describe.skipIf(!BOOT_TOOLS.every(requireTool))('a live ISO that sealift built', () => {
+describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
   let work = '';
   let iso = '';
   let results: readonly MatrixResult[] = [];

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
-import { requireTool } from '../support/tools.ts';
 import { buildBaseIso, DEFAULT_KARGS } from './base-iso.ts';
-import { BOOT_CACHE, BOOT_TOOLS } from './boot-host.ts';
+import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
 import { digestTree } from './digest-tree.ts';
 import { fileEntry, graft } from './graft.ts';
 import { nameImage, REGISTRY_IMAGE } from './images.ts';
@@ -18,7 +17,7 @@ const SOURCE = 'quay.io/openshift-release-dev/ocp-v4.0-art-dev';
  * The world itself, without our program: what the boot tests rest on is shown to hold for a medium
  * that xorriso and a hand-written config make.
  */
-describe.skipIf(!BOOT_TOOLS.every(requireTool))('the live system of the boot tests', () => {
+describe.skipIf(!hasBootHost())('the live system of the boot tests', () => {
   let work = '';
   let registry: Registry | undefined;
   let iso = '';
