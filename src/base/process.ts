@@ -56,6 +56,6 @@ function explain(file: string, error: unknown, options: ProcessOptions): unknown
   }
   const stderr = typeof error.stderr === 'string' ? error.stderr : '';
   const lastLines = redact(stderr.trim().split('\n').slice(-12).join('\n'), options.secrets);
-  const ending = error.signal === undefined ? `exit code ${error.exitCode ?? '?'}` : error.signal;
+  const ending = error.signal ?? `exit code ${error.exitCode ?? '?'}`;
   return new ToolError('tool.failed', `program "${file}" ended with ${ending}: ${lastLines}`);
 }

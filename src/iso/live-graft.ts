@@ -104,9 +104,9 @@ async function moveListed(
   if (!node || areas.length === 0) throw tooOld();
   const json = parseJsonObject(await iso.readFile(node, 65_536), 'coreos/kargs.json');
   const files = (json['files'] as readonly Json[]).map((file) => {
-    const path = isObject(file) ? String(file['path']).replace(/^\/?/, '/') : '';
-    const offset = moved.get(path);
-    return isObject(file) && offset !== undefined ? { ...file, offset } : file;
+    if (!isObject(file) || typeof file['path'] !== 'string') return file;
+    const offset = moved.get(file['path'].replace(/^\/?/, '/'));
+    return offset === undefined ? file : { ...file, offset };
   });
   return jsonFile('/coreos/kargs.json', { ...json, files });
 }

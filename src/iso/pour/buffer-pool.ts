@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { open, rm, type FileHandle } from 'node:fs/promises';
 import { isErrno } from '../../base/files.ts';
 import type { Slice } from './hasher.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
@@ -99,12 +99,7 @@ export async function probeAlignment(
     file = await open(path, O_RDWR | O_CREAT | O_DIRECT, 0o600);
     for (let start = 0; start < DIRECT_ALIGNMENT; start += 8) {
       const block = bytes.subarray(start, start + DIRECT_ALIGNMENT);
-      const error: unknown = await file.write(block, 0, block.length, 0).then(
-        () => undefined,
-        (e: unknown) => e,
-      );
-      if (error === undefined) return start;
-      if (!isErrno(error, 'EINVAL')) throw error;
+      if (await isWritable(file, block)) return start;
     }
     return undefined;
   } catch (error) {
@@ -113,5 +108,15 @@ export async function probeAlignment(
   } finally {
     await file?.close();
     await rm(path, { force: true });
+  }
+}
+
+async function isWritable(file: FileHandle, block: Uint8Array): Promise<boolean> {
+  try {
+    await file.write(block, 0, block.length, 0);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'EINVAL')) return false;
+    throw error;
   }
 }

@@ -9,9 +9,15 @@ import { parentPort, workerData } from 'node:worker_threads';
  *   | { op: 'update', stream: number, start: number, size: number, ticket: number, prefix: boolean }
  *   | { op: 'digest', stream: number, ticket: number }} Order */
 
-const memory = new Uint8Array(/** @type {{ memory: SharedArrayBuffer }} */ (workerData).memory);
+const memory = new Uint8Array(readMemory(workerData));
 /** @type {Map<number, { hash: Hash, snapshot?: Hash }>} */
 const streams = new Map();
+
+/** @param {unknown} data @returns {SharedArrayBuffer} */
+function readMemory(data) {
+  if (data instanceof SharedArrayBuffer) return data;
+  throw new TypeError('a hashing thread is started with its shared memory');
+}
 
 /** @param {number} id */
 function streamOf(id) {

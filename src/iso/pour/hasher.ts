@@ -57,7 +57,7 @@ export function createHasher(memory: SharedArrayBuffer): Hasher {
 
 function startThread(memory: SharedArrayBuffer): Thread {
   const worker = new Worker(new URL('./hash-worker.mjs', import.meta.url), {
-    workerData: { memory },
+    workerData: memory,
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
   });
   const thread: Thread = { worker, streams: 0, waiting: new Map() };
