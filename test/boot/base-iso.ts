@@ -126,11 +126,11 @@ async function writeIso(tree: string, output: string): Promise<void> {
   await runProcess('isohybrid', ['--uefi', output]);
 }
 
+/** Not the cloud kernel, which is smaller but reads no USB stick. */
 async function resolveKernelPackage(): Promise<string> {
-  const { stdout } = await runProcess('apt-cache', ['depends', 'linux-image-cloud-amd64']);
+  const { stdout } = await runProcess('apt-cache', ['depends', 'linux-image-amd64']);
   const name = /Depends: (linux-image-\S+)/.exec(stdout)?.[1];
-  if (name === undefined)
-    throw new Error('apt knows no linux-image-cloud-amd64: run apt-get update');
+  if (name === undefined) throw new Error('apt knows no linux-image-amd64: run apt-get update');
   return name;
 }
 

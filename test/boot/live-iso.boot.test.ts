@@ -73,7 +73,7 @@ describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
   );
 
   it('keeps the EFI system partition bootable and its volume label findable', () => {
-    const stick = results.find(({ as }) => as === 'usb-esp');
+    const stick = results.find(({ firmware, as }) => firmware === 'ovmf' && as === 'usb-esp');
     expect(stick?.lines).toContain('Booting via ESP...');
   });
 

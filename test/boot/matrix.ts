@@ -7,6 +7,7 @@ export type MatrixEntry = Pick<BootOptions, 'firmware' | 'as' | 'until'>;
 export const MATRIX: readonly MatrixEntry[] = [
   { firmware: 'seabios', as: 'disk', until: /PROOF done/ },
   { firmware: 'ovmf', as: 'usb-esp', until: /PROOF done/ },
+  { firmware: 'seabios', as: 'usb-esp', until: /PROOF agentdata ok/ },
   { firmware: 'seabios', as: 'cdrom', until: /PROOF agentdata ok/ },
   { firmware: 'ovmf', as: 'cdrom', until: /PROOF agentdata ok/ },
   { firmware: 'ovmf', as: 'disk', until: /PROOF agentdata ok/ },

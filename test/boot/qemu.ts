@@ -8,9 +8,9 @@ export type BootOptions = {
   readonly iso: string;
   readonly firmware: 'seabios' | 'ovmf';
   /**
-   * `cdrom` is an IDE drive; `disk` a virtio disk, the fastest; `usb-esp` the same disk without its
-   * El Torito boot record: as firmware does with a USB stick, OVMF must then take the EFI system
-   * partition of the hybrid image.
+   * `cdrom` is an IDE drive; `disk` a virtio disk, the fastest; `usb-esp` a USB stick without the El
+   * Torito boot record, which OVMF would prefer even there: as other firmware does, it must then take
+   * the EFI system partition of the hybrid image.
    */
   readonly as: 'cdrom' | 'disk' | 'usb-esp';
   readonly timeoutMs: number;
@@ -75,10 +75,15 @@ const MACHINE = [
   ...['-vga', 'std', '-nic', 'user,restrict=on,model=virtio-net-pci'],
 ];
 
+const DEVICES: Readonly<Record<BootOptions['as'], readonly string[]>> = {
+  'cdrom': ['-device', 'ide-cd,bus=ide.1,drive=medium,bootindex=0'],
+  'disk': ['-device', 'virtio-blk-pci,drive=medium,bootindex=0'],
+  'usb-esp': ['-device', 'qemu-xhci', '-device', 'usb-storage,drive=medium,bootindex=0'],
+};
+
 function mediumArguments(path: string, as: BootOptions['as']): string[] {
   const drive = `if=none,id=medium,format=raw,readonly=on,file=${path.replaceAll(',', ',,')}`;
-  const device = as === 'cdrom' ? 'ide-cd,bus=ide.1' : 'virtio-blk-pci';
-  return ['-drive', drive, '-device', `${device},drive=medium,bootindex=0`];
+  return ['-drive', drive, ...DEVICES[as]];
 }
 
 async function ovmfArguments(work: string): Promise<string[]> {
