@@ -12,6 +12,7 @@ import {
   SEALIFT,
   shell,
   startSource,
+  stop,
   type SealiftRun,
   type Source,
 } from './run.ts';
@@ -102,41 +103,42 @@ async function benchReference(source: Source): Promise<void> {
   add('wallRatio', built.seconds / chain.total, { atMost: 0.25 });
 }
 
-/** Kills a build at random moments and lets it continue, and counts what the registry had to send. */
+/**
+ * Kills a build at random moments of its pour and lets it continue, and counts what the registry had
+ * to hand to its sockets: what was still under way when a build died counts as fetched twice.
+ */
 async function benchKills(source: Source): Promise<void> {
   const kills = Number(values.kills);
   const work = prepare('kill');
-  const whole = await timeWholeBuild();
   const before = await source.bytesServed();
   let random = 12345;
   let done = 0;
   for (let index = 0; index < kills; index++) {
     random = (random * 1_103_515_245 + 12_345) % 2 ** 31;
-    const share = whole / kills;
-    const ended = await buildUntil(work, 600 + share * 1000 * (0.5 + random / 2 ** 31));
-    done += Number(!ended);
-    if (ended) break;
+    const share = (index + random / 2 ** 31) / (kills + 1);
+    done += Number(await buildUntil(work, before + share * source.payloadSize, source));
   }
   await runSealift(['build', '--output', 'out.iso'], work);
   const fetched = (await source.bytesServed()) - before;
   figures['kills'] = done;
   figures['refetchedBytes'] = fetched - source.payloadSize;
+  console.log(
+    `  kill: ${done} kills, ${((fetched - source.payloadSize) / MIB).toFixed(1)} MiB fetched twice`,
+  );
   add('refetchRatio', fetched / source.payloadSize, { atMost: 1.05 });
 }
 
-async function timeWholeBuild(): Promise<number> {
-  return (await build('whole')).pour;
-}
-
-/** True when the build was done before the time was over. */
-async function buildUntil(work: string, milliseconds: number): Promise<boolean> {
+/** Kills a build when so many bytes were served; false when it was done before. */
+async function buildUntil(work: string, bytes: number, source: Source): Promise<boolean> {
   const child = spawn(process.execPath, [SEALIFT, 'build', '--output', 'out.iso'], {
     ...{ cwd: work, stdio: 'ignore' },
   });
-  const timer = setTimeout(() => child.kill('SIGKILL'), milliseconds);
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  clearTimeout(timer);
-  return code === 0;
+  while (child.exitCode === null && (await source.bytesServed()) < bytes) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const isRunning = child.exitCode === null;
+  await stop(child);
+  return isRunning;
 }
 
 async function benchPlan(): Promise<void> {

@@ -1,4 +1,5 @@
 import { rename } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { hasFile, syncDirectory } from '../../base/files.ts';
@@ -9,6 +10,7 @@ import { IsoDigest } from './iso-digest.ts';
 import { readJournal, startJournal, type Journal, type Progress } from './journal.ts';
 import { lockOutput } from './lock.ts';
 import { openOutputFile, type OutputFile } from './output-file.ts';
+import { createPace } from './pace.ts';
 import { pourRendered, pourStored } from './pour-span.ts';
 import type { ExtentOpener, Kept, LaneTools, PourCounters } from './span-writer.ts';
 import { digestLayout, planSpans, type PourSpan } from './spans.ts';
@@ -38,6 +40,8 @@ export type PourResult = PourCounters & {
 const POOL_BUFFERS = 80;
 /** Verified extents become `done` in the journal after a common sync, at least this often. */
 const SYNC_INTERVAL_MS = 3000;
+/** How soon a lane that has to wait looks again. */
+const PAUSE_MS = 50;
 
 /**
  * Writes an ISO: every extent once, in parallel, verified while the bytes pass through. The output
@@ -131,10 +135,14 @@ type Lanes = {
 
 async function runLanes(pour: Pour, tools: LaneTools, lanes: Lanes): Promise<void> {
   const queue = createQueue(pour);
+  const pace = createPace(pour.lanes);
   const runLane = async (number: number): Promise<void> => {
     try {
-      for (let next = queue.take(number); next; next = queue.take(number)) {
+      for (;;) {
+        while (number >= pace.allowed() && !queue.isEmpty()) await sleep(PAUSE_MS);
         tools.signal.throwIfAborted();
+        const next = queue.take(number);
+        if (!next) return;
         await pourOne(next, tools);
         lanes.committer.add(next.index);
       }
@@ -151,6 +159,7 @@ async function runLanes(pour: Pour, tools: LaneTools, lanes: Lanes): Promise<voi
   const results = await Promise.allSettled(
     Array.from({ length: pour.lanes }, (_, n) => runLane(n)),
   );
+  pace.stop();
   tools.signal.removeEventListener('abort', stopWaiting);
   pour.signal.throwIfAborted();
   if (lanes.stop.signal.aborted) throw lanes.stop.signal.reason;
@@ -164,16 +173,22 @@ function pourOne({ index, span, kept }: Task, tools: LaneTools): Promise<void> {
   return pourStored({ span, index, kept }, tools);
 }
 
+type Queue = {
+  readonly isEmpty: () => boolean;
+  readonly take: (lane: number) => Task | undefined;
+};
+
 /**
  * Spans in the order of the ISO, so that the digest of the whole follows closely. After a kill the
  * first lane checks what stands already while the others fetch what is missing.
  */
-function createQueue({ spans, journal }: Pour): { take: (lane: number) => Task | undefined } {
+function createQueue({ spans, journal }: Pour): Queue {
   const tasks = spans.map((span, index) => ({ index, span, kept: keptOf(span, index, journal) }));
   const isMissing = ({ span, kept }: Task): boolean => (kept?.size ?? 0) < span.size;
   const missing = tasks.filter(isMissing);
   const standing = tasks.filter((task) => !isMissing(task));
   return {
+    isEmpty: () => missing.length + standing.length === 0,
     take(lane) {
       const first = standing[0];
       const isEarlier = first && first.index < (missing[0]?.index ?? Infinity);

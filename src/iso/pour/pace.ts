@@ -1,0 +1,57 @@
+import { cpus } from 'node:os';
+
+/**
+ * How many lanes pour at a time. More lanes help while something far away is slow; when the machine
+ * itself has no time left they only hold half-read connections, whose bytes a kill would lose. So few
+ * lanes begin, and more join while processors are idle.
+ */
+export type Pace = {
+  /** Lanes that may take work now; lane numbers below it may, others wait. */
+  readonly allowed: () => number;
+  readonly stop: () => void;
+};
+
+const FIRST_LANES = 2;
+const SAMPLE_MS = 200;
+/** Shares of processor time: above the one lanes join, below the other one leaves. */
+const IDLE = 0.2;
+const BUSY = 0.1;
+
+/** @param readIdle share of the processors' time, since the last call, in which they were idle */
+export function createPace(lanes: number, readIdle: () => number = createIdleMeter()): Pace {
+  let allowed = Math.min(FIRST_LANES, lanes);
+  readIdle();
+  const timer = setInterval(() => {
+    const idle = readIdle();
+    if (idle > IDLE) allowed = Math.min(lanes, allowed * 2);
+    else if (idle < BUSY) allowed = Math.max(Math.min(FIRST_LANES, lanes), allowed - 1);
+  }, SAMPLE_MS);
+  return {
+    allowed: () => allowed,
+    stop: () => {
+      clearInterval(timer);
+    },
+  };
+}
+
+function createIdleMeter(): () => number {
+  let last = readTimes();
+  return () => {
+    const now = readTimes();
+    const total = now.total - last.total;
+    const idle = now.idle - last.idle;
+    last = now;
+    return total <= 0 ? 0 : idle / total;
+  };
+}
+
+/** Milliseconds over all processors since boot. */
+function readTimes(): { readonly idle: number; readonly total: number } {
+  let idle = 0;
+  let total = 0;
+  for (const { times } of cpus()) {
+    idle += times.idle;
+    total += times.idle + times.user + times.nice + times.sys + times.irq;
+  }
+  return { idle, total };
+}
