@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createPace } from '../../../src/iso/pour/pace.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('the pace of a pour', () => {
+  it('begins with two lanes and lets more join while processors are idle', () => {
+    const pace = createPace(8, () => 0.9);
+    expect(pace.allowed()).toBe(2);
+    vi.advanceTimersByTime(200);
+    expect(pace.allowed()).toBe(4);
+    vi.advanceTimersByTime(2000);
+    expect(pace.allowed()).toBe(8);
+    pace.stop();
+  });
+
+  it('takes lanes away when no processor has time left, but never the first two', () => {
+    let idle = 0.9;
+    const pace = createPace(8, () => idle);
+    vi.advanceTimersByTime(400);
+    expect(pace.allowed()).toBe(8);
+    idle = 0;
+    vi.advanceTimersByTime(400);
+    expect(pace.allowed()).toBe(6);
+    vi.advanceTimersByTime(10_000);
+    expect(pace.allowed()).toBe(2);
+    pace.stop();
+  });
+
+  it('keeps to one lane when only one is wanted', () => {
+    const pace = createPace(1, () => 0.9);
+    vi.advanceTimersByTime(1000);
+    expect(pace.allowed()).toBe(1);
+    pace.stop();
+  });
+});
