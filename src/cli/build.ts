@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { relative } from 'node:path';
 import { UsageError } from '../base/errors.ts';
 import { formatSize } from '../base/format-size.ts';
-import { pourLiveIso, prepareLiveIso } from '../recipes/live-iso.ts';
-import { sealLiveIso, type LiveIsoReport } from '../recipes/live-iso-summary.ts';
+import { buildLiveIso } from '../recipes/live-iso.ts';
+import type { LiveIsoReport } from '../recipes/live-iso-summary.ts';
 import type { CliHost } from './host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from './output.ts';
@@ -41,14 +41,6 @@ function configOf(args: readonly string[]): string {
     });
   }
   return names[0] ?? 'appliance-config.yaml';
-}
-
-async function buildLiveIso(
-  ...[request, tools]: Parameters<Parameters<typeof runLive>[1]>
-): Promise<LiveIsoReport> {
-  const prepared = await prepareLiveIso(request, tools);
-  const poured = await pourLiveIso(prepared, request, tools);
-  return sealLiveIso({ prepared, poured }, request, tools);
 }
 
 function formatReport(report: LiveIsoReport, host: CliHost): string {

@@ -1,6 +1,10 @@
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
+import type { Layout } from '../iso/extent.ts';
+import type { MirrorPlan } from '../openshift/mirror-plan.ts';
+import type { Release } from '../openshift/release-payload.ts';
+import type { BaseIso, GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import type { UserManifests } from '../stages/read-manifests.ts';
+import type { Space } from './space.ts';
 
 /** Everything a live ISO is made from. */
 export type LiveIsoRequest = {
@@ -16,4 +20,13 @@ export type LiveIsoRequest = {
   readonly graphUrl?: string;
   /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
   readonly epoch?: number;
+};
+
+/** Everything that is decided before the first payload byte moves. */
+export type PreparedLiveIso = {
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  readonly base: BaseIso;
+  readonly layout: Layout;
+  readonly space: Space;
 };

@@ -2,8 +2,7 @@ import type { PourResult } from '../iso/pour/pour-iso.ts';
 import { formatReference } from '../registry/reference.ts';
 import { sealIso } from '../stages/seal-iso.ts';
 import type { BuildTools } from './build-tools.ts';
-import type { PreparedLiveIso } from './live-iso.ts';
-import type { LiveIsoRequest } from './live-iso-request.ts';
+import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
 export type LiveIsoPlan = {

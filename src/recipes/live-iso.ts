@@ -1,10 +1,9 @@
-import type { Layout } from '../iso/extent.ts';
+import { lockOutput } from '../iso/pour/lock.ts';
 import { pourIso, type PourResult } from '../iso/pour/pour-iso.ts';
-import type { MirrorPlan } from '../openshift/mirror-plan.ts';
 import { chooseRegistryImage } from '../openshift/registry-image.ts';
 import type { Release } from '../openshift/release-payload.ts';
 import { checkMaxSize } from '../stages/check-space.ts';
-import { fetchBaseIso, type BaseIso } from '../stages/fetch-base-iso.ts';
+import { fetchBaseIso } from '../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../stages/lay-out-live-iso.ts';
 import { createExtentOpener } from '../stages/open-extents.ts';
 import { planMirror } from '../stages/plan-mirror.ts';
@@ -13,18 +12,10 @@ import { resolveRelease } from '../stages/resolve-release.ts';
 import { openScannedBase, scanBase } from '../stages/scan-base.ts';
 import type { BuildTools } from './build-tools.ts';
 import { isKept } from './kept.ts';
-import type { LiveIsoRequest } from './live-iso-request.ts';
+import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
+import { sealLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
 import { graphOf, kargsOf, renderIgnition } from './live-iso-ignition.ts';
-import { reserveSpace, surveySpace, type Space } from './space.ts';
-
-/** Everything that is decided before the first payload byte moves. */
-export type PreparedLiveIso = {
-  readonly release: Release;
-  readonly plan: MirrorPlan;
-  readonly base: BaseIso;
-  readonly layout: Layout;
-  readonly space: Space;
-};
+import { reserveSpace, surveySpace } from './space.ts';
 
 /** From a configuration to every byte of the ISO: what feeds what. */
 export async function prepareLiveIso(
@@ -126,8 +117,23 @@ function prepareBase(
   return { base, scan };
 }
 
+/** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
+export async function buildLiveIso(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<LiveIsoReport> {
+  const unlock = await lockOutput(`${request.output}.lock`);
+  try {
+    const prepared = await prepareLiveIso(request, tools);
+    const poured = await pourLiveIso(prepared, request, tools);
+    return await sealLiveIso({ prepared, poured }, request, tools);
+  } finally {
+    await unlock();
+  }
+}
+
 /** Brings every byte of a prepared ISO to its place. */
-export function pourLiveIso(
+function pourLiveIso(
   prepared: PreparedLiveIso,
   request: LiveIsoRequest,
   tools: BuildTools,

@@ -1,4 +1,5 @@
-import { link, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno, readFileIfPresent } from '../../base/files.ts';
 
@@ -7,12 +8,14 @@ import { isErrno, readFileIfPresent } from '../../base/files.ts';
  * system, so the process's start time stands beside it; a lock whose process is gone is taken over.
  *
  * @returns a function that gives the right back
- * @throws DiskError `output.locked` names the other's process id
+ * @throws DiskError `output.locked` names the other's process id; `output.unwritable`
  */
 export async function lockOutput(path: string): Promise<() => Promise<void>> {
   const aside = `${path}.${process.pid}`;
-  await writeFile(aside, `${process.pid} ${(await readStartTime(process.pid)) ?? '0'}\n`, {
-    mode: 0o600,
+  const text = `${process.pid} ${(await readStartTime(process.pid)) ?? '0'}\n`;
+  await explainUnwritable(dirname(path), async () => {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(aside, text, { mode: 0o600 });
   });
   try {
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -23,6 +26,18 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
     await rm(aside, { force: true });
   }
   throw new DiskError('output.locked', `other builds keep taking "${path}"`);
+}
+
+async function explainUnwritable(directory: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!isErrno(error, 'EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST')) throw error;
+    throw new DiskError('output.unwritable', `nothing can be written in "${directory}"`, {
+      cause: error,
+      hint: 'name a writable place with --output',
+    });
+  }
 }
 
 /** A link appears with its content: nobody reads a lock that names no one yet. */

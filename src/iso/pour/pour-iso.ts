@@ -8,7 +8,6 @@ import { BUFFER_SIZE, createBufferPool, probeAlignment, type BufferPool } from '
 import { createHasher } from './hasher.ts';
 import { IsoDigest } from './iso-digest.ts';
 import { readJournal, startJournal, type Journal, type Progress } from './journal.ts';
-import { lockOutput } from './lock.ts';
 import { openOutputFile, type OutputFile } from './output-file.ts';
 import { createPace } from './pace.ts';
 import { pourRendered, pourStored } from './pour-span.ts';
@@ -46,28 +45,23 @@ const PAUSE_MS = 50;
 /**
  * Writes an ISO: every extent once, in parallel, verified while the bytes pass through. The output
  * appears by rename when all of it is verified and synced. Killed at any moment, the same call
- * continues with what is missing.
+ * continues with what is missing. The caller holds the output's lock.
  *
- * @throws DiskError `output.locked`, `output.full`, ...; IntegrityError `extent.wrong-digest`;
+ * @throws DiskError `output.full`, ...; IntegrityError `extent.wrong-digest`;
  * whatever the opener throws. The partial output stays in every case.
  */
 export async function pourIso(options: PourOptions): Promise<PourResult> {
   const partial = `${options.output}.partial`;
-  const unlock = await lockOutput(`${partial}.lock`);
+  const spans = planSpans(options.layout);
+  const journal = await continueJournal(partial, options);
   try {
-    const spans = planSpans(options.layout);
-    const journal = await continueJournal(partial, options);
-    try {
-      const result = await pourInto(partial, { ...options, spans, journal });
-      await rename(partial, options.output);
-      await syncDirectory(dirname(options.output));
-      await journal.remove();
-      return result;
-    } finally {
-      await journal.close();
-    }
+    const result = await pourInto(partial, { ...options, spans, journal });
+    await rename(partial, options.output);
+    await syncDirectory(dirname(options.output));
+    await journal.remove();
+    return result;
   } finally {
-    await unlock();
+    await journal.close();
   }
 }
 
