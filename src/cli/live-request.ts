@@ -29,7 +29,7 @@ export async function readLiveIsoRequest(
 ): Promise<LiveIsoRequest> {
   refuseStream(options.output);
   const file = resolve(host.cwd, path);
-  const config = await loadConfig(file, { env: host.env });
+  const config = await loadConfig(file, { env: host.env, shownAs: path });
   refuseMissingFeatures(config);
   const output = resolve(host.cwd, options.output ?? DEFAULT_OUTPUT);
   const graphUrl = host.env['UPDATE_URL_OVERRIDE'];
