@@ -1,6 +1,6 @@
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
-/** Bytes as people read them: `12.3 GiB`, three digits at least, binary units. */
+/** Bytes as people read them, with one decimal and a binary unit: `41.3 GiB`. */
 export function formatSize(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -8,5 +8,5 @@ export function formatSize(bytes: number): string {
     value /= 1024;
     unit++;
   }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? ''}`;
+  return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit] ?? ''}`;
 }

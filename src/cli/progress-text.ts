@@ -1,15 +1,4 @@
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
-
-/** Bytes with one decimal and a binary unit: `41.3 GiB`. */
-export function formatBytes(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit] ?? 'B'}`;
-}
+import { formatSize } from '../base/format-size.ts';
 
 /** `950 ms`, `12 s`, `3 min 05 s`, `2 h 07 min`. */
 export function formatDuration(milliseconds: number): string {
@@ -60,9 +49,9 @@ export type StageProgress = {
 export function formatProgress({ bytes, total, note, rate }: StageProgress): string {
   const share =
     total === undefined || total === 0 ? [] : [`${Math.floor((bytes * 100) / total)} %`];
-  const amount = total === undefined ? '' : ` of ${formatBytes(total)}`;
+  const amount = total === undefined ? '' : ` of ${formatSize(total)}`;
   return [
-    ...(bytes > 0 || total !== undefined ? [`${formatBytes(bytes)}${amount}`] : []),
+    ...(bytes > 0 || total !== undefined ? [`${formatSize(bytes)}${amount}`] : []),
     ...share,
     ...formatRate(bytes, total, rate),
     ...(note === undefined ? [] : [note]),
@@ -74,5 +63,5 @@ function formatRate(bytes: number, total?: number, rate?: number): readonly stri
   if (rate < 1) return ['stalled'];
   const left =
     total === undefined ? [] : [`${formatDuration(((total - bytes) * 1000) / rate)} left`];
-  return [`${formatBytes(Math.round(rate))}/s`, ...left];
+  return [`${formatSize(Math.round(rate))}/s`, ...left];
 }
