@@ -70,6 +70,7 @@ function selectImages(request: LiveIsoRequest, tools: BuildTools) {
       allArchitectures: config.build.allArchitectures,
       arch,
       includeSignatures: true,
+      noSignaturesFrom: config.disableSigstoreRegistries,
       registryImage: registryImage.then(({ reference }) => reference),
     },
     run: (input, { signal, onProgress }) =>

@@ -84,7 +84,7 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
   return {
     async fetchManifest(reference, { signal }) {
       const candidates = candidatesOf(reference);
-      const found = await firstOf(candidates, signal, (candidate) =>
+      const found = await firstOf(candidates, { signal }, (candidate) =>
         fetchManifest(requester, { ...candidate, signal }),
       );
       if (found) return found;
@@ -93,10 +93,11 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
         candidates.map(({ reference: { registry } }) => registry),
       );
     },
-    resolveTag: (reference, { signal }) =>
-      firstOf(candidatesOf(reference), signal, (candidate) =>
-        headManifest(requester, { ...candidate, signal }),
-      ),
+    resolveTag: (reference, { signal }) => {
+      const ask = (candidate: Candidate): Promise<Descriptor | undefined> =>
+        headManifest(requester, { ...candidate, signal });
+      return firstOf(candidatesOf(reference), { signal, isMirrorEnough: true }, ask);
+    },
     sourcesOf,
     fetchBlob: (reference, blob, { signal, limit = SMALL_BLOB }) =>
       readSmallBlob(sourcesOf(reference), blob, { ...options, signal, limit }),
@@ -149,33 +150,55 @@ function listCandidates(reference: Reference, options: RegistryClientOptions): C
   );
 }
 
+type FirstOfOptions = {
+  readonly signal: AbortSignal;
+  /** Whether "no" of one is believed where the others are out of reach, as origins are offline. */
+  readonly isMirrorEnough?: boolean;
+};
+
+const OUT_OF_REACH = ['registry.unknown-host', 'registry.unreachable'];
+
 /** The first answer; undefined when nobody has it; an error as soon as one could not tell. */
 async function firstOf<Result>(
   candidates: readonly Candidate[],
-  signal: AbortSignal,
+  { signal, isMirrorEnough = false }: FirstOfOptions,
   ask: (candidate: Candidate) => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
-  const failures: { readonly registry: string; readonly error: SealiftError }[] = [];
+  const failures: Failure[] = [];
   for (const candidate of candidates) {
     try {
       const found = await ask(candidate);
       if (found !== undefined) return found;
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof SealiftError)) throw error;
-      failures.push({ registry: candidate.reference.registry, error });
+      failures.push(toFailure(candidate, error));
     }
   }
-  const last = failures.at(-1);
-  if (!last || failures.length === 1) {
-    if (last) throw last.error;
-    return undefined;
-  }
-  const list = failures.map(({ registry, error }) => `${registry}: ${error.message}`);
-  throw new RegistryError(last.error.code, `no mirror and no origin answers: ${list.join('; ')}`, {
-    cause: last.error,
-    ...(last.error.hint !== undefined && { hint: last.error.hint }),
-  });
+  const hasAnswer = failures.length < candidates.length;
+  if (isMirrorEnough && hasAnswer && failures.every(isOutOfReach)) return undefined;
+  const [first, ...others] = failures;
+  if (!first) return undefined;
+  throw others.length === 0 ? first.error : joinFailures(failures);
+}
+
+/** Rethrows what is a bug. */
+function toFailure({ reference: { registry } }: Candidate, error: unknown): Failure {
+  if (error instanceof SealiftError) return { registry, error };
+  throw error;
+}
+
+const isOutOfReach = ({ error }: Failure): boolean => OUT_OF_REACH.includes(error.code);
+
+type Failure = { readonly registry: string; readonly error: SealiftError };
+
+function joinFailures(failures: readonly Failure[]): Error {
+  const last = failures.at(-1)?.error;
+  const list = failures.map(({ registry, error }) => `${registry}: ${error.message}`).join('; ');
+  return new RegistryError(
+    last?.code ?? 'registry.unreachable',
+    `no mirror and no origin answers: ${list}`,
+    { cause: last, ...(last?.hint !== undefined && { hint: last.hint }) },
+  );
 }
 
 type SmallBlobOptions = Pacing & { readonly signal: AbortSignal; readonly limit: number };

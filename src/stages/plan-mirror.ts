@@ -20,6 +20,8 @@ export type PlanMirrorInput = {
   readonly arch: RpmArchitecture;
   /** Copies cosign's `.sig` tags, where there are any. */
   readonly includeSignatures: boolean;
+  /** Hosts whose images are known to have none, or whose answers about them are wrong. */
+  readonly noSignaturesFrom?: readonly string[];
   /** The registry server, where it is to be carried. */
   readonly registryImage?: Reference;
 };
@@ -53,8 +55,12 @@ export async function planMirror(
     limit,
   });
   const carried = fetched.filter(({ set }) => set !== REGISTRY_SET);
+  const unsigned = new Set(input.noSignaturesFrom);
   const signatures = input.includeSignatures
-    ? await fetchSignatures(carried, { ...tools, limit })
+    ? await fetchSignatures(
+        carried.filter(({ wanted }) => !unsigned.has(wanted.source.registry)),
+        { ...tools, limit },
+      )
     : [];
   const registryImage = fetched.find(({ set }) => set === REGISTRY_SET);
   return mergeMirrorPlan({

@@ -163,6 +163,23 @@ describe('a registry that stumbles', () => {
 });
 
 describe('mirrors of registries.conf', () => {
+  it('are believed about an absent tag while the origin is out of reach', async () => {
+    const mirror = await startScriptedRegistry();
+    const registriesConf = parseRegistriesConf(
+      `[[registry]]
+       location = "127.0.0.1:1"
+       [[registry.mirror]]
+       location = "${mirror.host}"`,
+      'test',
+    );
+    const client = createTestClient({ registriesConf });
+    const absent = { registry: '127.0.0.1:1', repository: 'release', tag: 'sha256-aa.sig' };
+    expect(await client.resolveTag(absent, { signal })).toBeUndefined();
+    await expect(client.fetchManifest(absent, { signal })).rejects.toMatchObject({ exitCode: 4 });
+    await client.close();
+    await mirror.close();
+  });
+
   const confOf = (mirror: string, rule = 'all') =>
     parseRegistriesConf(
       `[[registry]]
