@@ -36,7 +36,7 @@ export type PourResult = PourCounters & {
 };
 
 /** Memory for buffers in MiB: what lanes fill, and what waits for the digest of the whole ISO. */
-const POOL_BUFFERS = 80;
+const POOL_BUFFERS = 64;
 /** Verified extents become `done` in the journal after a common sync, at least this often. */
 const SYNC_INTERVAL_MS = 3000;
 /** How soon a lane that has to wait looks again. */
