@@ -14,12 +14,18 @@ export default {
       name: 'no-circular',
       comment: 'A cycle means two files are one; merge them or move what they share down.',
       severity: 'error',
-      from: {},
+      from: { path: '^src/' },
       to: { circular: true },
     },
     floor('base', [], 'base knows nothing of us.'),
-    ...formats.map((name) => floor(name, ['base'], `${name} knows its own standard and base only.`)),
-    floor('openshift', ['base', 'registry', 'ignition'], 'openshift explains images and manifests.'),
+    ...formats.map((name) =>
+      floor(name, ['base'], `${name} knows its own standard and base only.`),
+    ),
+    floor(
+      'openshift',
+      ['base', 'registry', 'ignition'],
+      'openshift explains images and manifests.',
+    ),
     floor('stages', ['base', ...formats, 'openshift'], 'stages use formats; recipes wire stages.'),
     floor('recipes', ['base', ...formats, 'openshift', 'stages'], 'recipes know no command line.'),
     {
@@ -44,5 +50,9 @@ export default {
       to: { path: 'node_modules/undici' },
     },
   ],
-  options: { tsPreCompilationDeps: true, tsConfig: { fileName: 'tsconfig.json' } },
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+  },
 };
