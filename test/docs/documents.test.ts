@@ -1,0 +1,135 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const DOCUMENTS = [
+  ...['README.md', 'ARCHITECTURE.md', 'CHANGELOG.md'],
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+describe.each(DOCUMENTS)('%s', (path) => {
+  it('links to files that are there', () => {
+    const links = [...read(path).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(first);
+    expect(links.filter((link) => !existsSync(join(ROOT, dirname(path), link)))).toEqual([]);
+  });
+
+  it('names source files and folders that are there', () => {
+    const names = [
+      ...read(path).matchAll(/`((?:src|test|templates|schema|demo|bench|scripts)\/[\w./-]*)`/g),
+    ];
+    expect(names.map(first).filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
+  });
+
+  it('names npm scripts that are there', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const names = [...read(path).matchAll(/\bnpm run ([\w:]+)/g)].map(first);
+    expect(names.filter((name) => scripts[name] === undefined)).toEqual([]);
+  });
+});
+
+describe('README.md', () => {
+  it('shows commands and options that the program has', () => {
+    const commands = readBlocks('README.md').flatMap((block) => [
+      ...block.matchAll(/(?:^\$ |^npx |run .*:Z" )sealift (.+)$/gm),
+    ]);
+    expect(commands.length).toBeGreaterThan(4);
+    for (const [, line = ''] of commands) expect(findUnknown(line), line).toEqual([]);
+  });
+
+  it('names the demo and the tests as one line each', () => {
+    const blocks = readBlocks('README.md').map((block) => block.trim());
+    expect(blocks).toContain('npm ci && npm run demo');
+    expect(blocks).toContain('npm ci && npm test');
+  });
+});
+
+describe('ARCHITECTURE.md', () => {
+  const text = read('ARCHITECTURE.md');
+
+  it('lists every folder of the program and no other', () => {
+    const listed = [...text.matchAll(/^\| `(src\/[\w-]+)\/`/gm)].map(first);
+    expect(listed.sort()).toEqual(readFolders('src').map((name) => `src/${name}`));
+  });
+
+  it('draws every stage of the live ISO', () => {
+    const recipes = ['src/recipes/live-iso.ts', 'src/recipes/live-iso-ignition.ts'];
+    const stages = recipes.flatMap((path) =>
+      [...read(path).matchAll(/^ +name: '([^']+)'/gm)].map(first),
+    );
+    expect(stages.length).toBeGreaterThan(5);
+    expect(stages.filter((name) => !text.includes(name))).toEqual([]);
+  });
+
+  it('fits on two pages', () => {
+    expect(text.split('\n').length).toBeLessThanOrEqual(120);
+  });
+});
+
+describe('docs/decisions', () => {
+  it('are numbered without a gap, each with context, decision and consequence', () => {
+    const names = readdirSync(join(ROOT, 'docs/decisions')).sort();
+    names.forEach((name, index) => {
+      expect(name).toMatch(new RegExp(`^${String(index + 1).padStart(4, '0')}-[a-z0-9-]+\\.md$`));
+      const text = read(`docs/decisions/${name}`);
+      expect(text).toMatch(/\*\*Context\.\*\*[^]+\*\*Decision\.\*\*[^]+\*\*Consequence\.\*\*/);
+    });
+  });
+});
+
+describe('Containerfile', () => {
+  it('copies files that are there', () => {
+    const sources = [...read('Containerfile').matchAll(/^COPY --chown=\S+ (.+) \S+$/gm)]
+      .flatMap((match) => first(match).split(' '))
+      .filter((name) => !name.startsWith('--'));
+    expect(sources).toContain('templates');
+    expect(sources.filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
+  });
+
+  it('ends as a user who is not root', () => {
+    const users = [...read('Containerfile').matchAll(/^USER (\S+)$/gm)].map(first);
+    expect(users.at(-1)).toBe('1001');
+  });
+});
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+function first(match: RegExpMatchArray): string {
+  return match[1] ?? '';
+}
+
+const readBlocks = (path: string): string[] =>
+  [...read(path).matchAll(/^```\w+\n([^]*?)^```/gm)].map(first);
+
+function readFolders(path: string): string[] {
+  return readdirSync(join(ROOT, path), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort();
+}
+
+/** Words of a command line, without the program's name, that the program does not know. */
+function findUnknown(line: string): string[] {
+  const [name = '', ...words] = line.split(/\s+/);
+  const command = program().commands.find((candidate) => candidate.name() === name);
+  if (!command) return [name];
+  const known = command.options.map(({ long }) => long);
+  return words.filter((word) => word.startsWith('--') && !known.includes(word));
+}
+
+const program = (): Command =>
+  createProgram({
+    stdout: process.stdout,
+    stderr: process.stderr,
+    env: {},
+    cwd: ROOT,
+    isTTY: false,
+    signal: new AbortController().signal,
+    now: () => 0,
+  });
