@@ -14,8 +14,8 @@ export type Pace = {
 const FIRST_LANES = 2;
 const SAMPLE_MS = 200;
 /** Shares of processor time: above the one lanes join, below the other one leaves. */
-const IDLE = 0.2;
-const BUSY = 0.1;
+const IDLE = 0.5;
+const BUSY = 0.3;
 
 /** @param readIdle share of the processors' time, since the last call, in which they were idle */
 export function createPace(lanes: number, readIdle: () => number = createIdleMeter()): Pace {
