@@ -99,7 +99,7 @@ export async function publishRelease(
   return `${registry.host}/${RELEASE_REPOSITORY}@${topOf(image).descriptor.digest}`;
 }
 
-export function topOf({ manifests: [top] }: SourceImage): StoredManifest {
+function topOf({ manifests: [top] }: SourceImage): StoredManifest {
   if (!top) throw new Error('an image has a manifest');
   return top;
 }
@@ -119,7 +119,7 @@ const marker = (name: string, room: number): string =>
   `\0_RELEASE_${name}_LOCATION_\0${'X'.repeat(room)}\0`;
 
 /** An installer with the places where a release is written into it. */
-export const makeInstaller = (): Buffer =>
+const makeInstaller = (): Buffer =>
   Buffer.from(
     `${INSTALLER}${marker('IMAGE', 240)}${marker('VERSION', 80)}${marker('ARCHITECTURE', 20)}`,
     'latin1',

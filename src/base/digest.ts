@@ -9,7 +9,7 @@ const PATTERN = /^sha256:[0-9a-f]{64}$/;
 export const isDigest = (text: string): text is Digest => PATTERN.test(text);
 
 /** @throws IntegrityError `digest.malformed` */
-export function parseDigest(text: string): Digest {
+function parseDigest(text: string): Digest {
   if (isDigest(text)) return text;
   throw new IntegrityError('digest.malformed', `digest "${text}" is not sha256: and 64 hex digits`);
 }

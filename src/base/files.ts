@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createHash, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from './digest.ts';
@@ -71,10 +71,4 @@ export async function digestFile(path: string): Promise<Digest> {
     hash.update(chunk as Buffer);
   }
   return `sha256:${hash.digest('hex')}`;
-}
-
-/** Bytes an unprivileged process may still write on the file system that holds `path`. */
-export async function readFreeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(path);
-  return bavail * bsize;
 }

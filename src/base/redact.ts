@@ -1,5 +1,4 @@
 const SECRET_QUERY = /token|sig|secret|password|credential|auth|key|policy/i;
-const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie']);
 const MASK = '[redacted]';
 
 /** A URL without user info and with the values of secret-looking query parameters masked. */
@@ -11,15 +10,6 @@ export function redactUrl(url: URL | string): string {
     if (SECRET_QUERY.test(name)) copy.searchParams.set(name, MASK);
   }
   return copy.href.replaceAll(encodeURIComponent(MASK), MASK);
-}
-
-export function redactHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      SECRET_HEADERS.has(name.toLowerCase()) ? MASK : value,
-    ]),
-  );
 }
 
 /** Replaces every URL's secrets and every given secret value inside a text. */

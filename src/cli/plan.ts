@@ -25,7 +25,7 @@ export function registerPlan(program: Command, host: CliHost): void {
     });
 }
 
-export function formatPlan(plan: LiveIsoPlan): string {
+function formatPlan(plan: LiveIsoPlan): string {
   const { release } = plan;
   return [
     `release        ${release.version} ${release.architecture}`,

@@ -2,12 +2,18 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
 import { registerBuild } from './build.ts';
+import { registerCat } from './cat.ts';
 import { registerCompletion } from './completion.ts';
 import type { CliHost } from './host.ts';
+import { registerIgnition } from './ignition-show.ts';
 import { registerInit } from './init.ts';
 import { describeError, describeErrorAsEvent } from './print-error.ts';
+import { registerInspect } from './inspect.ts';
+import { registerLs } from './ls.ts';
 import { registerPlan } from './plan.ts';
+import { registerRegistry } from './registry-serve.ts';
 import { registerValidate } from './validate.ts';
+import { registerVerify } from './verify.ts';
 
 const EXIT_USAGE = 2;
 
@@ -20,6 +26,12 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerValidate,
   registerPlan,
   registerBuild,
+  registerInspect,
+  registerLs,
+  registerCat,
+  registerIgnition,
+  registerVerify,
+  registerRegistry,
   registerCompletion,
 ];
 

@@ -86,7 +86,7 @@ function formatPlainLine(event: BuildEvent, measure: () => number | undefined): 
 }
 
 /** `retry quay.io in 2 s: 429`. */
-export const formatRetry = (event: Extract<BuildEvent, { type: 'retry' }>): string =>
+const formatRetry = (event: Extract<BuildEvent, { type: 'retry' }>): string =>
   `retry ${event.host} in ${formatDuration(event.waitMs)}: ${event.reason}`;
 
 function createThrottle(host: CliHost, interval: number): (event: { stage: string }) => boolean {

@@ -76,7 +76,7 @@ function summarizeSets({ plan }: PreparedLiveIso): LiveIsoPlan['imageSets'] {
 }
 
 /** What on the media is not for everybody. The pull secret used for mirroring never is on it. */
-export function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly string[] {
+function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly string[] {
   return [
     ...(config.sshKey === undefined ? [] : ['sshKey (public key of core)']),
     ...(config.userCorePass === undefined ? [] : ['userCorePass (hash of the password of core)']),

@@ -8,6 +8,7 @@ import { planLiveGraft } from '../iso/live-graft.ts';
 import { openIso } from '../iso/open-iso.ts';
 import type { BaseImage } from '../iso/scan-base.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/bootstrap-ignition.ts';
+import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH } from '../openshift/media-paths.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror-plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release-bundle.ts';
 import type { Release } from '../openshift/release-payload.ts';
@@ -17,9 +18,6 @@ import type { Descriptor } from '../registry/descriptor.ts';
 import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
 import { formatReference } from '../registry/reference.ts';
 
-/** Where the medium's own account of itself is. */
-export const INDEX_PATH = '/sealift/index.json';
-const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of ours. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 

@@ -1,0 +1,97 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DifferenceError } from '../base/errors.ts';
+import { formatSize } from '../base/format-size.ts';
+import { verifyIso, type Verification, type VerifyProblem } from '../recipes/verify-iso.ts';
+import type { CliHost } from './host.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from './output.ts';
+import { createLogFormatOption, createProgress, type LogFormat } from './progress.ts';
+
+type VerifyCliOptions = { readonly outputFormat: OutputFormat; readonly logFormat: LogFormat };
+
+/** `sealift verify ISO`: exit code 8 when anything is not as it should be. */
+export function registerVerify(program: Command, host: CliHost): void {
+  program
+    .command('verify')
+    .description('check the structure, every byte and every image of an ISO')
+    .argument('<iso>', 'ISO file')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nNeeds no network. An image that sealift did not make is checked as far as possible: its\n' +
+        'structure, and its registry where it has one.\n' +
+        '\nExample:\n  $ sealift verify appliance.iso',
+    )
+    .action(async (iso: string, options: VerifyCliOptions) => {
+      const value = await verifyWithProgress(resolve(host.cwd, iso), options, host);
+      await writeFormatted(host, options.outputFormat, {
+        value,
+        formatText: (value) => formatVerification(iso, value),
+      });
+      if (value.ok) return;
+      throw new DifferenceError(
+        'verify.differences',
+        `${iso} has ${count(value.problems, 'problem')}`,
+        {
+          hint: 'build it again with the same command, or copy it again',
+        },
+      );
+    });
+}
+
+async function verifyWithProgress(
+  path: string,
+  { logFormat }: VerifyCliOptions,
+  host: CliHost,
+): Promise<Verification> {
+  const stage = 'verify';
+  const { listener, close } = createProgress(host, logFormat);
+  const started = host.now();
+  listener({ type: 'stage-started', stage });
+  try {
+    const result = await verifyIso(path, {
+      signal: host.signal,
+      onProgress: (bytes, total) => {
+        listener({ type: 'stage-progress', stage, bytes, ...(total !== undefined && { total }) });
+      },
+    });
+    listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
+    return result;
+  } finally {
+    close();
+  }
+}
+
+function formatVerification(
+  iso: string,
+  { ok, problems, checked, oddities }: Verification,
+): string {
+  return [
+    ...problems.map(formatProblem),
+    ...oddities.map((oddity) => `note: ${oddity}`),
+    ...(ok
+      ? [
+          `${iso} is whole: structure, ${count(checked.extents, 'extent')} ` +
+            `(${formatSize(checked.bytes)}), ${count(checked.images, 'image')}`,
+        ]
+      : []),
+    '',
+  ].join('\n');
+}
+
+function formatProblem({ kind, problem, path, images, ...place }: VerifyProblem): string {
+  const { offset, size, expected, found } = place;
+  return [
+    `${kind}: ${path ?? 'image'}: ${problem}`,
+    ...(offset === undefined ? [] : [`  bytes ${offset} to ${offset + (size ?? 1) - 1}`]),
+    ...(images === undefined ? [] : [`  needed by ${images.join(', ')}`]),
+    ...(expected === undefined ? [] : [`  expected ${expected}`]),
+    ...(found === undefined ? [] : [`  found    ${found}`]),
+  ].join('\n');
+}
+
+function count(what: number | readonly unknown[], word: string): string {
+  const number = typeof what === 'number' ? what : what.length;
+  return `${number} ${word}${number === 1 ? '' : 's'}`;
+}
