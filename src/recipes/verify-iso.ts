@@ -123,17 +123,24 @@ async function compareTree(iso: IsoImage, index: MediaIndex): Promise<VerifyProb
   const problems: VerifyProblem[] = [];
   for await (const { path, node } of iso.walk()) {
     if (node.kind !== 'file' || node.size === 0) continue;
-    const extent = listed.get(path);
+    const place = { offset: node.extents[0]?.offset ?? 0, size: node.size };
+    const problem = compareFile(place, listed.get(path));
     listed.delete(path);
-    const offset = node.extents[0]?.offset ?? 0;
-    if (extent?.offset === offset && extent.size === node.size) continue;
-    const problem = extent ? 'stands elsewhere than the index says' : 'is not in the index';
-    problems.push({ kind: 'index', problem, path, offset, size: node.size });
+    if (problem !== undefined) problems.push({ kind: 'index', problem, path, ...place });
   }
   for (const [path, { offset, size }] of listed) {
     problems.push({ kind: 'index', problem: 'is in the index only', path, offset, size });
   }
   return problems;
+}
+
+function compareFile(
+  place: { readonly offset: number; readonly size: number },
+  extent: IndexExtent | undefined,
+): string | undefined {
+  if (!extent) return 'is not in the index';
+  const isSame = extent.offset === place.offset && extent.size === place.size;
+  return isSame ? undefined : 'stands elsewhere than the index says';
 }
 
 /** Which images need an extent: those whose manifest it is, or whose manifests name it. */

@@ -1,70 +1,20 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/files.ts';
-import type { CliHost } from '../../src/cli/host.ts';
-import { runProgram } from '../../src/cli/program.ts';
-import { serveImages, type ImageRegistry } from '../support/image-registry.ts';
-import { makeCoreosIso } from '../support/iso.ts';
-import { addRelease, type TestRelease } from '../support/release.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { requireTool } from '../support/tools.ts';
 
-type Outcome = { readonly exitCode: number; readonly stdout: string; readonly stderr: string };
-
 describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a live ISO', () => {
-  let directory: string;
-  let registry: ImageRegistry;
-  let release: TestRelease;
-
+  let world: LiveWorld;
   beforeAll(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
-    registry = await serveImages();
-    const base = await makeCoreosIso(directory);
-    release = await addRelease(registry, { iso: await readFile(base) });
+    world = await createLiveWorld();
   });
-  afterAll(async () => {
-    await registry.close();
-    await rm(directory, { recursive: true, force: true });
-  });
-
-  async function run(...args: string[]): Promise<Outcome> {
-    const stdout = new PassThrough();
-    const stderr = new PassThrough();
-    const host: CliHost = {
-      ...{ stdout, stderr, cwd: directory, isTTY: false, now: Date.now },
-      env: { HOME: directory },
-      signal: new AbortController().signal,
-    };
-    const exitCode = await runProgram(args, host);
-    const text = (stream: PassThrough): string => String(stream.read() ?? '');
-    return { exitCode, stdout: text(stdout), stderr: text(stderr) };
-  }
-
-  async function writeConfig(extra = ''): Promise<void> {
-    await writeFile(
-      join(directory, 'appliance-config.yaml'),
-      [
-        'apiVersion: v1beta1',
-        'kind: ApplianceConfig',
-        'ocpRelease:',
-        '  version: "4.21.3"',
-        `  url: ${release.pullspec}`,
-        `pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpzZWNyZXQtd29yZA=="}}}'`,
-        'sshKey: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1x1r0h0mXr3ZbU0Z5m5sWg8c2v6H1p0y8tQ2mC3sKd me',
-        'enableInteractiveFlow: true',
-        'build:',
-        '  ignition: embedded',
-        `  insecureRegistries: ["${registry.host}"]`,
-        extra,
-        '',
-      ].join('\n'),
-    );
-  }
+  afterAll(() => world.close());
 
   it('has exactly the size that the plan told, and the same bytes when it is built again', async () => {
-    await writeConfig();
+    const { directory, run } = world;
+    await world.writeConfig();
     const plan = await run('plan', '-o', 'json');
     expect(plan.stderr).not.toContain('secret-word');
     expect(plan.exitCode, plan.stderr).toBe(0);
@@ -86,5 +36,31 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a liv
     expect(iso.includes('secret-word')).toBe(false);
     expect(iso.includes('dXNlcjpz')).toBe(false);
     expect(await hasFile(join(directory, 'one.iso.partial'))).toBe(false);
+  });
+
+  it('is refused before the download when it would be larger than build.maxSize', async () => {
+    await world.writeConfig('  maxSize: 1MiB');
+    const outcome = await world.run('build', '--output', 'large.iso');
+    expect(outcome.exitCode).toBe(3);
+    expect(outcome.stderr).toContain('more than build.maxSize of 1.0 MiB');
+    expect(await hasFile(join(world.directory, 'large.iso.partial'))).toBe(false);
+  });
+
+  it('is never written to standard output', async () => {
+    await world.writeConfig();
+    const outcome = await world.run('build', '--output', '-');
+    expect(outcome.exitCode).toBe(2);
+    expect(outcome.stderr).toContain('hint:');
+  });
+
+  it('names every image that is missing, and nothing is poured', async () => {
+    const { host } = world.registry;
+    await world.writeConfig(
+      `additionalImages: [{name: "${host}/no/one:1"}, {name: "${host}/no/two:1"}]`,
+    );
+    const outcome = await world.run('build', '--output', 'missing.iso');
+    expect(outcome.exitCode).toBe(4);
+    expect(outcome.stderr).toMatch(/no\/one:1[\s\S]*no\/two:1/);
+    expect(await hasFile(join(world.directory, 'missing.iso.partial'))).toBe(false);
   });
 });

@@ -1,0 +1,78 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import type { CliHost } from '../../src/cli/host.ts';
+import { runProgram } from '../../src/cli/program.ts';
+import { serveImages, type ImageRegistry } from './image-registry.ts';
+import { makeCoreosIso } from './iso.ts';
+import { addRelease, type TestRelease } from './release.ts';
+
+export type Outcome = {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+type TestHost = CliHost & { readonly stdout: PassThrough; readonly stderr: PassThrough };
+
+/** A folder with a base ISO, a registry with a small release, and the program to run in it. */
+export type LiveWorld = {
+  readonly directory: string;
+  readonly registry: ImageRegistry;
+  readonly release: TestRelease;
+  readonly run: (...args: string[]) => Promise<Outcome>;
+  readonly host: (signal?: AbortSignal) => TestHost;
+  readonly writeConfig: (...lines: string[]) => Promise<void>;
+  readonly close: () => Promise<void>;
+};
+
+export async function createLiveWorld(): Promise<LiveWorld> {
+  const directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
+  const registry = await serveImages();
+  const release = await addRelease(registry, {
+    iso: await readFile(await makeCoreosIso(directory)),
+  });
+  const host: LiveWorld['host'] = (signal = new AbortController().signal) => ({
+    ...{ stdout: new PassThrough(), stderr: new PassThrough(), cwd: directory, isTTY: false },
+    ...{ env: { HOME: directory }, now: Date.now, signal },
+  });
+  return {
+    ...{ directory, registry, release, host },
+    async run(...args) {
+      const own = host();
+      const [stdout, stderr] = [collect(own.stdout), collect(own.stderr)];
+      const exitCode = await runProgram(args, own);
+      return { exitCode, stdout: stdout(), stderr: stderr() };
+    },
+    writeConfig: (...lines) =>
+      writeFile(
+        join(directory, 'appliance-config.yaml'),
+        [
+          'apiVersion: v1beta1',
+          'kind: ApplianceConfig',
+          'ocpRelease:',
+          '  version: "4.21.3"',
+          `  url: ${release.pullspec}`,
+          `pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpzZWNyZXQtd29yZA=="}}}'`,
+          'enableInteractiveFlow: true',
+          'build:',
+          '  ignition: embedded',
+          `  insecureRegistries: ["${registry.host}"]`,
+          ...lines,
+          '',
+        ].join('\n'),
+      ),
+    async close() {
+      await registry.close();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Takes what is written at once: a full pipe would make the writer wait. */
+function collect(stream: PassThrough): () => string {
+  const pieces: Buffer[] = [];
+  stream.on('data', (piece: Buffer) => pieces.push(piece));
+  return () => Buffer.concat(pieces).toString('utf8');
+}
