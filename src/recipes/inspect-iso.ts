@@ -3,8 +3,9 @@ import { readCoreosLive } from '../iso/coreos.ts';
 import { BLOCK_SIZE } from '../iso/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/hybrid.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import type { MediaIndex } from '../openshift/media-index.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../stages/read-ignition.ts';
-import { readIndex, type MediaIndex } from '../stages/read-index.ts';
+import { readIndex } from '../stages/read-index.ts';
 
 /** What there is to say of an ISO without reading its files. Sizes and offsets are bytes. */
 export type Inspection = {

@@ -2,9 +2,10 @@ import { IntegrityError } from '../base/errors.ts';
 import { checkStructure } from '../iso/check-structure.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
+import type { IndexExtent, MediaIndex } from '../openshift/media-index.ts';
 import { checkClosure } from '../registry/closure.ts';
 import { isoRegistryTree } from '../stages/iso-registry-tree.ts';
-import { readIndex, type IndexExtent, type MediaIndex } from '../stages/read-index.ts';
+import { readIndex } from '../stages/read-index.ts';
 import { verifyExtents } from '../stages/verify-extents.ts';
 
 /** Something on the medium that is not as it should be. */
