@@ -21,16 +21,22 @@ export type SourceRegistry = {
 
 const PIECE = 256 * 1024;
 
+export type SourceOptions = {
+  /** Milliseconds between two pieces of a blob, to be as slow as a network. */
+  readonly pauseMs?: number;
+};
+
 /** A registry on loopback that makes its blobs while it serves them. Reads only, by Range too. */
-export async function startSourceRegistry(port = 0): Promise<SourceRegistry> {
+export async function startSourceRegistry(options: SourceOptions = {}): Promise<SourceRegistry> {
+  const { pauseMs = 0 } = options;
   const manifests = new Map<string, StoredManifest>();
   const blobs = new Map<string, Blob>();
   const counter = { bytes: 0 };
   const server = createServer((request, response) => {
-    answer(request, response, { manifests, blobs, counter });
+    answer(request, response, { manifests, blobs, counter, pauseMs });
   });
   server.keepAliveTimeout = 60_000;
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
     add(repository, image, ...tags) {
@@ -53,6 +59,7 @@ type Shelf = {
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   readonly blobs: ReadonlyMap<string, Blob>;
   readonly counter: { bytes: number };
+  readonly pauseMs: number;
 };
 
 function answer(request: IncomingMessage, response: ServerResponse, shelf: Shelf): void {
@@ -73,7 +80,7 @@ function answer(request: IncomingMessage, response: ServerResponse, shelf: Shelf
     });
     response.end(request.method === 'HEAD' ? undefined : stored.bytes);
   } else if (blob) {
-    sendBlob(request, response, { blob, counter: shelf.counter });
+    sendBlob(request, response, { ...shelf, blob });
   } else {
     const code = kind === 'blobs' ? 'BLOB_UNKNOWN' : 'MANIFEST_UNKNOWN';
     response.writeHead(404, { 'content-type': 'application/json' });
@@ -84,7 +91,7 @@ function answer(request: IncomingMessage, response: ServerResponse, shelf: Shelf
 function sendBlob(
   request: IncomingMessage,
   response: ServerResponse,
-  { blob, counter }: { readonly blob: Blob; readonly counter: { bytes: number } },
+  { blob, counter, pauseMs }: Shelf & { readonly blob: Blob },
 ): void {
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
   const start = range ? Number(range[1]) : 0;
@@ -107,6 +114,10 @@ function sendBlob(
       counter.bytes += piece.length;
       if (!response.write(piece)) {
         response.once('drain', send);
+        return;
+      }
+      if (pauseMs > 0) {
+        setTimeout(send, pauseMs);
         return;
       }
     }

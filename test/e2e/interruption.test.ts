@@ -1,0 +1,119 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { makeBaseIso } from '../../demo/base-iso.ts';
+import { createBlobFactory } from '../../demo/payload.ts';
+import { buildImage, makeCoreComponents, publishRelease } from '../../demo/release.ts';
+import { startSourceRegistry, type SourceRegistry } from '../../demo/source-registry.ts';
+import { digestFile, hasFile } from '../../src/base/files.ts';
+import { startSealift, type Child } from '../support/child.ts';
+
+const MIB = 1024 * 1024;
+const BLOBS = 10;
+
+describe('an interrupted build', () => {
+  let directory: string;
+  let registry: SourceRegistry;
+  let whole: string;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sealift-e2e-'));
+    registry = await startSourceRegistry({ pauseMs: 8 });
+    const base = join(directory, 'base.iso');
+    await makeBaseIso(base, MIB);
+    const components = await makeCoreComponents(await readFile(base), []);
+    const makeBlob = createBlobFactory();
+    for (let index = 0; index < BLOBS; index++) {
+      components.set(`c${index}`, buildImage([makeBlob(index, 4 * MIB + index)]));
+    }
+    const pullspec = await publishRelease(registry, { version: '4.21.0', components });
+    await writeFile(
+      join(directory, 'appliance-config.yaml'),
+      [
+        ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:', '  version: "4.21.0"'],
+        `  url: ${pullspec}`,
+        `pullSecret: '{"auths":{"${registry.host}":{"auth":"dTpw"}}}'`,
+        ...['build:', '  ignition: embedded', '  baseIso: base.iso', '  concurrency: 3', ''],
+      ].join('\n'),
+    );
+    const { code, stderr } = await build('whole.iso').ended;
+    expect(code, stderr).toBe(0);
+    whole = await digestFile(join(directory, 'whole.iso'));
+  });
+  afterAll(async () => {
+    await registry.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const build = (output: string): Child =>
+    startSealift(['build', '--output', output], { cwd: directory });
+
+  /** Waits until the registry has served so many bytes more. */
+  async function served(bytes: number): Promise<void> {
+    const start = registry.bytesServed();
+    while (registry.bytesServed() - start < bytes) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  it('continues after SIGKILL at any moment, and the ISO is the same', async () => {
+    const before = registry.bytesServed();
+    for (const bytes of [1, 3 * MIB, 7 * MIB, 12 * MIB]) {
+      const child = build('killed.iso');
+      await served(bytes);
+      child.process.kill('SIGKILL');
+      await child.ended;
+      expect(await hasFile(join(directory, 'killed.iso'))).toBe(false);
+    }
+    const { code, stderr, stdout } = await build('killed.iso').ended;
+    expect(code, stderr).toBe(0);
+    expect(stdout).toMatch(/[1-9][\d.]* MiB kept from before/);
+    expect(await digestFile(join(directory, 'killed.iso'))).toBe(whole);
+    const fetched = registry.bytesServed() - before;
+    expect(fetched).toBeLessThan(1.5 * BLOBS * 4 * MIB);
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('keeps what it has on %s and ends with %i', async (signal, exitCode) => {
+    const child = build(`${signal}.iso`);
+    await served(8 * MIB);
+    child.process.kill(signal);
+    const { code, stderr } = await child.ended;
+    expect(code, stderr).toBe(exitCode);
+    const partial = await stat(join(directory, `${signal}.iso.partial`));
+    expect(partial.blocks).toBeGreaterThan(0);
+    const { stdout } = await build(`${signal}.iso`).ended;
+    expect(stdout).toMatch(/[1-9][\d.]* MiB kept from before/);
+    expect(await digestFile(join(directory, `${signal}.iso`))).toBe(whole);
+  });
+
+  it('is not disturbed by a second build of the same output, which learns who is first', async () => {
+    const first = build('contended.iso');
+    await served(4 * MIB);
+    first.process.kill('SIGSTOP');
+    const second = await build('contended.iso').ended;
+    expect(second.code).toBe(7);
+    expect(second.stderr).toContain(`process ${first.process.pid ?? 0} is already building`);
+    first.process.kill('SIGCONT');
+    expect((await first.ended).code).toBe(0);
+    expect(await digestFile(join(directory, 'contended.iso'))).toBe(whole);
+  });
+
+  it('starts over when the inputs changed in between', async () => {
+    const child = build('changed.iso');
+    await served(8 * MIB);
+    child.process.kill('SIGKILL');
+    await child.ended;
+    const config = join(directory, 'appliance-config.yaml');
+    const text = await readFile(config, 'utf8');
+    await writeFile(config, text.replace('build:', 'enableInteractiveFlow: true\nbuild:'));
+    const { code, stderr } = await build('changed.iso').ended;
+    await writeFile(config, text);
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain('a partial output of other inputs was found');
+    expect(await digestFile(join(directory, 'changed.iso'))).not.toBe(whole);
+  });
+});

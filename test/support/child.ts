@@ -1,0 +1,36 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const TSX = import.meta.resolve('tsx');
+
+export type Child = {
+  readonly process: ChildProcess;
+  readonly ended: Promise<{
+    readonly code: number | null;
+    readonly stderr: string;
+    readonly stdout: string;
+  }>;
+};
+
+/** The program as a process of its own, out of the sources. */
+export function startSealift(
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
+): Child {
+  const child = spawn(process.execPath, ['--import', TSX, MAIN, ...args], {
+    cwd: options.cwd,
+    env: { ...process.env, HOME: options.cwd, CI: 'true', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (piece: Buffer) => (stdout += piece.toString()));
+  child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString()));
+  const ended = once(child, 'close').then(([code]) => ({
+    code: code as number | null,
+    ...{ stdout, stderr },
+  }));
+  return { process: child, ended };
+}
