@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { createHash, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from './digest.ts';
@@ -71,4 +71,20 @@ export async function digestFile(path: string): Promise<Digest> {
     hash.update(chunk as Buffer);
   }
   return `sha256:${hash.digest('hex')}`;
+}
+
+/** Bytes of disk that a file has taken, holes not counted; 0 where there is none. */
+export async function readAllocated(path: string): Promise<number> {
+  try {
+    return (await stat(path)).blocks * 512; // POSIX leaves the unit open; on Linux it is 512 bytes
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}
+
+/** Bytes an unprivileged process may still write on the file system that holds `path`. */
+export async function readFreeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
 }

@@ -2,7 +2,9 @@ import { rename } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
-import { hasFile, syncDirectory } from '../../base/files.ts';
+import { DiskError } from '../../base/errors.ts';
+import { hasFile, readAllocated, readFreeBytes, syncDirectory } from '../../base/files.ts';
+import { formatSize } from '../../base/format-size.ts';
 import type { Layout } from '../extent.ts';
 import { BUFFER_SIZE, createBufferPool, probeAlignment, type BufferPool } from './buffer-pool.ts';
 import { createHasher } from './hasher.ts';
@@ -60,9 +62,22 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
     await syncDirectory(dirname(options.output));
     await journal.remove();
     return result;
+  } catch (error) {
+    throw await tellMissing(error, partial, options.layout.size);
   } finally {
     await journal.close();
   }
+}
+
+/** A full disk is told with what is missing in all, not with the write that met it. */
+async function tellMissing(error: unknown, partial: string, size: number): Promise<unknown> {
+  if (!(error instanceof DiskError) || error.code !== 'output.full') return error;
+  const missing = size - (await readAllocated(partial)) - (await readFreeBytes(dirname(partial)));
+  return new DiskError(
+    'output.full',
+    `the disk is full: ${formatSize(Math.max(0, missing))} more are needed for "${partial}"`,
+    { cause: error.cause, ...(error.hint !== undefined && { hint: error.hint }) },
+  );
 }
 
 async function continueJournal(partial: string, options: PourOptions): Promise<Journal> {

@@ -1,6 +1,5 @@
-import { stat } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
-import { isErrno } from '../../base/files.ts';
+import { readAllocated } from '../../base/files.ts';
 import type { Layout } from '../extent.ts';
 import { readJournal } from './journal.ts';
 import { digestLayout, planSpans } from './spans.ts';
@@ -24,13 +23,4 @@ export async function surveyPartial(layout: Layout, output: string): Promise<Sta
     blobs.set(span.digest, progress.kind === 'done' ? span.size : progress.size);
   }
   return { blobs, allocated: await readAllocated(partial) };
-}
-
-async function readAllocated(path: string): Promise<number> {
-  try {
-    return (await stat(path)).blocks * 512; // POSIX leaves the unit open; on Linux it is 512 bytes
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return 0;
-    throw error;
-  }
 }

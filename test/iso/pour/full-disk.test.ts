@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process';
+import { randomFillSync } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { digestOf } from '../../../src/base/digest.ts';
+import type { Layout } from '../../../src/iso/extent.ts';
+import { pourIso } from '../../../src/iso/pour/pour-iso.ts';
+import type { ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+
+const MIB = 1024 * 1024;
+
+/** Whether this process may mount; in CI it must. */
+function mayMount(): boolean {
+  const directory = mkdtempSync(join(tmpdir(), 'sealift-mount-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', 'none', directory], { stdio: 'ignore' });
+    execFileSync('umount', [directory]);
+    return true;
+  } catch (error) {
+    if (process.env['CI'] === 'true') throw error;
+    console.warn('tests that mount are skipped: this process may not');
+    return false;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
+  let directory: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'sealift-full-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'none', directory]);
+  });
+  afterEach(() => {
+    execFileSync('umount', [directory]);
+    rmSync(directory, { recursive: true });
+  });
+
+  it('says so, keeps what stands, and continues when there is room', async () => {
+    const blobs = Array.from({ length: 6 }, () => randomFillSync(Buffer.alloc(2 * MIB)));
+    const layout: Layout = {
+      size: 12 * MIB,
+      extents: blobs.map((blob, index) => ({
+        ...{ offset: index * 2 * MIB, size: blob.length, digest: digestOf(blob) },
+        ...{ source: { kind: 'blob' }, paths: [`/${index}`] },
+      })),
+    };
+    let fetched = 0;
+    const openExtent: ExtentOpener = ({ offset: start }, { offset }) => {
+      const bytes = blobs[start / (2 * MIB)]?.subarray(offset) ?? Buffer.alloc(0);
+      fetched += bytes.length;
+      async function* chunks() {
+        await Promise.resolve();
+        yield { offset, bytes, source: 'test', local: false };
+      }
+      return Promise.resolve({ kind: 'stream', chunks: chunks() });
+    };
+    const output = join(directory, 'out.iso');
+    const pour = () =>
+      pourIso({ layout, output, openExtent, lanes: 1, signal: new AbortController().signal });
+    await expect(pour()).rejects.toMatchObject({
+      ...{ code: 'output.full', exitCode: 7 },
+      message: expect.stringMatching(/4\.\d MiB more are needed/) as string,
+    });
+    expect(existsSync(`${output}.partial`)).toBe(true);
+    execFileSync('mount', ['-o', 'remount,size=64m', directory]);
+    const before = fetched;
+    const { kept } = await pour();
+    expect(kept).toBeGreaterThan(2 * MIB);
+    expect(fetched - before).toBeLessThan(12 * MIB);
+    expect(readFileSync(output).equals(Buffer.concat(blobs))).toBe(true);
+  });
+});
