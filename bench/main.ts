@@ -39,6 +39,14 @@ type Row = {
   readonly ok: boolean;
 };
 
+/** A measured build; `pour` in seconds. */
+type Built = SealiftRun & {
+  readonly pour: number;
+  readonly isoSize: number;
+  /** Bytes read again for the digest of the whole. */
+  readonly readBack: number;
+};
+
 const parts = new Set(values.only.split(','));
 const directory = values.directory;
 const size = parseSize(values.size);
@@ -52,7 +60,7 @@ async function benchHttp(source: Source): Promise<void> {
   writeFileSync(list, JSON.stringify(source.blobs));
   const reader = fileURLToPath(new URL('./reader.ts', import.meta.url));
   const ratios: number[] = [];
-  const builds: (SealiftRun & { pour: number; isoSize: number })[] = [];
+  const builds: Built[] = [];
   for (let index = 0; index < runs; index++) {
     const bare = Number(
       (await run(process.execPath, ['--import', 'tsx', reader, source.host, String(LANES), list]))
@@ -176,25 +184,23 @@ function prepare(name: string, from: Source = source): string {
   return work;
 }
 
-async function build(
-  name: string,
-  work = prepare(name),
-): Promise<SealiftRun & { pour: number; isoSize: number }> {
+async function build(name: string, work = prepare(name)): Promise<Built> {
   const built = await runSealift(['build', '--output', 'out.iso'], work);
   const told = JSON.parse(readFileSync(join(work, 'out.iso.report.json'), 'utf8')) as {
     stages: { stage: string; milliseconds: number }[];
+    bytes: { readBack: number };
   };
   const pour = (told.stages.find(({ stage }) => stage === 'pour ISO')?.milliseconds ?? NaN) / 1000;
   const isoSize = statSync(join(work, 'out.iso')).size;
   rmSync(work, { recursive: true });
-  return { ...built, pour, isoSize };
+  return { ...built, pour, isoSize, readBack: told.bytes.readBack };
 }
 
 const rate = (seconds: number): string => `${(source.payloadSize / 1e6 / seconds).toFixed(0)} MB/s`;
 
-const describe = ({ measures, isoSize }: SealiftRun & { isoSize: number }): string =>
+const describe = ({ measures, isoSize, readBack }: Built): string =>
   `RSS ${measures.peakRssMiB.toFixed(0)} MiB, written ${(measures.writtenBytes / isoSize).toFixed(4)}, ` +
-  `CPU ${measures.userSeconds.toFixed(1)} + ${measures.systemSeconds.toFixed(1)} s`;
+  `read back ${(readBack / isoSize).toFixed(3)}, CPU ${measures.userSeconds.toFixed(1)} + ${measures.systemSeconds.toFixed(1)} s`;
 
 /** Both sides start from the disk. */
 const dropCaches = (): Promise<unknown> =>

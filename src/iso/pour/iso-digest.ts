@@ -2,6 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { Hasher, HashStream, Slice } from './hasher.ts';
 import type { OutputFile } from './output-file.ts';
+import { RateMeter } from './rate.ts';
 
 /** A part of the output that one lane pours: its bytes are verified together. */
 export type Span = { readonly offset: number; readonly size: number };
@@ -10,6 +11,8 @@ export type Span = { readonly offset: number; readonly size: number };
 const MAX_OUTSTANDING = 4;
 /** For so long after a buffer was given up, lanes ahead keep writing through the page cache. */
 const SPILLING_MS = 2000;
+/** Bytes a second of the frontier, above which lanes ahead rather wait: reading back costs more. */
+const FAST = 100_000_000;
 
 export type IsoDigestOptions = {
   readonly spans: readonly Span[];
@@ -43,6 +46,7 @@ export class IsoDigest {
   #outstanding = 0;
   #isReading = false;
   #restarts = 0;
+  readonly #rate = new RateMeter();
   #lastSpill = -Infinity;
 
   constructor(options: IsoDigestOptions) {
@@ -135,6 +139,7 @@ export class IsoDigest {
 
   #hash(slice: Slice): void {
     this.#frontier += slice.size;
+    this.#rate.add(slice.size);
     this.#outstanding++;
     this.#stream.update(slice).then(() => {
       this.#outstanding--;
@@ -161,9 +166,9 @@ export class IsoDigest {
     this.#pump();
   }
 
-  /** Gives up the buffer that is needed last; not while the thread is busy, which soon frees some. */
+  /** Gives up the buffer that is needed last; not while the frontier moves fast and soon frees some. */
   #spill(urgent: boolean): boolean {
-    if (!urgent && this.#outstanding > 0) return false;
+    if (!urgent && (this.#outstanding > 0 || this.#rate.read() > FAST)) return false;
     const farthest = Math.max(-1, ...this.#held.keys());
     const slice = this.#held.get(farthest);
     if (!slice) return false;

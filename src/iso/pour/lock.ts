@@ -1,7 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno, readFileIfPresent } from '../../base/files.ts';
+
+const ATTEMPTS = 200;
+const PAUSE_MS = 10;
 
 /**
  * Takes the right to write an output: a file that names us. A process id alone is reused by the
@@ -11,21 +16,42 @@ import { isErrno, readFileIfPresent } from '../../base/files.ts';
  * @throws DiskError `output.locked` names the other's process id; `output.unwritable`
  */
 export async function lockOutput(path: string): Promise<() => Promise<void>> {
-  const aside = `${path}.${process.pid}`;
+  const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
   const text = `${process.pid} ${(await readStartTime(process.pid)) ?? '0'}\n`;
   await explainUnwritable(dirname(path), async () => {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(aside, text, { mode: 0o600 });
   });
   try {
-    for (let attempt = 0; attempt < 3; attempt++) {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       if (await linkUnlessPresent(aside, path)) return () => rm(path, { force: true });
-      await removeIfStale(path);
+      await refuseIfHeld(path);
+      if (await takeOver(path, aside)) return () => rm(path, { force: true });
+      await sleep(PAUSE_MS);
     }
   } finally {
     await rm(aside, { force: true });
   }
   throw new DiskError('output.locked', `other builds keep taking "${path}"`);
+}
+
+/**
+ * Puts our lock in the place of a stale one. Many may find the same stale lock: only who holds the
+ * lock of taking over replaces it, in one step, after looking again.
+ */
+async function takeOver(path: string, aside: string): Promise<boolean> {
+  const guard = `${path}.takeover`;
+  if (!(await linkUnlessPresent(aside, guard))) {
+    if ((await readHolder(guard)) === 'gone') await rm(guard, { force: true });
+    return false;
+  }
+  try {
+    if ((await readHolder(path)) !== 'gone') return false;
+    await rename(guard, path);
+    return true;
+  } finally {
+    await rm(guard, { force: true });
+  }
 }
 
 async function explainUnwritable(directory: string, work: () => Promise<void>): Promise<void> {
@@ -51,29 +77,21 @@ async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
   }
 }
 
-async function removeIfStale(path: string): Promise<void> {
-  const text = (await readFileIfPresent(path))?.toString('utf8');
-  if (text === undefined) return;
-  const [pid = '', started = ''] = text.trim().split(' ');
-  if (/^\d+$/.test(pid) && (await readStartTime(Number(pid))) === started) {
-    throw new DiskError('output.locked', `process ${pid} is already building this output`, {
-      hint: `wait for process ${pid} to end, or name another --output`,
-    });
-  }
-  await removeExactly(path, text);
+async function refuseIfHeld(path: string): Promise<void> {
+  const holder = await readHolder(path);
+  if (typeof holder !== 'number') return;
+  throw new DiskError('output.locked', `process ${holder} is already building this output`, {
+    hint: `wait for process ${holder} to end, or name another --output`,
+  });
 }
 
-/** Two builds may find the same stale lock: who comes second must not remove the first's new one. */
-async function removeExactly(path: string, text: string): Promise<void> {
-  const aside = `${path}.${process.pid}.stale`;
-  try {
-    await rename(path, aside);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return;
-    throw error;
-  }
-  if ((await readFile(aside, 'utf8')) !== text) await linkUnlessPresent(aside, path);
-  await rm(aside, { force: true });
+/** The process that holds a lock, `gone` when it ended, undefined when there is no lock. */
+async function readHolder(path: string): Promise<number | 'gone' | undefined> {
+  const text = (await readFileIfPresent(path))?.toString('utf8');
+  if (text === undefined) return undefined;
+  const [pid = '', started = ''] = text.trim().split(' ');
+  const isAlive = /^\d+$/.test(pid) && (await readStartTime(Number(pid))) === started;
+  return isAlive ? Number(pid) : 'gone';
 }
 
 /** proc(5), /proc/pid/stat field 22: clock ticks after boot. Field 2 may hold spaces and brackets. */
