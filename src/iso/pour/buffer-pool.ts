@@ -22,6 +22,8 @@ export type BufferPool = {
 
 /** How long a lane that runs ahead waits for a buffer before it asks for one to be given up. */
 const PATIENCE_MS = 10;
+/** Buffers that lanes ahead leave to the one at the frontier: else it waits for what they hold. */
+const RESERVE = 12;
 
 type Waiter = {
   readonly urgent: () => boolean;
@@ -35,10 +37,21 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
   for (let index = count - 1; index >= 0; index--) {
     free.push({ start: alignment + index * BUFFER_SIZE, size: BUFFER_SIZE });
   }
+  const reserve = Math.min(RESERVE, Math.floor(count / 4));
   const waiters: Waiter[] = [];
   let spill: (urgent: boolean) => boolean = () => false;
   let timer: NodeJS.Timeout | undefined;
   let failure: { readonly error: unknown } | undefined;
+  /** Who is at the frontier takes any buffer, others leave some for it. */
+  const grant = (): void => {
+    while (waiters.length > 0 && free.length > 0) {
+      const urgent = waiters.findIndex((waiter) => waiter.urgent());
+      if (urgent === -1 && free.length <= reserve) return;
+      const [waiter] = waiters.splice(Math.max(urgent, 0), 1);
+      const slice = free.pop();
+      if (waiter && slice) waiter.resolve(slice);
+    }
+  };
   const press = (): void => {
     timer = undefined;
     if (waiters.length === 0) return;
@@ -49,25 +62,22 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
     memory,
     bytes: new Uint8Array(memory),
     acquire({ urgent }) {
-      const slice = failure ? undefined : free.pop();
-      if (slice) return Promise.resolve(slice);
       return new Promise((resolve, reject) => {
         if (failure) {
           reject(failure.error);
           return;
         }
         waiters.push({ urgent, resolve, reject });
+        grant();
+        if (waiters.length === 0) return;
         if (urgent()) spill(true);
-        if (waiters.length > 0) timer ??= setTimeout(press, PATIENCE_MS);
+        timer ??= setTimeout(press, PATIENCE_MS);
       });
     },
     release({ start }) {
       // A slice may have been shortened; its buffer is known by where it starts.
-      const slice = { start, size: BUFFER_SIZE };
-      const urgent = waiters.findIndex((waiter) => waiter.urgent());
-      const [waiter] = waiters.splice(Math.max(urgent, 0), 1);
-      if (waiter) waiter.resolve(slice);
-      else free.push(slice);
+      free.push({ start, size: BUFFER_SIZE });
+      grant();
     },
     fail(error) {
       failure = { error };

@@ -13,6 +13,8 @@ const MAX_OUTSTANDING = 4;
 const SPILLING_MS = 2000;
 /** Bytes a second of the frontier, above which lanes ahead rather wait: reading back costs more. */
 const FAST = 100_000_000;
+/** Bytes that a lane at the frontier has under way, at most. */
+const NEAR = 8 * 1024 * 1024;
 
 export type IsoDigestOptions = {
   readonly spans: readonly Span[];
@@ -92,9 +94,12 @@ export class IsoDigest {
     this.#frontier = offset;
   }
 
-  /** Whether the frontier is in this span. */
-  isFrontier(span: number): boolean {
-    return span === this.#span;
+  /**
+   * Whether the digest waits for what stands at `position` of this span, or soon will. A lane whose
+   * earlier buffers were given up does not hurry: those have to be read back first.
+   */
+  isAwaited(span: number, position: number): boolean {
+    return span === this.#span && position - this.#frontier <= NEAR;
   }
 
   /** Whether buffers are being given up: lanes ahead then write through the page cache. */

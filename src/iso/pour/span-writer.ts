@@ -175,8 +175,11 @@ export class SpanWriter {
   }
 
   #acquire(): Promise<Slice> {
-    const urgent = (): boolean => this.#tools.isoDigest.isFrontier(this.#index);
-    return this.#tools.pool.acquire({ urgent });
+    return this.#tools.pool.acquire({ urgent: () => this.#isAwaited(this.position) });
+  }
+
+  #isAwaited(position: number): boolean {
+    return this.#tools.isoDigest.isAwaited(this.#index, this.#span.offset + position);
   }
 
   /** Up to the next block boundary of the output, so that all further buffers suit direct I/O. */
@@ -198,7 +201,7 @@ export class SpanWriter {
     const { isoDigest } = this.#tools;
     const at = this.position;
     this.position += slice.size;
-    const cached = !isoDigest.isFrontier(this.#index) && isoDigest.isSpilling();
+    const cached = !this.#isAwaited(at) && isoDigest.isSpilling();
     const work = Promise.all([
       this.#tools.output.write(slice, this.#span.offset + at, cached),
       this.#hash?.update(slice, true),
