@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { once } from 'node:events';
 import { UsageError } from '../base/errors.ts';
 import { isErrno } from '../base/files.ts';
 import { openIso } from '../iso/open-iso.ts';
@@ -29,6 +28,17 @@ export function registerCat(program: Command, host: CliHost): void {
     });
 }
 
+/** Until the reader has taken what was written, or has gone. */
+function drained({ stdout }: CliHost): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = (): void => {
+      for (const event of ['drain', 'close', 'error']) stdout.off(event, settle);
+      resolve();
+    };
+    for (const event of ['drain', 'close', 'error']) stdout.on(event, settle);
+  });
+}
+
 /** A reader that has seen enough (`head`) closes the pipe: no failure. */
 async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promise<void> {
   const state = { isClosed: false };
@@ -41,7 +51,7 @@ async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promi
     for await (const piece of pieces) {
       if (state.isClosed) return;
       if (host.stdout.write(piece as Uint8Array)) continue;
-      await Promise.race([once(host.stdout, 'drain'), once(host.stdout, 'close')]).catch(onError);
+      await drained(host);
     }
   } finally {
     host.stdout.off('error', onError);

@@ -44,7 +44,11 @@ export function parseMediaIndex(bytes: Uint8Array): MediaIndex {
       hint: 'use a newer sealift',
     });
   }
+  const { release, base, product } = document;
+  if (!isTexts(release, ['version', 'reference', 'architecture'])) throw malformed();
+  if (!isTexts(base, ['digest']) || typeof product !== 'string') throw malformed();
   if (!Array.isArray(document['extents']) || !Array.isArray(document['images'])) throw malformed();
+  if (!(document['images'] as unknown[]).every(isImage)) throw malformed();
   const extents = (document['extents'] as unknown[]).map(parseExtent);
   return { ...(document as unknown as MediaIndex), extents };
 }
@@ -62,19 +66,27 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
 function parseExtent(value: unknown): IndexExtent {
   const extent = value as Partial<Record<keyof IndexExtent, unknown>> | null;
   const { offset, size, digest, paths = [] } = extent ?? {};
-  const isSound =
-    Number.isSafeInteger(offset) &&
-    Number.isSafeInteger(size) &&
-    Array.isArray(paths) &&
-    (digest === undefined || (typeof digest === 'string' && isDigest(digest)));
-  if (!isSound) throw malformed();
-  return {
-    offset: offset as number,
-    size: size as number,
-    paths: paths as string[],
-    ...(digest !== undefined && { digest: digest }),
-  };
+  if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(size)) throw malformed();
+  if (!Array.isArray(paths)) throw malformed();
+  const place = { offset: offset as number, size: size as number, paths: paths as string[] };
+  if (typeof digest === 'string' && isDigest(digest)) return { ...place, digest };
+  // The index cannot tell its own digest; whatever else lacks one is damaged.
+  if (digest === undefined && paths.length === 1 && paths[0] === INDEX_PATH) return place;
+  throw malformed();
 }
 
 const malformed = (): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
+
+const isTexts = (value: unknown, keys: readonly string[]): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  keys.every((key) => typeof (value as Record<string, unknown>)[key] === 'string');
+
+function isImage(value: unknown): boolean {
+  if (!isTexts(value, ['name', 'set', 'source', 'repository'])) return false;
+  const { tags, manifests } = value as { tags?: unknown; manifests?: unknown };
+  return [tags, manifests].every(
+    (list) => Array.isArray(list) && list.every((item) => typeof item === 'string'),
+  );
+}

@@ -113,7 +113,12 @@ export type LiveIsoReport = LiveIsoPlan & {
 
 /** Writes the checksum and the report beside the ISO. */
 export async function sealLiveIso(
-  made: { readonly prepared: PreparedLiveIso; readonly poured: PourResult },
+  made: {
+    readonly prepared: PreparedLiveIso;
+    readonly poured: PourResult;
+    /** Of the pour, which is still under way when this is written. */
+    readonly milliseconds: number;
+  },
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<LiveIsoReport> {
@@ -128,7 +133,10 @@ export async function sealLiveIso(
     ignition: request.ignition,
     hosts: tools.client.statistics().map((host) => ({ ...host })),
     unverifiedTls: request.config.build.insecureRegistries,
-    stages: tools.engine.times(),
+    stages: [
+      ...tools.engine.times(),
+      { stage: 'pour ISO', milliseconds: made.milliseconds, reused: false },
+    ],
     cache: request.workDir,
   };
   await sealIso(request.output, digest, report);

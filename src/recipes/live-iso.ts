@@ -1,5 +1,5 @@
 import { lockOutput } from '../iso/pour/lock.ts';
-import { pourIso, type PourResult } from '../iso/pour/pour-iso.ts';
+import { pourIso } from '../iso/pour/pour-iso.ts';
 import { chooseRegistryImage } from '../openshift/registry-image.ts';
 import type { Release } from '../openshift/release-payload.ts';
 import { checkMaxSize } from '../stages/check-space.ts';
@@ -126,27 +126,29 @@ export async function buildLiveIso(
   const unlock = await lockOutput(`${request.output}.lock`);
   try {
     const prepared = await prepareLiveIso(request, tools);
-    const poured = await pourLiveIso(prepared, request, tools);
-    return await sealLiveIso({ prepared, poured }, request, tools);
+    return await pourLiveIso(prepared, request, tools);
   } finally {
     await unlock();
   }
 }
 
-/** Brings every byte of a prepared ISO to its place. */
+/** Brings every byte of a prepared ISO to its place; checksum and report are there before its name is. */
 function pourLiveIso(
   prepared: PreparedLiveIso,
   request: LiveIsoRequest,
   tools: BuildTools,
-): Promise<PourResult> {
+): Promise<LiveIsoReport> {
   const { layout, base, plan } = prepared;
   const { client, cache } = tools;
   return tools.engine.stage({
     name: 'pour ISO',
     inputs: {},
-    run: (_inputs, { signal, onProgress, warn }) =>
-      pourIso({
+    run: async (_inputs, { signal, onProgress, warn }) => {
+      let report: Promise<LiveIsoReport> | undefined;
+      const started = performance.now();
+      const poured = await pourIso({
         ...{ layout, output: request.output, signal },
+        mode: isConfidential(request) ? 0o600 : 0o644,
         openExtent: createExtentOpener({ base: base.path, blobs: plan.blobs, cache, client }),
         lanes: request.config.build.concurrency ?? 8,
         onProgress: (bytes) => {
@@ -155,6 +157,17 @@ function pourLiveIso(
         onStale: () => {
           warn('a partial output of other inputs was found; it is written anew');
         },
-      }),
+        onComplete: async (poured) => {
+          const milliseconds = Math.round(performance.now() - started);
+          report = sealLiveIso({ prepared, poured, milliseconds }, request, tools);
+          await report;
+        },
+      });
+      return report ?? sealLiveIso({ prepared, poured, milliseconds: 0 }, request, tools);
+    },
   });
 }
+
+/** Whether the ISO holds what other users of this machine must not read. */
+const isConfidential = ({ config }: LiveIsoRequest): boolean =>
+  config.userCorePass !== undefined || config.build.embed.pullSecret !== undefined;

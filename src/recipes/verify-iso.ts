@@ -184,7 +184,7 @@ function conclude(
   oddities: readonly string[],
   index: MediaIndex | undefined,
 ): Verification {
-  const extents = index?.extents ?? [];
+  const extents = (index?.extents ?? []).filter(({ digest }) => digest !== undefined);
   const images = index?.images.length ?? 0;
   return {
     ok: problems.length === 0,

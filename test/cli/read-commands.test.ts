@@ -121,6 +121,18 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
     expect(told).toContain('is in the index only');
   });
 
+  it.each(['"digest": "sha256', '"manifests":', '"release":', '"architecture":'])(
+    'finds an index whose %s is damaged',
+    async (key) => {
+      const extent = index.extents.find(({ paths }) => paths[0] === '/sealift/index.json');
+      const text = await readFile(join(world.directory, 'live.iso'));
+      const at = text.indexOf(key, extent?.offset);
+      expect(at).toBeGreaterThan(0);
+      const told = await verifyAfter((path) => flip(path, at + 2));
+      expect(told).toContain('index:');
+    },
+  );
+
   it('finds a medium that was cut off', async () => {
     const told = await verifyAfter((path) => truncate(path, 3_000_000));
     expect(told).toContain('structure');

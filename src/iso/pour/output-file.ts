@@ -22,6 +22,8 @@ type OpenOutputOptions = {
   readonly memory: SharedArrayBuffer;
   /** Whether an earlier run's bytes are to be kept. */
   readonly keep: boolean;
+  /** Permission bits. */
+  readonly mode: number;
   /** Whether direct I/O may be used. */
   readonly direct: boolean;
 };
@@ -36,7 +38,7 @@ export async function openOutputFile(
   path: string,
   options: OpenOutputOptions,
 ): Promise<OutputFile> {
-  const buffered = await openOrExplain(path, options.keep ? 'r+' : 'w+');
+  const buffered = await openOrExplain(path, options.keep ? 'r+' : 'w+', options.mode);
   try {
     await buffered.truncate(options.size);
   } catch (error) {
@@ -94,9 +96,11 @@ function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFil
   };
 }
 
-async function openOrExplain(path: string, flags: string): Promise<FileHandle> {
+async function openOrExplain(path: string, flags: string, mode: number): Promise<FileHandle> {
   try {
-    return await open(path, flags, 0o644);
+    const file = await open(path, flags, mode);
+    await file.chmod(mode); // an earlier run may have made it for other inputs
+    return file;
   } catch (error) {
     if (isErrno(error, 'EACCES', 'EROFS', 'EPERM', 'ENOENT', 'EISDIR')) {
       throw new DiskError('output.unwritable', `"${path}" cannot be written`, {

@@ -26,6 +26,10 @@ export type PourOptions = {
   readonly signal: AbortSignal;
   /** Bytes of the ISO that stand, verified or about to be, out of layout.size. */
   readonly onProgress?: (bytes: number) => void;
+  /** Permission bits of the output; default 0o644. */
+  readonly mode?: number;
+  /** Called when all is verified and synced, before the output has its name: what must be there with it. */
+  readonly onComplete?: (result: PourResult) => Promise<void>;
   /** A partial output of another layout was found and is started over. */
   readonly onStale?: () => void;
 };
@@ -58,6 +62,7 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   const journal = await continueJournal(partial, options);
   try {
     const result = await pourInto(partial, { ...options, spans, journal });
+    await options.onComplete?.(result);
     await rename(partial, options.output);
     await syncDirectory(dirname(options.output));
     await journal.remove();
@@ -97,7 +102,9 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const keep = journal.achieved.size > 0;
   const alignment = await probeAlignment(`${partial}.probe`, memory);
   const direct = alignment !== undefined;
-  const output = await openOutputFile(partial, { size: layout.size, memory, keep, direct });
+  const output = await openOutputFile(partial, {
+    ...{ size: layout.size, memory, keep, direct, mode: pour.mode ?? 0o644 },
+  });
   const pool = createBufferPool(memory, alignment ?? 0);
   const hasher = createHasher(memory);
   const isoDigest = new IsoDigest({ spans, hasher, pool, output });
