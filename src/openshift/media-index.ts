@@ -70,10 +70,13 @@ function parseExtent(value: unknown): IndexExtent {
   if (!Array.isArray(paths)) throw malformed();
   const place = { offset: offset as number, size: size as number, paths: paths as string[] };
   if (typeof digest === 'string' && isDigest(digest)) return { ...place, digest };
-  // The index cannot tell its own digest; whatever else lacks one is damaged.
-  if (digest === undefined && paths.length === 1 && paths[0] === INDEX_PATH) return place;
-  throw malformed();
+  if (digest !== undefined || !isIndexItself(paths)) throw malformed();
+  return place;
 }
+
+/** The index cannot tell its own digest; whatever else lacks one is damaged. */
+const isIndexItself = (paths: readonly unknown[]): boolean =>
+  paths.length === 1 && paths[0] === INDEX_PATH;
 
 const malformed = (): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
