@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
@@ -10,6 +9,7 @@ import type { MediaIndex } from '../../src/openshift/media-index.ts';
 import { readIndex } from '../../src/stages/read-index.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { startPasswordRegistry } from '../support/password-registry.ts';
 import { requireTool } from '../support/tools.ts';
 
 const TOOLS = ['docker-registry', 'skopeo', 'htpasswd', 'openssl', 'genisoimage', 'isohybrid'];
@@ -36,23 +36,10 @@ describe.skipIf(!hasTools)('a real registry with TLS of a private CA and passwor
   });
 
   async function startRegistry(): Promise<string> {
-    const { stdout } = await runProcess('htpasswd', ['-nbB', 'puller', 'hush']);
-    await writeFile(at('htpasswd'), stdout.trim());
-    const name = `localhost:${await freePort()}`;
-    const config = {
-      version: '0.1',
-      log: { level: 'error' },
-      storage: { filesystem: { rootdirectory: at('store') } },
-      http: {
-        addr: name.replace('localhost', '127.0.0.1'),
-        tls: { certificate: at('server.pem'), key: at('server.key') },
-      },
-      auth: { htpasswd: { realm: 'test', path: at('htpasswd') } },
-    };
-    await writeFile(at('config.yml'), JSON.stringify(config));
-    registry = spawn('docker-registry', ['serve', at('config.yml')], { stdio: 'ignore' });
-    await waitForPort(Number(name.split(':')[1]));
-    return name;
+    const started = await startPasswordRegistry(world.directory);
+    registry = started.process;
+    await waitForPort(Number(started.host.split(':')[1]));
+    return started.host;
   }
 
   async function mirrorEverything(): Promise<void> {
@@ -195,14 +182,6 @@ async function makeCertificates(directory: string): Promise<void> {
     ...['x509', '-req', '-in', 'server.csr', '-CA', 'ca/ca.crt', '-CAkey', 'ca.key'],
     ...['-CAcreateserial', '-extfile', 'server.ext', '-out', 'server.pem', '-days', '2'],
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function waitForPort(port: number): Promise<void> {

@@ -1,6 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,6 +8,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { createBlobCache } from '../../src/registry/blob-cache.ts';
 import { credentialsFromPullSecret } from '../../src/registry/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
+import { startPasswordRegistry } from '../support/password-registry.ts';
 import { createTestClient } from '../support/registry-client.ts';
 import { imageManifest, startScriptedRegistry } from '../support/scripted-registry.ts';
 import { requireTool } from '../support/tools.ts';
@@ -58,30 +58,10 @@ async function makeCertificates(): Promise<void> {
   ca = await readFile(at('ca.pem'), 'utf8');
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 async function startRegistry(): Promise<void> {
-  const { stdout } = await runProcess('htpasswd', ['-nbB', 'puller', 'hush']);
-  await writeFile(at('htpasswd'), stdout.trim());
-  host = `localhost:${await freePort()}`;
-  const config = {
-    version: '0.1',
-    log: { level: 'error' },
-    storage: { filesystem: { rootdirectory: at('store') } },
-    http: {
-      addr: host.replace('localhost', '127.0.0.1'),
-      tls: { certificate: at('server.pem'), key: at('server.key') },
-    },
-    auth: { htpasswd: { realm: 'test', path: at('htpasswd') } },
-  };
-  await writeFile(at('config.yml'), JSON.stringify(config));
-  registry = spawn('docker-registry', ['serve', at('config.yml')], { stdio: 'ignore' });
+  const started = await startPasswordRegistry(home);
+  host = started.host;
+  registry = started.process;
 }
 
 /** An image of one layer in a `dir:` layout, pushed by skopeo, which waits for the registry. */
