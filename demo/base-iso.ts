@@ -3,7 +3,7 @@ import {
   encodeDirectoryRecord,
   FILE_FLAG,
   type DirectoryRecord,
-} from '../src/iso/directory-record.ts';
+} from '../src/iso/directory/directory-record.ts';
 import type { Layout, TreeFile } from '../src/iso/extent.ts';
 import { layOutIso } from '../src/iso/lay-out.ts';
 import { encodePathTable } from '../src/iso/path-table.ts';
@@ -12,9 +12,9 @@ import {
   encodeExtensionReference,
   encodeRockRidge,
   encodeSharingProtocol,
-} from '../src/iso/rock-ridge.ts';
-import { scanBaseIso } from '../src/iso/scan-base.ts';
-import { encodeContinuation, encodeSystemUse } from '../src/iso/system-use.ts';
+} from '../src/iso/directory/rock-ridge.ts';
+import { scanBaseIso } from '../src/iso/base/scan-base.ts';
+import { encodeContinuation, encodeSystemUse } from '../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,

@@ -1,8 +1,8 @@
 import { IntegrityError } from '../base/errors.ts';
-import { FILE_FLAG, type DirectoryRecord } from './directory-record.ts';
+import { FILE_FLAG, type DirectoryRecord } from './directory/directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import type { ByteRange } from './random-access.ts';
-import type { PosixAttributes } from './rock-ridge.ts';
+import type { PosixAttributes } from './directory/rock-ridge.ts';
 
 type Entry = {
   /** By Rock Ridge; without it the ISO 9660 identifier less its version. */

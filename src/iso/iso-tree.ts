@@ -1,13 +1,17 @@
 import { IntegrityError } from '../base/errors.ts';
-import { cacheChildren } from './directory-cache.ts';
-import { readRecords, type PlacedRecord } from './directory-extent.ts';
-import { FILE_FLAG, type DirectoryRecord } from './directory-record.ts';
+import { cacheChildren } from './directory/directory-cache.ts';
+import { readRecords, type PlacedRecord } from './directory/directory-extent.ts';
+import { FILE_FLAG, type DirectoryRecord } from './directory/directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { createNode, formatIdentifier, type IsoDirectory, type IsoNode } from './iso-node.ts';
 import type { RandomAccess } from './random-access.ts';
 import { explainReading, whileReading } from './reading-context.ts';
-import { decodeRockRidge, decodeSharingProtocol, type PosixAttributes } from './rock-ridge.ts';
-import { readSystemUse, type Continuation, type SystemUseEntry } from './system-use.ts';
+import {
+  decodeRockRidge,
+  decodeSharingProtocol,
+  type PosixAttributes,
+} from './directory/rock-ridge.ts';
+import { readSystemUse, type Continuation, type SystemUseEntry } from './directory/system-use.ts';
 import type { PrimaryVolumeDescriptor } from './volume-descriptor.ts';
 
 /**

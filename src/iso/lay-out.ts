@@ -1,14 +1,14 @@
 import { ConfigError } from '../base/errors.ts';
-import { layOutBase, type BasePatch } from './base-extents.ts';
-import type { FileSection } from './base-tree.ts';
-import { planDirectoryArea, type DirectoryArea } from './directory-area.ts';
+import { layOutBase, type BasePatch } from './base/base-extents.ts';
+import type { FileSection } from './base/base-tree.ts';
+import { planDirectoryArea, type DirectoryArea } from './directory/directory-area.ts';
 import { SECTOR_SIZE, type Extent, type Layout, type TreeFile } from './extent.ts';
-import { bytesExtent, fillGaps } from './extent-list.ts';
-import { growHybrid, sizeOfImage } from './hybrid.ts';
+import { bytesExtent, fillGaps } from './base/extent-list.ts';
+import { growHybrid, sizeOfImage } from './boot/hybrid.ts';
 import { fillIndex, measureIndex, placeIndex, type IndexFile } from './index-file.ts';
 import { collectContents, placeContents, sectionsAt, type Contents } from './place-files.ts';
-import type { BaseImage } from './scan-base.ts';
-import { layOutStructures, placeStructures } from './structure-extents.ts';
+import type { BaseImage } from './base/scan-base.ts';
+import { layOutStructures, placeStructures } from './check/structure-extents.ts';
 import { mergeTree, type TreeLeaf } from './tree.ts';
 import { rewriteDescriptors } from './volume-descriptors.ts';
 

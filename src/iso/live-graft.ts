@@ -1,12 +1,12 @@
-import type { BasePatch } from './base-extents.ts';
+import type { BasePatch } from './base/base-extents.ts';
 import { formatReadableJson, type Json } from '../base/canonical-json.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import { addInitrd, menuKindOf } from './boot-menu.ts';
-import type { CoreosLive } from './coreos.ts';
-import { isObject, parseJsonObject, type JsonObject } from './coreos-json.ts';
+import { addInitrd, menuKindOf } from './boot/boot-menu.ts';
+import type { CoreosLive } from './coreos/coreos.ts';
+import { isObject, parseJsonObject, type JsonObject } from './coreos/coreos-json.ts';
 import type { TreeFile } from './extent.ts';
-import type { KargArea } from './karg-areas.ts';
-import { encodeKargs, modifyKargs } from './kargs.ts';
+import type { KargArea } from './coreos/karg-areas.ts';
+import { encodeKargs, modifyKargs } from './coreos/kargs.ts';
 import type { IsoImage } from './open-iso.ts';
 
 /** What makes a live ISO boot with a further initrd, an Ignition config and other arguments. */

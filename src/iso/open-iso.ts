@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { IntegrityError } from '../base/errors.ts';
-import { decodeBootCatalog, type BootEntry } from './el-torito.ts';
+import { decodeBootCatalog, type BootEntry } from './boot/el-torito.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import type { IsoFile, IsoNode } from './iso-node.ts';
 import { openTree, type IsoTree } from './iso-tree.ts';

@@ -1,15 +1,15 @@
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import { compareIdentifiers } from './compare-identifiers.ts';
-import type { BaseDirectory, BaseFile, FileSection } from './base-tree.ts';
+import { compareIdentifiers } from './directory/compare-identifiers.ts';
+import type { BaseDirectory, BaseFile, FileSection } from './base/base-tree.ts';
 import type { FileContent, TreeFile } from './extent.ts';
-import { assignIdentifiers, type NewName } from './names.ts';
+import { assignIdentifiers, type NewName } from './directory/names.ts';
 import {
   entrySourceOf,
   newAttributes,
   withLinks,
   type EntryAttributes,
   type EntrySource,
-} from './entry-attributes.ts';
+} from './directory/entry-attributes.ts';
 
 type TreeEntry = EntryAttributes & {
   /** Rock Ridge path; the root's is empty. */

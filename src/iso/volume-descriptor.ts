@@ -5,7 +5,7 @@ import {
   decodeDirectoryRecord,
   encodeDirectoryRecord,
   type DirectoryRecord,
-} from './directory-record.ts';
+} from './directory/directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { decodeLongDate, encodeLongDate } from './iso-date.ts';
 

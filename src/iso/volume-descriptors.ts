@@ -1,7 +1,7 @@
 import { encodeBoth32 } from './both-endian.ts';
-import type { FileSection } from './base-tree.ts';
+import type { FileSection } from './base/base-tree.ts';
 import { viewOf } from './bounds.ts';
-import { encodeDirectoryRecord } from './directory-record.ts';
+import { encodeDirectoryRecord } from './directory/directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { encodeTerminator, type VolumeDescriptor } from './volume-descriptor.ts';
 

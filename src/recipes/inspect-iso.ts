@@ -1,9 +1,9 @@
 import { SealiftError } from '../base/errors.ts';
-import { readCoreosLive } from '../iso/coreos.ts';
-import { BLOCK_SIZE } from '../iso/gpt.ts';
-import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/hybrid.ts';
+import { readCoreosLive } from '../iso/coreos/coreos.ts';
+import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
+import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
-import type { MediaIndex } from '../openshift/media-index.ts';
+import type { MediaIndex } from '../openshift/media/media-index.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../stages/read-ignition.ts';
 import { readIndex } from '../stages/read-index.ts';
 

@@ -1,7 +1,7 @@
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { Layout } from '../iso/extent.ts';
-import type { MirrorPlan } from '../openshift/mirror-plan.ts';
-import type { Release } from '../openshift/release-payload.ts';
+import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import type { UserManifests } from '../stages/read-manifests.ts';
 import type { Space } from './space.ts';

@@ -1,7 +1,7 @@
 import { lockOutput } from '../iso/pour/lock.ts';
 import { pourIso } from '../iso/pour/pour-iso.ts';
-import { chooseRegistryImage } from '../openshift/registry-image.ts';
-import type { Release } from '../openshift/release-payload.ts';
+import { chooseRegistryImage } from '../openshift/mirror/registry-image.ts';
+import type { Release } from '../openshift/release/release-payload.ts';
 import { checkMaxSize } from '../stages/check-space.ts';
 import { fetchBaseIso } from '../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../stages/lay-out-live-iso.ts';

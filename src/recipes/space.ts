@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Digest } from '../base/digest.ts';
 import type { Layout } from '../iso/extent.ts';
 import { surveyPartial } from '../iso/pour/survey.ts';
-import type { MirrorPlan, PlannedBlob } from '../openshift/mirror-plan.ts';
+import type { MirrorPlan, PlannedBlob } from '../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 import { checkSpace } from '../stages/check-space.ts';
 

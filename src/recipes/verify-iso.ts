@@ -1,8 +1,8 @@
 import { IntegrityError } from '../base/errors.ts';
-import { checkStructure } from '../iso/check-structure.ts';
+import { checkStructure } from '../iso/check/check-structure.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
-import type { IndexExtent, MediaIndex } from '../openshift/media-index.ts';
+import type { IndexExtent, MediaIndex } from '../openshift/media/media-index.ts';
 import { checkClosure } from '../registry/closure.ts';
 import { isoRegistryTree } from '../stages/iso-registry-tree.ts';
 import { readIndex } from '../stages/read-index.ts';

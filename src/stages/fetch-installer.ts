@@ -1,11 +1,14 @@
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
-import { archNames } from '../openshift/architecture.ts';
-import { extractComponentFile } from '../openshift/component-file.ts';
+import { archNames } from '../openshift/release/architecture.ts';
+import { extractComponentFile } from '../openshift/release/component-file.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
-import { writeInstallerMarkers, type InstallerRelease } from '../openshift/installer-markers.ts';
-import type { KeptFile } from '../openshift/kept-file.ts';
-import { getComponent, type Release } from '../openshift/release-payload.ts';
+import {
+  writeInstallerMarkers,
+  type InstallerRelease,
+} from '../openshift/installer/installer-markers.ts';
+import type { KeptFile } from '../openshift/files/kept-file.ts';
+import { getComponent, type Release } from '../openshift/release/release-payload.ts';
 import { formatReference } from '../registry/reference.ts';
 
 export type FetchInstallerInput = {

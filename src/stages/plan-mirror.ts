@@ -1,13 +1,13 @@
 import pLimit from 'p-limit';
-import { platformOf } from '../openshift/architecture.ts';
-import { blockImages } from '../openshift/blocked-images.ts';
-import { fetchImages, type Selection } from '../openshift/fetch-images.ts';
+import { platformOf } from '../openshift/release/architecture.ts';
+import { blockImages } from '../openshift/mirror/blocked-images.ts';
+import { fetchImages, type Selection } from '../openshift/mirror/fetch-images.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
-import { planAdditionalSet, planReleaseSet, type ImageSet } from '../openshift/image-set.ts';
-import { mergeMirrorPlan, planImage, type MirrorPlan } from '../openshift/mirror-plan.ts';
-import type { RpmArchitecture } from '../openshift/release-bundle.ts';
-import type { Release } from '../openshift/release-payload.ts';
-import { fetchSignatures } from '../openshift/fetch-signatures.ts';
+import { planAdditionalSet, planReleaseSet, type ImageSet } from '../openshift/mirror/image-set.ts';
+import { mergeMirrorPlan, planImage, type MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import type { Release } from '../openshift/release/release-payload.ts';
+import { fetchSignatures } from '../openshift/mirror/fetch-signatures.ts';
 import type { Reference } from '../registry/reference.ts';
 
 export type PlanMirrorInput = {

@@ -1,8 +1,8 @@
 import { decodeInitrd } from '../ignition/initrd.ts';
-import { findEmbedArea } from '../iso/embed-area.ts';
+import { findEmbedArea } from '../iso/coreos/embed-area.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
-import { BOOTSTRAP_IGNITION_PATH } from '../openshift/bootstrap-ignition.ts';
-import { BOOTSTRAP_IMAGE_PATH } from '../openshift/media-paths.ts';
+import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap-ignition.ts';
+import { BOOTSTRAP_IMAGE_PATH } from '../openshift/media/media-paths.ts';
 
 const BOOTSTRAP_LIMIT = 64 * 1024 * 1024;
 

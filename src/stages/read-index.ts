@@ -1,6 +1,6 @@
 import type { IsoImage } from '../iso/open-iso.ts';
-import { parseMediaIndex, type MediaIndex } from '../openshift/media-index.ts';
-import { INDEX_PATH } from '../openshift/media-paths.ts';
+import { parseMediaIndex, type MediaIndex } from '../openshift/media/media-index.ts';
+import { INDEX_PATH } from '../openshift/media/media-paths.ts';
 
 const LIMIT = 256 * 1024 * 1024;
 

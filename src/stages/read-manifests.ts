@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../base/files.ts';
-import type { Manifest } from '../openshift/extra-manifests.ts';
+import type { Manifest } from '../openshift/node/extra-manifests.ts';
 
 export type UserManifests = {
   /** `openshift/*.yaml`, for the installation of the cluster. */

@@ -1,5 +1,8 @@
 import { formatValidIgnition } from '../ignition/format-valid.ts';
-import { renderBootstrapIgnition, type BootstrapInput } from '../openshift/bootstrap-ignition.ts';
+import {
+  renderBootstrapIgnition,
+  type BootstrapInput,
+} from '../openshift/node/bootstrap-ignition.ts';
 
 /**
  * The system configuration of the medium, as JSON text. Holds the hash of core's password when there

@@ -6,12 +6,15 @@ import { ToolError } from '../base/errors.ts';
 import { runProcess } from '../base/process.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
 import { parseIgnition, textFile, type File, type IgnitionConfig } from '../ignition/config.ts';
-import { planInstallerInputs, supportsInteractiveFlag } from '../openshift/installer-inputs.ts';
+import {
+  planInstallerInputs,
+  supportsInteractiveFlag,
+} from '../openshift/installer/installer-inputs.ts';
 import {
   adaptUnconfigured,
   renderEmbeddedUnconfigured,
   type EmbeddedInput,
-} from '../openshift/unconfigured-ignition.ts';
+} from '../openshift/node/unconfigured-ignition.ts';
 
 /** Running the installer takes seconds; a hanging one must not hang a nightly build. */
 const INSTALLER_LIMIT_MS = 300_000;

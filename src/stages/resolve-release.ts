@@ -3,7 +3,7 @@ import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { Pacing } from '../registry/client/retry.ts';
 import { readFiles, type Layer } from '../registry/layers.ts';
 import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
-import { archNames, platformOf } from '../openshift/architecture.ts';
+import { archNames, platformOf } from '../openshift/release/architecture.ts';
 import {
   openImage,
   openLayers,
@@ -11,17 +11,17 @@ import {
   type ImageTools,
   type OpenImage,
 } from '../openshift/image-access.ts';
-import type { RpmArchitecture } from '../openshift/release-bundle.ts';
-import { parseReleaseConfig } from '../openshift/release-config.ts';
+import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import { parseReleaseConfig } from '../openshift/release/release-config.ts';
 import {
   IMAGE_REFERENCES_PATH,
   parseImageReferences,
   parseReleaseMetadata,
   RELEASE_METADATA_PATH,
   type Release,
-} from '../openshift/release-payload.ts';
-import { resolveInGraph } from '../openshift/update-graph.ts';
-import { isMinorVersion, stripBuild } from '../openshift/version.ts';
+} from '../openshift/release/release-payload.ts';
+import { resolveInGraph } from '../openshift/release/update-graph.ts';
+import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
 
 export type ResolveReleaseInput = {
   /** A pullspec, by tag or digest; then channel and graph are not consulted. */

@@ -1,6 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 import type { Digest } from '../base/digest.ts';
-import { readCoreosLive } from '../iso/coreos.ts';
+import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { openIso } from '../iso/open-iso.ts';
 import {
   decodeBaseScan,
@@ -8,7 +8,7 @@ import {
   scanBaseIso,
   type BaseImage,
   type BaseScan,
-} from '../iso/scan-base.ts';
+} from '../iso/base/scan-base.ts';
 
 /**
  * Reads the base ISO once and refuses what is no live ISO of CoreOS, before anything large is fetched.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { open, type FileHandle } from 'node:fs/promises';
-import type { IndexExtent } from '../openshift/media-index.ts';
+import type { IndexExtent } from '../openshift/media/media-index.ts';
 
 export type DamagedExtent = {
   readonly extent: IndexExtent;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
-import type { MediaIndex } from '../../src/openshift/media-index.ts';
+import type { MediaIndex } from '../../src/openshift/media/media-index.ts';
 import { readIndex } from '../../src/stages/read-index.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { makeIso } from '../support/iso.ts';

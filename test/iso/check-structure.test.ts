@@ -1,13 +1,13 @@
 import { copyFile, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkStructure } from '../../src/iso/check-structure.ts';
+import { checkStructure } from '../../src/iso/check/check-structure.ts';
 import { digestOf } from '../../src/base/digest.ts';
 import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
-import { scanBaseIso } from '../../src/iso/scan-base.ts';
-import type { StructureProblem } from '../../src/iso/structure-problem.ts';
+import { scanBaseIso } from '../../src/iso/base/scan-base.ts';
+import type { StructureProblem } from '../../src/iso/check/structure-problem.ts';
 import {
   makeCoreosIso,
   makeIso,

@@ -13,8 +13,8 @@ import {
   encodeDirectoryRecord,
   systemUseRoom,
   type DirectoryRecord,
-} from '../../src/iso/directory-record.ts';
-import { decodeBootCatalog, encodeBootCatalog } from '../../src/iso/el-torito.ts';
+} from '../../src/iso/directory/directory-record.ts';
+import { decodeBootCatalog, encodeBootCatalog } from '../../src/iso/boot/el-torito.ts';
 import {
   decodeLongDate,
   decodeShortDate,

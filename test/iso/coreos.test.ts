@@ -1,8 +1,8 @@
 import { open, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readCoreosLive, type CoreosLive } from '../../src/iso/coreos.ts';
-import { findEmbedArea } from '../../src/iso/embed-area.ts';
-import { readKargAreas, type KargAreas } from '../../src/iso/karg-areas.ts';
+import { readCoreosLive, type CoreosLive } from '../../src/iso/coreos/coreos.ts';
+import { findEmbedArea } from '../../src/iso/coreos/embed-area.ts';
+import { readKargAreas, type KargAreas } from '../../src/iso/coreos/karg-areas.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
 import {
   makeCoreosIso,

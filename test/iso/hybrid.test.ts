@@ -8,7 +8,7 @@ import {
   readBackupGpt,
   readPartitionTables,
   sizeOfImage,
-} from '../../src/iso/hybrid.ts';
+} from '../../src/iso/boot/hybrid.ts';
 import { makeCoreosIso, makeIso, makeTestDirectory } from '../support/iso.ts';
 import { requireTool } from '../support/tools.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeKargs, modifyKargs, parseKargs } from '../../src/iso/kargs.ts';
+import { encodeKargs, modifyKargs, parseKargs } from '../../src/iso/coreos/kargs.ts';
 
 const HASH = { pad: '#', end: '\n' };
 const NUL = { pad: '\0', end: '\0' };

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { checkStructure } from '../../src/iso/check-structure.ts';
+import { checkStructure } from '../../src/iso/check/check-structure.ts';
 import type { Extent, FileContent, Layout, TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso, type LayoutOptions } from '../../src/iso/lay-out.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
-import { decodeRockRidge } from '../../src/iso/rock-ridge.ts';
-import { scanBaseIso, type BaseImage } from '../../src/iso/scan-base.ts';
-import { decodeSystemUse } from '../../src/iso/system-use.ts';
+import { decodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';
+import { scanBaseIso, type BaseImage } from '../../src/iso/base/scan-base.ts';
+import { decodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 import { writeLayout } from '../support/write-layout.ts';
 

@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
-import { FILE_FLAG } from '../../src/iso/directory-record.ts';
+import { FILE_FLAG } from '../../src/iso/directory/directory-record.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
 import {
   makeCoreosIso,

@@ -7,7 +7,7 @@ import {
   encodeRockRidge,
   encodeSharingProtocol,
   type PosixAttributes,
-} from '../../src/iso/rock-ridge.ts';
+} from '../../src/iso/directory/rock-ridge.ts';
 import {
   decodeContinuation,
   decodeSystemUse,
@@ -15,7 +15,7 @@ import {
   encodeSystemUse,
   placeSystemUse,
   readSystemUse,
-} from '../../src/iso/system-use.ts';
+} from '../../src/iso/directory/system-use.ts';
 
 const u32 = fc.integer({ min: 0, max: 0xffffffff });
 const second = fc

@@ -15,13 +15,13 @@ import { parse } from 'yaml';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, type IgnitionConfig } from '../../src/ignition/config.ts';
 import { mergeConfigs } from '../../src/ignition/merge.ts';
-import { renderBootstrapIgnition } from '../../src/openshift/bootstrap-ignition.ts';
-import { encodeReleaseBundle } from '../../src/openshift/release-bundle.ts';
-import { renderInstallIgnition } from '../../src/openshift/install-ignition.ts';
+import { renderBootstrapIgnition } from '../../src/openshift/node/bootstrap-ignition.ts';
+import { encodeReleaseBundle } from '../../src/openshift/release/release-bundle.ts';
+import { renderInstallIgnition } from '../../src/openshift/node/install-ignition.ts';
 import {
   adaptUnconfigured,
   renderEmbeddedUnconfigured,
-} from '../../src/openshift/unconfigured-ignition.ts';
+} from '../../src/openshift/node/unconfigured-ignition.ts';
 import { bootstrapInput, findFile, listContents, readContents } from '../support/node-configs.ts';
 import { requireTool } from '../support/tools.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { textFile, type File } from '../../src/ignition/config.ts';
-import { renderScript } from '../../src/openshift/templates.ts';
+import { renderScript } from '../../src/openshift/node/templates.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../support/throw-away-root.ts';
 
 const runs = describe.skipIf(!hasThrowAwayRoot());

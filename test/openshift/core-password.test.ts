@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deriveSalt, hashCorePassword } from '../../src/openshift/core-password.ts';
+import { deriveSalt, hashCorePassword } from '../../src/openshift/node/core-password.ts';
 import { requireTool } from '../support/tools.ts';
 
 describe('hashCorePassword', () => {

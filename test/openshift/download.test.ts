@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { hasFile } from '../../src/base/files.ts';
 import { createHttp } from '../../src/base/http.ts';
-import { downloadFile } from '../../src/openshift/download.ts';
+import { downloadFile } from '../../src/openshift/files/download.ts';
 import { serveLocally, type LocalServer } from '../support/local-http.ts';
 
 const content = Buffer.alloc(500_000, 'abcdefghij');

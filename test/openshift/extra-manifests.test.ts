@@ -5,8 +5,8 @@ import {
   formatManifest,
   planCustomResources,
   planExtraManifests,
-} from '../../src/openshift/extra-manifests.ts';
-import { formatNodeRegistriesConf } from '../../src/openshift/node-registries-conf.ts';
+} from '../../src/openshift/node/extra-manifests.ts';
+import { formatNodeRegistriesConf } from '../../src/openshift/node/node-registries-conf.ts';
 
 const plan = (text: string, useDefaultSourceNames = false, name = 'a.yaml') =>
   planExtraManifests([{ name, text }], { useDefaultSourceNames });

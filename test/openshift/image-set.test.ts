@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { archNames, platformOf } from '../../src/openshift/architecture.ts';
-import { blockImages } from '../../src/openshift/blocked-images.ts';
-import { planAdditionalSet, planReleaseSet } from '../../src/openshift/image-set.ts';
-import { chooseRegistryImage } from '../../src/openshift/registry-image.ts';
-import type { Release } from '../../src/openshift/release-payload.ts';
+import { archNames, platformOf } from '../../src/openshift/release/architecture.ts';
+import { blockImages } from '../../src/openshift/mirror/blocked-images.ts';
+import { planAdditionalSet, planReleaseSet } from '../../src/openshift/mirror/image-set.ts';
+import { chooseRegistryImage } from '../../src/openshift/mirror/registry-image.ts';
+import type { Release } from '../../src/openshift/release/release-payload.ts';
 import { formatReference, parseReference } from '../../src/registry/reference.ts';
 
 const digest = (digit: string): string => `sha256:${digit.repeat(64)}`;

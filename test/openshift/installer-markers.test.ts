@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { writeInstallerMarkers } from '../../src/openshift/installer-markers.ts';
+import { writeInstallerMarkers } from '../../src/openshift/installer/installer-markers.ts';
 
 const RELEASE = { image: 'quay.io/a/b@sha256:00', version: '4.21.3', architecture: 'amd64' };
 const IMAGE = '\0_RELEASE_IMAGE_LOCATION_\0';

@@ -1,7 +1,10 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { encodeReleaseBundle, formatReleaseBundleTag } from '../../src/openshift/release-bundle.ts';
+import {
+  encodeReleaseBundle,
+  formatReleaseBundleTag,
+} from '../../src/openshift/release/release-bundle.ts';
 import { parseManifest } from '../../src/registry/manifest.ts';
 
 describe('formatReleaseBundleTag', () => {

@@ -1,6 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parseImageReferences, parseReleaseMetadata } from '../../src/openshift/release-payload.ts';
+import {
+  parseImageReferences,
+  parseReleaseMetadata,
+} from '../../src/openshift/release/release-payload.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 

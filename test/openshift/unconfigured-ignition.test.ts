@@ -4,11 +4,11 @@ import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
 import {
   planInstallerInputs,
   supportsInteractiveFlag,
-} from '../../src/openshift/installer-inputs.ts';
+} from '../../src/openshift/installer/installer-inputs.ts';
 import {
   adaptUnconfigured,
   renderEmbeddedUnconfigured,
-} from '../../src/openshift/unconfigured-ignition.ts';
+} from '../../src/openshift/node/unconfigured-ignition.ts';
 import { bootstrapInput, findFile, listContents, readContents } from '../support/node-configs.ts';
 
 const SENTINEL = '0644 /etc/assisted/interactive-ui';

@@ -8,7 +8,7 @@ import {
   selectNode,
   type GraphRelease,
   type UpdateGraph,
-} from '../../src/openshift/update-graph.ts';
+} from '../../src/openshift/release/update-graph.ts';
 import { formatReference } from '../../src/registry/reference.ts';
 import { serveLocally, type LocalServer } from '../support/local-http.ts';
 

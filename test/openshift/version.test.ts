@@ -6,7 +6,7 @@ import {
   isMinorVersion,
   minorOf,
   stripBuild,
-} from '../../src/openshift/version.ts';
+} from '../../src/openshift/release/version.ts';
 
 const version = fc
   .tuple(

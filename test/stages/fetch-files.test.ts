@@ -2,7 +2,7 @@ import { readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import type { Release } from '../../src/openshift/release-payload.ts';
+import type { Release } from '../../src/openshift/release/release-payload.ts';
 import {
   baseIsoPath,
   fetchBaseIso,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../src/base/digest.ts';
 import { RegistryError } from '../../src/base/errors.ts';
-import type { MirrorPlan } from '../../src/openshift/mirror-plan.ts';
+import type { MirrorPlan } from '../../src/openshift/mirror/mirror-plan.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { planMirror, type PlanMirrorInput } from '../../src/stages/plan-mirror.ts';
 import { resolveRelease } from '../../src/stages/resolve-release.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Release } from '../../src/openshift/release-payload.ts';
+import type { Release } from '../../src/openshift/release/release-payload.ts';
 import { formatReference } from '../../src/registry/reference.ts';
 import { resolveRelease, type ResolveReleaseInput } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';

@@ -1,5 +1,5 @@
 import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
-import type { BootstrapInput } from '../../src/openshift/bootstrap-ignition.ts';
+import type { BootstrapInput } from '../../src/openshift/node/bootstrap-ignition.ts';
 
 /** A release like those of the update graph, with one manifest and one custom resource. */
 export const bootstrapInput: BootstrapInput = {

@@ -2,14 +2,14 @@ import {
   encodeDirectoryRecord,
   FILE_FLAG,
   type DirectoryRecord,
-} from '../../src/iso/directory-record.ts';
+} from '../../src/iso/directory/directory-record.ts';
 import { encodePathTable } from '../../src/iso/path-table.ts';
 import {
   encodeRockRidge,
   encodeSharingProtocol,
   type PosixAttributes,
-} from '../../src/iso/rock-ridge.ts';
-import { encodeSystemUse } from '../../src/iso/system-use.ts';
+} from '../../src/iso/directory/rock-ridge.ts';
+import { encodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,

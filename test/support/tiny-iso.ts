@@ -1,12 +1,12 @@
-import { encodeDirectoryRecord, FILE_FLAG } from '../../src/iso/directory-record.ts';
+import { encodeDirectoryRecord, FILE_FLAG } from '../../src/iso/directory/directory-record.ts';
 import { encodePathTable } from '../../src/iso/path-table.ts';
 import {
   encodeExtensionReference,
   encodeRockRidge,
   encodeSharingProtocol,
   type PosixAttributes,
-} from '../../src/iso/rock-ridge.ts';
-import { encodeContinuation, encodeSystemUse } from '../../src/iso/system-use.ts';
+} from '../../src/iso/directory/rock-ridge.ts';
+import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto';
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { readBaseTree, type BaseDirectory } from './base-tree.ts';
+import { SECTOR_SIZE } from '../extent.ts';
+import { locateBackupGpt, readPartitionTables, SYSTEM_AREA_SIZE } from '../boot/hybrid.ts';
+import { rangesOfBase, type BaseRange } from './base-ranges.ts';
+import { openIso, type IsoImage } from '../open-iso.ts';
+import type { VolumeDescriptor } from '../volume-descriptor.ts';
+
+/** A file's data, or what lies between files. */
+export type BasePiece = {
+  /** Bytes from the start of the base ISO. */
+  readonly offset: number;
+  /** Bytes, more than 0. */
+  readonly size: number;
+  readonly digest: Digest;
+  /** Rock Ridge paths of the files that consist of this piece, sorted. */
+  readonly paths: readonly string[];
+  /** Present up to 1 MiB, and for files that were asked for. */
+  readonly bytes?: Uint8Array;
+};
+
+/** A base ISO: where every byte is, and all that a layout needs to know of it. */
+export type BaseImage = {
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Of the whole file. */
+  readonly digest: Digest;
+  /** Sorted, covering the whole file. */
+  readonly pieces: readonly BasePiece[];
+  readonly systemArea: Uint8Array;
+  /** From sector 16 to the terminator. */
+  readonly descriptors: readonly VolumeDescriptor[];
+  readonly root: BaseDirectory;
+};
+
+/** What reading the whole file told: JSON, to be kept by digest so that it is read once. */
+export type BaseScan = {
+  readonly size: number;
+  readonly digest: Digest;
+  readonly pieces: readonly Omit<BasePiece, 'bytes'>[];
+};
+
+export type ScanOptions = {
+  /** Files whose bytes are kept though they are larger than 1 MiB: those that will be patched. */
+  readonly keepBytesOf?: readonly string[];
+};
+
+const CHUNK_SIZE = 4 * 1024 * 1024;
+const MAX_KEPT_SIZE = 1024 * 1024;
+
+type Structure = Pick<BaseImage, 'size' | 'systemArea' | 'descriptors' | 'root'>;
+
+/**
+ * Reads a base ISO once, from start to end, after its directories.
+ *
+ * @throws IntegrityError `iso.truncated`, `iso.not-iso9660`, `iso.no-rock-ridge` and the like
+ */
+export async function scanBaseIso(path: string, options: ScanOptions = {}): Promise<BaseImage> {
+  return withIso(path, async (iso) => {
+    const structure = await readStructure(iso);
+    const { digest, pieces } = await hashRanges(iso, rangesOf(structure), options);
+    return { path, ...structure, digest, pieces };
+  });
+}
+
+/** The part of a scan that is worth keeping. */
+export function encodeBaseScan(base: BaseImage): BaseScan {
+  return {
+    size: base.size,
+    digest: base.digest,
+    pieces: base.pieces.map(({ offset, size, digest, paths }) => ({ offset, size, digest, paths })),
+  };
+}
+
+/**
+ * The image again from what an earlier scan told: only directories and small files are read, and those
+ * are compared with their digests.
+ *
+ * @throws IntegrityError `iso.base-changed` when the file is not the one that was scanned
+ */
+export async function decodeBaseScan(
+  path: string,
+  scan: BaseScan,
+  options: ScanOptions = {},
+): Promise<BaseImage> {
+  return withIso(path, async (iso) => {
+    const structure = await readStructure(iso);
+    if (structure.size !== scan.size) throw baseChanged(path, scan.size, structure.size);
+    const pieces: BasePiece[] = [];
+    for (const piece of scan.pieces) {
+      if (!isKept(piece, options)) {
+        pieces.push(piece);
+        continue;
+      }
+      const bytes = await iso.readBytes(piece.offset, piece.size);
+      const digest = digestOf(bytes);
+      if (digest !== piece.digest) throw baseChanged(path, piece.digest, digest);
+      pieces.push({ ...piece, bytes });
+    }
+    return { path, ...structure, digest: scan.digest, pieces };
+  });
+}
+
+function baseChanged(path: string, expected: number | Digest, found: number | Digest): Error {
+  return new IntegrityError(
+    'iso.base-changed',
+    `base ISO ${path} has changed since it was scanned: ${expected} is now ${found}`,
+    { expected: String(expected), found: String(found) },
+  );
+}
+
+async function readStructure(iso: IsoImage): Promise<Structure> {
+  return {
+    size: iso.fileSize,
+    systemArea: await iso.readBytes(0, SYSTEM_AREA_SIZE),
+    descriptors: iso.descriptors,
+    root: await readBaseTree(iso),
+  };
+}
+
+function rangesOf({ size, systemArea, descriptors, root }: Structure): BaseRange[] {
+  const { gpt } = readPartitionTables(systemArea);
+  const backup = gpt && locateBackupGpt(gpt, size);
+  const descriptorsEnd = SYSTEM_AREA_SIZE + descriptors.length * SECTOR_SIZE;
+  const cuts = [SYSTEM_AREA_SIZE, descriptorsEnd];
+  if (backup) cuts.push(backup.offset, backup.offset + backup.size);
+  return rangesOfBase(root, { size, cuts });
+}
+
+async function hashRanges(
+  iso: IsoImage,
+  ranges: readonly BaseRange[],
+  options: ScanOptions,
+): Promise<{ digest: Digest; pieces: BasePiece[] }> {
+  const whole = createHash('sha256');
+  const pieces: BasePiece[] = [];
+  for (const range of ranges) {
+    const hash = createHash('sha256');
+    const kept: Uint8Array[] = [];
+    for (let done = 0; done < range.size; done += CHUNK_SIZE) {
+      const size = Math.min(CHUNK_SIZE, range.size - done);
+      const chunk = await iso.readBytes(range.offset + done, size);
+      whole.update(chunk);
+      hash.update(chunk);
+      if (isKept(range, options)) kept.push(chunk);
+    }
+    const digest: Digest = `sha256:${hash.digest('hex')}`;
+    const bytes = isKept(range, options) ? Buffer.concat(kept) : undefined;
+    pieces.push({ ...range, digest, ...(bytes && { bytes }) });
+  }
+  return { digest: `sha256:${whole.digest('hex')}`, pieces };
+}
+
+function isKept(range: BaseRange, { keepBytesOf = [] }: ScanOptions): boolean {
+  return range.size <= MAX_KEPT_SIZE || range.paths.some((path) => keepBytesOf.includes(path));
+}
+
+async function withIso<T>(path: string, use: (iso: IsoImage) => Promise<T>): Promise<T> {
+  const iso = await openIso(path);
+  try {
+    return await use(iso);
+  } finally {
+    await iso.close();
+  }
+}

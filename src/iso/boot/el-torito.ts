@@ -1,0 +1,158 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { requireBytes, viewOf } from '../bounds.ts';
+
+/** El Torito 2.0, platform ids; EFI is UEFI 2.x 13.3.2.1. */
+type BootPlatform = 'bios' | 'powerpc' | 'mac' | 'efi' | 'unknown';
+
+/** One bootable image of the catalog. */
+export type BootEntry = {
+  readonly platform: BootPlatform;
+  readonly bootable: boolean;
+  /** 0 no emulation, 1 to 3 floppies, 4 hard disk. */
+  readonly mediaType: number;
+  readonly loadSegment: number;
+  /** Virtual sectors of 512 bytes that the firmware loads. */
+  readonly loadSectors: number;
+  /** Sector of the image. */
+  readonly sector: number;
+};
+
+export type BootCatalog = {
+  /** Of the validation entry: who made it. */
+  readonly id: string;
+  readonly entries: readonly BootEntry[];
+};
+
+const ENTRY_SIZE = 32;
+const PLATFORMS: Readonly<Record<number, BootPlatform>> = {
+  0: 'bios',
+  1: 'powerpc',
+  2: 'mac',
+  0xef: 'efi',
+};
+const SECTION = 0x90;
+const LAST_SECTION = 0x91;
+const BOOTABLE = 0x88;
+
+/**
+ * @throws IntegrityError `iso.truncated`; `iso.boot-catalog` when the validation entry's key bytes or
+ * checksum are wrong
+ */
+export function decodeBootCatalog(bytes: Uint8Array): BootCatalog {
+  requireBytes(bytes, { at: 0, size: 2 * ENTRY_SIZE });
+  const validation = bytes.subarray(0, ENTRY_SIZE);
+  checkValidation(validation);
+  const initial = decodeEntry(bytes.subarray(ENTRY_SIZE, 2 * ENTRY_SIZE), validation[1] ?? 0);
+  return {
+    id: Buffer.from(validation.subarray(4, 28))
+      .toString('latin1')
+      .replace(/[ \0]+$/, ''),
+    entries: [initial, ...decodeSections(bytes)],
+  };
+}
+
+/** Validation and initial entry, then one section an entry, as every El Torito writer does. */
+export function encodeBootCatalog(catalog: BootCatalog): Uint8Array {
+  const [initial, ...others] = catalog.entries;
+  if (!initial) throw new RangeError('boot catalog has no entry');
+  const sections = others.flatMap((entry, index) => [
+    encodeSection(entry.platform, index + 1 === others.length),
+    encodeEntry(entry),
+  ]);
+  return Buffer.concat([
+    encodeValidation(catalog.id, initial.platform),
+    encodeEntry(initial),
+    ...sections,
+  ]);
+}
+
+function decodeSections(bytes: Uint8Array): BootEntry[] {
+  const entries: BootEntry[] = [];
+  let at = 2 * ENTRY_SIZE;
+  for (let isLast = false; !isLast && at + ENTRY_SIZE <= bytes.length;) {
+    const kind = bytes[at];
+    if (kind !== SECTION && kind !== LAST_SECTION) break;
+    const platform = bytes[at + 1] ?? 0;
+    const count = viewOf(bytes, { at: at + 2, size: 2 }).getUint16(0, true);
+    at += ENTRY_SIZE;
+    for (let index = 0; index < count; index += 1) {
+      requireBytes(bytes, { at, size: ENTRY_SIZE });
+      entries.push(decodeEntry(bytes.subarray(at, at + ENTRY_SIZE), platform));
+      at = skipExtensions(bytes, at);
+    }
+    isLast = kind === LAST_SECTION;
+  }
+  return entries;
+}
+
+/** Section entry extensions (type 0x44) carry vendor data of the entry before them. */
+function skipExtensions(bytes: Uint8Array, entryAt: number): number {
+  let at = entryAt + ENTRY_SIZE;
+  while (bytes[at] === 0x44 && at + ENTRY_SIZE <= bytes.length) at += ENTRY_SIZE;
+  return at;
+}
+
+function decodeEntry(entry: Uint8Array, platform: number): BootEntry {
+  const view = viewOf(entry, { at: 0, size: ENTRY_SIZE });
+  return {
+    platform: PLATFORMS[platform] ?? 'unknown',
+    bootable: entry[0] === BOOTABLE,
+    mediaType: (entry[1] ?? 0) & 15,
+    loadSegment: view.getUint16(2, true),
+    loadSectors: view.getUint16(6, true),
+    sector: view.getUint32(8, true),
+  };
+}
+
+function encodeEntry(entry: BootEntry): Uint8Array {
+  const bytes = new Uint8Array(ENTRY_SIZE);
+  const view = viewOf(bytes, { at: 0, size: ENTRY_SIZE });
+  bytes[0] = entry.bootable ? BOOTABLE : 0;
+  bytes[1] = entry.mediaType;
+  view.setUint16(2, entry.loadSegment, true);
+  view.setUint16(6, entry.loadSectors, true);
+  view.setUint32(8, entry.sector, true);
+  return bytes;
+}
+
+function encodeSection(platform: BootPlatform, isLast: boolean): Uint8Array {
+  const bytes = new Uint8Array(ENTRY_SIZE);
+  bytes[0] = isLast ? LAST_SECTION : SECTION;
+  bytes[1] = numberOfPlatform(platform);
+  bytes[2] = 1;
+  return bytes;
+}
+
+function encodeValidation(id: string, platform: BootPlatform): Uint8Array {
+  const bytes = new Uint8Array(ENTRY_SIZE);
+  bytes[0] = 1;
+  bytes[1] = numberOfPlatform(platform);
+  bytes.set(Buffer.from(id.slice(0, 24), 'latin1'), 4);
+  bytes.set([0x55, 0xaa], 30);
+  viewOf(bytes, { at: 28, size: 2 }).setUint16(0, (0x10000 - sumOfWords(bytes)) & 0xffff, true);
+  return bytes;
+}
+
+function numberOfPlatform(platform: BootPlatform): number {
+  const known = Object.entries(PLATFORMS).find(([, name]) => name === platform);
+  if (!known) throw new RangeError(`boot platform "${platform}" has no number`);
+  return Number(known[0]);
+}
+
+function checkValidation(validation: Uint8Array): void {
+  const key = Buffer.from(validation.subarray(30, 32)).toString('hex');
+  const sum = sumOfWords(validation);
+  if (validation[0] === 1 && key === '55aa' && sum === 0) return;
+  throw new IntegrityError(
+    'iso.boot-catalog',
+    `validation entry of the boot catalog has header ${validation[0] ?? 0}, key ${key} and sum ${sum}, not 1, 55aa and 0`,
+  );
+}
+
+/** The words of a right validation entry add up to 0 modulo 65536. */
+function sumOfWords(entry: Uint8Array): number {
+  const view = viewOf(entry, { at: 0, size: ENTRY_SIZE });
+  let sum = 0;
+  for (let at = 0; at < ENTRY_SIZE; at += 2) sum += view.getUint16(at, true);
+  return sum & 0xffff;
+}

@@ -1,0 +1,238 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { findUnequalInEntries, findUnequalInRecord } from './check-byte-orders.ts';
+import { compareIdentifiers } from '../directory/compare-identifiers.ts';
+import { readRecords, type PlacedRecord } from '../directory/directory-extent.ts';
+import { FILE_FLAG, type DirectoryRecord } from '../directory/directory-record.ts';
+import { SECTOR_SIZE } from '../extent.ts';
+import { formatIdentifier, locateExtent } from '../iso-node.ts';
+import { readEntries } from '../iso-tree.ts';
+import type { IsoImage } from '../open-iso.ts';
+import type { ByteRange } from '../random-access.ts';
+import {
+  decodeRockRidge,
+  decodeSharingProtocol,
+  type PosixAttributes,
+} from '../directory/rock-ridge.ts';
+import {
+  damage,
+  damageOf,
+  oddity,
+  type StructureProblem,
+  type UsedExtent,
+} from './structure-problem.ts';
+import { decodeSystemUse } from '../directory/system-use.ts';
+import type { PrimaryVolumeDescriptor } from '../volume-descriptor.ts';
+
+/** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
+export type FoundDirectory = {
+  readonly path: string;
+  readonly identifier: Uint8Array;
+  readonly extent: ByteRange;
+  /** Sector. */
+  readonly sector: number;
+  /** Sector of its parent. */
+  readonly parent: number;
+};
+
+/** What the walk through one tree finds besides problems. */
+export type FoundTree = {
+  /** By sector. */
+  readonly directories: Map<number, FoundDirectory>;
+  readonly extents: UsedExtent[];
+};
+
+export type TreeToCheck = {
+  readonly volume: PrimaryVolumeDescriptor;
+  /** Of the names of a Joliet tree. */
+  readonly isJoliet: boolean;
+};
+
+type Walk = TreeToCheck & {
+  readonly iso: IsoImage;
+  readonly found: FoundTree;
+  readonly waiting: FoundDirectory[];
+  /** Bytes before the system use entries of each record; undefined when there are none. */
+  skip: number | undefined;
+};
+
+/**
+ * Checks every directory record of one tree (ECMA-119 9.1, 9.3; RRIP 4.1) and adds what it finds to
+ * `found`.
+ */
+export async function* checkDirectories(
+  iso: IsoImage,
+  tree: TreeToCheck,
+  found: FoundTree,
+): AsyncGenerator<StructureProblem> {
+  const { rootRecord } = tree.volume;
+  const root: FoundDirectory = {
+    path: '/',
+    identifier: rootRecord.identifier,
+    extent: locateExtent(rootRecord),
+    sector: rootRecord.extent,
+    parent: rootRecord.extent,
+  };
+  const walk: Walk = { ...tree, iso, found, waiting: [root], skip: undefined };
+  for (let next = walk.waiting.pop(); next; next = walk.waiting.pop()) {
+    const before = found.directories.get(next.sector);
+    if (before) {
+      yield damage(`directory ${next.path} is the same extent as directory ${before.path}`, {
+        path: next.path,
+        range: next.extent,
+      });
+      continue;
+    }
+    found.directories.set(next.sector, next);
+    found.extents.push({ ...next.extent, path: next.path });
+    try {
+      yield* checkDirectory(walk, next);
+    } catch (error) {
+      yield damageOf(error, { path: next.path, range: next.extent });
+    }
+  }
+}
+
+async function* checkDirectory(
+  walk: Walk,
+  directory: FoundDirectory,
+): AsyncGenerator<StructureProblem> {
+  let index = 0;
+  let last: DirectoryRecord | undefined;
+  let isOrdered = true;
+  for await (const placed of readRecords({ read: walk.iso.readBytes }, directory.extent)) {
+    if (index < 2) {
+      if (index === 0 && directory.path === '/') walk.skip = findSkip(walk, placed);
+      yield* checkSelfOrParent(directory, { placed, index });
+    } else {
+      yield* checkEntry(walk, directory, placed);
+      isOrdered &&=
+        walk.isJoliet ||
+        !last ||
+        compareIdentifiers(last.identifier, placed.record.identifier) <= 0;
+      last = placed.record;
+    }
+    index += 1;
+  }
+  if (index < 2)
+    yield damage(`directory has ${index} records, not at least 2`, directoryAt(directory));
+  if (!isOrdered)
+    yield oddity('records are not in the order of ECMA-119 9.3', directoryAt(directory));
+}
+
+const directoryAt = ({ path, extent }: FoundDirectory): { path: string; range: ByteRange } => ({
+  path,
+  range: extent,
+});
+
+/** What SP in the root's own record says; a Joliet tree has no system use entries. */
+const findSkip = ({ isJoliet }: TreeToCheck, { record }: PlacedRecord): number | undefined =>
+  isJoliet ? undefined : decodeSharingProtocol(decodeSystemUse(record.systemUse));
+
+function* checkSelfOrParent(
+  directory: FoundDirectory,
+  { placed, index }: { placed: PlacedRecord; index: number },
+): Generator<StructureProblem> {
+  const { record } = placed;
+  const where = { path: directory.path, range: rangeOf(placed) };
+  yield* checkByteOrders(placed, directory.path);
+  if (record.identifier.length !== 1 || record.identifier[0] !== index) {
+    yield damage(`record ${index + 1} is not that of ${NAMES[index] ?? ''}`, where);
+    return;
+  }
+  const expected = index === 0 ? directory.sector : directory.parent;
+  if (record.extent !== expected) {
+    // genisoimage -D: below the eighth level the parent's record is the directory again.
+    const report = index === 0 ? damage : oddity;
+    yield report(`${NAMES[index] ?? ''} is at sector ${record.extent}, not ${expected}`, where);
+  }
+  if (index === 0 && record.size !== directory.extent.size) {
+    yield damage(
+      `itself has ${record.size} bytes, its parent says ${directory.extent.size}`,
+      where,
+    );
+  }
+}
+
+const NAMES = ['the directory itself', 'its parent'];
+
+async function* checkEntry(
+  walk: Walk,
+  directory: FoundDirectory,
+  placed: PlacedRecord,
+): AsyncGenerator<StructureProblem> {
+  const { record } = placed;
+  const { attributes, problems } = await readChecked(walk, placed);
+  const name = attributes.name ?? nameOf(walk, record.identifier);
+  const path = directory.path === '/' ? `/${name}` : `${directory.path}/${name}`;
+  yield* checkByteOrders(placed, path);
+  yield* problems.map((problem) => ({ ...problem, path }));
+  if (name === '' || /[/\0]/.test(name)) {
+    yield damage(`${JSON.stringify(name)} is no name of a file`, { path, range: rangeOf(placed) });
+  }
+  // The record of a relocated directory's old place has no data of its own.
+  if (attributes.childLink !== undefined) return;
+  const extent = locateExtent(record);
+  yield* checkExtent(walk, record, { ...extent, path });
+  if ((record.flags & FILE_FLAG.directory) === 0) {
+    walk.found.extents.push({ ...extent, path });
+    return;
+  }
+  const { identifier, extent: sector } = record;
+  walk.waiting.push({ path, identifier, extent, sector, parent: directory.sector });
+}
+
+function* checkExtent(
+  walk: Walk,
+  record: DirectoryRecord,
+  { path, ...range }: UsedExtent,
+): Generator<StructureProblem> {
+  const volumeSize = walk.volume.volumeSpaceSize * SECTOR_SIZE;
+  if (range.size > 0 && range.offset + range.size > volumeSize) {
+    const end = range.offset + range.size;
+    yield damage(`extent ends at byte ${end}, the volume at ${volumeSize}`, { path, range });
+  }
+  const isLast = (record.flags & FILE_FLAG.multiExtent) === 0;
+  if (!isLast && range.size % SECTOR_SIZE !== 0) {
+    yield damage(
+      `extent of ${range.size} bytes has a further one behind it, but does not fill its sectors`,
+      { path, range },
+    );
+  }
+}
+
+function* checkByteOrders(placed: PlacedRecord, path: string): Generator<StructureProblem> {
+  for (const at of findUnequalInRecord(placed.raw)) {
+    yield damage(`both byte orders of the number at byte ${at} of the directory record differ`, {
+      path,
+      range: rangeOf(placed),
+    });
+  }
+}
+
+/** The Rock Ridge attributes of a record; what is wrong with them does not hide the file. */
+async function readChecked(
+  walk: Walk,
+  placed: PlacedRecord,
+): Promise<{ attributes: Partial<PosixAttributes>; problems: StructureProblem[] }> {
+  if (walk.skip === undefined) return { attributes: {}, problems: [] };
+  const range = rangeOf(placed);
+  try {
+    const area = placed.record.systemUse.subarray(walk.skip);
+    const all = await readEntries({ read: walk.iso.readBytes }, area);
+    const continuations = decodeSystemUse(area).filter(({ signature }) => signature === 'CE');
+    const problems = findUnequalInEntries([...all, ...continuations]).map((signature) =>
+      damage(`both byte orders of a number in system use entry ${signature} differ`, { range }),
+    );
+    return { attributes: decodeRockRidge(all), problems };
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    return { attributes: {}, problems: [damageOf(error, { range })] };
+  }
+}
+
+const rangeOf = ({ offset, raw }: PlacedRecord): ByteRange => ({ offset, size: raw.length });
+
+const nameOf = ({ isJoliet }: TreeToCheck, identifier: Uint8Array): string =>
+  isJoliet
+    ? new TextDecoder('utf-16be').decode(identifier).replace(/;\d*$/, '')
+    : formatIdentifier(identifier);

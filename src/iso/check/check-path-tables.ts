@@ -1,0 +1,111 @@
+import { IntegrityError } from '../../base/errors.ts';
+import type { FoundDirectory, FoundTree } from './check-directories.ts';
+import { SECTOR_SIZE } from '../extent.ts';
+import type { IsoImage } from '../open-iso.ts';
+import { decodePathTable, type ByteOrder, type PathTableRecord } from '../path-table.ts';
+import type { ByteRange } from '../random-access.ts';
+import { whileReading } from '../reading-context.ts';
+import { damage, damageOf, type StructureProblem } from './structure-problem.ts';
+import type { PrimaryVolumeDescriptor } from '../volume-descriptor.ts';
+
+const MAX_TABLE_SIZE = 64 * 1024 * 1024;
+/** Parent numbers have 16 bits; a directory behind this one cannot be named as a parent. */
+const MAX_PARENT = 65_535;
+
+type Table = ByteRange & { readonly name: string; readonly byteOrder: ByteOrder };
+
+/**
+ * Checks the path tables of one tree against its directories (ECMA-119 9.4), each copy on its own, and
+ * adds their extents to `found`.
+ */
+export async function* checkPathTables(
+  iso: IsoImage,
+  volume: PrimaryVolumeDescriptor,
+  found: FoundTree,
+): AsyncGenerator<StructureProblem> {
+  for (const table of tablesOf(volume)) {
+    const range = { offset: table.offset, size: table.size };
+    found.extents.push({ ...range, path: table.name });
+    try {
+      const records = await readTable(iso, table);
+      for (const problem of compareTable(records, found.directories)) {
+        yield damage(`${table.name}: ${problem}`, { range });
+      }
+    } catch (error) {
+      yield damageOf(error, { range });
+    }
+  }
+}
+
+function tablesOf(volume: PrimaryVolumeDescriptor): Table[] {
+  const size = volume.pathTableSize;
+  const tables = [
+    { name: 'type L path table', sector: volume.lPathTable, byteOrder: 'little' },
+    { name: 'type M path table', sector: volume.mPathTable, byteOrder: 'big' },
+    { name: 'optional type L path table', sector: volume.optionalLPathTable, byteOrder: 'little' },
+    { name: 'optional type M path table', sector: volume.optionalMPathTable, byteOrder: 'big' },
+  ] as const;
+  return tables
+    .filter(({ name, sector }) => sector !== 0 || !name.startsWith('optional'))
+    .map(({ name, sector, byteOrder }) => ({
+      name,
+      offset: sector * SECTOR_SIZE,
+      size,
+      byteOrder,
+    }));
+}
+
+function readTable(iso: IsoImage, table: Table): Promise<PathTableRecord[]> {
+  return whileReading(table.name, async () => {
+    if (table.size > MAX_TABLE_SIZE) {
+      throw new IntegrityError(
+        'iso.malformed-path-table',
+        `it has ${table.size} bytes, more than ${MAX_TABLE_SIZE}`,
+      );
+    }
+    return decodePathTable(await iso.readBytes(table.offset, table.size), table.byteOrder);
+  });
+}
+
+/** Of the records so far, by their sector, from 1. A parent stands before its directories. */
+type Numbers = Map<number, number>;
+
+function* compareTable(
+  records: readonly PathTableRecord[],
+  directories: ReadonlyMap<number, FoundDirectory>,
+): Generator<string> {
+  if (records.length !== directories.size) {
+    yield `it has ${records.length} records for ${directories.size} directories`;
+  }
+  const numbers: Numbers = new Map();
+  for (const [index, record] of records.entries()) {
+    const number = index + 1;
+    const directory = directories.get(record.extent);
+    if (!directory) {
+      yield `record ${number} names sector ${record.extent}, where no directory is`;
+    } else if (numbers.has(record.extent)) {
+      yield `record ${number} names directory ${directory.path} again`;
+    } else {
+      numbers.set(record.extent, number);
+      yield* compareRecord(record, directory, numbers);
+    }
+  }
+}
+
+function* compareRecord(
+  { identifier, parent }: PathTableRecord,
+  directory: FoundDirectory,
+  numbers: Numbers,
+): Generator<string> {
+  const what = `record ${numbers.get(directory.sector) ?? 0} of directory ${directory.path}`;
+  if (Buffer.compare(identifier, directory.identifier) !== 0) {
+    const [found, expected] = [formatRaw(identifier), formatRaw(directory.identifier)];
+    yield `${what} has identifier ${found}, not ${expected}`;
+  }
+  const expected = numbers.get(directory.parent);
+  if (parent === expected || (expected ?? 0) > MAX_PARENT) return;
+  yield `${what} has parent ${parent}, not ${expected ?? 'one before it'}`;
+}
+
+const formatRaw = (identifier: Uint8Array): string =>
+  JSON.stringify(Buffer.from(identifier).toString('latin1'));

@@ -1,0 +1,38 @@
+import { IntegrityError } from '../../base/errors.ts';
+import type { ByteRange } from '../random-access.ts';
+import { formatCauses } from '../reading-context.ts';
+
+/** Something about an image that is not as its standard says. */
+export type StructureProblem = {
+  /** An oddity breaks no reader that we know; damage does. */
+  readonly severity: 'damage' | 'oddity';
+  /** A sentence with both values. */
+  readonly problem: string;
+  /** The file or directory it is about. */
+  readonly path?: string;
+  /** Bytes of the image it is about. */
+  readonly range?: ByteRange;
+};
+
+/** Bytes of the image, and what stands there. */
+export type UsedExtent = ByteRange & { readonly path: string };
+
+export type Where = { readonly path?: string; readonly range?: ByteRange };
+
+export const damage = (problem: string, where: Where = {}): StructureProblem => ({
+  severity: 'damage',
+  problem,
+  ...where,
+});
+
+export const oddity = (problem: string, where: Where = {}): StructureProblem => ({
+  severity: 'oddity',
+  problem,
+  ...where,
+});
+
+/** What an error in the bytes says, as damage; any other error is thrown on. */
+export function damageOf(error: unknown, where: Where): StructureProblem {
+  if (!(error instanceof IntegrityError)) throw error;
+  return damage(formatCauses(error), where);
+}

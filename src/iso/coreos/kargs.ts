@@ -1,0 +1,92 @@
+import { IntegrityError, UsageError } from '../../base/errors.ts';
+
+/** How a kernel argument area is filled: both are one byte. */
+export type KargsFiller = {
+  /** Fills the rest of the area; default of CoreOS `#`. */
+  readonly pad: string;
+  /** Stands behind the arguments; default of CoreOS a newline. */
+  readonly end: string;
+};
+
+/** Arguments to take away and to add, applied in this order. */
+export type KargsChanges = {
+  readonly delete?: readonly string[];
+  readonly append?: readonly string[];
+  readonly appendIfMissing?: readonly string[];
+  /** `KEY=OLD=NEW`. */
+  readonly replace?: readonly string[];
+};
+
+/**
+ * The arguments that an area holds.
+ *
+ * @throws IntegrityError `kargs.not-utf8`
+ */
+export function parseKargs(area: Uint8Array, { pad, end }: KargsFiller): string {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(area);
+  } catch (cause) {
+    throw new IntegrityError('kargs.not-utf8', 'kernel argument area is not UTF-8', { cause });
+  }
+  return trimEnd(trimEnd(text, pad), end).trim();
+}
+
+/**
+ * An area of `size` bytes with the given arguments; at most `size - 1` bytes of them fit.
+ *
+ * @throws UsageError `kargs.too-large`
+ */
+export function encodeKargs(text: string, size: number, { pad, end }: KargsFiller): Uint8Array {
+  const kargs = Buffer.from(text.trim() + end, 'utf8');
+  if (kargs.length > size) {
+    throw new UsageError(
+      'kargs.too-large',
+      `kernel arguments take ${kargs.length} bytes, but their area has ${size}`,
+      {
+        expected: `at most ${size}`,
+        found: String(kargs.length),
+        hint: 'Append fewer or shorter kernel arguments.',
+      },
+    );
+  }
+  const area = Buffer.alloc(size, pad, 'latin1');
+  area.set(kargs);
+  return area;
+}
+
+/**
+ * The arguments after deleting, appending, appending what is missing, and replacing: an argument
+ * matches as a whole, and one of several words as exactly that sequence.
+ *
+ * @throws UsageError `kargs.malformed-replacement`
+ */
+export function modifyKargs(text: string, changes: KargsChanges): string {
+  let kargs = ` ${text} `;
+  for (const karg of changes.delete ?? []) kargs = kargs.replaceAll(` ${karg.trim()} `, ' ');
+  for (const karg of changes.append ?? []) kargs += `${karg.trim()} `;
+  for (const karg of changes.appendIfMissing ?? []) {
+    if (!kargs.includes(` ${karg.trim()} `)) kargs += `${karg.trim()} `;
+  }
+  for (const replacement of changes.replace ?? []) {
+    const [key, before, after] = parseReplacement(replacement);
+    kargs = kargs.replaceAll(` ${key}=${before} `, () => ` ${key}=${after} `);
+  }
+  return kargs.trim();
+}
+
+function parseReplacement(text: string): [string, string, string] {
+  const match = /^([^=]+)=([^=]+)=([^=]+)$/.exec(text.trim());
+  const [, key, before, after] = match ?? [];
+  if (key !== undefined && before !== undefined && after !== undefined) return [key, before, after];
+  throw new UsageError(
+    'kargs.malformed-replacement',
+    `replacement "${text}" of a kernel argument is not of the form KEY=OLD=NEW`,
+  );
+}
+
+function trimEnd(text: string, character: string): string {
+  let length = text.length;
+  while (length > 0 && text[length - 1] === character) length -= 1;
+  return text.slice(0, length);
+}

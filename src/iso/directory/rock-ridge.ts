@@ -1,0 +1,183 @@
+import { decodeBoth32, encodeBoth32 } from '../both-endian.ts';
+import { decodeShortDate, decodeLongDate, encodeShortDate } from '../iso-date.ts';
+import { decodeSymlink, encodeSymlink } from './rock-ridge-symlink.ts';
+import type { SystemUseEntry } from './system-use.ts';
+
+/** What Rock Ridge (RRIP 1.12, 4.1) says about one file. */
+export type PosixAttributes = {
+  /** File type and permission bits, as in `st_mode`. */
+  readonly mode: number;
+  readonly links: number;
+  readonly uid: number;
+  readonly gid: number;
+  /** `st_ino`; only in the 44-byte form of RRIP 1.12. */
+  readonly serial?: number;
+  readonly name?: string;
+  /** Of a symbolic link. */
+  readonly target?: string;
+  /** Sector of the directory that stands elsewhere because it is too deep here (CL). */
+  readonly childLink?: number;
+  /** Sector of the directory that this one really belongs to (PL, in a `..` record). */
+  readonly parentLink?: number;
+  /** This directory stands here only because its real place is too deep (RE). */
+  readonly isRelocated?: boolean;
+  readonly times?: PosixTimes;
+};
+
+type PosixTimes = {
+  readonly created?: Date;
+  readonly modified?: Date;
+  readonly accessed?: Date;
+  readonly attributesChanged?: Date;
+};
+
+const MAX_NAME_PART = 250;
+const NAME_CONTINUES = 1;
+const LONG_DATES = 0x80;
+const RRIP = {
+  identifier: 'RRIP_1991A',
+  description:
+    'THE ROCK RIDGE INTERCHANGE PROTOCOL PROVIDES SUPPORT FOR POSIX FILE SYSTEM SEMANTICS',
+  source:
+    'PLEASE CONTACT DISC PUBLISHER FOR SPECIFICATION SOURCE.  SEE PUBLISHER IDENTIFIER IN PRIMARY VOLUME DESCRIPTOR FOR CONTACT INFORMATION.',
+};
+
+/**
+ * Only what the entries say: a record without PX has no mode here.
+ *
+ * @throws IntegrityError `iso.truncated` when an entry is shorter than its fields
+ */
+export function decodeRockRidge(entries: readonly SystemUseEntry[]): Partial<PosixAttributes> {
+  const with_ = (signature: string): SystemUseEntry[] =>
+    entries.filter((entry) => entry.signature === signature);
+  const [px] = with_('PX');
+  const [childLink] = with_('CL');
+  const [parentLink] = with_('PL');
+  const names = with_('NM').filter((entry) => ((entry.data[0] ?? 0) & 6) === 0);
+  const links = with_('SL');
+  const times = Object.assign({}, ...with_('TF').map(decodeTimes)) as PosixTimes;
+  return {
+    ...(px && decodePosix(px.data)),
+    ...(names.length > 0 && { name: decodeName(names) }),
+    ...(links.length > 0 && { target: decodeSymlink(links) }),
+    ...(childLink && { childLink: decodeBoth32(childLink.data, 0) }),
+    ...(parentLink && { parentLink: decodeBoth32(parentLink.data, 0) }),
+    ...(with_('RE').length > 0 && { isRelocated: true }),
+    ...(Object.keys(times).length > 0 && { times }),
+  };
+}
+
+/** PX (44 bytes when there is a serial number, else 36), TF, NM, SL, CL, PL, RE: what there is of them. */
+export function encodeRockRidge(attributes: PosixAttributes): SystemUseEntry[] {
+  const { name, target, times, childLink, parentLink, isRelocated } = attributes;
+  return [
+    { signature: 'PX', version: 1, data: encodePosix(attributes) },
+    ...(times ? [{ signature: 'TF', version: 1, data: encodeTimes(times) }] : []),
+    ...(name === undefined ? [] : encodeName(name)),
+    ...(target === undefined ? [] : encodeSymlink(target)),
+    ...(childLink === undefined ? [] : [encodeSectorEntry('CL', childLink)]),
+    ...(parentLink === undefined ? [] : [encodeSectorEntry('PL', parentLink)]),
+    ...(isRelocated ? [{ signature: 'RE', version: 1, data: new Uint8Array(0) }] : []),
+  ];
+}
+
+/** SUSP 5.3: first in the root's own record, tells readers that system use entries are there. */
+export const encodeSharingProtocol = (): SystemUseEntry => ({
+  signature: 'SP',
+  version: 1,
+  data: Uint8Array.of(0xbe, 0xef, 0),
+});
+
+/** SUSP 5.5: in the root's own record, names the extension in use. 237 bytes encoded. */
+export function encodeExtensionReference(): SystemUseEntry {
+  const texts = [RRIP.identifier, RRIP.description, RRIP.source];
+  return {
+    signature: 'ER',
+    version: 1,
+    data: Buffer.concat([
+      Uint8Array.of(...texts.map((text) => text.length), 1),
+      Buffer.from(texts.join(''), 'latin1'),
+    ]),
+  };
+}
+
+/** SUSP 5.3: bytes to skip before the entries of every other record; undefined without SP. */
+export function decodeSharingProtocol(entries: readonly SystemUseEntry[]): number | undefined {
+  const sp = entries.find((entry) => entry.signature === 'SP');
+  return sp?.data[0] === 0xbe && sp.data[1] === 0xef ? (sp.data[2] ?? 0) : undefined;
+}
+
+function decodePosix(data: Uint8Array): Partial<PosixAttributes> {
+  return {
+    mode: decodeBoth32(data, 0),
+    links: decodeBoth32(data, 8),
+    uid: decodeBoth32(data, 16),
+    gid: decodeBoth32(data, 24),
+    ...(data.length >= 40 && { serial: decodeBoth32(data, 32) }),
+  };
+}
+
+function encodePosix(attributes: PosixAttributes): Uint8Array {
+  const data = new Uint8Array(attributes.serial === undefined ? 32 : 40);
+  encodeBoth32(data, 0, attributes.mode);
+  encodeBoth32(data, 8, attributes.links);
+  encodeBoth32(data, 16, attributes.uid);
+  encodeBoth32(data, 24, attributes.gid);
+  if (attributes.serial !== undefined) encodeBoth32(data, 32, attributes.serial);
+  return data;
+}
+
+const decodeName = (entries: readonly SystemUseEntry[]): string =>
+  Buffer.concat(entries.map((entry) => entry.data.subarray(1))).toString('utf8');
+
+function encodeName(name: string): SystemUseEntry[] {
+  const bytes = Buffer.from(name, 'utf8');
+  const entries: SystemUseEntry[] = [];
+  for (let at = 0; at === 0 || at < bytes.length; at += MAX_NAME_PART) {
+    const part = bytes.subarray(at, at + MAX_NAME_PART);
+    const flags = at + MAX_NAME_PART < bytes.length ? NAME_CONTINUES : 0;
+    entries.push({
+      signature: 'NM',
+      version: 1,
+      data: Buffer.concat([Uint8Array.of(flags), part]),
+    });
+  }
+  return entries;
+}
+
+/** RRIP 4.1.6: the order of the stamps is the order of their flag bits. */
+const TIMES: readonly (keyof PosixTimes)[] = [
+  'created',
+  'modified',
+  'accessed',
+  'attributesChanged',
+];
+
+function decodeTimes(entry: SystemUseEntry): PosixTimes {
+  const flags = entry.data[0] ?? 0;
+  const isLong = (flags & LONG_DATES) !== 0;
+  const times: { -readonly [K in keyof PosixTimes]: PosixTimes[K] } = {};
+  let at = 1;
+  for (const [bit, name] of TIMES.entries()) {
+    if ((flags & (1 << bit)) === 0) continue;
+    const date = isLong ? decodeLongDate(entry.data, at) : decodeShortDate(entry.data, at);
+    if (date) times[name] = date;
+    at += isLong ? 17 : 7;
+  }
+  return times;
+}
+
+function encodeTimes(times: PosixTimes): Uint8Array {
+  const present = [...TIMES.entries()].filter(([, name]) => times[name]);
+  const flags = present.reduce((sum, [bit]) => sum | (1 << bit), 0);
+  return Buffer.concat([
+    Uint8Array.of(flags),
+    ...present.map(([, name]) => encodeShortDate(times[name])),
+  ]);
+}
+
+function encodeSectorEntry(signature: string, sector: number): SystemUseEntry {
+  const data = new Uint8Array(8);
+  encodeBoth32(data, 0, sector);
+  return { signature, version: 1, data };
+}

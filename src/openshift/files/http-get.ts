@@ -1,0 +1,70 @@
+import { RegistryError } from '../../base/errors.ts';
+import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
+import { redactUrl } from '../../base/redact.ts';
+import { explainNetworkFailure, TransientError } from '../../registry/client/failure.ts';
+import { parseRetryAfter } from '../../registry/client/retry.ts';
+
+export type GetOptions = {
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly tls?: TlsOptions;
+  readonly signal: AbortSignal;
+};
+
+const MAX_REDIRECTS = 10;
+const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504]);
+
+/**
+ * GET of a public document: redirects are followed, never from HTTPS to HTTP. The status is the
+ * caller's to judge, but those that a later attempt may cure are thrown.
+ *
+ * @throws RegistryError `http.redirect`, `http.unavailable`, `http.unreachable`
+ */
+export async function fetchPublic(http: Http, options: GetOptions): Promise<HttpResponse> {
+  let url = options.url;
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    const response = await request(http, { ...options, url });
+    const { location } = response.headers;
+    if (![301, 302, 303, 307, 308].includes(response.status) || typeof location !== 'string') {
+      return checkTransient(response, url);
+    }
+    response.body.destroy();
+    url = nextUrl(url, location);
+  }
+  throw new RegistryError(
+    'http.redirect',
+    `${redactUrl(options.url)} redirects more than ${MAX_REDIRECTS} times`,
+  );
+}
+
+async function request(http: Http, options: GetOptions): Promise<HttpResponse> {
+  try {
+    return await http.request(options);
+  } catch (cause) {
+    options.signal.throwIfAborted();
+    throw explainNetworkFailure(options.url.host, cause);
+  }
+}
+
+function checkTransient(response: HttpResponse, url: URL): HttpResponse {
+  if (!TRANSIENT.has(response.status)) return response;
+  response.body.destroy();
+  const wait = response.headers['retry-after'];
+  throw new TransientError('http.unavailable', `${redactUrl(url)} answers ${response.status}`, {
+    expected: '200',
+    found: String(response.status),
+    retryAfter: parseRetryAfter(typeof wait === 'string' ? wait : undefined, Date.now()),
+    limited: response.status === 429,
+  });
+}
+
+function nextUrl(from: URL, location: string): URL {
+  const to = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+  const isSafe =
+    to?.protocol === 'https:' || (to?.protocol === 'http:' && from.protocol === 'http:');
+  if (to && isSafe) return to;
+  throw new RegistryError(
+    'http.redirect',
+    `${redactUrl(from)} redirects to what is no ${from.protocol.slice(0, -1)} address`,
+  );
+}

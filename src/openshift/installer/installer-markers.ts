@@ -1,0 +1,94 @@
+import { open, type FileHandle } from 'node:fs/promises';
+import { IntegrityError } from '../../base/errors.ts';
+
+/** What an installer has to be told of the release it is for. */
+export type InstallerRelease = {
+  /** The payload, by digest. */
+  readonly image: string;
+  readonly version: string;
+  /** In Go's words, or `multi`. */
+  readonly architecture: string;
+};
+
+const NAMES = {
+  image: '_RELEASE_IMAGE_LOCATION_',
+  version: '_RELEASE_VERSION_LOCATION_',
+  architecture: '_RELEASE_ARCHITECTURE_LOCATION_',
+} as const;
+
+type Marker = keyof typeof NAMES;
+
+const CHUNK_SIZE = 4 << 20;
+/** More than any marker with its padding has. */
+const OVERLAP = 4096;
+const PADDING = 0x58; // X
+
+/**
+ * Writes the release into the places that an installer binary reserves for it: NUL, a name, NUL, a
+ * run of `X`, NUL. The value and a NUL go over the start; the rest of the padding stays. Without
+ * this an installer installs the release its build happened to name.
+ *
+ * Returns the markers that were found; a binary that was built for one release has none.
+ *
+ * @throws IntegrityError `installer.value-too-long`
+ */
+export async function writeInstallerMarkers(
+  path: string,
+  release: InstallerRelease,
+): Promise<readonly Marker[]> {
+  const file = await open(path, 'r+');
+  const found = new Set<Marker>();
+  try {
+    const { size } = await file.stat();
+    const buffer = Buffer.alloc(Math.min(size, CHUNK_SIZE + OVERLAP));
+    for (let start = 0; start < size; start += CHUNK_SIZE) {
+      const length = await readFully(file, buffer, start);
+      for (const place of findMarkers(buffer.subarray(0, length))) {
+        if (place.offset >= CHUNK_SIZE) continue;
+        await file.write(encodeValue(place, release), 0, null, start + place.offset);
+        found.add(place.marker);
+      }
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return [...found];
+}
+
+/** `room` is the bytes from the first NUL to the one that ends the padding, without that one. */
+type Place = { readonly marker: Marker; readonly offset: number; readonly room: number };
+
+function findMarkers(bytes: Buffer): Place[] {
+  const places: Place[] = [];
+  for (const marker of Object.keys(NAMES) as Marker[]) {
+    const prefix = Buffer.from(`\0${NAMES[marker]}\0`, 'latin1');
+    for (let at = bytes.indexOf(prefix); at !== -1; at = bytes.indexOf(prefix, at + 1)) {
+      let end = at + prefix.length;
+      while (bytes[end] === PADDING) end++;
+      const isReserved = end > at + prefix.length && bytes[end] === 0;
+      if (isReserved) places.push({ marker, offset: at, room: end - at });
+    }
+  }
+  return places;
+}
+
+function encodeValue({ marker, room }: Place, release: InstallerRelease): Buffer {
+  const value = Buffer.from(`${release[marker]}\0`, 'utf8');
+  if (value.length <= room + 1) return value;
+  throw new IntegrityError(
+    'installer.value-too-long',
+    `installer has room for a release ${marker} of ${room} bytes, but "${release[marker]}" has ${value.length - 1}`,
+    { expected: `at most ${room} bytes`, found: `${value.length - 1} bytes` },
+  );
+}
+
+async function readFully(file: FileHandle, buffer: Buffer, position: number): Promise<number> {
+  let done = 0;
+  while (done < buffer.length) {
+    const { bytesRead } = await file.read(buffer, done, buffer.length - done, position + done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return done;
+}

@@ -1,0 +1,54 @@
+import { ConfigError } from '../../base/errors.ts';
+import { formatReference } from '../../registry/reference.ts';
+import { RELEASE_IMAGE, type ImageSet, type WantedImage } from './image-set.ts';
+
+export type BlockedImage = { readonly image: string; readonly pattern: string };
+
+/**
+ * Takes away what a pattern matches anywhere in the source or the destination of an image. Patterns
+ * are regular expressions as Go writes them, as far as JavaScript knows the same.
+ *
+ * @throws ConfigError `mirror.pattern-malformed`, `mirror.release-blocked`
+ */
+export function blockImages(
+  sets: readonly ImageSet[],
+  patterns: readonly string[],
+): { readonly sets: readonly ImageSet[]; readonly blocked: readonly BlockedImage[] } {
+  const compiled = patterns.map((pattern) => ({ pattern, expression: compile(pattern) }));
+  const blocked: BlockedImage[] = [];
+  const isKept = (image: WantedImage): boolean => {
+    const names = namesOf(image);
+    const hit = compiled.find(({ expression }) => names.some((name) => expression.test(name)));
+    if (hit === undefined) return true;
+    if (image.name === RELEASE_IMAGE) throw releaseBlocked(hit.pattern, image);
+    blocked.push({ image: formatReference(image.source), pattern: hit.pattern });
+    return false;
+  };
+  const kept = sets.map((set) => ({ ...set, images: set.images.filter(isKept) }));
+  return { sets: kept, blocked };
+}
+
+function namesOf({ source, destination: { repository, tags } }: WantedImage): string[] {
+  return [formatReference(source), repository, ...tags.map((tag) => `${repository}:${tag}`)];
+}
+
+/** Go writes flags as `(?i)` in front, which JavaScript of this age does not read. */
+function compile(pattern: string): RegExp {
+  const [, flags = '', rest = pattern] = /^\(\?([ims]+)\)(.*)$/s.exec(pattern) ?? [];
+  try {
+    return new RegExp(rest, flags);
+  } catch (cause) {
+    throw new ConfigError(
+      'mirror.pattern-malformed',
+      `blocked image "${pattern}" is no regular expression: ${(cause as Error).message}`,
+      { cause, hint: 'escape the characters that are meant as they stand with a backslash' },
+    );
+  }
+}
+
+const releaseBlocked = (pattern: string, image: WantedImage): ConfigError =>
+  new ConfigError(
+    'mirror.release-blocked',
+    `blocked image "${pattern}" matches the release image ${formatReference(image.source)}`,
+    { hint: 'narrow the pattern: media without the release image install nothing' },
+  );

@@ -1,0 +1,170 @@
+import type { Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import type { Descriptor } from '../../registry/descriptor.ts';
+import { blobsOf } from '../../registry/foreign-layer.ts';
+import type { StoredManifest } from '../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import type { BlockedImage } from './blocked-images.ts';
+import type { Destination, WantedImage } from './image-set.ts';
+
+/** An image whose manifests are all known, and so everything that has to be fetched for it. */
+export type PlannedImage = {
+  /** The component, or the name that the configuration gives. */
+  readonly name: string;
+  /** `release`, `additional`, ... */
+  readonly set: string;
+  /** By digest. */
+  readonly source: Reference;
+  readonly destination: Destination;
+  /** What the source names first, then the children that are carried: an index may be sparse. */
+  readonly manifests: readonly Descriptor[];
+  /** Configs and layers of the manifests, each once; foreign layers are not carried. */
+  readonly blobs: readonly Descriptor[];
+};
+
+export type PlannedBlob = Descriptor & {
+  /** The names of the images that need it. */
+  readonly users: readonly string[];
+  /** Repositories it can be fetched from, `registry/repository`. */
+  readonly from: readonly string[];
+};
+
+/** A repository and the path of its copy in the node's registry. */
+type PlannedMirror = {
+  readonly source: string;
+  readonly mirror: string;
+  readonly set: string;
+};
+
+/** Everything to be carried, by digest. Plain JSON; sizes are bytes. */
+export type MirrorPlan = {
+  readonly images: readonly PlannedImage[];
+  /** The registry server, which is carried in a form of its own and is not served. */
+  readonly registryImage?: PlannedImage;
+  /** Each once, whoever needs it; sorted by digest. */
+  readonly blobs: readonly PlannedBlob[];
+  /** All manifests, each once. */
+  readonly manifestSize: number;
+  /** All blobs, each once. */
+  readonly blobSize: number;
+  /** What every image's blobs would take beyond that if nothing were shared. */
+  readonly dedupeSaved: number;
+  readonly mirrors: readonly PlannedMirror[];
+  readonly blocked: readonly BlockedImage[];
+};
+
+/** An image with its manifests, the top one first. */
+export type FetchedImage = {
+  readonly wanted: WantedImage;
+  readonly set: string;
+  readonly manifests: readonly StoredManifest[];
+};
+
+export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImage {
+  const top = manifests[0];
+  if (top === undefined) throw new TypeError('an image has at least one manifest');
+  const { registry, repository } = wanted.source;
+  const blobs = new Map<Digest, Descriptor>();
+  for (const { manifest } of manifests) {
+    for (const blob of blobsOf(manifest)) blobs.set(blob.digest, toPlain(blob));
+  }
+  return {
+    name: wanted.name,
+    set,
+    source: { registry, repository, digest: top.descriptor.digest },
+    destination: wanted.destination,
+    manifests: manifests.map(({ descriptor }) => toPlain(descriptor)),
+    blobs: [...blobs.values()],
+  };
+}
+
+/**
+ * Puts images together: every blob once, with who needs it and where it is to be had.
+ *
+ * @throws ConfigError `mirror.conflict` when two images claim one tag.
+ */
+export function mergeMirrorPlan(options: {
+  readonly images: readonly PlannedImage[];
+  readonly registryImage?: PlannedImage;
+  readonly blocked: readonly BlockedImage[];
+}): MirrorPlan {
+  const { images, registryImage, blocked } = options;
+  checkDestinations(images);
+  const all = registryImage ? [...images, registryImage] : images;
+  const blobs = mergeBlobs(all);
+  const manifests = new Map(
+    all.flatMap((image) => image.manifests.map(({ digest, size }) => [digest, size] as const)),
+  );
+  const blobSize = sum(blobs.map(({ size }) => size));
+  const blobSizeUnshared = sum(all.flatMap((image) => image.blobs.map(({ size }) => size)));
+  return {
+    images,
+    ...(registryImage && { registryImage }),
+    blobs,
+    manifestSize: sum([...manifests.values()]),
+    blobSize,
+    dedupeSaved: blobSizeUnshared - blobSize,
+    mirrors: planMirrors(images),
+    blocked,
+  };
+}
+
+function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
+  const merged = new Map<Digest, { blob: Descriptor; users: Set<string>; from: Set<string> }>();
+  for (const { name, source, blobs } of images) {
+    for (const blob of blobs) {
+      const entry = merged.get(blob.digest) ?? { blob, users: new Set(), from: new Set() };
+      merged.set(blob.digest, entry);
+      entry.users.add(name);
+      entry.from.add(formatRepository(source));
+    }
+  }
+  return [...merged.values()]
+    .map(({ blob, users, from }) => ({ ...blob, users: [...users], from: [...from] }))
+    .sort((a, b) => (a.digest < b.digest ? -1 : Number(a.digest > b.digest)));
+}
+
+function planMirrors(images: readonly PlannedImage[]): PlannedMirror[] {
+  const mirrors = new Map<string, PlannedMirror>();
+  for (const { set, source, destination } of images) {
+    const mirror = { source: formatRepository(source), mirror: destination.repository, set };
+    const key = `${mirror.source} ${mirror.mirror}`;
+    if (!mirrors.has(key)) mirrors.set(key, mirror);
+  }
+  return [...mirrors.values()];
+}
+
+function checkDestinations(images: readonly PlannedImage[]): void {
+  const claimed = new Map<string, PlannedImage>();
+  for (const image of images) {
+    for (const tag of image.destination.tags) {
+      const place = `${image.destination.repository}:${tag}`;
+      const other = claimed.get(place);
+      if (other && other.source.digest !== image.source.digest) throw conflict(place, other, image);
+      claimed.set(place, image);
+    }
+  }
+}
+
+const conflict = (place: string, first: PlannedImage, second: PlannedImage): ConfigError =>
+  new ConfigError(
+    'mirror.conflict',
+    `images "${first.name}" and "${second.name}" would both be ${place} in the registry`,
+    {
+      expected: formatReference(first.source),
+      found: formatReference(second.source),
+      hint: 'name one of the two by digest',
+    },
+  );
+
+/** Without what an index or annotations may say: the plan is compared and kept. */
+const toPlain = ({ mediaType, digest, size }: Descriptor): Descriptor => ({
+  mediaType,
+  digest,
+  size,
+});
+
+const formatRepository = ({ registry, repository }: Reference): string =>
+  `${registry}/${repository}`;
+
+const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);

@@ -1,0 +1,135 @@
+import {
+  formatIgnition,
+  IGNITION_VERSION,
+  textFile,
+  type File,
+  type IgnitionConfig,
+  type Unit,
+  type User,
+} from '../../ignition/config.ts';
+import { planExtraManifests, refuseDuplicates, type Manifest } from './extra-manifests.ts';
+import {
+  formatClusterImageSet,
+  planGeneratedManifests,
+  type GeneratedManifestsInput,
+} from './generated-manifests.ts';
+import {
+  renderInstallIgnition,
+  RENDEZVOUS_PLACEHOLDER,
+  type InstallInput,
+} from './install-ignition.ts';
+import { formatNodeRegistriesConf } from './node-registries-conf.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain, renderNodeRegistry } from './node-registry.ts';
+import { renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
+
+export type BootstrapInput = GeneratedManifestsInput &
+  InstallInput & {
+    readonly useDefaultSourceNames: boolean;
+    /** One line of an authorized_keys file, for the user core. */
+    readonly sshKey?: string;
+    /** Manifests for the cluster: the user's, then those of the mirror plan. */
+    readonly extraManifests: readonly Manifest[];
+  };
+
+/** Where a medium carries the configuration, as the one file of an initrd of its own. */
+export const BOOTSTRAP_IGNITION_PATH = '/usr/lib/ignition/base.d/99-bootstrap.ign';
+
+const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
+
+/**
+ * The system configuration of a booted medium: the local registry, the extra manifests and what the
+ * rendezvous host hands on to the others. The user's configuration in the embed area is applied on
+ * top and wins where both have a path, so nothing here replaces a file of the installer.
+ *
+ * Holds no pull secret. Holds the hash of core's password, when there is one.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ */
+export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
+  const parts = [
+    renderNodeRegistry({
+      image: input.registryImage,
+      interactive: input.interactive,
+      stage: 'live',
+    }),
+    renderService(input),
+    { files: renderMarkers(input), units: [] },
+    { files: renderManifests(input), units: [] },
+  ];
+  return {
+    ignition: { version: IGNITION_VERSION },
+    passwd: { users: [renderCoreUser(input)] },
+    storage: {
+      directories: [
+        { path: EXTRA_MANIFESTS, overwrite: true, user: { name: 'root' }, mode: 0o755 },
+      ],
+      files: parts.flatMap((part) => part.files),
+    },
+    systemd: { units: parts.flatMap((part) => part.units) },
+  };
+}
+
+/** What the assisted service of the rendezvous host is told. */
+function renderService(input: BootstrapInput): {
+  readonly files: readonly File[];
+  readonly units: readonly Unit[];
+} {
+  const { release, interactive } = input;
+  const install = formatIgnition(renderInstallIgnition(input));
+  const cpuArchitecture = { cpu_architecture: release.arch, openshift_version: release.version };
+  return {
+    files: [
+      renderScript('set-env-files.sh', {
+        'registry': `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`,
+        'release-image': release.digestReference,
+        'release-images': JSON.stringify([
+          { ...cpuArchitecture, url: release.digestReference, version: release.version },
+        ]),
+        'os-images': JSON.stringify([{ ...cpuArchitecture, url: 'n/a', version: 'n/a' }]),
+      }),
+      renderScript('update-hosts.sh', {
+        interactive: interactive ? 'yes' : 'no',
+        placeholder: RENDEZVOUS_PLACEHOLDER,
+      }),
+      renderScript('reconfigure-local-registry-iri-tls.sh'),
+      textFile('/etc/assisted/install.ign', install, 0o600),
+      textFile('/etc/assisted/cluster-image-set.yaml', formatClusterImageSet(release), 0o644),
+      textFile(
+        '/etc/containers/registries.conf',
+        formatNodeRegistriesConf(input.mirrors, { interactive }),
+        0o644,
+      ),
+    ],
+    units: [
+      renderEnabledUnit('pre-install-node-zero.service'),
+      renderEnabledUnit('update-hosts.service'),
+      renderEnabledUnit('watch-iri-tls-certs.path'),
+      renderUnit('reconfigure-local-registry-iri-tls.service'),
+    ],
+  };
+}
+
+/** Empty files whose presence is the message. */
+function renderMarkers(input: BootstrapInput): File[] {
+  return [
+    ...(input.interactive ? ['interactive-ui', 'no-config-image'] : []),
+    ...(input.corePasswordHash === undefined ? [] : ['appliance-override-password-set']),
+  ].map((name) => textFile(`/etc/assisted/${name}`, '', 0o644));
+}
+
+function renderManifests(input: BootstrapInput): File[] {
+  const manifests = [
+    ...planExtraManifests(input.extraManifests, input),
+    ...planGeneratedManifests(input),
+  ];
+  refuseDuplicates(manifests.map(({ name }) => name));
+  return manifests.map(({ name, text }) => textFile(`${EXTRA_MANIFESTS}/${name}`, text, 0o644));
+}
+
+function renderCoreUser({ sshKey, corePasswordHash }: BootstrapInput): User {
+  return {
+    name: 'core',
+    ...(corePasswordHash !== undefined && { passwordHash: corePasswordHash }),
+    ...(sshKey !== undefined && { sshAuthorizedKeys: [sshKey.trim()] }),
+  };
+}

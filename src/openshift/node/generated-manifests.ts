@@ -1,0 +1,131 @@
+import { IGNITION_VERSION } from '../../ignition/config.ts';
+import { formatManifest, type Manifest } from './extra-manifests.ts';
+import type { NodeMirror } from './node-registries-conf.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './node-registry.ts';
+import { formatReleaseBundleTag, type RpmArchitecture } from '../release/release-bundle.ts';
+
+/** A release by the digest of its image, with the architecture that its hosts have. */
+export type NodeRelease = {
+  readonly version: string;
+  /** `registry/repository@sha256:...` */
+  readonly digestReference: string;
+  readonly arch: RpmArchitecture;
+};
+
+export type GeneratedManifestsInput = {
+  readonly release: NodeRelease;
+  readonly interactive: boolean;
+  readonly enableDefaultSources: boolean;
+  readonly createPinnedImageSets: boolean;
+  /** References of the images to pin, as they are named before mirroring. */
+  readonly pinnedImages: readonly string[];
+  readonly corePasswordHash?: string;
+  readonly mirrors: readonly NodeMirror[];
+};
+
+const ROLES = ['master', 'worker'] as const;
+const ROLE_LABEL = 'machineconfiguration.openshift.io/role';
+
+/** What the appliance itself tells the cluster, one object a file. */
+export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
+  const { corePasswordHash } = input;
+  return [
+    ...renderMirrorSets(input),
+    ...(input.enableDefaultSources ? [] : [renderOperatorHub()]),
+    ...(corePasswordHash === undefined
+      ? []
+      : ROLES.map((role) => renderCorePassword(role, corePasswordHash))),
+    ...(input.createPinnedImageSets
+      ? ROLES.map((role) => renderPinnedImageSet(role, input.pinnedImages))
+      : []),
+    ...(input.interactive ? [renderInternalReleaseImage(input.release)] : []),
+  ];
+}
+
+/** The release that the assisted service installs, by digest. */
+export const formatClusterImageSet = (release: NodeRelease): string =>
+  formatManifest({
+    apiVersion: 'hive.openshift.io/v1',
+    kind: 'ClusterImageSet',
+    metadata: { name: `openshift-${release.version}` },
+    spec: { releaseImage: release.digestReference },
+  });
+
+/**
+ * The cluster's own mirror configuration, an object an image set. What is no release may be named by
+ * tags, and each kind of name has its kind of object.
+ */
+function renderMirrorSets({ mirrors, interactive }: GeneratedManifestsInput): Manifest[] {
+  const registry = `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`;
+  const sets = [...new Set(mirrors.map(({ set }) => set))];
+  return sets.flatMap((set) => {
+    const copies = new Map<string, string[]>();
+    for (const { source, mirror } of mirrors.filter((entry) => entry.set === set)) {
+      copies.set(source, [...(copies.get(source) ?? []), `${registry}/${mirror}`]);
+    }
+    const entries = [...copies].map(([source, paths]) => ({ source, mirrors: paths }));
+    const digests = renderMirrorSet(`idms-${set}`, 'ImageDigestMirrorSet', {
+      imageDigestMirrors: entries,
+    });
+    if (set === 'release') return [digests];
+    const tags = renderMirrorSet(`itms-${set}`, 'ImageTagMirrorSet', { imageTagMirrors: entries });
+    return [digests, tags];
+  });
+}
+
+const renderMirrorSet = (name: string, kind: string, spec: object): Manifest => ({
+  name: `${name}.yaml`,
+  text: formatManifest({
+    apiVersion: 'config.openshift.io/v1',
+    kind,
+    metadata: { name },
+    spec,
+  }),
+});
+
+/** Without a network the default catalogs would only fail. */
+const renderOperatorHub = (): Manifest => ({
+  name: 'operatorhub-cluster.yaml',
+  text: formatManifest({
+    apiVersion: 'config.openshift.io/v1',
+    kind: 'OperatorHub',
+    metadata: { name: 'cluster' },
+    spec: { disableAllDefaultSources: true },
+  }),
+});
+
+const renderCorePassword = (role: string, passwordHash: string): Manifest => ({
+  name: `99-${role}-set-core-pass.yaml`,
+  text: formatManifest({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name: `99-${role}-set-core-pass`, labels: { [ROLE_LABEL]: role } },
+    spec: {
+      config: {
+        ignition: { version: IGNITION_VERSION },
+        passwd: { users: [{ name: 'core', passwordHash }] },
+      },
+    },
+  }),
+});
+
+const renderPinnedImageSet = (role: string, images: readonly string[]): Manifest => ({
+  name: `${role}-pinned-image-set.yaml`,
+  text: formatManifest({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'PinnedImageSet',
+    metadata: { name: `${role}-pinned-image-set`, labels: { [ROLE_LABEL]: role } },
+    spec: { pinnedImages: images.map((name) => ({ name })) },
+  }),
+});
+
+/** The assisted service and the machine config operator look for this one by its file name. */
+const renderInternalReleaseImage = ({ version, arch }: NodeRelease): Manifest => ({
+  name: 'internalreleaseimage.yaml',
+  text: formatManifest({
+    apiVersion: 'machineconfiguration.openshift.io/v1alpha1',
+    kind: 'InternalReleaseImage',
+    metadata: { name: 'cluster' },
+    spec: { releases: [{ name: formatReleaseBundleTag(version, arch) }] },
+  }),
+});

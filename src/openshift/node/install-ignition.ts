@@ -1,0 +1,93 @@
+import {
+  IGNITION_VERSION,
+  textFile,
+  type File,
+  type IgnitionConfig,
+  type Unit,
+} from '../../ignition/config.ts';
+import { planCustomResources, type Manifest } from './extra-manifests.ts';
+import {
+  renderNodeRegistry,
+  renderRegistryEnvironment,
+  type NodeRegistry,
+  type RegistryImage,
+} from './node-registry.ts';
+import { renderEnabledUnit, renderScript, renderText, renderUnit } from './templates.ts';
+
+/** What an installed host needs to know. */
+export type InstallInput = {
+  readonly registryImage: RegistryImage;
+  readonly interactive: boolean;
+  /** The cluster stops the registry once it is installed. */
+  readonly stopLocalRegistry: boolean;
+  /** No registry of ours on installed hosts: the cluster's own takes over. */
+  readonly skipLocalRegistry: boolean;
+  /** Custom resources that wait for their operators, as the user wrote them. */
+  readonly crs: readonly Manifest[];
+};
+
+/** Replaced on the rendezvous host, which alone knows its address, by the file of this path there. */
+export const RENDEZVOUS_PLACEHOLDER = 'placeholder-content-for-rendezvous-host.env';
+
+const CUSTOM_RESOURCES = '/etc/assisted/extra-manifests/post-installation';
+
+/**
+ * The configuration that every host applies at the first boot from its disk. It travels inside the
+ * bootstrap configuration and reaches the hosts through the assisted service.
+ */
+export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
+  const parts = [renderCommon(), renderRegistry(input), renderCustomResources(input.crs)];
+  return {
+    ignition: { version: IGNITION_VERSION },
+    storage: { files: parts.flatMap((part) => part.files) },
+    systemd: { units: parts.flatMap((part) => part.units) },
+  };
+}
+
+type Part = { readonly files: readonly File[]; readonly units: readonly Unit[] };
+
+function renderCommon(): Part {
+  return {
+    files: [
+      renderScript('set-installed-node-zero.sh'),
+      textFile('/etc/assisted/rendezvous-host.env', RENDEZVOUS_PLACEHOLDER, 0o644),
+      textFile('/etc/udev/rules.d/99-live-iso.rules', renderText('files/99-live-iso.rules'), 0o600),
+    ],
+    units: [
+      renderEnabledUnit('set-installed-node-zero.service'),
+      renderUnit('mount-live-iso@.service'),
+    ],
+  };
+}
+
+function renderRegistry(input: InstallInput): Part {
+  const registry: NodeRegistry = {
+    image: input.registryImage,
+    interactive: input.interactive,
+    stage: 'installed',
+  };
+  if (input.skipLocalRegistry) {
+    return { files: [renderRegistryEnvironment(registry)], units: [] };
+  }
+  const { files, units } = renderNodeRegistry(registry);
+  if (!input.stopLocalRegistry) return { files, units };
+  return {
+    files: [...files, renderScript('stop-local-registry.sh')],
+    units: [...units, renderEnabledUnit('stop-local-registry.service')],
+  };
+}
+
+/** The script gets the namespaces in an index, because no host has a program that reads YAML. */
+function renderCustomResources(crs: readonly Manifest[]): Part {
+  const resources = planCustomResources(crs);
+  if (resources.length === 0) return { files: [], units: [] };
+  const index = resources.map(({ name, namespace }) => `${namespace ?? '-'} ${name}\n`).join('');
+  return {
+    files: [
+      renderScript('apply-operator-crs.sh'),
+      textFile(`${CUSTOM_RESOURCES}/index`, index, 0o600),
+      ...resources.map(({ name, text }) => textFile(`${CUSTOM_RESOURCES}/${name}`, text, 0o600)),
+    ],
+    units: [renderEnabledUnit('apply-operator-crs.service')],
+  };
+}

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { textFile, type File, type Unit } from '../../ignition/config.ts';
+import { renderTemplate } from '../../ignition/template.ts';
+
+type Holes = Readonly<Record<string, string>>;
+
+// The same distance from src/openshift/node and from dist/openshift/node.
+const ROOT = new URL('../../../templates/', import.meta.url);
+
+/** A template's text with its holes filled. `name` is a path below `templates/`. */
+export function renderText(name: string, holes: Holes = {}): string {
+  return renderTemplate(readFileSync(fileURLToPath(new URL(name, ROOT)), 'utf8'), holes);
+}
+
+/** An executable of `/usr/local/bin`; its values stand inside single quotes of the shell. */
+export function renderScript(name: string, holes: Holes = {}): File {
+  for (const [hole, value] of Object.entries(holes)) {
+    if (/['\n\0]/.test(value)) throw new Error(`value of the hole "${hole}" would end its quotes`);
+  }
+  return textFile(`/usr/local/bin/${name}`, renderText(`scripts/${name}`, holes), 0o555);
+}
+
+/** A unit that systemd's preset enables at the first boot. */
+export function renderEnabledUnit(name: string, holes: Holes = {}): Unit {
+  return { ...renderUnit(name, holes), enabled: true };
+}
+
+/** A unit that something else starts: another unit, a path, a udev rule. */
+export function renderUnit(name: string, holes: Holes = {}): Unit {
+  return { name, contents: renderText(`units/${name}`, holes) };
+}

@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import { formatCanonicalJson } from '../../base/canonical-json.ts';
+import { digestOf, hexOf } from '../../base/digest.ts';
+import { digestFile } from '../../base/files.ts';
+import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
+import { extractFile } from '../../registry/layers.ts';
+import type { Reference } from '../../registry/reference.ts';
+import { platformOf } from './architecture.ts';
+import { openImage, openLayers, type ImageTools } from '../image-access.ts';
+import { findKept, keepFile, type KeptFile } from '../files/kept-file.ts';
+import type { RpmArchitecture } from './release-bundle.ts';
+
+export type ComponentFile = {
+  readonly reference: Reference;
+  readonly arch: RpmArchitecture;
+  /** Inside the image. */
+  readonly path: string;
+  /** Where extracted files are kept. */
+  readonly directory: string;
+  /** `.iso`, or nothing. */
+  readonly suffix: string;
+  /** What `finish` depends on, so that a file finished otherwise is another file. */
+  readonly finishKey?: string;
+  /** Changes the file before it counts as extracted. */
+  readonly finish?: (path: string) => Promise<void>;
+};
+
+/**
+ * One file out of an image, kept under the digest of the layers it came from: asked for again, it
+ * costs a look at its size and time. A file that was touched since is digested again, and extracted
+ * again when it has changed.
+ */
+export async function extractComponentFile(
+  wanted: ComponentFile,
+  tools: ImageTools,
+): Promise<KeptFile> {
+  const { reference, image } = await openImage(tools, wanted.reference, platformOf(wanted.arch));
+  const key = digestOf(
+    formatCanonicalJson({
+      layers: image.layers.map(({ digest }) => digest),
+      path: wanted.path,
+      finish: wanted.finishKey,
+    }),
+  );
+  const path = join(wanted.directory, `${hexOf(key)}${wanted.suffix}`);
+  const known = await findKept(path);
+  if (known) return known;
+  const aside = `${path}.new`;
+  const layers = openLayers(tools, reference, image.layers);
+  const { signal } = tools;
+  const { digest } = await extractFile(layers, wanted.path, aside, { signal }).catch(
+    (error: unknown) => {
+      const needed = Math.max(...image.layers.map(({ size }) => size));
+      throw explainDiskFailure(error, { directory: wanted.directory, needed });
+    },
+  );
+  if (wanted.finish === undefined) return keepFile(aside, path, digest);
+  await wanted.finish(aside);
+  return keepFile(aside, path, await digestFile(aside));
+}

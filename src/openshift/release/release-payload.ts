@@ -1,0 +1,154 @@
+import semver from 'semver';
+import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import { isTag } from '../../registry/names.ts';
+import { parseReference, type Reference } from '../../registry/reference.ts';
+import type { RpmArchitecture } from './release-bundle.ts';
+
+/** An image of a release: `etcd`, `machine-os-images`, always by digest. */
+type Component = { readonly name: string; readonly reference: Reference };
+
+/** A release payload, as far as its image and two of its files tell. Plain JSON. */
+export type Release = {
+  readonly version: string;
+  /** By digest, without a tag; the digest of the list where the payload has several architectures. */
+  readonly reference: Reference;
+  readonly arch: RpmArchitecture;
+  /** RFC 3339, UTC, whole seconds. */
+  readonly created: string;
+  /** Sorted by name, as in the payload. */
+  readonly components: readonly Component[];
+  readonly metadata: ReleaseMetadata;
+};
+
+/** `release-manifests/release-metadata`. */
+export type ReleaseMetadata = {
+  readonly version: string;
+  /** Versions that may be updated to this one. */
+  readonly previous: readonly string[];
+  /** `url` of the errata, `release.openshift.io/architecture`. */
+  readonly metadata: Readonly<Record<string, string>>;
+};
+
+export type ImageReferences = {
+  readonly version: string;
+  readonly created?: string;
+  readonly components: readonly Component[];
+};
+
+export const IMAGE_REFERENCES_PATH = 'release-manifests/image-references';
+export const RELEASE_METADATA_PATH = 'release-manifests/release-metadata';
+
+/**
+ * Reads a payload's ImageStream.
+ *
+ * @throws IntegrityError `release.malformed` for another kind, a tag without image, an image that is
+ * not by digest, a name that occurs twice.
+ */
+export function parseImageReferences(text: string): ImageReferences {
+  const refuse = refuser(IMAGE_REFERENCES_PATH);
+  const document = parseObject(text, refuse);
+  const { kind, apiVersion } = document;
+  if (kind !== 'ImageStream' || apiVersion !== 'image.openshift.io/v1') {
+    refuse(`is ${String(apiVersion)} ${String(kind)}, not image.openshift.io/v1 ImageStream`);
+  }
+  const metadata = objectOr(document['metadata']);
+  const version = textOr(metadata['name']) ?? refuse('has no metadata.name');
+  checkVersion(version, refuse);
+  const tags = objectOr(document['spec'])['tags'];
+  if (!Array.isArray(tags) || tags.length === 0) return refuse('has no spec.tags');
+  const components = tags.map((tag, index) => parseComponent(objectOr(tag), index, refuse));
+  const names = components.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) refuse(`names component "${twice}" twice`);
+  const created = textOr(metadata['creationTimestamp']);
+  return { version, components, ...(created !== undefined && { created }) };
+}
+
+/** @throws IntegrityError `release.malformed` */
+export function parseReleaseMetadata(text: string): ReleaseMetadata {
+  const refuse = refuser(RELEASE_METADATA_PATH);
+  const document = parseObject(text, refuse);
+  if (document['kind'] !== 'cincinnati-metadata-v0') {
+    refuse(`has kind "${String(document['kind'])}", not "cincinnati-metadata-v0"`);
+  }
+  const previous = document['previous'] ?? [];
+  if (!Array.isArray(previous)) return refuse('has a "previous" that is no array');
+  const version = textOr(document['version']) ?? refuse('has no version');
+  checkVersion(version, refuse);
+  const pairs = Object.entries(objectOr(document['metadata']));
+  return {
+    version,
+    previous: previous.map(String),
+    metadata: Object.fromEntries(
+      pairs.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
+    ),
+  };
+}
+
+/**
+ * The image of a component.
+ *
+ * @throws IntegrityError `release.component-missing`
+ */
+export function getComponent(release: Release, name: string): Reference {
+  const found = release.components.find((component) => component.name === name);
+  if (found) return found.reference;
+  throw new IntegrityError(
+    'release.component-missing',
+    `release ${release.version} has no component "${name}"`,
+    { expected: name, found: `${release.components.length} others` },
+  );
+}
+
+type Refuse = (reason: string) => never;
+
+const refuser =
+  (path: string): Refuse =>
+  (reason) => {
+    throw new IntegrityError('release.malformed', `${path} ${reason}`);
+  };
+
+function parseComponent(tag: Record<string, unknown>, index: number, refuse: Refuse): Component {
+  const name = textOr(tag['name']) ?? refuse(`has no name in spec.tags[${index}]`);
+  const from = objectOr(tag['from']);
+  const image = textOr(from['name']);
+  if (from['kind'] !== 'DockerImage' || image === undefined) {
+    return refuse(`has no image for component "${name}"`);
+  }
+  if (!isTag(name)) return refuse(`names component ${JSON.stringify(name)}, which no tag can hold`);
+  const reference = parseImage(image, refuse);
+  if (reference.digest !== undefined) return { name, reference };
+  return refuse(`has image "${image}" for component "${name}", which is not by digest`);
+}
+
+function parseImage(image: string, refuse: Refuse): Reference {
+  try {
+    return parseReference(image);
+  } catch (error) {
+    if (error instanceof SealiftError) return refuse(`is wrong: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Versions end up in tags, file names and scripts on the media. */
+function checkVersion(version: string, refuse: Refuse): void {
+  if (semver.valid(version) === null)
+    refuse(`has version ${JSON.stringify(version)}, which is none`);
+}
+
+function parseObject(text: string, refuse: Refuse): Record<string, unknown> {
+  try {
+    return objectOr(JSON.parse(text));
+  } catch (error) {
+    return refuse(`is no JSON: ${(error as Error).message}`);
+  }
+}
+
+/** An object, or an empty one: what is missing is noticed where it is needed. */
+const objectOr = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
+
+const textOr = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;

@@ -1,0 +1,212 @@
+import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
+import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
+import { redactUrl } from '../../base/redact.ts';
+import { explainNetworkFailure, TransientError } from '../../registry/client/failure.ts';
+import { retry, type Pacing } from '../../registry/client/retry.ts';
+import { parseReference, type Reference } from '../../registry/reference.ts';
+import { archNames } from './architecture.ts';
+import { fetchPublic } from '../files/http-get.ts';
+import type { RpmArchitecture } from './release-bundle.ts';
+import { compareVersions, isMinorVersion, minorOf, stripBuild } from './version.ts';
+
+/** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
+const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
+
+/** What we read of a graph: its releases, in no order. */
+export type UpdateGraph = { readonly nodes: readonly GraphNode[] };
+
+export type GraphNode = { readonly version: string; readonly payload: string };
+
+export type GraphRelease = { readonly version: string; readonly payload: Reference };
+
+export type GraphQuery = {
+  readonly http: Http;
+  readonly url?: string;
+  /** `stable`, `fast`, `candidate`, `eus`; or with its minor version, `eus-4.20`. */
+  readonly channel: string;
+  readonly arch: RpmArchitecture;
+  /** `X.Y`, of which the newest is taken, or a full version. */
+  readonly version: string;
+  readonly signal: AbortSignal;
+  readonly tls?: TlsOptions;
+  readonly pacing?: Pacing;
+};
+
+/** Milliseconds for one request, answer included. */
+const TIMEOUT = 30_000;
+/** Bytes; real graphs have less than 2 MiB. */
+const MAX_SIZE = 64 * 1024 * 1024;
+const NEAREST = 5;
+
+/**
+ * Looks a version up in the update graph of its channel. Never another version than the wanted one.
+ *
+ * @throws ConfigError `release.not-found` with the nearest versions of the channel,
+ * `release.version-malformed`; RegistryError `graph.refused`, `graph.malformed`, and what
+ * `fetchPublic` throws; IntegrityError `release.not-pinned` when the payload has no digest.
+ */
+export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
+  const channel = formatChannel(query.channel, query.version);
+  const url = graphUrl(query, channel);
+  const graph = await retry(() => fetchGraph(url, query), {
+    ...query.pacing,
+    host: url.host,
+    signal: query.signal,
+  });
+  const node = selectNode(graph, query.version, channel);
+  const payload = parseReference(node.payload);
+  if (payload.digest !== undefined) return { version: node.version, payload };
+  throw new IntegrityError(
+    'release.not-pinned',
+    `update graph names release ${node.version} as ${node.payload}, which has no digest`,
+  );
+}
+
+/**
+ * The channel as the graph calls it: a name without a minor version gets the version's.
+ *
+ * @throws ConfigError `release.version-malformed`
+ */
+export function formatChannel(channel: string, version: string): string {
+  if (/-\d+\.\d+$/.test(channel)) return channel;
+  const minor = minorOf(version);
+  if (minor !== undefined) return `${channel}-${minor}`;
+  throw new ConfigError('release.version-malformed', `version "${version}" is no X.Y or X.Y.Z`, {
+    expected: 'X.Y or X.Y.Z',
+    found: version,
+  });
+}
+
+/**
+ * The newest node of a minor version, or the node of exactly this version. Build metadata does not
+ * count, in either.
+ *
+ * @throws ConfigError `release.not-found`
+ */
+export function selectNode(graph: UpdateGraph, version: string, channel: string): GraphNode {
+  const nodes = graph.nodes.map((node) => ({ ...node, version: stripBuild(node.version) }));
+  const wanted = stripBuild(version);
+  const found = isMinorVersion(wanted)
+    ? nodes
+        .filter((node) => minorOf(node.version) === wanted)
+        .reduce<GraphNode | undefined>(newer, undefined)
+    : nodes.find((node) => node.version === wanted);
+  if (found) return found;
+  const nearest = listNearest(
+    nodes.map((node) => node.version),
+    wanted,
+  );
+  throw new ConfigError('release.not-found', `release ${version} is not in channel ${channel}`, {
+    expected: version,
+    found: nearest.length === 0 ? 'an empty channel' : nearest.join(', '),
+    hint:
+      nearest.length === 0
+        ? `check ocpRelease.channel: ${channel} has no releases for this architecture`
+        : `choose one of the nearest in ${channel}: ${nearest.join(', ')}; or name a payload in ocpRelease.url`,
+  });
+}
+
+const newer = (best: GraphNode | undefined, node: GraphNode): GraphNode =>
+  best && compareVersions(best.version, node.version) >= 0 ? best : node;
+
+/** Versions on both sides of where the wanted one would stand, oldest first. */
+function listNearest(versions: readonly string[], wanted: string): string[] {
+  const sorted = [...new Set(versions)].sort(compareVersions);
+  const full = isMinorVersion(wanted) ? `${wanted}.0` : wanted;
+  const place = sorted.filter((version) => compareVersions(version, full) < 0).length;
+  const start = Math.max(0, Math.min(place - 3, sorted.length - NEAREST));
+  return sorted.slice(start, start + NEAREST);
+}
+
+function graphUrl({ url, arch }: GraphQuery, channel: string): URL {
+  const text = url ?? UPDATE_GRAPH_URL;
+  if (!URL.canParse(text)) {
+    throw new ConfigError('graph.url-malformed', `update graph address "${text}" is no URL`, {
+      hint: 'set UPDATE_URL_OVERRIDE to a whole https:// address',
+    });
+  }
+  const whole = new URL(text);
+  whole.searchParams.set('channel', channel);
+  whole.searchParams.set('arch', archNames.toGo(arch));
+  return whole;
+}
+
+async function fetchGraph(url: URL, { http, signal, tls }: GraphQuery): Promise<UpdateGraph> {
+  const timeout = AbortSignal.timeout(TIMEOUT);
+  try {
+    const response = await fetchPublic(http, {
+      url,
+      headers: { accept: 'application/json' },
+      signal: AbortSignal.any([signal, timeout]),
+      ...(tls && { tls }),
+    });
+    const text = await readText(response, url);
+    if (response.status !== 200) throw refused(url, response.status, text);
+    return parseGraph(text, url);
+  } catch (error) {
+    if (!timeout.aborted || signal.aborted) throw error;
+    throw new TransientError(
+      'http.timeout',
+      `${redactUrl(url)} took longer than ${TIMEOUT / 1000} s to answer`,
+      { cause: error },
+    );
+  }
+}
+
+async function readText({ body }: HttpResponse, url: URL): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > MAX_SIZE) break;
+    }
+  } catch (cause) {
+    throw explainNetworkFailure(url.host, cause);
+  }
+  if (size <= MAX_SIZE) return Buffer.concat(chunks).toString('utf8');
+  throw malformed(url, `has more than ${MAX_SIZE} bytes`);
+}
+
+/** Cincinnati's error body is `{"kind": "missing_params", "value": "in words"}`. */
+function refused(url: URL, status: number, text: string): RegistryError {
+  const body = parseJson(text);
+  const words =
+    isObject(body) && typeof body['value'] === 'string' ? `: ${body['value'].slice(0, 300)}` : '';
+  return new RegistryError('graph.refused', `${redactUrl(url)} answers ${status}${words}`, {
+    expected: '200',
+    found: String(status),
+  });
+}
+
+function parseGraph(text: string, url: URL): UpdateGraph {
+  const document = parseJson(text);
+  if (!isObject(document)) throw malformed(url, 'is no JSON object');
+  const nodes = document['nodes'];
+  if (!Array.isArray(nodes)) throw malformed(url, 'has no nodes');
+  return { nodes: nodes.map((node, index) => parseNode(node, index, url)) };
+}
+
+function parseNode(node: unknown, index: number, url: URL): GraphNode {
+  if (isObject(node)) {
+    const { version, payload } = node;
+    if (typeof version === 'string' && typeof payload === 'string') return { version, payload };
+  }
+  throw malformed(url, `has no version and payload in nodes[${index}]`);
+}
+
+const malformed = (url: URL, reason: string): RegistryError =>
+  new RegistryError('graph.malformed', `update graph at ${redactUrl(url)} ${reason}`);
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** undefined, which no JSON text means, for what is no JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // both callers say in their own words what they expected
+  }
+}
