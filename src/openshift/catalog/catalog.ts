@@ -1,0 +1,83 @@
+/** Where a document of a file-based catalog stands, for errors and for reading it again verbatim. */
+export type DocumentPlace = {
+  /** Path below the catalog's directory, `/` between names. */
+  readonly file: string;
+  /** From 1, in the order of the file. */
+  readonly number: number;
+  /** Bytes from the start of the file. */
+  readonly offset: number;
+  /** Bytes. */
+  readonly size: number;
+  readonly syntax: 'json' | 'yaml';
+};
+
+/** `olm.package` */
+export type CatalogPackage = {
+  readonly name: string;
+  readonly defaultChannel: string | undefined;
+  readonly place: DocumentPlace;
+};
+
+export type ChannelEntry = {
+  readonly name: string;
+  readonly replaces?: string;
+  readonly skips?: readonly string[];
+  readonly skipRange?: string;
+};
+
+/** `olm.channel` */
+export type CatalogChannel = {
+  readonly package: string;
+  readonly name: string;
+  readonly entries: readonly ChannelEntry[];
+  readonly place: DocumentPlace;
+};
+
+/** A value of `olm.package.required`: a package and a range of its versions, as blang writes it. */
+export type PackageRequirement = { readonly packageName: string; readonly versionRange: string };
+
+/** `olm.bundle` */
+export type CatalogBundle = {
+  readonly package: string;
+  readonly name: string;
+  readonly image: string;
+  /** Of its `olm.package` property; absent when it has none. */
+  readonly version?: string;
+  readonly requirements: readonly PackageRequirement[];
+  /** As written: twice the same, and names that are empty, are usual. */
+  readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
+  readonly place: DocumentPlace;
+};
+
+export type DeprecationEntry = {
+  readonly reference: { readonly schema: string; readonly name?: string };
+  readonly message: string;
+};
+
+/** `olm.deprecations` */
+export type CatalogDeprecations = {
+  readonly package: string;
+  readonly entries: readonly DeprecationEntry[];
+  readonly place: DocumentPlace;
+};
+
+/** A document of a schema that we do not know; it is carried as it stands. */
+export type OtherDocument = {
+  readonly schema: string;
+  /** Absent or empty when it belongs to no package. */
+  readonly package?: string;
+  readonly name?: string;
+  readonly place: DocumentPlace;
+};
+
+/**
+ * A file-based catalog (operator-framework FBC). Only what decides is in memory; whole documents stay
+ * in their files, where `place` says.
+ */
+export type Catalog = {
+  readonly packages: readonly CatalogPackage[];
+  readonly channels: readonly CatalogChannel[];
+  readonly bundles: readonly CatalogBundle[];
+  readonly deprecations: readonly CatalogDeprecations[];
+  readonly others: readonly OtherDocument[];
+};

@@ -1,0 +1,18 @@
+/** Versions to keep, both ends included; absent ends are open. */
+export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
+
+export type PackageSelection = VersionBounds & {
+  readonly name: string;
+  /** What the package's default channel becomes. */
+  readonly defaultChannel?: string;
+  /** None: all channels of the package. */
+  readonly channels: readonly ({ readonly name: string } & VersionBounds)[];
+};
+
+/** What to keep of a catalog. */
+export type CatalogSelection = {
+  /** None: all packages. */
+  readonly packages: readonly PackageSelection[];
+  /** Every version, not only the heads of channels. */
+  readonly full: boolean;
+};
