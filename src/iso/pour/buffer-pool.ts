@@ -54,6 +54,7 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
   };
   const press = (): void => {
     timer = undefined;
+    grant(); // who waits may be at the frontier by now, and may have what others have to leave
     if (waiters.length === 0) return;
     spill(waiters.some((waiter) => waiter.urgent()));
     if (waiters.length > 0) timer ??= setTimeout(press, PATIENCE_MS);

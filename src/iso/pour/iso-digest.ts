@@ -171,9 +171,9 @@ export class IsoDigest {
     this.#pump();
   }
 
-  /** Gives up the buffer that is needed last; not while the frontier moves fast and soon frees some. */
+  /** Gives up the buffer that is needed last; not while the digest has work and soon frees some. */
   #spill(urgent: boolean): boolean {
-    if (!urgent && (this.#outstanding > 0 || this.#rate.read() > FAST)) return false;
+    if (this.#outstanding > 0 || (!urgent && this.#rate.read() > FAST)) return false;
     const farthest = Math.max(-1, ...this.#held.keys());
     const slice = this.#held.get(farthest);
     if (!slice) return false;
