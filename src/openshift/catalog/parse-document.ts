@@ -1,0 +1,239 @@
+import {
+  findValue,
+  foldCase,
+  isObject,
+  nameType,
+  needText,
+  readField,
+  readObjects,
+  readText,
+  readTexts,
+} from './fields.ts';
+import type {
+  CatalogBundle,
+  CatalogChannel,
+  CatalogDeprecations,
+  CatalogPackage,
+  ChannelEntry,
+  DeprecationEntry,
+  DocumentPlace,
+  OtherDocument,
+  PackageRequirement,
+} from './catalog.ts';
+import type { Fields } from './fields.ts';
+import type { ParsedDocument } from './json-documents.ts';
+
+/** A catalog that grows. */
+export type CatalogParts = {
+  readonly packages: CatalogPackage[];
+  readonly channels: CatalogChannel[];
+  readonly bundles: CatalogBundle[];
+  readonly deprecations: CatalogDeprecations[];
+  readonly others: OtherDocument[];
+};
+
+/** Which document it is, as far as it says. */
+type Heading = {
+  readonly schema: string;
+  readonly package: string | undefined;
+  readonly name: string | undefined;
+};
+
+/**
+ * Adds a document (operator-framework FBC) to a catalog. All that is wrong with it is reported, in lower
+ * case and with the document's package and name; what is added then is of no use.
+ */
+export function addDocument(
+  parts: CatalogParts,
+  { document, place }: { readonly document: ParsedDocument; readonly place: DocumentPlace },
+  report: (problem: string) => void,
+): void {
+  const { value, keys } = document;
+  if (!isObject(value)) {
+    report(`should be an object, but is ${nameType(value)}`);
+    return;
+  }
+  for (const same of findSameKeys(keys)) report(`duplicate keys for key ${same}`);
+  const heading = readHeading({ object: value, path: '', report });
+  if (heading === undefined) return;
+  const who = nameDocument(heading);
+  addKnown(parts, heading, {
+    place,
+    fields: {
+      object: value,
+      path: '',
+      report: (problem) => {
+        report(`${who}: ${problem}`);
+      },
+    },
+  });
+}
+
+function findSameKeys(keys: readonly string[]): readonly string[] {
+  const groups = new Map<string, string[]>();
+  for (const key of keys) {
+    const folded = foldCase(key);
+    const group = groups.get(folded);
+    if (group === undefined) groups.set(folded, [key]);
+    else group.push(key);
+  }
+  return [...groups.values()]
+    .filter((group) => group.length > 1)
+    .map((group) => group.map((key) => JSON.stringify(key)).join(', '));
+}
+
+function readHeading(fields: Fields): Heading | undefined {
+  const [schema, inPackage, name] = ['schema', 'package', 'name'].map((key) => {
+    const value = findValue(fields.object, key);
+    if (value === undefined || typeof value === 'string') return value;
+    fields.report(`${key} should be a string, but is ${nameType(value)}`);
+    return undefined;
+  });
+  if (schema !== undefined && schema !== '') return { schema, package: inPackage, name };
+  const who = nameDocument({ schema: '', package: inPackage, name });
+  if (findValue(fields.object, 'schema') === (schema ?? undefined)) {
+    fields.report(`${who === '' ? 'object' : `object ${who}`} has no schema`);
+  }
+  return undefined;
+}
+
+const nameDocument = ({ schema, package: inPackage, name }: Heading): string =>
+  [schema, [inPackage, name].filter(Boolean).join('/')].filter(Boolean).join(' ');
+
+type Known = { readonly fields: Fields; readonly place: DocumentPlace };
+
+function addKnown(parts: CatalogParts, heading: Heading, known: Known): void {
+  switch (heading.schema) {
+    case 'olm.package':
+      parts.packages.push(parsePackage(known));
+      break;
+    case 'olm.channel':
+      parts.channels.push(parseChannel(known));
+      break;
+    case 'olm.bundle':
+      parts.bundles.push(parseBundle(known));
+      break;
+    case 'olm.deprecations':
+      parts.deprecations.push(parseDeprecations(known));
+      break;
+    default:
+      parts.others.push({
+        schema: heading.schema,
+        ...(heading.package !== undefined && { package: heading.package }),
+        ...(heading.name !== undefined && { name: heading.name }),
+        place: known.place,
+      });
+  }
+}
+
+function parsePackage({ fields, place }: Known): CatalogPackage {
+  const defaultChannel = readText(fields, 'defaultChannel');
+  return {
+    name: needText(fields, 'name'),
+    defaultChannel: defaultChannel === '' ? undefined : defaultChannel,
+    place,
+  };
+}
+
+const parseChannel = ({ fields, place }: Known): CatalogChannel => ({
+  package: needText(fields, 'package'),
+  name: needText(fields, 'name'),
+  entries: readObjects(fields, 'entries').map(parseEntry),
+  place,
+});
+
+function parseEntry(fields: Fields): ChannelEntry {
+  const name = needText(fields, 'name');
+  const replaces = readText(fields, 'replaces');
+  const skips = readTexts(fields, 'skips');
+  const skipRange = readText(fields, 'skipRange');
+  return {
+    name,
+    ...(replaces !== undefined && replaces !== '' && { replaces }),
+    ...(skips.length > 0 && { skips }),
+    ...(skipRange !== undefined && skipRange !== '' && { skipRange }),
+  };
+}
+
+function parseBundle({ fields, place }: Known): CatalogBundle {
+  const inPackage = needText(fields, 'package');
+  const name = needText(fields, 'name');
+  if (readField(fields, 'image') === undefined)
+    fields.report('image should be a string, but is absent');
+  const properties = readObjects(fields, 'properties').map((property) => ({
+    type: needText(property, 'type'),
+    property,
+  }));
+  const ofType = (type: string): readonly Fields[] =>
+    properties.filter((one) => one.type === type).flatMap(({ property }) => readValue(property));
+  const version = readVersion(fields, inPackage, ofType('olm.package'));
+  return {
+    package: inPackage,
+    name,
+    image: readText(fields, 'image') ?? '',
+    ...(version !== undefined && version !== '' && { version }),
+    requirements: ofType('olm.package.required').map(parseRequirement),
+    relatedImages: readObjects(fields, 'relatedImages').map((related) => ({
+      name: readText(related, 'name') ?? '',
+      image: readText(related, 'image') ?? '',
+    })),
+    place,
+  };
+}
+
+/** The value of a property, where it is an object as it should be. */
+function readValue(property: Fields): readonly Fields[] {
+  const value = readField(property, 'value');
+  if (isObject(value)) return [{ ...property, object: value, path: `${property.path}value.` }];
+  property.report(
+    `${property.path}value should be an object, but is ${value === undefined ? 'absent' : nameType(value)}`,
+  );
+  return [];
+}
+
+function readVersion(
+  fields: Fields,
+  inPackage: string,
+  values: readonly Fields[],
+): string | undefined {
+  if (values.length > 1) {
+    fields.report(`should have one property olm.package, but has ${values.length}`);
+  }
+  const [value] = values;
+  if (value === undefined) return undefined;
+  const packageName = readText(value, 'packageName') ?? '';
+  if (packageName !== inPackage) {
+    fields.report(
+      `${value.path}packageName should be "${inPackage}" as the bundle's package, but is "${packageName}"`,
+    );
+  }
+  return readText(value, 'version');
+}
+
+const parseRequirement = (value: Fields): PackageRequirement => ({
+  packageName: needText(value, 'packageName'),
+  versionRange: needText(value, 'versionRange'),
+});
+
+const parseDeprecations = ({ fields, place }: Known): CatalogDeprecations => ({
+  package: needText(fields, 'package'),
+  entries: readObjects(fields, 'entries').flatMap(parseDeprecation),
+  place,
+});
+
+function parseDeprecation(entry: Fields): readonly DeprecationEntry[] {
+  const object = readField(entry, 'reference');
+  if (!isObject(object)) {
+    entry.report(`${entry.path}reference should be an object, but is ${nameType(object)}`);
+    return [];
+  }
+  const reference = { ...entry, object, path: `${entry.path}reference.` };
+  const schema = needText(reference, 'schema');
+  const name = readText(reference, 'name');
+  return [
+    {
+      reference: { schema, ...(name !== undefined && name !== '' && { name }) },
+      message: readText(entry, 'message') ?? '',
+    },
+  ];
+}
