@@ -1,4 +1,3 @@
-import { formatReadableJson, type Json } from '../base/canonical-json.ts';
 import type { Digest } from '../base/digest.ts';
 import { encodeInitrd } from '../ignition/initrd.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
@@ -8,6 +7,11 @@ import { planLiveGraft } from '../iso/live-graft.ts';
 import { openIso } from '../iso/open-iso.ts';
 import type { BaseImage } from '../iso/base/scan-base.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap-ignition.ts';
+import {
+  formatMediaIndex,
+  type IndexExtent,
+  type IndexImage,
+} from '../openshift/media/media-index.ts';
 import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH } from '../openshift/media/media-paths.ts';
 import type { MirrorPlan, PlannedImage } from '../openshift/mirror/mirror-plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/release-bundle.ts';
@@ -139,7 +143,7 @@ function renderIndex(about: {
 }): Uint8Array {
   const { parts, images, extents } = about;
   const { release, base, plan } = parts;
-  const index = {
+  const text = formatMediaIndex({
     format: 1,
     product: 'live-iso',
     base: { digest: base.digest, size: base.size },
@@ -150,11 +154,11 @@ function renderIndex(about: {
     },
     images: [...images, ...(plan.registryImage ? [plan.registryImage] : [])].map(describeImage),
     extents: extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent),
-  };
-  return Buffer.from(formatReadableJson(index));
+  });
+  return Buffer.from(text);
 }
 
-const describeImage = (image: PlannedImage): Json => ({
+const describeImage = (image: PlannedImage): IndexImage => ({
   name: image.name,
   set: image.set,
   source: formatReference(image.source),
@@ -163,9 +167,7 @@ const describeImage = (image: PlannedImage): Json => ({
   manifests: image.manifests.map(({ digest }) => digest),
 });
 
-const describeExtent = ({ offset, size, digest, paths }: Extent): Json => ({
-  offset,
-  size,
-  digest,
-  ...(paths.length > 0 && { paths }),
+const describeExtent = ({ offset, size, digest, paths }: Extent): IndexExtent => ({
+  ...{ offset, size, paths },
+  ...(digest !== undefined && { digest }),
 });

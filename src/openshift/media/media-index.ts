@@ -1,4 +1,5 @@
-import { isDigest, type Digest } from '../../base/digest.ts';
+import { formatCanonicalJson, formatReadableJson, type Json } from '../../base/canonical-json.ts';
+import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { INDEX_PATH } from './media-paths.ts';
 
@@ -20,9 +21,11 @@ export type IndexImage = {
   readonly manifests: readonly string[];
 };
 
-/** `/sealift/index.json`: what the medium says of itself. */
+/** `/sealift/index.json`: what the medium says of itself. Offsets and sizes are bytes. */
 export type MediaIndex = {
   readonly format: 1;
+  /** Of the canonical JSON of everything else in it; media of the first versions have none. */
+  readonly digest?: Digest;
   readonly product: string;
   readonly base: { readonly digest: string; readonly size: number };
   readonly release: {
@@ -34,8 +37,38 @@ export type MediaIndex = {
   readonly extents: readonly IndexExtent[];
 };
 
-/** @throws IntegrityError `index.malformed`, `index.format` */
+/** What `format` 1 had before it had a digest. */
+const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
+  ...['format', 'product', 'base', 'release', 'images', 'extents'],
+]);
+
+/** The text of an index, with its digest. Its length depends on no digest in it. */
+export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {
+  const extents = content.extents.map(({ paths, ...extent }) => ({
+    ...extent,
+    ...(paths.length > 0 && { paths }),
+  }));
+  const plain = { ...content, extents };
+  return formatReadableJson({ ...plain, digest: digestOf(formatCanonicalJson(plain)) });
+}
+
+/** @throws IntegrityError `index.malformed`, `index.format`, `index.digest` */
 export function parseMediaIndex(bytes: Uint8Array): MediaIndex {
+  const { index, damage } = decodeMediaIndex(bytes);
+  if (damage) throw damage;
+  return index;
+}
+
+/**
+ * An index that may have another digest than it says: `damage` is then the error that tells so, and
+ * what the index says may be wrong anywhere.
+ *
+ * @throws IntegrityError `index.malformed`, `index.format`
+ */
+export function decodeMediaIndex(bytes: Uint8Array): {
+  readonly index: MediaIndex;
+  readonly damage?: IntegrityError;
+} {
   const document = parse(bytes);
   if (document['format'] !== 1) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has a format we do not know`, {
@@ -50,13 +83,31 @@ export function parseMediaIndex(bytes: Uint8Array): MediaIndex {
   if (!Array.isArray(document['extents']) || !Array.isArray(document['images'])) throw malformed();
   if (!(document['images'] as unknown[]).every(isImage)) throw malformed();
   const extents = (document['extents'] as unknown[]).map(parseExtent);
-  return { ...(document as unknown as MediaIndex), extents };
+  const damage = findWrongDigest(document);
+  return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
 }
 
-function parse(bytes: Uint8Array): Record<string, unknown> {
+function findWrongDigest({ digest, ...content }: Document): IntegrityError | undefined {
+  if (digest === undefined) {
+    // Else one flipped bit in the key would make the digest a thing that need not be there.
+    if (Object.keys(content).every((key) => KEYS_WITHOUT_DIGEST.has(key))) return undefined;
+    throw malformed();
+  }
+  const expected = digestOf(formatCanonicalJson(content));
+  if (digest === expected) return undefined;
+  const found = typeof digest === 'string' ? digest : JSON.stringify(digest);
+  return new IntegrityError('index.digest', `${INDEX_PATH} does not have the digest it names`, {
+    expected: found,
+    found: expected,
+  });
+}
+
+type Document = Readonly<Record<string, Json>>;
+
+function parse(bytes: Uint8Array): Document {
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+    if (typeof value === 'object' && value !== null) return value as Document;
   } catch (cause) {
     throw new IntegrityError('index.malformed', `${INDEX_PATH} is not JSON`, { cause });
   }
@@ -66,9 +117,8 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
 function parseExtent(value: unknown): IndexExtent {
   const extent = value as Partial<Record<keyof IndexExtent, unknown>> | null;
   const { offset, size, digest, paths = [] } = extent ?? {};
-  if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(size)) throw malformed();
-  if (!Array.isArray(paths)) throw malformed();
-  const place = { offset: offset as number, size: size as number, paths: paths as string[] };
+  if (!isCount(offset) || !isCount(size) || !isTextList(paths)) throw malformed();
+  const place = { offset, size, paths };
   if (typeof digest === 'string' && isDigest(digest)) return { ...place, digest };
   if (digest !== undefined || !isIndexItself(paths)) throw malformed();
   return place;
@@ -77,6 +127,12 @@ function parseExtent(value: unknown): IndexExtent {
 /** The index cannot tell its own digest; whatever else lacks one is damaged. */
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
+
+/** Far above any medium, so that the sum of two is exact. */
+const LARGEST_COUNT = 2 ** 52;
+
+const isCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < LARGEST_COUNT;
 
 const malformed = (): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
@@ -89,7 +145,8 @@ const isTexts = (value: unknown, keys: readonly string[]): boolean =>
 function isImage(value: unknown): boolean {
   if (!isTexts(value, ['name', 'set', 'source', 'repository'])) return false;
   const { tags, manifests } = value as { tags?: unknown; manifests?: unknown };
-  return [tags, manifests].every(
-    (list) => Array.isArray(list) && list.every((item) => typeof item === 'string'),
-  );
+  return isTextList(tags) && isTextList(manifests);
 }
+
+const isTextList = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
