@@ -1,0 +1,222 @@
+import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { hexOf } from '../../base/digest.ts';
+import { ConfigError, DiskError, IntegrityError } from '../../base/errors.ts';
+import { isErrno } from '../../base/files.ts';
+import type { Descriptor, Platform } from '../../registry/descriptor.ts';
+import { extractTree } from '../../registry/layer/extract-tree.ts';
+import { isForPlatform, type ImageManifest, type StoredManifest } from '../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  formatPlatforms,
+  noPlatform,
+  openLayers,
+  readBlob,
+  readManifest,
+  type ImageTools,
+} from '../image-access.ts';
+import { isObject } from './fields.ts';
+
+/** The image config label that names the directory of the catalog (operator-registry, `opm`). */
+export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
+
+/** A catalog image for one platform. */
+export type CatalogPlatformImage = {
+  /** As the index has it, else as the config has it. */
+  readonly platform?: Platform;
+  readonly manifest: ImageManifest;
+  readonly stored: StoredManifest;
+  readonly config: Uint8Array;
+};
+
+export type CatalogImage = {
+  /** By digest, that of `top`. */
+  readonly reference: Reference;
+  /** What the reference names: an index, or the only image. */
+  readonly top: StoredManifest;
+  /** The only platform that was asked for; absent when all were. */
+  readonly selected?: Platform;
+  readonly images: readonly CatalogPlatformImage[];
+  /** From the label, without slashes around it. */
+  readonly configsDirectory: string;
+};
+
+/** Real configs have some 10 KiB. */
+const MAX_CONFIG_SIZE = 8 * 1024 * 1024;
+
+/**
+ * Reads manifests and configs of a catalog image, for one platform or for all that its index has;
+ * entries of platform `unknown/unknown` are attestations and no images.
+ *
+ * @throws ConfigError `catalog.no-label`, `catalog.label-malformed`, `catalog.labels-differ`,
+ * `image.no-platform`; IntegrityError `catalog.config-malformed`; what fetching throws
+ */
+export async function openCatalogImage(
+  tools: ImageTools,
+  reference: Reference,
+  selection: Platform | 'all',
+): Promise<CatalogImage> {
+  const top = await readManifest(tools, reference);
+  const { registry, repository } = reference;
+  const pinned: Reference = { registry, repository, digest: top.descriptor.digest };
+  const stored: (readonly [Platform | undefined, StoredManifest])[] = [];
+  if (top.manifest.kind === 'manifest') stored.push([undefined, top]);
+  else {
+    for (const child of selectChildren(top.manifest.manifests, reference, selection)) {
+      const { digest, platform } = child;
+      stored.push([platform, await readManifest(tools, { ...pinned, digest })]);
+    }
+  }
+  const images: CatalogPlatformImage[] = [];
+  for (const [platform, one] of stored)
+    images.push(await openOne(tools, pinned, { platform, one }));
+  return {
+    reference: pinned,
+    top,
+    ...(selection !== 'all' && { selected: selection }),
+    images,
+    configsDirectory: readConfigsDirectory(images, reference),
+  };
+}
+
+/**
+ * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the image's
+ * top, and returns that path. What is there already is whole, for it appeared by rename. Of an image
+ * with several platforms the first one's catalog is taken.
+ *
+ * @throws what `extractTree` and fetching throw
+ */
+export async function extractCatalog(
+  tools: ImageTools,
+  image: CatalogImage,
+  directory: string,
+): Promise<string> {
+  const output = join(directory, `sha256-${hexOf(image.top.descriptor.digest)}`);
+  if (await isDirectory(output)) return output;
+  const [first] = image.images;
+  if (first === undefined) throw new RangeError('catalog image has no platform');
+  const layers = openLayers(tools, image.reference, first.manifest.layers);
+  const { signal, onProgress } = tools;
+  try {
+    await extractTree(layers, image.configsDirectory, output, {
+      signal,
+      ...(onProgress && { onProgress }),
+    });
+  } catch (error) {
+    if (!(error instanceof DiskError) || error.code !== 'layer.output-exists') throw error;
+    // Another process was faster; what it has is the same.
+  }
+  return output;
+}
+
+function selectChildren(
+  children: readonly Descriptor[],
+  reference: Reference,
+  selection: Platform | 'all',
+): readonly Descriptor[] {
+  if (selection !== 'all') {
+    const child = children.find((entry) => isForPlatform(entry, selection));
+    if (child) return [child];
+    throw noPlatform(reference, selection, formatPlatforms(children));
+  }
+  const images = children.filter(({ platform }) => platform?.os !== 'unknown');
+  if (images.length > 0) return images;
+  throw new ConfigError(
+    'image.no-platform',
+    `image ${formatReference(reference)} has no platforms, only ${formatPlatforms(children)}`,
+  );
+}
+
+async function openOne(
+  tools: ImageTools,
+  reference: Reference,
+  { platform, one }: { readonly platform: Platform | undefined; readonly one: StoredManifest },
+): Promise<CatalogPlatformImage> {
+  const { manifest } = one;
+  const name = formatReference({ ...reference, digest: one.descriptor.digest });
+  if (manifest.kind === 'index') {
+    throw new IntegrityError(
+      'catalog.config-malformed',
+      `catalog image ${name} is an index within an index`,
+      { expected: 'an image manifest', found: manifest.mediaType },
+    );
+  }
+  if (manifest.config.size > MAX_CONFIG_SIZE) {
+    throw new IntegrityError(
+      'catalog.config-malformed',
+      `catalog image ${name} has a config of ${manifest.config.size} bytes, but at most ${MAX_CONFIG_SIZE} are read`,
+    );
+  }
+  const config = await readBlob(tools, reference, manifest.config);
+  const document = parseConfig(config, name);
+  const found = platform ?? platformOf(document);
+  return { ...(found && { platform: found }), manifest, stored: one, config };
+}
+
+function readConfigsDirectory(
+  images: readonly CatalogPlatformImage[],
+  reference: Reference,
+): string {
+  const name = formatReference(reference);
+  const labels = images.map(({ config, platform }) => {
+    const where = platform ? `${name} (${platform.os}/${platform.architecture})` : name;
+    return readLabel(parseConfig(config, where), where);
+  });
+  const [label = '', ...others] = new Set(labels);
+  if (others.length === 0) return label;
+  throw new ConfigError(
+    'catalog.labels-differ',
+    `catalog image ${name} has its catalog in several directories: ${[label, ...others].join(', ')}`,
+    { expected: label, found: others.join(', ') },
+  );
+}
+
+function readLabel(document: Record<string, unknown>, name: string): string {
+  const config = document['config'];
+  const labels = isObject(config) && isObject(config['Labels']) ? config['Labels'] : {};
+  const label = labels[CONFIGS_LABEL];
+  if (typeof label !== 'string') {
+    const found = Object.keys(labels).sort().join(', ') || 'no labels';
+    throw new ConfigError(
+      'catalog.no-label',
+      `image ${name} is no file-based catalog: it has no label ${CONFIGS_LABEL}`,
+      { expected: CONFIGS_LABEL, found, hint: `Name a catalog image; this one has ${found}.` },
+    );
+  }
+  const names = label.split('/').filter((one) => !['', '.'].includes(one));
+  if (names.length > 0 && !names.includes('..') && !label.includes('\0')) return names.join('/');
+  throw new ConfigError(
+    'catalog.label-malformed',
+    `image ${name} has the label ${CONFIGS_LABEL}=${JSON.stringify(label)}, which is no directory below its root`,
+    { expected: '/configs', found: label },
+  );
+}
+
+function parseConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
+  const refuse = (cause?: unknown): IntegrityError =>
+    new IntegrityError('catalog.config-malformed', `image config of ${name} is no JSON object`, {
+      cause,
+    });
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw refuse(cause);
+  }
+  if (isObject(value)) return value;
+  throw refuse();
+}
+
+function platformOf({ os, architecture, variant }: Record<string, unknown>): Platform | undefined {
+  if (typeof os !== 'string' || typeof architecture !== 'string') return undefined;
+  return { os, architecture, ...(typeof variant === 'string' && { variant }) };
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,280 @@
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { DiskError, IntegrityError } from '../../base/errors.ts';
+import { isErrno, syncDirectory } from '../../base/files.ts';
+import type { ExtractOptions } from '../layers.ts';
+import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
+import type { Place } from './collector.ts';
+import { joinPath, normaliseName } from './names.ts';
+import { openLayer, type Entry, type Layer } from './stream.ts';
+import { findFile } from './tree.ts';
+
+export type ExtractTreeOptions = ExtractOptions & {
+  /** Bytes that all files may have together, read or written; default 4 GiB. */
+  readonly limit?: number;
+};
+
+export type ExtractedTree = {
+  readonly files: number;
+  /** Bytes of all files together. */
+  readonly size: number;
+};
+
+const DEFAULT_LIMIT = 4 * 1024 ** 3;
+
+/** NAME_MAX of Linux, bytes. */
+const MAX_NAME_SIZE = 255;
+
+const WRITE_SIZE = 1 << 20;
+
+/**
+ * Writes every regular file below a directory of the flattened image (`configs`, '' for all of it) to
+ * the directory `output`, of any size in bounded memory: the names of all entries are held, and no
+ * file. Whiteouts, opaque directories, hard links and symbolic links to files count as they do in a
+ * container (OCI image-spec layer.md). Modes and owners are not kept, devices and empty directories
+ * left out. Every layer is unpacked once; one that a link leads into outside the tree, twice.
+ *
+ * `output` must not be there, or be empty. It appears by rename when all of it is on the disk; files
+ * may share an inode where the image has links.
+ *
+ * @throws IntegrityError `layer.directory-missing`, `layer.tree-too-large`, `layer.link-unfollowed`,
+ * `layer.name-too-long`, and what `openLayer`, `addEntry` and `findFile` throw; DiskError
+ * `layer.output-exists`
+ */
+// eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
+export async function extractTree(
+  layers: readonly Layer[],
+  directory: string,
+  output: string,
+  options: ExtractTreeOptions,
+): Promise<ExtractedTree> {
+  await mkdir(dirname(output), { recursive: true });
+  const aside = `${output}.${randomBytes(6).toString('hex')}.tmp`;
+  const staging = join(aside, 'staged');
+  const tree = join(aside, 'tree');
+  try {
+    await mkdir(staging, { recursive: true });
+    await mkdir(tree);
+    const root = normaliseName(directory);
+    const stage = createStage(staging, options);
+    const changesets = await stageTree(layers, root, { stage, signal: options.signal });
+    const places = await findFiles(changesets, root);
+    await stageLinked(layers, places.values(), { stage, signal: options.signal });
+    const extracted = await assemble(places, { stage, root, tree, ...options });
+    await syncTree(tree);
+    await moveTo(tree, output);
+    await syncDirectory(dirname(output));
+    return extracted;
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}
+
+type Staged = { readonly path: string; readonly size: number };
+
+/** Files by where they come from, under names of our own: two layers may have one name twice. */
+type Stage = {
+  readonly add: (place: Place, entry: Entry) => Promise<void>;
+  readonly get: (place: Place) => Staged | undefined;
+};
+
+function createStage(directory: string, options: ExtractTreeOptions): Stage {
+  const staged = new Map<string, Staged>();
+  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
+  let total = 0;
+  let count = 0;
+  return {
+    async add(place, entry) {
+      const { size } = entry.header;
+      total += size;
+      refuseBomb(total, place.path, options);
+      const key = keyOf(place);
+      const earlier = staged.get(key);
+      if (earlier) await rm(earlier.path);
+      const path = join(directory, String(count++));
+      await writeBody(entry, path);
+      staged.set(key, { path, size });
+      options.onProgress?.(total);
+    },
+    get: (place) => staged.get(keyOf(place)),
+  };
+}
+
+type Staging = { readonly stage: Stage; readonly signal: AbortSignal };
+
+/** Reads all layers from the top and stages the files of the tree that no layer above hides. */
+async function stageTree(
+  layers: readonly Layer[],
+  root: string,
+  { stage, signal }: Staging,
+): Promise<Changeset[]> {
+  const changesets: Changeset[] = [];
+  for (const layer of layers.toReversed()) {
+    const depth = changesets.length;
+    const changeset = createChangeset();
+    for await (const entry of openLayer(layer, signal)) {
+      const path = addEntry(changeset, entry.header);
+      const isWanted =
+        path !== undefined &&
+        isBelow(path, root) &&
+        changeset.nodes.get(path)?.kind === 'file' &&
+        !changesets.some((above) => above.nodes.has(path) || hides(above, path));
+      if (isWanted) await stage.add({ depth, path }, entry);
+      else entry.skip();
+    }
+    changesets.push(changeset);
+  }
+  return changesets;
+}
+
+/** The path of each file of the tree in the image, and which entry has its bytes; sorted. */
+async function findFiles(
+  changesets: readonly Changeset[],
+  root: string,
+): Promise<Map<string, Place>> {
+  if (findVisible(changesets, root)?.kind !== 'directory') throw missing(root);
+  const paths = new Set(changesets.flatMap(({ nodes }) => [...nodes.keys()]));
+  const files = new Map<string, Place>();
+  for (const path of [...paths].filter((one) => isBelow(one, root)).sort()) {
+    const node = findVisible(changesets, path);
+    if (node === undefined || node.kind === 'directory' || node.kind === 'device') continue;
+    const found = await findFile((depth) => Promise.resolve(changesets[depth]), path);
+    if (found !== undefined) files.set(path, found);
+    else if (node.kind === 'symlink') throw unfollowed(path, node.target);
+  }
+  return files;
+}
+
+function findVisible(changesets: readonly Changeset[], path: string): LayerNode | undefined {
+  for (const changeset of changesets) {
+    const node = changeset.nodes.get(path);
+    if (node !== undefined) return node;
+    if (hides(changeset, path)) return undefined;
+  }
+  return undefined;
+}
+
+/** Stages what links lead to outside the tree, or to entries that are hidden under their own name. */
+async function stageLinked(
+  layers: readonly Layer[],
+  places: Iterable<Place>,
+  { stage, signal }: Staging,
+): Promise<void> {
+  const absent = new Map<number, Set<string>>();
+  for (const place of places) {
+    if (stage.get(place) !== undefined) continue;
+    absent.set(place.depth, (absent.get(place.depth) ?? new Set()).add(place.path));
+  }
+  for (const [depth, paths] of absent) {
+    const layer = layers.at(-1 - depth);
+    if (layer === undefined) throw new RangeError(`image has no layer ${depth} below its top`);
+    const changeset = createChangeset();
+    for await (const entry of openLayer(layer, signal)) {
+      const path = addEntry(changeset, entry.header);
+      const isWanted = path !== undefined && paths.has(path);
+      if (isWanted && changeset.nodes.get(path)?.kind === 'file') {
+        await stage.add({ depth, path }, entry);
+      } else entry.skip();
+    }
+  }
+}
+
+type Assembly = ExtractTreeOptions & {
+  readonly stage: Stage;
+  readonly root: string;
+  readonly tree: string;
+};
+
+/** Links staged files to where they stand in the tree. */
+async function assemble(
+  places: ReadonlyMap<string, Place>,
+  { stage, root, tree, ...options }: Assembly,
+): Promise<ExtractedTree> {
+  let size = 0;
+  for (const [path, place] of places) {
+    const staged = stage.get(place);
+    if (staged === undefined) throw new Error(`file ${place.path} was found, but not unpacked`);
+    size += staged.size;
+    refuseBomb(size, path, options);
+    const below = root === '' ? path : path.slice(root.length + 1);
+    refuseLongName(below);
+    const target = join(tree, below);
+    await mkdir(dirname(target), { recursive: true });
+    await link(staged.path, target);
+  }
+  return { files: places.size, size };
+}
+
+async function writeBody(entry: Entry, path: string): Promise<void> {
+  const file = await open(path, 'wx', 0o644);
+  try {
+    let chunks: Buffer[] = [];
+    let gathered = 0;
+    for await (const chunk of entry.body) {
+      chunks.push(chunk);
+      gathered += chunk.length;
+      if (gathered < WRITE_SIZE) continue;
+      await file.appendFile(Buffer.concat(chunks));
+      chunks = [];
+      gathered = 0;
+    }
+    await file.appendFile(Buffer.concat(chunks));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes the names of a whole tree durable; the files are already. */
+async function syncTree(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    if (entry.isDirectory()) await syncTree(join(directory, entry.name));
+  }
+  await syncDirectory(directory);
+}
+
+async function moveTo(tree: string, output: string): Promise<void> {
+  try {
+    await rename(tree, output);
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw cause;
+    throw new DiskError('layer.output-exists', `directory ${output} is there already`, { cause });
+  }
+}
+
+const isBelow = (path: string, root: string): boolean =>
+  root === '' ? path !== '' : path.startsWith(joinPath(root, ''));
+
+function refuseBomb(total: number, path: string, { limit = DEFAULT_LIMIT }: ExtractTreeOptions) {
+  if (total <= limit) return;
+  throw new IntegrityError(
+    'layer.tree-too-large',
+    `image files up to "${path}" take ${total} bytes, but only ${limit} may be unpacked`,
+    { expected: `at most ${limit} bytes`, found: `${total} bytes` },
+  );
+}
+
+function refuseLongName(path: string): void {
+  const name = path.split('/').find((one) => Buffer.byteLength(one) > MAX_NAME_SIZE);
+  if (name === undefined) return;
+  const size = Buffer.byteLength(name);
+  throw new IntegrityError(
+    'layer.name-too-long',
+    `image file "${path.slice(0, 200)}" has a name of ${size} bytes, but only ${MAX_NAME_SIZE} are possible`,
+    { expected: `at most ${MAX_NAME_SIZE} bytes`, found: `${size} bytes` },
+  );
+}
+
+const missing = (root: string): IntegrityError =>
+  new IntegrityError('layer.directory-missing', `image has no directory "${root}"`, {
+    expected: root,
+    found: 'nothing',
+  });
+
+const unfollowed = (path: string, target: string): IntegrityError =>
+  new IntegrityError(
+    'layer.link-unfollowed',
+    `symbolic link "${path}" should lead to a regular file of its image, but "${target}" is none`,
+    { expected: 'a regular file', found: target },
+  );
