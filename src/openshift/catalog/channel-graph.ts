@@ -1,0 +1,104 @@
+import { ConfigError } from '../../base/errors.ts';
+import type { CatalogChannel, ChannelEntry } from './catalog.ts';
+
+/** Which entry of a channel supersedes which. */
+export type ChannelGraph = {
+  /** The entry that no other replaces or skips. */
+  readonly head: ChannelEntry;
+  /** Head first, each replacing the next, until one replaces nothing that is in the channel. */
+  readonly chain: readonly ChannelEntry[];
+};
+
+/**
+ * The upgrade graph of a channel. `skipRange` plays no part in it, and names that are replaced or
+ * skipped need not be entries: real catalogs prune their tails. Linear in entries and edges.
+ *
+ * Throws ConfigError `catalog.channel` with all that is wrong, a line each.
+ */
+export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
+  const problems = findGraphProblems(channel);
+  const [head] = listHeads(channel);
+  if (problems.length > 0 || head === undefined)
+    throw new ConfigError('catalog.channel', problems.join('\n'), {
+      found: `channel "${channel.name}" of package "${channel.package}"`,
+    });
+  const entries = indexEntries(channel);
+  const chain: ChannelEntry[] = [];
+  let entry = entries.get(head);
+  while (entry !== undefined) {
+    chain.push(entry);
+    entry = entry.replaces === undefined ? undefined : entries.get(entry.replaces);
+  }
+  return { head: chain[0] as ChannelEntry, chain };
+}
+
+/** Name of the entry that no other replaces or skips. Throws ConfigError `catalog.channel`. */
+export function findHead(channel: CatalogChannel): string {
+  return planChannelGraph(channel).head.name;
+}
+
+/** What keeps a channel from being one graph with one head; empty when it is one. */
+export function findGraphProblems(channel: CatalogChannel): readonly string[] {
+  if (channel.entries.length === 0) return ['channel has no entries'];
+  const problems = findEntryProblems(channel);
+  const heads = listHeads(channel);
+  if (heads.length === 0) problems.push('no channel heads found');
+  if (heads.length > 1) problems.push(`multiple channel heads found: [${heads.join(' ')}]`);
+  if (problems.length === 0 && hasCycle(channel))
+    problems.push('detected a cycle in the upgrade graph of the channel');
+  return problems;
+}
+
+function findEntryProblems(channel: CatalogChannel): string[] {
+  const problems: string[] = [];
+  const seen = new Set<string>();
+  for (const { name, replaces, skips = [] } of channel.entries) {
+    if (seen.has(name)) problems.push(`duplicate channel entry "${name}"`);
+    seen.add(name);
+    if (replaces === name) problems.push(`invalid channel entry "${name}": replaces itself`);
+    if (skips.includes(name)) problems.push(`invalid channel entry "${name}": skips itself`);
+  }
+  return problems;
+}
+
+/** Sorted. */
+function listHeads(channel: CatalogChannel): readonly string[] {
+  const superseded = new Set<string>();
+  for (const entry of channel.entries)
+    for (const name of listSuperseded(entry)) if (name !== entry.name) superseded.add(name);
+  const names = new Set(channel.entries.map(({ name }) => name));
+  return [...names].filter((name) => !superseded.has(name)).sort();
+}
+
+/**
+ * Kahn's order: an entry is taken when all that supersede it were taken, so each is queued once
+ * however many edges lead to it. What is left over is on a cycle or behind one.
+ */
+function hasCycle(channel: CatalogChannel): boolean {
+  const entries = indexEntries(channel);
+  const waitsFor = new Map([...entries.keys()].map((name) => [name, 0]));
+  for (const entry of entries.values())
+    for (const name of listSuperseded(entry)) {
+      const count = waitsFor.get(name);
+      if (count !== undefined) waitsFor.set(name, count + 1);
+    }
+  const queue = [...entries.values()].filter(({ name }) => waitsFor.get(name) === 0);
+  // The array grows while it is walked: for-of sees what is pushed.
+  for (const entry of queue)
+    for (const name of listSuperseded(entry)) {
+      const next = entries.get(name);
+      const count = (waitsFor.get(name) ?? 0) - 1;
+      waitsFor.set(name, count);
+      if (next !== undefined && count === 0) queue.push(next);
+    }
+  return queue.length < entries.size;
+}
+
+/** Each name once, even if it is replaced and skipped. */
+function listSuperseded({ replaces, skips = [] }: ChannelEntry): Set<string> {
+  return new Set(replaces === undefined || replaces === '' ? skips : [replaces, ...skips]);
+}
+
+function indexEntries(channel: CatalogChannel): ReadonlyMap<string, ChannelEntry> {
+  return new Map(channel.entries.map((entry) => [entry.name, entry]));
+}
