@@ -36,33 +36,51 @@ function formatInspection(inspection: Inspection): string {
       (partition) =>
         `partition      ${partition.table} ${partition.type}: ${formatSize(partition.size)} from byte ${partition.offset}`,
     ),
-    ...formatCoreos(inspection.coreos),
-    ...formatMedia(inspection.media),
+    ...formatProblem('partitions', inspection.partitionsProblem),
+    ...formatCoreos(inspection),
+    ...formatMedia(inspection),
     '',
   ].join('\n');
 }
 
-function formatCoreos(coreos: Inspection['coreos']): string[] {
-  if (!coreos) return ['coreos         no live ISO of CoreOS'];
-  const { embedArea } = coreos;
-  const state = coreos.ignition ? 'a config is embedded' : 'no config is embedded';
+const formatProblem = (what: string, problem: string | undefined): readonly string[] =>
+  problem === undefined ? [] : [`${what.padEnd(15)}damaged: ${problem}`];
+
+function formatCoreos({ coreos, notCoreos }: Inspection): string[] {
+  if (!coreos)
+    return [`coreos         no live ISO of CoreOS: ${notCoreos ?? 'nothing of one is there'}`];
+  const { embedArea, bootstrapProblem } = coreos;
+  const bootstrap = coreos.bootstrapIgnition ? 'a config in an initrd of its own' : 'none';
   return [
-    `embed area     ${formatSize(embedArea.size)} in ${embedArea.file}${embedArea.grown ? ', grown' : ''}: ${state}`,
-    `bootstrap      ${coreos.bootstrapIgnition ? 'a config in an initrd of its own' : 'none'}`,
+    `embed area     ${formatSize(embedArea.used)} of ${formatSize(embedArea.size)} used in ` +
+      `${embedArea.file}${embedArea.grown ? ', grown' : ''}: ${describeEmbedded(coreos)}`,
+    ...(bootstrapProblem === undefined ? [`bootstrap      ${bootstrap}`] : []),
+    ...formatProblem('bootstrap', bootstrapProblem),
     `kernel args    ${coreos.kargs}`,
     ...(coreos.kargs === coreos.defaultKargs ? [] : [`  default      ${coreos.defaultKargs}`]),
   ];
 }
 
-function formatMedia(media: Inspection['media']): string[] {
-  if (!media) return ['made by        not sealift'];
-  const { release } = media;
-  const images = Object.entries(media.images).map(([set, count]) => `${set} ${count}`);
+function describeEmbedded({ embedArea, ignition }: NonNullable<Inspection['coreos']>): string {
+  if (embedArea.problem !== undefined) return `damaged: ${embedArea.problem}`;
+  return ignition ? 'a config is embedded' : 'no config is embedded';
+}
+
+function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
+  if (!media) {
+    return mediaProblem === undefined
+      ? ['made by        not sealift']
+      : formatProblem('index', mediaProblem);
+  }
+  const { release, sizes } = media;
   return [
     `made by        sealift: ${media.product}`,
     `release        ${release.version} ${release.architecture}`,
     `               ${release.reference}`,
-    `images         ${images.join(', ')}`,
+    ...Object.entries(media.images).map(
+      ([set, count]) => `images         ${set}: ${count}, ${formatSize(sizes[set] ?? 0)}`,
+    ),
+    `payload        ${formatSize(media.payloadSize)}, what images share counted once`,
     `extents        ${media.extents}`,
   ];
 }

@@ -1,13 +1,20 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, UsageError } from '../base/errors.ts';
-import { openIso, type IsoImage } from '../iso/open-iso.ts';
-import { createRegistryServer, type RequestEntry } from '../registry/server.ts';
+import { isErrno } from '../base/files.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import { createRegistryServer } from '../registry/server.ts';
+import { checkKeyPair, type KeyPair } from '../registry/server/key-pair.ts';
+import type { RegistryTree } from '../registry/store.ts';
+import { listRepositories, listTags } from '../registry/stored.ts';
 import { isoRegistryTree } from '../stages/iso-registry-tree.ts';
+import { openMedium } from '../stages/open-medium.ts';
 import type { CliHost } from './host.ts';
+import { createLogFormatOption, type LogFormat } from './progress.ts';
+import { createServeLog } from './serve-log.ts';
 
 type ServeOptions = {
   readonly host: string;
@@ -15,6 +22,7 @@ type ServeOptions = {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly verbose?: boolean;
+  readonly logFormat: LogFormat;
 };
 
 /** `sealift registry serve ISO`: until it is interrupted. */
@@ -28,18 +36,20 @@ export function registerRegistry(program: Command, host: CliHost): void {
     .argument('<iso>', 'ISO file with a registry')
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'TCP port; 0 takes a free one', parsePort, 5000)
-    .option('--tls-cert <file>', 'certificate (PEM); with --tls-key')
+    .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
-    .option('--verbose', 'tell every request on standard error')
+    .option('--verbose', 'tell every request on standard error, not only those that went wrong')
+    .addOption(createLogFormatOption())
     .addHelpText(
       'after',
-      '\nEnds with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
+      '\nEnds with exit code 130 on SIGINT and 143 on SIGTERM. With --log-format json the first line\n' +
+        'has the member "url".\n' +
         '\nExample:\n  $ sealift registry serve appliance.iso --port 5000 &\n' +
         '  $ skopeo list-tags --tls-verify=false docker://127.0.0.1:5000/openshift/release',
     )
     .action(async (path: string, options: ServeOptions) => {
       const tls = await readTls(options, host);
-      const iso = await openIso(resolve(host.cwd, path));
+      const iso = await openMedium(resolve(host.cwd, path));
       try {
         await requireRegistry(iso, path);
         await serve(iso, { ...options, ...(tls && { tls }) }, host);
@@ -51,24 +61,33 @@ export function registerRegistry(program: Command, host: CliHost): void {
 
 function parsePort(text: string): number {
   const port = Number(text);
-  if (Number.isInteger(port) && port >= 0 && port < 65_536) return port;
+  if (/^\d+$/.test(text) && port < 65_536) return port;
   throw new UsageError('usage.port', `--port is "${text}"`, {
     expected: 'a whole number from 0 to 65535',
     found: text,
   });
 }
 
-type Tls = { readonly cert: string; readonly key: string };
-
-async function readTls({ tlsCert, tlsKey }: ServeOptions, host: CliHost): Promise<Tls | undefined> {
+async function readTls(options: ServeOptions, host: CliHost): Promise<KeyPair | undefined> {
+  const { tlsCert, tlsKey } = options;
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
-    throw new UsageError('usage.tls', '--tls-cert and --tls-key go together');
+    throw new UsageError('usage.tls', '--tls-cert and --tls-key go together', {
+      hint: `add ${tlsCert === undefined ? '--tls-cert' : '--tls-key'}`,
+    });
   }
-  const [cert, key] = await Promise.all(
-    [tlsCert, tlsKey].map((file) => readFile(resolve(host.cwd, file), 'utf8')),
-  );
-  return { cert: cert ?? '', key: key ?? '' };
+  const cert = await readPem('--tls-cert', resolve(host.cwd, tlsCert));
+  const key = await readPem('--tls-key', resolve(host.cwd, tlsKey));
+  return checkKeyPair({ cert, key });
+}
+
+async function readPem(option: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
+    throw new UsageError('usage.tls', `${option} names ${path}, which cannot be read`, { cause });
+  }
 }
 
 async function requireRegistry(iso: IsoImage, path: string): Promise<void> {
@@ -81,28 +100,73 @@ async function requireRegistry(iso: IsoImage, path: string): Promise<void> {
 
 async function serve(
   iso: IsoImage,
-  options: ServeOptions & { readonly tls?: Tls },
+  options: ServeOptions & { readonly tls?: KeyPair },
   host: CliHost,
 ): Promise<void> {
-  const { tls, verbose } = options;
-  const server = createRegistryServer(isoRegistryTree(iso), {
+  const { tls, verbose = false, logFormat } = options;
+  const log = createServeLog(host, { isJson: logFormat === 'json', verbose });
+  const tree = isoRegistryTree(iso);
+  const server = createRegistryServer(tree, {
     ...(tls && { tls }),
-    ...(verbose === true && { onRequest: (entry) => void host.stderr.write(formatRequest(entry)) }),
+    onRequest: (entry) => {
+      if (!host.signal.aborted) log.request(entry);
+    },
   });
-  server.listen(options.port, options.host);
-  await once(server, 'listening');
+  await listen(server, options);
   const { port, address, family } = server.address() as AddressInfo;
   const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-  host.stderr.write(
-    `serving ${iso.path} on ${tls ? 'https' : 'http'}://${where}; stop with Ctrl-C\n` +
-      `try: skopeo list-tags ${tls ? '' : '--tls-verify=false '}docker://${where}/openshift/release\n`,
-  );
+  const example = await findExample(tree);
+  log.serving({
+    iso: iso.path,
+    url: `${tls ? 'https' : 'http'}://${where}`,
+    ...(example !== undefined && {
+      example: `skopeo list-tags ${tls ? '' : '--tls-verify=false '}docker://${where}/${example}`,
+    }),
+  });
   if (!host.signal.aborted) await once(host.signal, 'abort');
-  server.closeAllConnections();
+  const closed = once(server, 'close');
   server.close();
+  server.closeAllConnections();
+  await closed;
   host.signal.throwIfAborted();
 }
 
-function formatRequest({ method, url, status, complete }: RequestEntry): string {
-  return `${method} ${url} ${status}${complete ? '' : ' (broken off)'}\n`;
+async function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (cause) {
+    throw explainListening(cause, { host, port });
+  }
+}
+
+function explainListening(
+  cause: unknown,
+  { host, port }: { readonly host: string; readonly port: number },
+): unknown {
+  if (isErrno(cause, 'EADDRINUSE')) {
+    return new UsageError('registry.port-in-use', `port ${port} of ${host} is in use`, {
+      hint: 'give another --port, or 0 for a free one',
+    });
+  }
+  if (isErrno(cause, 'EACCES', 'EPERM')) {
+    return new UsageError('registry.port-denied', `port ${port} of ${host} is not permitted`, {
+      hint: 'give a --port from 1024 on',
+    });
+  }
+  if (isErrno(cause, 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT')) {
+    return new UsageError('registry.address', `${host} is no address of this machine`, {
+      hint: 'give a --host of this machine, 0.0.0.0 or :: for all of its addresses',
+    });
+  }
+  return cause;
+}
+
+/** A repository of this medium, one with tags where there is one. */
+async function findExample(tree: RegistryTree): Promise<string | undefined> {
+  const repositories = (await listRepositories(tree)).sort();
+  for (const repository of repositories) {
+    if ((await listTags(tree, repository)).length > 0) return repository;
+  }
+  return repositories[0];
 }

@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../base/errors.ts';
 import { formatSize } from '../base/format-size.ts';
-import { verifyIso, type Verification, type VerifyProblem } from '../recipes/verify-iso.ts';
+import type { Verification, VerifyProblem } from '../recipes/verification.ts';
+import { verifyIso } from '../recipes/verify-iso.ts';
 import type { CliHost } from './host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './progress.ts';
@@ -20,7 +21,8 @@ export function registerVerify(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nNeeds no network. An image that sealift did not make is checked as far as possible: its\n' +
-        'structure, and its registry where it has one.\n' +
+        'structure, and its registry where it has one. Of one that was cut off it tells what is lost.\n' +
+        `At most ${SHOWN} problems of a kind are printed; -o json has all.\n` +
         '\nExample:\n  $ sealift verify appliance.iso',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
@@ -63,21 +65,38 @@ async function verifyWithProgress(
   }
 }
 
-function formatVerification(
-  iso: string,
-  { ok, problems, checked, oddities }: Verification,
-): string {
+/** Of each kind; `-o json` has all. A medium that was cut off lost thousands of files. */
+const SHOWN = 20;
+
+function formatVerification(iso: string, verification: Verification): string {
+  const { ok, problems, damagedImages, checked, oddities } = verification;
+  const byKind = new Map<VerifyProblem['kind'], VerifyProblem[]>();
+  for (const problem of problems) {
+    byKind.set(problem.kind, [...(byKind.get(problem.kind) ?? []), problem]);
+  }
+  const what =
+    `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
+    count(checked.images, 'image');
   return [
-    ...problems.map(formatProblem),
+    ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
     ...oddities.map((oddity) => `note: ${oddity}`),
-    ...(ok
-      ? [
-          `${iso} is whole: structure, ${count(checked.extents, 'extent')} ` +
-            `(${formatSize(checked.bytes)}), ${count(checked.images, 'image')}`,
-        ]
-      : []),
+    ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatList(damagedImages)}`]),
+    ...(ok ? [`${iso} is whole: structure, ${what}`] : []),
     '',
   ].join('\n');
+}
+
+function formatKind(kind: string, found: readonly VerifyProblem[]): readonly string[] {
+  const more = found.length - SHOWN;
+  return [
+    ...found.slice(0, SHOWN).map(formatProblem),
+    ...(more > 0 ? [`${kind}: and ${more} more; -o json tells all`] : []),
+  ];
+}
+
+function formatList(names: readonly string[]): string {
+  const more = names.length - SHOWN;
+  return names.slice(0, SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 function formatProblem({ kind, problem, path, images, ...place }: VerifyProblem): string {
@@ -85,7 +104,7 @@ function formatProblem({ kind, problem, path, images, ...place }: VerifyProblem)
   return [
     `${kind}: ${path ?? 'image'}: ${problem}`,
     ...(offset === undefined ? [] : [`  bytes ${offset} to ${offset + (size ?? 1) - 1}`]),
-    ...(images === undefined ? [] : [`  needed by ${images.join(', ')}`]),
+    ...(images === undefined ? [] : [`  needed by ${formatList(images)}`]),
     ...(expected === undefined ? [] : [`  expected ${expected}`]),
     ...(found === undefined ? [] : [`  found    ${found}`]),
   ].join('\n');

@@ -1,13 +1,19 @@
-import { SealiftError } from '../base/errors.ts';
+import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
-import { openIso, type IsoImage } from '../iso/open-iso.ts';
-import type { MediaIndex } from '../openshift/media/media-index.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import { formatCauses } from '../iso/reading-context.ts';
+import type { IndexExtent, MediaIndex } from '../openshift/media/media-index.ts';
+import { readImageContents } from '../stages/image-contents.ts';
+import { openMedium } from '../stages/open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../stages/read-ignition.ts';
 import { readIndex } from '../stages/read-index.ts';
 
-/** What there is to say of an ISO without reading its files. Sizes and offsets are bytes. */
+/**
+ * What there is to say of an ISO without reading its large files. Sizes and offsets are bytes. What is
+ * damaged says so in its own place, and leaves the rest as it is.
+ */
 export type Inspection = {
   readonly size: number;
   readonly volume: { readonly id: string; readonly size: number; readonly system: string };
@@ -24,36 +30,48 @@ export type Inspection = {
     readonly offset: number;
     readonly size: number;
   }[];
-  /** Absent where the image is no live ISO of CoreOS. */
+  readonly partitionsProblem?: string;
+  /** Absent where the image is no live ISO of CoreOS; `notCoreos` then says what it lacks. */
   readonly coreos?: {
     readonly embedArea: {
       readonly file: string;
       readonly offset: number;
       readonly size: number;
       readonly grown: boolean;
+      /** Up to the last byte that is not zero. */
+      readonly used: number;
+      /** Why what is in it cannot be read. */
+      readonly problem?: string;
     };
     readonly kargs: string;
     readonly defaultKargs: string;
     readonly kargAreas: number;
     readonly ignition: boolean;
     readonly bootstrapIgnition: boolean;
+    readonly bootstrapProblem?: string;
   };
-  /** Absent where sealift did not make it. */
+  readonly notCoreos?: string;
+  /** Absent where sealift did not make it, or `mediaProblem` says why its index cannot be read. */
   readonly media?: {
     readonly product: string;
     readonly release: MediaIndex['release'];
     readonly base: MediaIndex['base'];
+    /** How many, by set. */
     readonly images: Readonly<Record<string, number>>;
+    /** Manifests, configs and layers by set; what several sets need counts in each of them. */
+    readonly sizes: Readonly<Record<string, number>>;
+    /** Of all sets, each blob once. */
+    readonly payloadSize: number;
     readonly extents: number;
   };
+  readonly mediaProblem?: string;
 };
 
-/** @throws IntegrityError where the image cannot be read at all */
+/** @throws UsageError `iso.unreadable`; IntegrityError where not even the directories can be read */
 export async function inspectIso(path: string): Promise<Inspection> {
-  const iso = await openIso(path);
+  const iso = await openMedium(path);
   try {
-    const coreos = await readIfCoreos(iso);
-    const index = await readIndex(iso);
+    const { value: partitions, problem } = await attempt(() => readPartitions(iso));
     return {
       size: iso.fileSize,
       volume: {
@@ -65,12 +83,25 @@ export async function inspectIso(path: string): Promise<Inspection> {
       bootEntries: iso.bootEntries.map(({ platform, bootable, loadSectors, sector }) => ({
         ...{ platform, bootable, loadSectors, offset: sector * 2048 },
       })),
-      partitions: await readPartitions(iso),
-      ...(coreos && { coreos }),
-      ...(index && { media: describeMedia(index) }),
+      partitions: partitions ?? [],
+      ...(problem !== undefined && { partitionsProblem: problem }),
+      ...(await inspectCoreos(iso)),
+      ...(await inspectMedia(iso)),
     };
   } finally {
     await iso.close();
+  }
+}
+
+type Attempt<Value> = { readonly value?: Value; readonly problem?: string };
+
+/** What is damaged is what somebody inspects an image for: it is told, not thrown. */
+async function attempt<Value>(read: () => Promise<Value>): Promise<Attempt<Value>> {
+  try {
+    return { value: await read() };
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    return { problem: formatCauses(error) };
   }
 }
 
@@ -94,27 +125,68 @@ async function readPartitions(iso: IsoImage): Promise<Inspection['partitions']> 
   ];
 }
 
-/** undefined where it is none: that is no failure of an inspection. */
-async function readIfCoreos(iso: IsoImage): Promise<Inspection['coreos']> {
+async function inspectCoreos(iso: IsoImage): Promise<Pick<Inspection, 'coreos' | 'notCoreos'>> {
   try {
     const { embedArea, kargs } = await readCoreosLive(iso);
+    const embedded = await attempt(() => readEmbeddedIgnition(iso));
+    const bootstrap = await attempt(() => readBootstrapIgnition(iso));
     return {
-      embedArea: { ...embedArea },
-      kargs: kargs.text,
-      defaultKargs: kargs.default,
-      kargAreas: kargs.areas.length,
-      ignition: (await readEmbeddedIgnition(iso)) !== undefined,
-      bootstrapIgnition: (await readBootstrapIgnition(iso)) !== undefined,
+      coreos: {
+        embedArea: {
+          ...embedArea,
+          used: await measureUsed(iso, embedArea),
+          ...(embedded.problem !== undefined && { problem: embedded.problem }),
+        },
+        kargs: kargs.text,
+        defaultKargs: kargs.default,
+        kargAreas: kargs.areas.length,
+        ignition: embedded.value !== undefined,
+        bootstrapIgnition: bootstrap.value !== undefined,
+        ...(bootstrap.problem !== undefined && { bootstrapProblem: bootstrap.problem }),
+      },
     };
   } catch (error) {
-    if (error instanceof SealiftError && error.code === 'base-iso.not-coreos') return undefined;
-    throw error;
+    if (!(error instanceof SealiftError) || error.code !== 'base-iso.not-coreos') throw error;
+    return { notCoreos: error.cause instanceof Error ? formatCauses(error.cause) : error.message };
   }
 }
 
-function describeMedia(index: MediaIndex): NonNullable<Inspection['media']> {
-  const images: Record<string, number> = {};
-  for (const { set } of index.images) images[set] = (images[set] ?? 0) + 1;
-  const { product, release, base, extents } = index;
-  return { product, release, base, images, extents: extents.length };
+/** `findEmbedArea` made sure that the area is inside its file; the file may still be cut off. */
+async function measureUsed(
+  iso: IsoImage,
+  { offset, size }: { readonly offset: number; readonly size: number },
+): Promise<number> {
+  const { value: bytes } = await attempt(() => iso.readBytes(offset, size));
+  return (bytes?.findLastIndex((byte) => byte !== 0) ?? -1) + 1;
 }
+
+async function inspectMedia(iso: IsoImage): Promise<Pick<Inspection, 'media' | 'mediaProblem'>> {
+  const { value: index, problem } = await attempt(() => readIndex(iso));
+  if (problem !== undefined) return { mediaProblem: problem };
+  return index ? { media: await describeMedia(iso, index) } : {};
+}
+
+async function describeMedia(
+  iso: IsoImage,
+  index: MediaIndex,
+): Promise<NonNullable<Inspection['media']>> {
+  const sets = new Map<string, { count: number; readonly extents: Set<IndexExtent> }>();
+  for await (const { image, extents } of readImageContents(iso, index)) {
+    const own = sets.get(image.set) ?? { count: 0, extents: new Set() };
+    sets.set(image.set, own);
+    own.count++;
+    for (const extent of extents) own.extents.add(extent);
+  }
+  const { product, release, base, extents } = index;
+  const all = [...sets];
+  return {
+    ...{ product, release, base },
+    images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
+    sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
+    payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),
+    extents: extents.length,
+  };
+}
+
+const sizeOf = (extents: ReadonlySet<IndexExtent>): number =>
+  [...extents].reduce((sum, { size }) => sum + size, 0);

@@ -2,9 +2,7 @@ import type { IsoFiles } from '../stages/open-damaged.ts';
 import type { IndexExtent, MediaIndex } from '../openshift/media/media-index.ts';
 import { readImageContents } from '../stages/image-contents.ts';
 import { verifyExtents, type DamagedExtent } from '../stages/verify-extents.ts';
-import type { VerifyOptions, VerifyProblem } from './verify-iso.ts';
-
-export type Report = (...problems: readonly VerifyProblem[]) => void;
+import type { Report, VerifyOptions, VerifyProblem } from './verification.ts';
 
 /** The directories and the index must tell the same: a wrong one of them shows here. */
 export async function compareTree(

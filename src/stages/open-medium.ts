@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { UsageError } from '../base/errors.ts';
 import { isErrno } from '../base/files.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
@@ -5,7 +6,6 @@ import { openIso, type IsoImage } from '../iso/open-iso.ts';
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'a part of its path is no directory',
-  EISDIR: 'it is a directory',
   EACCES: 'reading it is not permitted',
   EPERM: 'reading it is not permitted',
   ELOOP: 'its symbolic links are a loop',
@@ -19,10 +19,20 @@ const REASONS: Readonly<Record<string, string>> = {
  */
 export async function openMedium(path: string): Promise<IsoImage> {
   try {
+    const found = await stat(path);
+    if (found.isDirectory()) throw unreadable(path, 'it is a directory');
+    if (!found.isFile()) throw unreadable(path, 'it is no regular file', COPY);
     return await openIso(path);
   } catch (cause) {
     const code = Object.keys(REASONS).find((code) => isErrno(cause, code));
-    if (code === undefined) throw cause;
-    throw new UsageError('iso.unreadable', `${path} cannot be read: ${REASONS[code] ?? code}`);
+    throw code === undefined ? cause : unreadable(path, REASONS[code] ?? code);
   }
 }
+
+/** A device has no size that a file system tells. */
+const COPY = 'copy the device or pipe into a file, and give that';
+
+const unreadable = (path: string, reason: string, hint?: string): UsageError =>
+  new UsageError('iso.unreadable', `${path} cannot be read: ${reason}`, {
+    ...(hint !== undefined && { hint }),
+  });

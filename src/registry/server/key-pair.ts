@@ -1,0 +1,73 @@
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { UsageError } from '../../base/errors.ts';
+import { isErrno } from '../../base/files.ts';
+
+/** PEM texts of a certificate, its chain behind it, and its private key. */
+export type KeyPair = { readonly cert: string; readonly key: string };
+
+/**
+ * Refuses what no TLS server can be started with, before there is a server.
+ *
+ * @throws UsageError `registry.tls-certificate`, `registry.tls-key`, `registry.tls-mismatch`; none of
+ * them shows a byte of the key
+ */
+export function checkKeyPair({ cert, key }: KeyPair): KeyPair {
+  const certificate = readCertificate(cert);
+  if (!certificate.checkPrivateKey(readKey(key))) {
+    throw new UsageError(
+      'registry.tls-mismatch',
+      'the private key does not belong to the certificate',
+      {
+        expected: `the key of ${certificate.subject.replaceAll('\n', ', ')}`,
+        found: 'another key',
+        hint: 'put the certificate of the server in front of those that issued it',
+      },
+    );
+  }
+  try {
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    throw new UsageError(
+      'registry.tls-certificate',
+      'the certificate or one behind it cannot be used',
+      {
+        cause,
+      },
+    );
+  }
+  return { cert, key };
+}
+
+function readCertificate(cert: string): X509Certificate {
+  try {
+    return new X509Certificate(cert);
+  } catch {
+    throw new UsageError('registry.tls-certificate', 'the certificate file holds no certificate', {
+      expected: '-----BEGIN CERTIFICATE-----',
+      found: describePem(cert),
+      hint: 'convert it to PEM',
+    });
+  }
+}
+
+function readKey(key: string): KeyObject {
+  try {
+    return createPrivateKey(key);
+  } catch (error) {
+    const isEncrypted = isErrno(error, 'ERR_MISSING_PASSPHRASE');
+    throw new UsageError(
+      'registry.tls-key',
+      isEncrypted ? 'the private key is encrypted' : 'the key file holds no private key',
+      {
+        expected: '-----BEGIN PRIVATE KEY-----',
+        found: describePem(key),
+        hint: isEncrypted ? 'decrypt it with openssl pkey' : 'convert it to PEM',
+      },
+    );
+  }
+}
+
+/** The first label (RFC 7468 3): what a file is, and nothing of what it holds. */
+const describePem = (text: string): string =>
+  /^-----BEGIN [A-Z0-9 ]{1,40}-----$/m.exec(text)?.[0] ?? 'no PEM';
