@@ -1,0 +1,143 @@
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import { formatDefaultSourceName, formatManifest, type Manifest } from './extra-manifests.ts';
+
+/** A catalog image as it is served by the node. */
+export type ServedCatalog = {
+  /** As the configuration names it. */
+  readonly source: Reference;
+  readonly destination: { readonly repository: string; readonly tag: string };
+  /** Of what is served: a filtered catalog has a digest of its own. */
+  readonly digest?: Digest;
+};
+
+export type CatalogResourcesInput = {
+  readonly catalogs: readonly ServedCatalog[];
+  /** The node's, host and port. */
+  readonly registry: string;
+  /** Whether CatalogSources get the names that a connected cluster gives them. */
+  readonly useDefaultSourceNames: boolean;
+};
+
+/** The parts of a name that tell catalogs of one repository apart; a label has 63 characters. */
+const SUFFIX_SIZE = 12;
+const MAX_NAME_SIZE = 253;
+/** RFC 1123 label; every DNS-1035 label is one, too. */
+const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+
+/**
+ * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>-0.yaml`.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export function renderCatalogResources(input: CatalogResourcesInput): readonly Manifest[] {
+  const { catalogs, registry, useDefaultSourceNames } = input;
+  const named = catalogs.map((catalog) => {
+    const plain = nameResource('cs', catalog);
+    const name = useDefaultSourceNames ? formatDefaultSourceName(plain) : plain;
+    return { catalog, plain, name };
+  });
+  refuseSameNames(named, useDefaultSourceNames);
+  return named.map(({ catalog, plain, name }) => ({
+    name: `${plain}-0.yaml`,
+    text: formatManifest({
+      apiVersion: 'operators.coreos.com/v1alpha1',
+      kind: 'CatalogSource',
+      metadata: { name, namespace: 'openshift-marketplace' },
+      spec: { sourceType: 'grpc', image: formatImage(catalog, registry) },
+    }),
+  }));
+}
+
+/**
+ * A ClusterCatalog for each catalog, named `cc-<repository>-<version>`, for clusters that have
+ * operator-controller. Extra manifests of nodes go without: where the capability is off, the kind is
+ * unknown, and a cluster's bootstrap waits for it for ever.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export function renderClusterCatalogs(
+  input: Omit<CatalogResourcesInput, 'useDefaultSourceNames'>,
+): readonly Manifest[] {
+  const named = input.catalogs.map((catalog) => ({ catalog, name: nameResource('cc', catalog) }));
+  refuseSameNames(named, false);
+  return named.map(({ catalog, name }) => ({
+    name: `${name}-0.yaml`,
+    text: formatManifest({
+      apiVersion: 'olm.operatorframework.io/v1',
+      kind: 'ClusterCatalog',
+      metadata: { name },
+      spec: {
+        source: { type: 'Image', image: { ref: formatImage(catalog, input.registry) } },
+        priority: 0,
+        availabilityMode: 'Available',
+      },
+    }),
+  }));
+}
+
+/** By tag, as pods of a catalog may be asked to follow it; one that was pinned stays so. */
+function formatImage({ source, destination, digest }: ServedCatalog, registry: string): string {
+  const image = `${registry}/${destination.repository}`;
+  return isPinned(source) && digest !== undefined
+    ? `${image}@${digest}`
+    : `${image}:${destination.tag}`;
+}
+
+const isPinned = ({ tag, digest }: Reference): boolean => tag === undefined && digest !== undefined;
+
+function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
+  const { repository } = catalog.destination;
+  const base = repository.slice(repository.lastIndexOf('/') + 1);
+  const name = `${prefix}-${base}-${suffixOf(catalog)}`.replaceAll('.', '-');
+  if (NAME.test(name) && name.length <= MAX_NAME_SIZE) return name;
+  throw new ConfigError(
+    'catalog.bad-name',
+    `catalog ${formatReference(catalog.source)} would be called "${name}" in the cluster`,
+    {
+      expected: `at most ${MAX_NAME_SIZE} of a-z, 0-9 and -, no - at the end`,
+      found: name,
+      hint: 'give the catalog another targetCatalog or targetTag',
+    },
+  );
+}
+
+function suffixOf({ source, destination }: ServedCatalog): string {
+  const { digest } = source;
+  const isOwnTag = destination.tag.startsWith('sha256-');
+  const version =
+    isPinned(source) && digest !== undefined && isOwnTag ? hexOf(digest) : destination.tag;
+  const suffix = version.slice(0, SUFFIX_SIZE).toLowerCase();
+  return suffix.replaceAll(/[^a-z0-9-]/g, '-') || '0';
+}
+
+type Named = { readonly name: string; readonly catalog: ServedCatalog };
+
+function refuseSameNames(named: readonly Named[], useDefaultSourceNames: boolean): void {
+  const seen = new Map<string, ServedCatalog>();
+  for (const { name, catalog } of named) {
+    const other = seen.get(name);
+    if (other) throw sameName(name, [other, catalog], useDefaultSourceNames);
+    seen.set(name, catalog);
+  }
+}
+
+function sameName(
+  name: string,
+  [first, second]: readonly [ServedCatalog, ServedCatalog],
+  useDefaultSourceNames: boolean,
+): ConfigError {
+  const [expected, found] = [formatReference(first.source), formatReference(second.source)];
+  return new ConfigError(
+    'catalog.same-name',
+    `catalogs ${expected} and ${found} would both be called "${name}" in the cluster`,
+    {
+      expected,
+      found,
+      hint: useDefaultSourceNames
+        ? 'set useDefaultSourceNames to false, or give one of the two another targetCatalog'
+        : 'give one of the two another targetCatalog or targetTag',
+    },
+  );
+}

@@ -1,0 +1,31 @@
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { formatManifest, type Manifest } from './extra-manifests.ts';
+
+/**
+ * The signatures of a release image, at least one, where the cluster version operator looks for them:
+ * any ConfigMap with this label, keys `sha256-<hex>-<n>`, n from 1.
+ */
+export function renderSignatureConfigMap(release: {
+  readonly digest: Digest;
+  readonly signatures: readonly Uint8Array[];
+}): Manifest {
+  const { digest, signatures } = release;
+  if (signatures.length === 0) throw new TypeError('no signature, no ConfigMap');
+  const entries = signatures.map((signature, index) => [
+    `sha256-${hexOf(digest)}-${index + 1}`,
+    Buffer.from(signature).toString('base64'),
+  ]);
+  return {
+    name: 'signature-configmap-0.yaml',
+    text: formatManifest({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: {
+        name: 'mirrored-release-signatures',
+        namespace: 'openshift-config-managed',
+        labels: { 'release.openshift.io/verification-signatures': '' },
+      },
+      binaryData: Object.fromEntries(entries) as Record<string, string>,
+    }),
+  };
+}
