@@ -17,7 +17,7 @@ export type StreamOptions = {
   readonly maxSize?: number;
 };
 
-/** The largest bundle seen in a real catalog has 2 MiB. */
+/** Published bundles have less than 100 KiB; those with all manifests in them, some MiB. */
 const MAX_DOCUMENT_SIZE = 64 << 20;
 
 const NEWLINE = 0x0a;

@@ -86,10 +86,14 @@ function reportType(
   report(`${path}${key} should be ${expected}, but is ${nameType(value)}`);
 }
 
-/** What a value is, in the words of RFC 8259, short ones with their text. */
+/** What a value is, in the words of RFC 8259; a short one with its text. */
 export function nameType(value: unknown): string {
+  if (value === undefined) return 'absent';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
-  return `the ${typeof value} ${JSON.stringify(value).slice(0, 40)}`;
+  if (typeof value === 'string') return `the string ${JSON.stringify(value.slice(0, 40))}`;
+  if (typeof value === 'number' || typeof value === 'boolean')
+    return `the ${typeof value} ${value}`;
+  return `a ${typeof value}`;
 }

@@ -53,8 +53,12 @@ export function addDocument(
     report(`should be an object, but is ${nameType(value)}`);
     return;
   }
-  for (const same of findSameKeys(keys)) report(`duplicate keys for key ${same}`);
   const heading = readHeading({ object: value, path: '', report });
+  for (const same of findSameKeys(keys)) {
+    report(
+      `${heading === undefined ? '' : `${nameDocument(heading)}: `}duplicate keys for key ${same}`,
+    );
+  }
   if (heading === undefined) return;
   const who = nameDocument(heading);
   addKnown(parts, heading, {
@@ -79,7 +83,10 @@ function findSameKeys(keys: readonly string[]): readonly string[] {
   }
   return [...groups.values()]
     .filter((group) => group.length > 1)
-    .map((group) => group.map((key) => JSON.stringify(key)).join(', '));
+    .map((group) => {
+      const [first = '', ...rest] = group.map((key) => JSON.stringify(key));
+      return `${first}: also written ${rest.join(', ')}`;
+    });
 }
 
 function readHeading(fields: Fields): Heading | undefined {
@@ -185,9 +192,7 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
 function readValue(property: Fields): readonly Fields[] {
   const value = readField(property, 'value');
   if (isObject(value)) return [{ ...property, object: value, path: `${property.path}value.` }];
-  property.report(
-    `${property.path}value should be an object, but is ${value === undefined ? 'absent' : nameType(value)}`,
-  );
+  property.report(`${property.path}value should be an object, but is ${nameType(value)}`);
   return [];
 }
 

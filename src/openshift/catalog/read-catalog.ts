@@ -15,6 +15,7 @@ export type ReadCatalogOptions = {
 
 /** A catalog of nothing but mistakes should not fill the memory with them. */
 const MAX_PROBLEMS = 1000;
+const MAX_LINE_LENGTH = 1000;
 
 /**
  * Reads a file-based catalog: every regular file below the directory, whatever its name, that no
@@ -70,7 +71,7 @@ class Problems {
 
   add(line: string): void {
     this.#count++;
-    if (this.#lines.length < MAX_PROBLEMS) this.#lines.push(line);
+    if (this.#lines.length < MAX_PROBLEMS) this.#lines.push(makePrintable(line));
   }
 
   throwIfAny(catalog: string): void {
@@ -84,6 +85,13 @@ class Problems {
     );
   }
 }
+
+/** Names come from the catalog and may hold anything, a terminal's commands among it. */
+const makePrintable = (line: string): string =>
+  line.slice(0, MAX_LINE_LENGTH).replaceAll(/[\p{Cc}\u2028\u2029]/gu, (character) => {
+    const code = character.charCodeAt(0).toString(16).padStart(4, '0');
+    return `\\u${code}`;
+  });
 
 /**
  * Reads documents again, byte for byte as they stand in their files. Places come from `readCatalog` of
