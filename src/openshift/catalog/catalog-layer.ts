@@ -78,8 +78,11 @@ export async function packCatalog(
   for (const [name, placed] of documents) {
     const parent = name === '' ? CONFIGS_DIRECTORY : `${CONFIGS_DIRECTORY}/${name}`;
     directories.set(parent, DIRECTORY_MODE);
-    const content = placed.flatMap(({ place }) => [encoded.get(place) ?? NEWLINE, NEWLINE]);
-    files.set(`${parent}/catalog.json`, content);
+    const content = placed.flatMap(({ place }) => [encoded.get(place), NEWLINE]);
+    files.set(
+      `${parent}/catalog.json`,
+      content.filter((part) => part !== undefined),
+    );
   }
   return packFiles(directories, files);
 }
@@ -171,7 +174,12 @@ function addEntry(tar: Pack, { name, mode, content }: NewEntry): Promise<void> {
       else resolve();
     };
     if (content === undefined) tar.entry({ ...header, type: 'directory' }, done);
-    else tar.entry({ ...header, type: 'file' }, Buffer.concat(content), done);
+    else {
+      const size = content.reduce((sum, part) => sum + part.length, 0);
+      const entry = tar.entry({ ...header, type: 'file', size }, done);
+      for (const part of content) entry.write(part); // all are in memory, and no copies are made
+      entry.end(null);
+    }
   });
 }
 

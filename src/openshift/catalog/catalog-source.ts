@@ -22,16 +22,20 @@ const HINT = 'Write registry/repository:tag, file:DIRECTORY or oci:DIRECTORY[:TA
 export function parseCatalogSource(text: string, baseDirectory: string): CatalogSource {
   const [, scheme, rest = ''] = /^(file|oci):(.*)$/s.exec(text) ?? [];
   if (scheme === undefined) return { kind: 'image', reference: parseImage(text) };
-  const written = rest.startsWith('//') ? rest.slice(2) : rest;
-  if (rest.startsWith('//') && !written.startsWith('/')) {
-    throw refuse(text, `${scheme}:// is followed by a host, but catalogs are read from this one`);
-  }
+  const written = stripHost(text, rest);
   const { path, tag } = scheme === 'oci' ? splitTag(written) : { path: written, tag: undefined };
   if (path === '' || path.includes('\0')) throw refuse(text, 'it names no directory');
   if (tag === '') throw refuse(text, 'its tag is empty');
   const absolute = resolve(baseDirectory, path);
   if (scheme === 'file') return { kind: 'directory', path: absolute };
   return { kind: 'oci', path: absolute, ...(tag !== undefined && { tag }) };
+}
+
+/** RFC 8089 2: a host may stand before the path, and is usually empty. */
+function stripHost(text: string, rest: string): string {
+  if (!rest.startsWith('//')) return rest;
+  if (rest.startsWith('///')) return rest.slice(2);
+  throw refuse(text, 'after // stands a host, but catalogs are read from this machine');
 }
 
 function parseImage(text: string): Reference {

@@ -111,19 +111,11 @@ async function stageTree(
 ): Promise<Changeset[]> {
   const changesets: Changeset[] = [];
   for (const layer of layers.toReversed()) {
+    const isWanted = (path: string): boolean =>
+      isBelow(path, root) &&
+      !changesets.some((above) => above.nodes.has(path) || hides(above, path));
     const depth = changesets.length;
-    const changeset = createChangeset();
-    for await (const entry of openLayer(layer, signal)) {
-      const path = addEntry(changeset, entry.header);
-      const isWanted =
-        path !== undefined &&
-        isBelow(path, root) &&
-        changeset.nodes.get(path)?.kind === 'file' &&
-        !changesets.some((above) => above.nodes.has(path) || hides(above, path));
-      if (isWanted) await stage.add({ depth, path }, entry);
-      else entry.skip();
-    }
-    changesets.push(changeset);
+    changesets.push(await stageLayer(layer, isWanted, { depth, stage, signal }));
   }
   return changesets;
 }
@@ -161,23 +153,30 @@ async function stageLinked(
   places: Iterable<Place>,
   { stage, signal }: Staging,
 ): Promise<void> {
-  const absent = new Map<number, Set<string>>();
-  for (const place of places) {
-    if (stage.get(place) !== undefined) continue;
-    absent.set(place.depth, (absent.get(place.depth) ?? new Set()).add(place.path));
-  }
-  for (const [depth, paths] of absent) {
+  const absent = [...places].filter((place) => stage.get(place) === undefined);
+  for (const depth of new Set(absent.map((place) => place.depth))) {
+    const paths = new Set(absent.filter((one) => one.depth === depth).map(({ path }) => path));
     const layer = layers.at(-1 - depth);
     if (layer === undefined) throw new RangeError(`image has no layer ${depth} below its top`);
-    const changeset = createChangeset();
-    for await (const entry of openLayer(layer, signal)) {
-      const path = addEntry(changeset, entry.header);
-      const isWanted = path !== undefined && paths.has(path);
-      if (isWanted && changeset.nodes.get(path)?.kind === 'file') {
-        await stage.add({ depth, path }, entry);
-      } else entry.skip();
-    }
+    const isWanted = (path: string): boolean => paths.has(path);
+    await stageLayer(layer, isWanted, { depth, stage, signal });
   }
+}
+
+/** Reads all of a layer and stages the regular files that are wanted. */
+async function stageLayer(
+  layer: Layer,
+  isWanted: (path: string) => boolean,
+  { depth, stage, signal }: Staging & { readonly depth: number },
+): Promise<Changeset> {
+  const changeset = createChangeset();
+  for await (const entry of openLayer(layer, signal)) {
+    const path = addEntry(changeset, entry.header);
+    const isFile = path !== undefined && changeset.nodes.get(path)?.kind === 'file';
+    if (isFile && isWanted(path)) await stage.add({ depth, path }, entry);
+    else entry.skip();
+  }
+  return changeset;
 }
 
 type Assembly = ExtractTreeOptions & {

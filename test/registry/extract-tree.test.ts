@@ -1,0 +1,150 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { extractTree } from '../../src/registry/layer/extract-tree.ts';
+import type { Layer } from '../../src/registry/layers.ts';
+import { packLayer, type Compression } from '../support/images.ts';
+import { requireTool } from '../support/tools.ts';
+
+const { signal } = new AbortController();
+let folder = '';
+let count = 0;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sealift-tree-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Every file of a directory with its text. */
+async function readTree(directory: string): Promise<Record<string, string>> {
+  const entries = await readdir(directory, { withFileTypes: true, recursive: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const texts = files.map(async (entry) => {
+    const path = join(entry.parentPath, entry.name);
+    return [path.slice(directory.length + 1), await readFile(path, 'utf8')] as const;
+  });
+  return Object.fromEntries(await Promise.all(texts));
+}
+
+async function extract(
+  layers: readonly Layer[],
+  directory = 'configs',
+): Promise<Record<string, string>> {
+  const output = join(folder, String(count++));
+  await extractTree(layers, directory, output, { signal });
+  return readTree(output);
+}
+
+describe('a directory of an image', () => {
+  it.each<Compression>(['none', 'gzip', ...(requireTool('zstd') ? (['zstd'] as const) : [])])(
+    'is written with all its files from a layer packed with %s',
+    async (compression) => {
+      const layer = await packLayer(
+        [
+          ['./configs/a/catalog.json', '{"a":1}'],
+          ['configs/b.yaml', 'x'.repeat(3_000_000)],
+          ['configs-old/c', 'beside'],
+          ['etc/d', 'elsewhere'],
+        ],
+        compression,
+      );
+      const output = join(folder, compression);
+      expect(await extractTree([layer], '/configs/', output, { signal })).toEqual({
+        files: 2,
+        size: 3_000_007,
+      });
+      expect(Object.keys(await readTree(output)).sort()).toEqual(['a/catalog.json', 'b.yaml']);
+    },
+  );
+
+  it('is what the layers make of it together', async () => {
+    const layers = [
+      await packLayer([
+        ['configs/gone/catalog.json', 'old'],
+        ['configs/hidden/one', 'old'],
+        ['configs/kept', 'kept'],
+        ['configs/changed', 'old'],
+        ['configs/turned/file', 'old'],
+      ]),
+      await packLayer(
+        [
+          ['configs/.wh.gone', ''],
+          ['configs/hidden/.wh..wh..opq', ''],
+          ['configs/hidden/two', 'new'],
+          ['configs/changed', 'new'],
+          ['configs/turned', 'a file now'],
+        ],
+        'none',
+      ),
+    ];
+    expect(await extract(layers)).toEqual({
+      'kept': 'kept',
+      'changed': 'new',
+      'hidden/two': 'new',
+      'turned': 'a file now',
+    });
+  });
+
+  it('comes back in a layer above the one that removed it', async () => {
+    const layers = [
+      await packLayer([['configs/old', 'old']]),
+      await packLayer([['.wh.configs', '']]),
+      await packLayer([['configs/new', 'new']]),
+    ];
+    expect(await extract(layers)).toEqual({ new: 'new' });
+    expect(await extract(layers, '')).toEqual({ 'configs/new': 'new' });
+  });
+
+  it('has what hard and symbolic links lead to, wherever in the image that is', async () => {
+    const layers = [
+      await packLayer([
+        ['data/outside', 'outside'],
+        ['configs/first', 'first'],
+        ['configs/second', { type: 'link', linkname: 'configs/first' }],
+      ]),
+      await packLayer([
+        ['configs/.wh.first', ''],
+        ['configs/relative', { type: 'symlink', linkname: '../data/outside' }],
+        ['configs/absolute', { type: 'symlink', linkname: '/data/outside' }],
+      ]),
+    ];
+    expect(await extract(layers)).toEqual({
+      second: 'first',
+      relative: 'outside',
+      absolute: 'outside',
+    });
+  });
+
+  it('has the last of entries with one name', async () => {
+    const layer = await packLayer([
+      ['configs/a', 'a longer first'],
+      ['configs/a', 'second'],
+      ['configs/b', 'file'],
+      ['configs/b', { type: 'directory' }],
+      ['configs/b/c', 'below'],
+    ]);
+    expect(await extract([layer])).toEqual({ 'a': 'second', 'b/c': 'below' });
+  });
+
+  it('leaves nothing behind but itself', async () => {
+    const directory = join(folder, 'alone');
+    const layer = await packLayer([['configs/a', 'a']]);
+    await extractTree([layer], 'configs', join(directory, 'out'), { signal });
+    await expect(
+      extractTree([layer], 'absent', join(directory, 'other'), { signal }),
+    ).rejects.toThrow(expect.objectContaining({ code: 'layer.directory-missing' }));
+    await expect(
+      extractTree([layer], 'configs', join(directory, 'out'), { signal }),
+    ).rejects.toThrow(expect.objectContaining({ code: 'layer.output-exists' }));
+    expect(await readdir(directory)).toEqual(['out']);
+  });
+
+  it('stops when it is told to', async () => {
+    const layer = await packLayer([['configs/a', 'a']]);
+    const output = join(folder, 'stopped');
+    await expect(
+      extractTree([layer], 'configs', output, { signal: AbortSignal.abort() }),
+    ).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
+  });
+});
