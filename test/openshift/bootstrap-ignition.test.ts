@@ -66,9 +66,9 @@ describe('the bootstrap configuration', () => {
       '0644 /etc/containers/registries.conf',
       '0644 /etc/assisted/appliance-override-password-set',
       '0644 /etc/assisted/extra-manifests/catalogs-0.yaml',
-      '0644 /etc/assisted/extra-manifests/idms-release.yaml',
-      '0644 /etc/assisted/extra-manifests/idms-additional.yaml',
-      '0644 /etc/assisted/extra-manifests/itms-additional.yaml',
+      '0644 /etc/assisted/extra-manifests/idms-release-0.yaml',
+      '0644 /etc/assisted/extra-manifests/idms-operator-0.yaml',
+      '0644 /etc/assisted/extra-manifests/itms-generic-0.yaml',
       '0644 /etc/assisted/extra-manifests/operatorhub-cluster.yaml',
       '0644 /etc/assisted/extra-manifests/99-master-set-core-pass.yaml',
       '0644 /etc/assisted/extra-manifests/99-worker-set-core-pass.yaml',
@@ -156,10 +156,10 @@ describe('the bootstrap configuration', () => {
   it('tells the cluster of the copies in the registry of its nodes', () => {
     const read = (name: string): unknown =>
       parse(readContents(findFile(interactive, `/etc/assisted/extra-manifests/${name}`)));
-    expect(read('idms-release.yaml')).toEqual({
+    expect(read('idms-release-0.yaml')).toEqual({
       apiVersion: 'config.openshift.io/v1',
       kind: 'ImageDigestMirrorSet',
-      metadata: { name: 'idms-release' },
+      metadata: { name: 'idms-release-0' },
       spec: {
         imageDigestMirrors: [
           {
@@ -173,7 +173,7 @@ describe('the bootstrap configuration', () => {
         ],
       },
     });
-    expect(read('itms-additional.yaml')).toMatchObject({
+    expect(read('itms-generic-0.yaml')).toMatchObject({
       kind: 'ImageTagMirrorSet',
       spec: {
         imageTagMirrors: [

@@ -102,14 +102,24 @@ describe('formatManifest', () => {
 });
 
 describe('formatNodeRegistriesConf', () => {
-  const mirrors = [
-    { source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev', mirror: 'openshift/release' },
-    { source: 'registry.redhat.io/rhel9', mirror: 'rhel9' },
-    { source: 'registry.redhat.io/rhel9', mirror: 'other/rhel9' },
-  ];
+  const release = {
+    source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev',
+    mirrors: ['openshift/release'],
+    set: 'release',
+    by: 'digest',
+  } as const;
+  const others = [
+    { source: 'registry.redhat.io/rhel9', mirrors: ['rhel9'], set: 'operator', by: 'digest' },
+    {
+      source: 'registry.redhat.io/rhel9',
+      mirrors: ['rhel9', 'other/rhel9'],
+      set: 'generic',
+      by: 'tag',
+    },
+  ] as const;
 
   it('sends hosts to their registry and then to the upgrade ISO', () => {
-    expect(formatNodeRegistriesConf(mirrors.slice(0, 1), { interactive: false })).toBe(
+    expect(formatNodeRegistriesConf([release], { interactive: false })).toBe(
       `unqualified-search-registries = []
 
 [[registry]]
@@ -126,7 +136,7 @@ describe('formatNodeRegistriesConf', () => {
   });
 
   it('sends hosts of the interactive flow to localhost alone, each source in one table', () => {
-    expect(formatNodeRegistriesConf(mirrors.slice(1), { interactive: true })).toBe(
+    expect(formatNodeRegistriesConf(others, { interactive: true })).toBe(
       `unqualified-search-registries = []
 
 [[registry]]

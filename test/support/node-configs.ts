@@ -15,15 +15,18 @@ export const bootstrapInput: BootstrapInput = {
   mirrors: [
     {
       source: 'quay.io/openshift-release-dev/ocp-release',
-      mirror: 'openshift/release-images',
+      mirrors: ['openshift/release-images'],
       set: 'release',
+      by: 'digest',
     },
     {
       source: 'quay.io/openshift-release-dev/ocp-v4.0-art-dev',
-      mirror: 'openshift/release',
+      mirrors: ['openshift/release'],
       set: 'release',
+      by: 'digest',
     },
-    { source: 'registry.redhat.io/rhel9', mirror: 'rhel9', set: 'additional' },
+    { source: 'registry.redhat.io/rhel9', mirrors: ['rhel9'], set: 'operator', by: 'digest' },
+    { source: 'registry.redhat.io/rhel9', mirrors: ['rhel9'], set: 'generic', by: 'tag' },
   ],
   interactive: false,
   enableDefaultSources: false,

@@ -27,7 +27,8 @@ const MAX_NAME_SIZE = 253;
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>-0.yaml`.
+ * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`. They go to the
+ * nodes as extra manifests, beside those of the user, whose catalogs may not have the same names.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
@@ -40,7 +41,7 @@ export function renderCatalogResources(input: CatalogResourcesInput): readonly M
   });
   refuseSameNames(named, useDefaultSourceNames);
   return named.map(({ catalog, plain, name }) => ({
-    name: `${plain}-0.yaml`,
+    name: `${plain}.yaml`,
     text: formatManifest({
       apiVersion: 'operators.coreos.com/v1alpha1',
       kind: 'CatalogSource',
@@ -63,7 +64,7 @@ export function renderClusterCatalogs(
   const named = input.catalogs.map((catalog) => ({ catalog, name: nameResource('cc', catalog) }));
   refuseSameNames(named, false);
   return named.map(({ catalog, name }) => ({
-    name: `${name}-0.yaml`,
+    name: `${name}.yaml`,
     text: formatManifest({
       apiVersion: 'olm.operatorframework.io/v1',
       kind: 'ClusterCatalog',
@@ -77,15 +78,18 @@ export function renderClusterCatalogs(
   }));
 }
 
-/** By tag, as pods of a catalog may be asked to follow it; one that was pinned stays so. */
-function formatImage({ source, destination, digest }: ServedCatalog, registry: string): string {
+/** By tag, which a catalog's pod may follow; a catalog that was pinned stays so. */
+function formatImage(catalog: ServedCatalog, registry: string): string {
+  const { destination, digest } = catalog;
   const image = `${registry}/${destination.repository}`;
-  return isPinned(source) && digest !== undefined
+  return pinOf(catalog) !== undefined && digest !== undefined
     ? `${image}@${digest}`
     : `${image}:${destination.tag}`;
 }
 
-const isPinned = ({ tag, digest }: Reference): boolean => tag === undefined && digest !== undefined;
+/** The digest by which alone the configuration names a catalog, unless it gives a tag to the copy. */
+const pinOf = ({ source, destination }: ServedCatalog): Digest | undefined =>
+  source.tag === undefined && destination.tag.startsWith('sha256-') ? source.digest : undefined;
 
 function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
   const { repository } = catalog.destination;
@@ -103,11 +107,9 @@ function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
   );
 }
 
-function suffixOf({ source, destination }: ServedCatalog): string {
-  const { digest } = source;
-  const isOwnTag = destination.tag.startsWith('sha256-');
-  const version =
-    isPinned(source) && digest !== undefined && isOwnTag ? hexOf(digest) : destination.tag;
+function suffixOf(catalog: ServedCatalog): string {
+  const pin = pinOf(catalog);
+  const version = pin === undefined ? catalog.destination.tag : hexOf(pin);
   const suffix = version.slice(0, SUFFIX_SIZE).toLowerCase();
   return suffix.replaceAll(/[^a-z0-9-]/g, '-') || '0';
 }

@@ -1,6 +1,7 @@
 import { IGNITION_VERSION } from '../../ignition/config.ts';
+import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import { formatManifest, type Manifest } from './extra-manifests.ts';
-import type { NodeMirror } from './node-registries-conf.ts';
+import { renderLocalRegistryMirror, renderMirrorSets } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './node-registry.ts';
 import { formatReleaseBundleTag, type RpmArchitecture } from '../release/release-bundle.ts';
 
@@ -20,7 +21,7 @@ export type GeneratedManifestsInput = {
   /** References of the images to pin, as they are named before mirroring. */
   readonly pinnedImages: readonly string[];
   readonly corePasswordHash?: string;
-  readonly mirrors: readonly NodeMirror[];
+  readonly mirrors: readonly PlannedMirror[];
 };
 
 const ROLES = ['master', 'worker'] as const;
@@ -29,8 +30,10 @@ const ROLE_LABEL = 'machineconfiguration.openshift.io/role';
 /** What the appliance itself tells the cluster, one object a file. */
 export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
   const { corePasswordHash } = input;
+  const registry = `${nodeRegistryDomain(input.interactive)}:${NODE_REGISTRY_PORT}`;
   return [
-    ...renderMirrorSets(input),
+    ...renderMirrorSets(input.mirrors, registry),
+    ...renderLocalRegistryMirror(input.release.digestReference, registry),
     ...(input.enableDefaultSources ? [] : [renderOperatorHub()]),
     ...(corePasswordHash === undefined
       ? []
@@ -50,38 +53,6 @@ export const formatClusterImageSet = (release: NodeRelease): string =>
     metadata: { name: `openshift-${release.version}` },
     spec: { releaseImage: release.digestReference },
   });
-
-/**
- * The cluster's own mirror configuration, an object an image set. What is no release may be named by
- * tags, and each kind of name has its kind of object.
- */
-function renderMirrorSets({ mirrors, interactive }: GeneratedManifestsInput): Manifest[] {
-  const registry = `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`;
-  const sets = [...new Set(mirrors.map(({ set }) => set))];
-  return sets.flatMap((set) => {
-    const copies = new Map<string, string[]>();
-    for (const { source, mirror } of mirrors.filter((entry) => entry.set === set)) {
-      copies.set(source, [...(copies.get(source) ?? []), `${registry}/${mirror}`]);
-    }
-    const entries = [...copies].map(([source, paths]) => ({ source, mirrors: paths }));
-    const digests = renderMirrorSet(`idms-${set}`, 'ImageDigestMirrorSet', {
-      imageDigestMirrors: entries,
-    });
-    if (set === 'release') return [digests];
-    const tags = renderMirrorSet(`itms-${set}`, 'ImageTagMirrorSet', { imageTagMirrors: entries });
-    return [digests, tags];
-  });
-}
-
-const renderMirrorSet = (name: string, kind: string, spec: object): Manifest => ({
-  name: `${name}.yaml`,
-  text: formatManifest({
-    apiVersion: 'config.openshift.io/v1',
-    kind,
-    metadata: { name },
-    spec,
-  }),
-});
 
 /** Without a network the default catalogs would only fail. */
 const renderOperatorHub = (): Manifest => ({

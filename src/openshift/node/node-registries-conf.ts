@@ -1,20 +1,14 @@
+import { formatMirror, type PlannedMirror } from '../mirror/plan-mirrors.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './node-registry.ts';
-
-/** A source, as in an ImageDigestMirrorSet, and the path of its copy on the node's registry. */
-export type NodeMirror = {
-  readonly source: string;
-  readonly mirror: string;
-  /** The image set that it belongs to: `release`, `additional`, ... */
-  readonly set: string;
-};
 
 /**
  * `/etc/containers/registries.conf` of the nodes: every source is read from the node's own registry
  * and, where upgrade ISOs are possible, then from the upgrade ISO's. Several mirrors of one source
- * stand in one table, because a second table of the same prefix would be an error.
+ * stand in one table, because a second table of the same prefix would be an error. Pulls by tag have
+ * no file of their own, so sources of every kind of mirror set are here.
  */
 export function formatNodeRegistriesConf(
-  mirrors: readonly Omit<NodeMirror, 'set'>[],
+  mirrors: readonly PlannedMirror[],
   options: { readonly interactive: boolean },
 ): string {
   const domain = nodeRegistryDomain(options.interactive);
@@ -22,8 +16,8 @@ export function formatNodeRegistriesConf(
     ? [NODE_REGISTRY_PORT]
     : [NODE_REGISTRY_PORT, UPGRADE_REGISTRY_PORT];
   const paths = new Map<string, Set<string>>();
-  for (const { source, mirror } of mirrors) {
-    paths.set(source, (paths.get(source) ?? new Set()).add(mirror));
+  for (const { source, mirrors: copies } of mirrors) {
+    paths.set(source, new Set([...(paths.get(source) ?? []), ...copies]));
   }
   const tables = [...paths].map(([source, copies]) =>
     [
@@ -34,7 +28,7 @@ export function formatNodeRegistriesConf(
         ports.flatMap((port) => [
           '',
           '  [[registry.mirror]]',
-          `    location = ${quote(`${domain}:${port}/${path}`)}`,
+          `    location = ${quote(formatMirror(`${domain}:${port}`, path))}`,
         ]),
       ),
       '',

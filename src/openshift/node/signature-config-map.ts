@@ -16,7 +16,7 @@ export function renderSignatureConfigMap(release: {
     Buffer.from(signature).toString('base64'),
   ]);
   return {
-    name: 'signature-configmap-0.yaml',
+    name: 'signature-configmap.yaml',
     text: formatManifest({
       apiVersion: 'v1',
       kind: 'ConfigMap',
