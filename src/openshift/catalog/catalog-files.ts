@@ -50,8 +50,11 @@ async function* walkDirectory(
   path: readonly string[],
   inherited: readonly IgnoreRule[],
 ): AsyncGenerator<CatalogFile> {
-  const entries = await readdir(join(walk.directory, ...path), { withFileTypes: true });
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const entries = await listDirectory(walk, path);
+  if (entries === undefined) {
+    yield { file: path.join('/'), problem: 'may not be read by this user' };
+    return;
+  }
   const rules = [...inherited];
   const ignoreFile = entries.find((entry) => entry.name === IGNORE_FILE && !entry.isDirectory());
   if (ignoreFile !== undefined) {
@@ -64,6 +67,20 @@ async function* walkDirectory(
     if (entry.isDirectory()) yield* walkDirectory(walk, names, rules);
     else if (entry !== ignoreFile && !isIgnored(rules, names))
       yield await examine(walk, path, entry);
+  }
+}
+
+/** Sorted by name; undefined when we may not look into it. */
+async function listDirectory(
+  { directory }: Walk,
+  path: readonly string[],
+): Promise<readonly Dirent[] | undefined> {
+  try {
+    const entries = await readdir(join(directory, ...path), { withFileTypes: true });
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch (error) {
+    if (!isErrno(error, 'EACCES')) throw error;
+    return undefined;
   }
 }
 

@@ -39,6 +39,8 @@ type Heading = {
   readonly name: string | undefined;
 };
 
+const META_KEYS = ['schema', 'package', 'name'];
+
 /**
  * Adds a document (operator-framework FBC) to a catalog. All that is wrong with it is reported, in lower
  * case and with the document's package and name; what is added then is of no use.
@@ -89,20 +91,23 @@ function findSameKeys(keys: readonly string[]): readonly string[] {
     });
 }
 
-function readHeading(fields: Fields): Heading | undefined {
-  const [schema, inPackage, name] = ['schema', 'package', 'name'].map((key) => {
-    const value = findValue(fields.object, key);
-    if (value === undefined || typeof value === 'string') return value;
-    fields.report(`${key} should be a string, but is ${nameType(value)}`);
-    return undefined;
+/** Undefined when it is not clear what the document is; that is reported then. */
+function readHeading({ object, report }: Fields): Heading | undefined {
+  const [schema, inPackage, name] = META_KEYS.map((key) => findValue(object, key));
+  const heading = { schema: textOf(schema) ?? '', package: textOf(inPackage), name: textOf(name) };
+  const who = nameDocument(heading);
+  const problems = [schema, inPackage, name].flatMap((value, index) => {
+    if (value === undefined || typeof value === 'string') return [];
+    return [`${META_KEYS[index] ?? ''} should be a string, but is ${nameType(value)}`];
   });
-  if (schema !== undefined && schema !== '') return { schema, package: inPackage, name };
-  const who = nameDocument({ schema: '', package: inPackage, name });
-  if (findValue(fields.object, 'schema') === (schema ?? undefined)) {
-    fields.report(`${who === '' ? 'object' : `object ${who}`} has no schema`);
-  }
-  return undefined;
+  for (const problem of problems) report(who === '' ? problem : `${who}: ${problem}`);
+  if (schema === undefined || schema === '')
+    report(`${['object', who].filter(Boolean).join(' ')} has no schema`);
+  return problems.length > 0 || heading.schema === '' ? undefined : heading;
 }
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : undefined;
 
 const nameDocument = ({ schema, package: inPackage, name }: Heading): string =>
   [schema, [inPackage, name].filter(Boolean).join('/')].filter(Boolean).join(' ');

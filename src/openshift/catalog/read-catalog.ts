@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { isErrno } from '../../base/files.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';
 import { addDocument } from './parse-document.ts';
@@ -12,6 +13,8 @@ export type ReadCatalogOptions = {
   /** The catalog's reference, for errors; its directory when absent. */
   readonly name?: string;
 };
+
+type FileOptions = ReadCatalogOptions & { readonly file: string; readonly problems: Problems };
 
 /** A catalog of nothing but mistakes should not fill the memory with them. */
 const MAX_PROBLEMS = 1000;
@@ -49,19 +52,20 @@ export async function readCatalog(
 async function readFileInto(
   parts: CatalogParts,
   path: string,
-  {
-    file,
-    problems,
-    signal,
-  }: ReadCatalogOptions & { readonly file: string; readonly problems: Problems },
+  { file, problems, signal }: FileOptions,
 ): Promise<void> {
-  for await (const { place, result } of streamDocuments(path, { file })) {
-    signal?.throwIfAborted();
-    const report = (problem: string): void => {
-      problems.add(`${file}: document ${place.number} at byte ${place.offset}: ${problem}`);
-    };
-    if ('problem' in result) report(result.problem);
-    else addDocument(parts, { document: result, place }, report);
+  try {
+    for await (const { place, result } of streamDocuments(path, { file })) {
+      signal?.throwIfAborted();
+      const report = (problem: string): void => {
+        problems.add(`${file}: document ${place.number} at byte ${place.offset}: ${problem}`);
+      };
+      if ('problem' in result) report(result.problem);
+      else addDocument(parts, { document: result, place }, report);
+    }
+  } catch (error) {
+    if (!isErrno(error, 'EACCES')) throw error;
+    problems.add(`${file}: may not be read by this user`);
   }
 }
 

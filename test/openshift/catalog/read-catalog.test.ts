@@ -1,9 +1,10 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SealiftError } from '../../../src/base/errors.ts';
+import { runProcess } from '../../../src/base/process.ts';
 import { readCatalog, readDocuments } from '../../../src/openshift/catalog/read-catalog.ts';
 import type { DocumentPlace } from '../../../src/openshift/catalog/catalog.ts';
 
@@ -371,8 +372,8 @@ describe('problems', () => {
       'a: document 2 at byte 2: object foo/bar has no schema',
       'a: document 3 at byte 44: schema should be a string, but is the number 1',
       'a: document 4 at byte 56: schema should be a string, but is null',
-      'a: document 5 at byte 71: package should be a string, but is the number 2',
-      'a: document 5 at byte 71: name should be a string, but is a list',
+      'a: document 5 at byte 71: x: package should be a string, but is the number 2',
+      'a: document 5 at byte 71: x: name should be a string, but is a list',
     ]);
   });
 
@@ -387,6 +388,7 @@ describe('problems', () => {
       bundle({ properties: [{ type: 'olm.package.required', value: { packageName: 'bar' } }] }),
       bundle({ properties: [{ type: 'olm.package', value: 'foo' }], image: undefined }),
       bundle({ relatedImages: [{ name: 'a', image: 5 }, 'b'] }),
+      bundle({ name: 6 }),
     ];
     const lines = await problemsIn({ a: documents.map((one) => JSON.stringify(one)).join('') });
     expect(lines.map((line) => line.replace(/^a: document (\d) at byte \d+: /, '$1 '))).toEqual([
@@ -397,6 +399,7 @@ describe('problems', () => {
       '4 olm.bundle foo/foo.v1.0.0: properties[0].value should be an object, but is the string "foo"',
       '5 olm.bundle foo/foo.v1.0.0: relatedImages[1] should be an object, but is the string "b"',
       '5 olm.bundle foo/foo.v1.0.0: relatedImages[0].image should be a string, but is the number 5',
+      '6 olm.bundle foo: name should be a string, but is the number 6',
     ]);
   });
 
@@ -428,6 +431,46 @@ entries: [{message: m}, {reference: {name: x}}]
       'a.yaml: document 3 at byte 160: olm.deprecations foo: entries[0].reference should be an object, but is absent',
       'a.yaml: document 3 at byte 160: olm.deprecations foo: entries[1].reference.schema should be a string, but is absent',
     ]);
+  });
+});
+
+describe('what a hostile catalog may do to its report', () => {
+  test('is not to command the terminal, nor to bring lines of its own', async () => {
+    const lines = await problemsIn({
+      'a\nb': JSON.stringify({
+        schema: 'olm.bundle\u001b[2J',
+        package: 'x\ny\u009b' + 'z'.repeat(5000),
+        name: 1,
+      }),
+    });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toMatch(/\p{Cc}/u);
+    expect(lines[0]?.length).toBeLessThan(1100);
+    expect(lines[0]).toMatch(/^a\\u000ab: document 1 at byte 0: olm\.bundle\\u001b\[2J x\\u000ay/);
+  });
+
+  test('is not to make it longer than a thousand lines', async () => {
+    const lines = await problemsIn({ a: '{}'.repeat(2345) });
+    expect(lines).toHaveLength(1001);
+    expect(lines.at(-1)).toBe('and 1345 more');
+  });
+
+  test('is not to hang it on a file that is none', async () => {
+    const directory = await writeCatalog({ a: pack('a') });
+    await runProcess('mkfifo', [join(directory, 'pipe')]);
+    expect(await problemsOf(directory)).toEqual(['pipe: is no regular file']);
+  });
+
+  test.skipIf(process.getuid?.() === 0)('is not to hide behind what may not be read', async () => {
+    const directory = await writeCatalog({ 'a': pack('a'), 'b/c': pack('c'), 'd': 'x' });
+    await chmod(join(directory, 'a'), 0);
+    await chmod(join(directory, 'b'), 0);
+    expect(await problemsOf(directory)).toEqual([
+      'a: may not be read by this user',
+      'b: may not be read by this user',
+      'd: document 1 at byte 0: should be an object, but is the string "x"',
+    ]);
+    await chmod(join(directory, 'b'), 0o700);
   });
 });
 
