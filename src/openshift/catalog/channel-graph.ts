@@ -17,19 +17,19 @@ export type ChannelGraph = {
  */
 export function planChannelGraph(channel: CatalogChannel): ChannelGraph {
   const problems = findGraphProblems(channel);
-  const [head] = listHeads(channel);
+  const entries = indexEntries(channel);
+  const head = entries.get(listHeads(channel)[0] ?? '');
   if (problems.length > 0 || head === undefined)
     throw new ConfigError('catalog.channel', problems.join('\n'), {
       found: `channel "${channel.name}" of package "${channel.package}"`,
     });
-  const entries = indexEntries(channel);
   const chain: ChannelEntry[] = [];
-  let entry = entries.get(head);
+  let entry: ChannelEntry | undefined = head;
   while (entry !== undefined) {
     chain.push(entry);
-    entry = entry.replaces === undefined ? undefined : entries.get(entry.replaces);
+    entry = entries.get(entry.replaces ?? '');
   }
-  return { head: chain[0] as ChannelEntry, chain };
+  return { head, chain };
 }
 
 /** Name of the entry that no other replaces or skips. Throws ConfigError `catalog.channel`. */

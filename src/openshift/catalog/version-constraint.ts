@@ -139,8 +139,7 @@ function isNotEqual(version: BundleVersion, bound: Bound): boolean {
 function isGreater(version: BundleVersion, bound: Bound): boolean {
   const major = compareNumbers(version.major, bound.version.major);
   if (bound.parts === 1) return major > 0;
-  if (bound.parts === 2)
-    return (major || compareNumbers(version.minor, bound.version.minor)) > 0;
+  if (bound.parts === 2) return (major || compareNumbers(version.minor, bound.version.minor)) > 0;
   return compareVersions(version, bound.version) > 0;
 }
 
@@ -149,11 +148,7 @@ function isLessOrEqual(version: BundleVersion, bound: Bound): boolean {
   if (bound.parts === 3) return compareVersions(version, bound.version) <= 0;
   const major = compareNumbers(version.major, bound.version.major);
   if (major > 0) return false;
-  return (
-    major < 0 ||
-    bound.parts === 1 ||
-    compareNumbers(version.minor, bound.version.minor) <= 0
-  );
+  return major < 0 || bound.parts === 1 || compareNumbers(version.minor, bound.version.minor) <= 0;
 }
 
 /** `~1.2.3` is 1.2.3 and its later patches; `~1` any minor. `~0.0.0` and `*` are everything. */

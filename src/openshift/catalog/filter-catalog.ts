@@ -1,0 +1,187 @@
+import { compareText } from './bundle-version.ts';
+import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } from './catalog.ts';
+import { checkCatalog } from './check-catalog.ts';
+import { filterPackage, type PackageParts } from './filter-package.ts';
+import { createFilterReport, type FilterReport } from './filter-report.ts';
+import { findRepeated, groupBy } from './groups.ts';
+import { findNearestName } from './nearest-name.ts';
+import { findUnmetRequirements } from './requirements.ts';
+import type { CatalogSelection } from './selection.ts';
+
+export type FilteredCatalog = {
+  /**
+   * Packages by name, channels as in the source, bundles by package and name. Channels with fewer
+   * entries, deprecations with fewer entries, and packages with another default channel keep their
+   * `place`: whoever writes them edits the document.
+   */
+  readonly catalog: Catalog;
+  /** Sentences, each once. */
+  readonly warnings: readonly string[];
+  /** Nothing was taken away and nothing changed. */
+  readonly isWhole: boolean;
+};
+
+export type FilterOptions = {
+  /** The catalog's reference, for errors and warnings. */
+  readonly name?: string;
+};
+
+/**
+ * Keeps of a catalog what oc-mirror v2 would keep. Without packages: the heads of all channels, or
+ * with `full` everything. With packages: of their channels the heads, a range of versions, or with
+ * `full` all entries.
+ *
+ * Stricter than oc-mirror: names that the catalog does not have are problems, channels that a range
+ * empties are left out, and so are bundles that no kept channel has and deprecations of what is gone.
+ *
+ * Throws ConfigError `catalog.selection` with all problems, one a line.
+ */
+export function filterCatalog(
+  catalog: Catalog,
+  selection: CatalogSelection,
+  options: FilterOptions = {},
+): FilteredCatalog {
+  const report = createFilterReport(options.name);
+  const filtered =
+    selection.full && selection.packages.length === 0
+      ? sortCatalog(catalog)
+      : selectParts(catalog, { selection, report });
+  report.throwIfAny();
+  for (const warning of findUnmetRequirements(filtered, catalog)) report.addWarning(warning);
+  reportInvalid(filtered, { source: catalog, report });
+  return { catalog: filtered, warnings: report.listWarnings(), isWhole: isSame(filtered, catalog) };
+}
+
+type SelectOptions = { readonly selection: CatalogSelection; readonly report: FilterReport };
+
+function selectParts(catalog: Catalog, { selection, report }: SelectOptions): Catalog {
+  const selected = new Map(selection.packages.map((item) => [item.name, item]));
+  const all = splitCatalog(catalog);
+  checkNames(selection, { known: new Set(all.keys()), report });
+  const isSelected = (name: string): boolean => selected.size === 0 || selected.has(name);
+  const kept = [...all.values()]
+    .filter(({ name }) => isSelected(name))
+    .map((parts) =>
+      filterPackage(parts, { selected: selected.get(parts.name), full: selection.full, report }),
+    );
+  const result = joinParts(catalog, kept);
+  const names = {
+    channels: new Set(result.channels.map(identify)),
+    bundles: new Set(result.bundles.map(identify)),
+  };
+  return sortCatalog({
+    ...result,
+    deprecations: catalog.deprecations
+      .filter((item) => isSelected(item.package))
+      .map((item) => filterDeprecations(item, names)),
+    others: catalog.others.filter(
+      (other) => other.package === undefined || other.package === '' || isSelected(other.package),
+    ),
+  });
+}
+
+/** By package; a package may have channels without being described. */
+function splitCatalog(catalog: Catalog): Map<string, PackageParts> {
+  const packages = groupBy(catalog.packages, ({ name }) => name);
+  const channels = groupBy(catalog.channels, (channel) => channel.package);
+  const bundles = groupBy(catalog.bundles, (bundle) => bundle.package);
+  const names = [...new Set([...packages.keys(), ...channels.keys(), ...bundles.keys()])];
+  return new Map(
+    names.map((name) => [
+      name,
+      {
+        name,
+        packages: packages.get(name) ?? [],
+        channels: channels.get(name) ?? [],
+        bundles: bundles.get(name) ?? [],
+      },
+    ]),
+  );
+}
+
+function checkNames(
+  { packages }: CatalogSelection,
+  { known, report }: { readonly known: ReadonlySet<string>; readonly report: FilterReport },
+): void {
+  const names = packages.map(({ name }) => name);
+  for (const name of findRepeated(names)) report.addProblem(`package "${name}" is selected twice`);
+  for (const name of names) {
+    if (known.has(name)) continue;
+    const nearest = findNearestName(name, known);
+    const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+    report.addProblem(`package "${name}" is not in the catalog${guess}`);
+  }
+}
+
+/** Channels in the order of the source. */
+function joinParts(source: Catalog, kept: readonly PackageParts[]): Catalog {
+  const channels = kept.flatMap((parts) => parts.channels);
+  const places = new Map(source.channels.map((channel, index) => [identify(channel), index]));
+  const order = (channel: CatalogChannel): number => places.get(identify(channel)) ?? 0;
+  return {
+    packages: kept.flatMap((parts) => parts.packages),
+    channels: channels.sort((a, b) => order(a) - order(b)),
+    bundles: kept.flatMap((parts) => parts.bundles),
+    deprecations: [],
+    others: [],
+  };
+}
+
+type KeptNames = { readonly channels: ReadonlySet<string>; readonly bundles: ReadonlySet<string> };
+
+/** Entries about the package as a whole stay, and a list that becomes empty stays a list. */
+function filterDeprecations(
+  deprecations: CatalogDeprecations,
+  kept: KeptNames,
+): CatalogDeprecations {
+  const isKept = (names: ReadonlySet<string>, name = ''): boolean =>
+    names.has(identify({ package: deprecations.package, name }));
+  const entries = deprecations.entries.filter(({ reference }) => {
+    if (reference.schema === 'olm.channel') return isKept(kept.channels, reference.name);
+    if (reference.schema === 'olm.bundle') return isKept(kept.bundles, reference.name);
+    return true;
+  });
+  return entries.length === deprecations.entries.length
+    ? deprecations
+    : { ...deprecations, entries };
+}
+
+function identify(item: { readonly package: string; readonly name: string }): string {
+  return JSON.stringify([item.package, item.name]);
+}
+
+function sortCatalog(catalog: Catalog): Catalog {
+  return {
+    ...catalog,
+    packages: catalog.packages.toSorted((a, b) => compareText(a.name, b.name)),
+    bundles: catalog.bundles.toSorted(
+      (a, b) => compareText(a.package, b.package) || compareText(a.name, b.name),
+    ),
+  };
+}
+
+/** What the source did wrong is passed on with a warning; what only the result does wrong is ours. */
+function reportInvalid(
+  filtered: Catalog,
+  { source, report }: { readonly source: Catalog; readonly report: FilterReport },
+): void {
+  const found = checkCatalog(filtered);
+  if (found.length === 0) return;
+  const known = new Set(checkCatalog(source));
+  const ours = found.filter((violation) => !known.has(violation));
+  if (ours.length > 0) throw new Error(`the filter broke the catalog: ${ours.join('; ')}`);
+  for (const violation of found) report.addWarning(`${violation}, as in the source`);
+}
+
+function isSame(filtered: Catalog, source: Catalog): boolean {
+  const kept = new Set<CatalogPackage | CatalogChannel | CatalogDeprecations>([
+    ...filtered.packages,
+    ...filtered.channels,
+    ...filtered.deprecations,
+  ]);
+  return (
+    filtered.bundles.length === source.bundles.length &&
+    filtered.others.length === source.others.length &&
+    [...source.packages, ...source.channels, ...source.deprecations].every((item) => kept.has(item))
+  );
+}

@@ -1,0 +1,147 @@
+import { ConfigError } from '../../base/errors.ts';
+import {
+  type BundleVersion,
+  compareBuilds,
+  compareText,
+  compareVersions,
+  parseBundleVersion,
+} from './bundle-version.ts';
+import type { CatalogBundle, CatalogChannel } from './catalog.ts';
+import { type ChannelGraph, planChannelGraph } from './channel-graph.ts';
+import type { PackageFilter, PackageParts } from './filter-package.ts';
+import { filterByRange } from './range-filter.ts';
+import type { VersionBounds } from './selection.ts';
+import { formatRange, readSpecificVersion } from './selection-bounds.ts';
+import { completeVersion } from './version-constraint.ts';
+
+export type ChannelFilter = PackageFilter & {
+  /** The package with the channels that are selected, before any is filtered. */
+  readonly parts: PackageParts;
+  readonly isDefault: boolean;
+};
+
+/**
+ * What is kept of a selected channel: all of it, what its range holds, or its head. Undefined when
+ * nothing of it is left: a problem for the default channel, a warning for any other.
+ */
+export function filterChannel(
+  channel: CatalogChannel,
+  filter: ChannelFilter,
+): CatalogChannel | undefined {
+  if (filter.full) return channel;
+  const bounds = findBounds(channel, filter);
+  const range = formatRange(bounds);
+  const names =
+    range === undefined
+      ? keepHead(channel, filter)
+      : keepRange(channel, { ...filter, bounds, range });
+  if (names === undefined) return undefined;
+  const entries = channel.entries.filter(({ name }) => names.has(name));
+  if (entries.length === 0) {
+    reportEmpty(channel, { ...filter, range: range ?? '' });
+    return undefined;
+  }
+  return entries.length === channel.entries.length ? channel : { ...channel, entries };
+}
+
+function findBounds(channel: CatalogChannel, { selected }: ChannelFilter): VersionBounds {
+  const own = selected?.channels.find(({ name }) => name === channel.name);
+  if (own !== undefined && formatRange(own) !== undefined) return own;
+  return selected ?? {};
+}
+
+type RangeOfChannel = ChannelFilter & { readonly bounds: VersionBounds; readonly range: string };
+
+/** Undefined when a problem was reported. */
+function keepHead(channel: CatalogChannel, filter: ChannelFilter): ReadonlySet<string> | undefined {
+  const graph = readGraph(channel, filter);
+  return graph && new Set([graph.head.name]);
+}
+
+function keepRange(
+  channel: CatalogChannel,
+  filter: RangeOfChannel,
+): ReadonlySet<string> | undefined {
+  const specific = readSpecificVersion(filter.bounds);
+  if (specific !== undefined) return keepVersion(channel, { ...filter, specific });
+  const graph = readGraph(channel, filter);
+  if (graph === undefined) return undefined;
+  const versions = indexVersions(filter.parts);
+  const kept = filterByRange(graph, { range: filter.range, versions });
+  for (const warning of kept.warnings) filter.report.addWarning(`${locate(channel)}: ${warning}`);
+  return kept.names;
+}
+
+function readGraph(channel: CatalogChannel, { report }: ChannelFilter): ChannelGraph | undefined {
+  try {
+    return planChannelGraph(channel);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const line of error.message.split('\n')) report.addProblem(`${locate(channel)}: ${line}`);
+    return undefined;
+  }
+}
+
+/** Names of an entry of any selected channel count: what is in none could not be installed. */
+function indexVersions({ channels, bundles }: PackageParts): ReadonlyMap<string, string> {
+  const entries = new Set(channels.flatMap((channel) => channel.entries.map(({ name }) => name)));
+  return new Map(
+    bundles
+      .filter(({ name }) => entries.has(name))
+      .flatMap(({ name, version }) => (version === undefined ? [] : [[name, version]])),
+  );
+}
+
+/** One version: build metadata does not count, so rebuilds of a version match as well. */
+function keepVersion(
+  channel: CatalogChannel,
+  filter: RangeOfChannel & { readonly specific: string },
+): ReadonlySet<string> | undefined {
+  const { parts, report, specific } = filter;
+  const matches = findMatches(parts.bundles, specific);
+  if (matches.length === 0) {
+    const text = `error finding specific bundle: specific version ${specific} not found in bundles`;
+    report.addProblem(`package "${parts.name}": ${text}`);
+    return undefined;
+  }
+  const entries = new Set(channel.entries.map(({ name }) => name));
+  const [best, ...others] = matches.filter(({ name }) => entries.has(name));
+  if (best === undefined) return new Set();
+  if (others.length > 0)
+    report.addWarning(
+      `${locate(channel)}: version ${specific} is that of ${[best, ...others].map(({ name }) => `"${name}"`).join(', ')}; "${best.name}" is kept`,
+    );
+  return new Set([best.name]);
+}
+
+/** The highest build first. */
+function findMatches(bundles: readonly CatalogBundle[], specific: string): CatalogBundle[] {
+  const wanted = parseBundleVersion(completeVersion(specific) ?? '');
+  const candidates: { readonly bundle: CatalogBundle; readonly version: BundleVersion }[] = [];
+  for (const bundle of bundles) {
+    const version = parseBundleVersion(bundle.version ?? '');
+    if (wanted !== undefined && version !== undefined && compareVersions(version, wanted) === 0)
+      candidates.push({ bundle, version });
+  }
+  candidates.sort(
+    (a, b) => compareBuilds(b.version, a.version) || compareText(b.bundle.name, a.bundle.name),
+  );
+  return candidates.map(({ bundle }) => bundle);
+}
+
+function reportEmpty(
+  channel: CatalogChannel,
+  { isDefault, range, report }: ChannelFilter & { readonly range: string },
+): void {
+  if (isDefault)
+    report.addProblem(
+      `${locate(channel)} has version range "${range}" that results in an empty channel`,
+      'widen minVersion and maxVersion, or set defaultChannel to a channel that has these versions',
+    );
+  else
+    report.addWarning(`${locate(channel)} has nothing in version range "${range}" and is left out`);
+}
+
+function locate(channel: CatalogChannel): string {
+  return `package "${channel.package}" channel "${channel.name}"`;
+}

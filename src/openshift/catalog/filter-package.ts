@@ -1,0 +1,151 @@
+import type { CatalogBundle, CatalogChannel, CatalogPackage } from './catalog.ts';
+import { parseBundleVersion } from './bundle-version.ts';
+import { filterChannel } from './filter-channel.ts';
+import type { FilterReport } from './filter-report.ts';
+import type { PackageSelection } from './selection.ts';
+import { findBoundProblems } from './selection-bounds.ts';
+import { findNearestName } from './nearest-name.ts';
+import { findRepeated } from './groups.ts';
+
+/** Everything that a catalog says about one package. */
+export type PackageParts = {
+  readonly name: string;
+  /** One in a valid catalog; none when the catalog has only channels of it. */
+  readonly packages: readonly CatalogPackage[];
+  readonly channels: readonly CatalogChannel[];
+  readonly bundles: readonly CatalogBundle[];
+};
+
+export type PackageFilter = {
+  /** Absent when the selection names no packages: then heads are kept. */
+  readonly selected: PackageSelection | undefined;
+  readonly full: boolean;
+  readonly report: FilterReport;
+};
+
+/** What is kept of one package. What it returns beside a problem in the report means nothing. */
+export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
+  const { selected, report } = filter;
+  const isSound = selected === undefined || checkSelection(parts, selected, filter);
+  const hasVersions = checkVersions(parts, report);
+  if (!isSound || !hasVersions) return parts;
+  const channels = selectChannels(parts, selected);
+  const selectedParts = { ...parts, channels };
+  const packages =
+    selected === undefined
+      ? parts.packages
+      : parts.packages.map((item) => chooseDefault(item, { selected, channels, report }));
+  const before = report.countProblems();
+  const kept = channels
+    .map((channel) =>
+      filterChannel(channel, {
+        ...filter,
+        parts: selectedParts,
+        isDefault: packages.some(({ defaultChannel }) => defaultChannel === channel.name),
+      }),
+    )
+    .filter((channel) => channel !== undefined);
+  if (channels.length > 0 && kept.length === 0 && report.countProblems() === before)
+    report.addProblem(
+      `package "${parts.name}": its version range leaves no channel`,
+      'widen minVersion and maxVersion',
+    );
+  return { ...parts, packages, channels: kept, bundles: listBundles(parts, kept) };
+}
+
+/** False when the selection cannot be applied. */
+function checkSelection(
+  parts: PackageParts,
+  selected: PackageSelection,
+  { full, report }: PackageFilter,
+): boolean {
+  const known = new Set(parts.channels.map(({ name }) => name));
+  const wanted = selected.channels.map(({ name }) => name);
+  const where = `package "${parts.name}"`;
+  const problems = [
+    ...findBoundProblems(selected, full),
+    ...findRepeated(wanted).map((name) => `${where}: channel "${name}" is selected twice`),
+    ...wanted.filter((name) => !known.has(name)).map((name) => describeUnknown(where, name, known)),
+  ];
+  for (const problem of problems) report.addProblem(problem);
+  return problems.length === 0;
+}
+
+function describeUnknown(where: string, name: string, known: ReadonlySet<string>): string {
+  const nearest = findNearestName(name, known);
+  const guess =
+    nearest === undefined
+      ? `it has ${[...known].map((channel) => `"${channel}"`).join(', ') || 'none'}`
+      : `did you mean "${nearest}"?`;
+  return `${where} has no channel "${name}"; ${guess}`;
+}
+
+/** Every bundle of a selected package needs a version, also those that are then filtered out. */
+function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean {
+  let isSound = true;
+  for (const { name, package: owner, version } of bundles) {
+    if (version !== undefined && parseBundleVersion(version) !== undefined) continue;
+    isSound = false;
+    report.addProblem(
+      version === undefined
+        ? `bundle "${name}" in package "${owner}" has no package property`
+        : `bundle "${name}" in package "${owner}" has version "${version}", which is not a semantic version`,
+    );
+  }
+  return isSound;
+}
+
+function selectChannels(
+  { channels }: PackageParts,
+  selected: PackageSelection | undefined,
+): readonly CatalogChannel[] {
+  if (selected === undefined || selected.channels.length === 0) return channels;
+  const wanted = new Set(selected.channels.map(({ name }) => name));
+  return channels.filter(({ name }) => wanted.has(name));
+}
+
+function chooseDefault(
+  item: CatalogPackage,
+  filter: Pick<PackageFilter, 'report'> & {
+    readonly selected: PackageSelection;
+    readonly channels: readonly CatalogChannel[];
+  },
+): CatalogPackage {
+  const names = [...new Set(filter.channels.map(({ name }) => name))];
+  const [only, ...others] = names;
+  const override = filter.selected.defaultChannel ?? '';
+  const original = item.defaultChannel ?? '';
+  const where = `invalid default channel configuration for package "${item.name}"`;
+  const hint =
+    only === undefined
+      ? undefined
+      : `set defaultChannel of package "${item.name}" to one of: ${names.join(', ')}`;
+  if (override !== '') {
+    if (!names.includes(override))
+      filter.report.addProblem(
+        `${where}: specified default channel override "${override}" does not exist in the filtered output`,
+        hint,
+      );
+    return override === original ? item : { ...item, defaultChannel: override };
+  }
+  if (original === '' || names.includes(original)) return item;
+  if (only === undefined || others.length > 0) {
+    filter.report.addProblem(
+      `${where}: the default channel "${original}" was filtered out, a new default channel must be configured for this package`,
+      hint,
+    );
+    return item;
+  }
+  filter.report.addWarning(
+    `package "${item.name}": its default channel "${original}" is filtered out, so "${only}", the only channel that is kept, becomes the default`,
+  );
+  return { ...item, defaultChannel: only };
+}
+
+function listBundles(
+  { bundles }: PackageParts,
+  channels: readonly CatalogChannel[],
+): readonly CatalogBundle[] {
+  const names = new Set(channels.flatMap(({ entries }) => entries.map(({ name }) => name)));
+  return bundles.filter(({ name }) => names.has(name));
+}
