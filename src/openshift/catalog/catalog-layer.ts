@@ -173,7 +173,7 @@ function addEntry(tar: Pack, { name, mode, content }: NewEntry): Promise<void> {
       if (error) reject(error);
       else resolve();
     };
-    if (content === undefined) tar.entry({ ...header, type: 'directory' }, done);
+    if (content === undefined) tar.entry({ ...header, name: `${name}/`, type: 'directory' }, done);
     else {
       const size = content.reduce((sum, part) => sum + part.length, 0);
       const entry = tar.entry({ ...header, type: 'file', size }, done);
