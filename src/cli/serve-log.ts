@@ -20,7 +20,7 @@ export function createServeLog(
 ): ServeLog {
   const writeEvent = (event: object): void => {
     const time = new Date(host.now()).toISOString();
-    host.stderr.write(`${redact(JSON.stringify({ time, ...event }))}\n`);
+    host.stderr.write(`${JSON.stringify({ time, ...event })}\n`);
   };
   return {
     serving(serving) {

@@ -1,7 +1,6 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { UsageError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
 
 /** PEM texts of a certificate, its chain behind it, and its private key. */
 export type KeyPair = { readonly cert: string; readonly key: string };
@@ -54,8 +53,9 @@ function readCertificate(cert: string): X509Certificate {
 function readKey(key: string): KeyObject {
   try {
     return createPrivateKey(key);
-  } catch (error) {
-    const isEncrypted = isErrno(error, 'ERR_MISSING_PASSPHRASE');
+  } catch {
+    // RFC 5958 in its label (RFC 7468 11), or the older RFC 1421 4.6.1.1 in a header.
+    const isEncrypted = /^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(key);
     throw new UsageError(
       'registry.tls-key',
       isEncrypted ? 'the private key is encrypted' : 'the key file holds no private key',
