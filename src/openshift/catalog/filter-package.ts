@@ -1,4 +1,5 @@
 import type { CatalogBundle, CatalogChannel, CatalogPackage } from './catalog.ts';
+import { chooseDefaultChannel } from './default-channel.ts';
 import { parseBundleVersion } from './bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
 import type { FilterReport } from './filter-report.ts';
@@ -34,7 +35,7 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
   const packages =
     selected === undefined
       ? parts.packages
-      : parts.packages.map((item) => chooseDefault(item, { selected, channels, report }));
+      : parts.packages.map((item) => chooseDefaultChannel(item, { selected, channels, report }));
   const before = report.countProblems();
   const kept = channels
     .map((channel) =>
@@ -102,44 +103,6 @@ function selectChannels(
   if (selected === undefined || selected.channels.length === 0) return channels;
   const wanted = new Set(selected.channels.map(({ name }) => name));
   return channels.filter(({ name }) => wanted.has(name));
-}
-
-function chooseDefault(
-  item: CatalogPackage,
-  filter: Pick<PackageFilter, 'report'> & {
-    readonly selected: PackageSelection;
-    readonly channels: readonly CatalogChannel[];
-  },
-): CatalogPackage {
-  const names = [...new Set(filter.channels.map(({ name }) => name))];
-  const [only, ...others] = names;
-  const override = filter.selected.defaultChannel ?? '';
-  const original = item.defaultChannel ?? '';
-  const where = `invalid default channel configuration for package "${item.name}"`;
-  const hint =
-    only === undefined
-      ? undefined
-      : `set defaultChannel of package "${item.name}" to one of: ${names.join(', ')}`;
-  if (override !== '') {
-    if (!names.includes(override))
-      filter.report.addProblem(
-        `${where}: specified default channel override "${override}" does not exist in the filtered output`,
-        hint,
-      );
-    return override === original ? item : { ...item, defaultChannel: override };
-  }
-  if (original === '' || names.includes(original)) return item;
-  if (only === undefined || others.length > 0) {
-    filter.report.addProblem(
-      `${where}: the default channel "${original}" was filtered out, a new default channel must be configured for this package`,
-      hint,
-    );
-    return item;
-  }
-  filter.report.addWarning(
-    `package "${item.name}": its default channel "${original}" is filtered out, so "${only}", the only channel that is kept, becomes the default`,
-  );
-  return { ...item, defaultChannel: only };
 }
 
 function listBundles(
