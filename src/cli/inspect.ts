@@ -82,5 +82,6 @@ function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
     ),
     `payload        ${formatSize(media.payloadSize)}, what images share counted once`,
     `extents        ${media.extents}`,
+    `index          ${media.indexDigest ?? 'has no digest of its own'}`,
   ];
 }

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import type { AddressInfo, Server } from 'node:net';
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { ConfigError, UsageError } from '../base/errors.ts';
+import { ConfigError, IntegrityError, UsageError } from '../base/errors.ts';
 import { isErrno } from '../base/files.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { createRegistryServer } from '../registry/server.ts';
@@ -43,7 +45,8 @@ export function registerRegistry(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nEnds with exit code 130 on SIGINT and 143 on SIGTERM. With --log-format json the first line\n' +
-        'has the member "url".\n' +
+        'has the member "url". Clients that shall trust a private CA need its certificate: skopeo and\n' +
+        'podman take a directory with it as ca.crt (--cert-dir).\n' +
         '\nExample:\n  $ sealift registry serve appliance.iso --port 5000 &\n' +
         '  $ skopeo list-tags --tls-verify=false docker://127.0.0.1:5000/openshift/release',
     )
@@ -113,25 +116,34 @@ async function serve(
     },
   });
   await listen(server, options);
-  const { port, address, family } = server.address() as AddressInfo;
-  const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-  const example = await findExample(tree);
-  log.serving({
-    iso: iso.path,
-    url: `${tls ? 'https' : 'http'}://${where}`,
-    ...(example !== undefined && {
-      example: `skopeo list-tags ${tls ? '' : '--tls-verify=false '}docker://${where}/${example}`,
-    }),
-  });
-  if (!host.signal.aborted) await once(host.signal, 'abort');
-  const closed = once(server, 'close');
-  server.close();
-  server.closeAllConnections();
-  await closed;
+  try {
+    const { port, address, family } = server.address() as AddressInfo;
+    const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    log.serving({
+      iso: iso.path,
+      url: `${tls ? 'https' : 'http'}://${where}`,
+      ...(await findExample(tree, `${tls ? '' : '--tls-verify=false '}docker://${where}`)),
+    });
+    await waitForEnd(server, host);
+  } finally {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  }
   host.signal.throwIfAborted();
 }
 
-async function listen(server: Server, { host, port }: ServeOptions): Promise<void> {
+/** Until the signal, or an error of a server that listens. */
+async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
+  if (signal.aborted) return;
+  const failed = once(server, 'error').then(([error]) => {
+    throw error;
+  });
+  await Promise.race([once(signal, 'abort'), failed]);
+}
+
+async function listen(server: Server | TlsServer, { host, port }: ServeOptions): Promise<void> {
   try {
     server.listen(port, host);
     await once(server, 'listening');
@@ -162,11 +174,22 @@ function explainListening(
   return cause;
 }
 
-/** A repository of this medium, one with tags where there is one. */
-async function findExample(tree: RegistryTree): Promise<string | undefined> {
-  const repositories = (await listRepositories(tree)).sort();
-  for (const repository of repositories) {
-    if ((await listTags(tree, repository)).length > 0) return repository;
+/** A command that works on this medium: on a repository with tags where there is one. */
+async function findExample(
+  tree: RegistryTree,
+  source: string,
+): Promise<{ readonly example: string } | { readonly problem: string }> {
+  const format = (name: string): string => `skopeo list-tags ${source}/${name}`;
+  try {
+    const repositories = (await listRepositories(tree)).sort();
+    for (const repository of repositories) {
+      if ((await listTags(tree, repository)).length > 0) return { example: format(repository) };
+    }
+    const [first] = repositories;
+    return first === undefined ? { problem: 'its registry is empty' } : { example: format(first) };
+  } catch (error) {
+    // What is not damaged can still be pulled.
+    if (!(error instanceof IntegrityError)) throw error;
+    return { problem: `its repositories cannot be listed: ${error.message}` };
   }
-  return repositories[0];
 }

@@ -3,9 +3,15 @@ import type { RequestEntry } from '../registry/server.ts';
 import type { CliHost } from './host.ts';
 
 /** What a server tells of itself once it can be asked. */
-export type Serving = { readonly iso: string; readonly url: string; readonly example?: string };
+type Serving = {
+  readonly iso: string;
+  readonly url: string;
+  readonly example?: string;
+  /** Why no example can be given. */
+  readonly problem?: string;
+};
 
-export type ServeLog = {
+type ServeLog = {
   readonly serving: (serving: Serving) => void;
   readonly request: (entry: RequestEntry) => void;
 };
@@ -41,9 +47,9 @@ export function createServeLog(
   };
 }
 
-const formatServing = ({ iso, url, example }: Serving): string =>
+const formatServing = ({ iso, url, example, problem }: Serving): string =>
   `serving ${iso} on ${url}; stop with Ctrl-C\n` +
-  (example === undefined ? 'its registry is empty\n' : `try: ${example}\n`);
+  (example === undefined ? `note: ${problem ?? 'no example'}\n` : `try: ${example}\n`);
 
 const ORIGIN = 'http://registry';
 

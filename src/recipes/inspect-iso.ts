@@ -1,4 +1,4 @@
-import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { SealiftError } from '../base/errors.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
@@ -9,6 +9,7 @@ import { readImageContents } from '../stages/image-contents.ts';
 import { openMedium } from '../stages/open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../stages/read-ignition.ts';
 import { readIndex } from '../stages/read-index.ts';
+import { describeDamage } from './describe-damage.ts';
 
 /**
  * What there is to say of an ISO without reading its large files. Sizes and offsets are bytes. What is
@@ -63,6 +64,8 @@ export type Inspection = {
     /** Of all sets, each blob once. */
     readonly payloadSize: number;
     readonly extents: number;
+    /** Of the index; media of the first versions have none. */
+    readonly indexDigest?: string;
   };
   readonly mediaProblem?: string;
 };
@@ -100,8 +103,9 @@ async function attempt<Value>(read: () => Promise<Value>): Promise<Attempt<Value
   try {
     return { value: await read() };
   } catch (error) {
-    if (!(error instanceof IntegrityError)) throw error;
-    return { problem: formatCauses(error) };
+    const problem = describeDamage(error);
+    if (problem === undefined) throw error;
+    return { problem };
   }
 }
 
@@ -185,6 +189,7 @@ async function describeMedia(
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),
     extents: extents.length,
+    ...(index.digest !== undefined && { indexDigest: index.digest }),
   };
 }
 

@@ -35,7 +35,7 @@ function compareFile(
 }
 
 /** Extents of the index that were hashed, right or wrong. */
-export type CheckedExtents = { readonly extents: number; readonly bytes: number };
+type CheckedExtents = { readonly extents: number; readonly bytes: number };
 
 /** Every extent of the index against its digest, and those of which the file has not every byte. */
 export async function checkContents(

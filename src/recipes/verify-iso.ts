@@ -1,14 +1,12 @@
-import { IntegrityError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
-import { formatCauses } from '../iso/reading-context.ts';
 import { INDEX_PATH } from '../openshift/media/media-paths.ts';
 import { checkClosure } from '../registry/closure.ts';
 import { isoRegistryTree } from '../stages/iso-registry-tree.ts';
 import { openDamaged, type IsoFiles } from '../stages/open-damaged.ts';
 import { openMedium } from '../stages/open-medium.ts';
 import { readDamagedIndex } from '../stages/read-index.ts';
+import { describeDamage } from './describe-damage.ts';
 import type { Report, Verification, VerifyOptions, VerifyProblem } from './verification.ts';
 import { checkContents, compareTree, findLostFiles } from './verify-contents.ts';
 
@@ -67,11 +65,6 @@ async function guard<Result>(
     if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
     return undefined;
   }
-}
-
-function describeDamage(error: unknown): string | undefined {
-  if (error instanceof IntegrityError) return formatCauses(error);
-  return isErrno(error, 'EIO') ? 'the device answers with an error' : undefined;
 }
 
 async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {

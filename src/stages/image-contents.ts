@@ -8,7 +8,7 @@ import type { IndexExtent, IndexImage, MediaIndex } from '../openshift/media/med
 const MANIFEST_LIMIT = 8 * 1024 * 1024;
 
 /** An image of a medium and the extents that are its manifests, configs and layers, each once. */
-export type ImageContents = {
+type ImageContents = {
   readonly image: IndexImage;
   readonly extents: readonly IndexExtent[];
 };

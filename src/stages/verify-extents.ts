@@ -14,7 +14,7 @@ export type DamagedExtent = {
   readonly unreadable?: string;
 };
 
-export type VerifyExtentsOptions = {
+type VerifyExtentsOptions = {
   readonly signal: AbortSignal;
   /** Bytes hashed so far; told for every piece. */
   readonly onProgress: (bytes: number) => void;

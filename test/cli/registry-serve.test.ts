@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { registerRegistry } from '../../src/cli/registry-serve.ts';
+import { openIso } from '../../src/iso/open-iso.ts';
 import { blobPath, makeMedium, type TestMedium } from '../support/medium.ts';
 import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
@@ -94,6 +95,24 @@ describe('a registry served out of an ISO', () => {
     await vi.waitUntil(() => server.stderr().includes('GET'));
     expect(server.stderr()).toMatch(/^GET \/v2\/openshift\S+ 500: manifest sha256:\S+ has bytes/m);
     expect(server.stderr().match(/^GET/gm)).toHaveLength(1);
+    await server.stop();
+  });
+
+  it('serves what is left where a directory of repositories is damaged, and says so', async () => {
+    const path = join(directory, 'unlisted.iso');
+    await copyFile(medium.path, path);
+    const iso = await openIso(path);
+    const node = await iso.find('/registry/docker/registry/v2/repositories/rhel9');
+    await iso.close();
+    if (node?.kind !== 'directory') throw new Error('no directory');
+    const file = await open(path, 'r+');
+    await file.write(Buffer.alloc(200, 0xff), 0, 200, node.extent.offset);
+    await file.close();
+    const server = await serve(path);
+    await vi.waitUntil(() => server.stderr().includes('note:'));
+    expect(server.stderr()).toContain('note: its repositories cannot be listed: ');
+    const tags = await fetch(`http://${server.where}/v2/openshift/release/tags/list`);
+    expect(await tags.json()).toMatchObject({ tags: ['cli', 'etcd'] });
     await server.stop();
   });
 
