@@ -1,10 +1,11 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { extractTree } from '../../src/registry/layer/extract-tree.ts';
-import type { Layer } from '../../src/registry/layers.ts';
-import { packLayer, type Compression } from '../support/images.ts';
+import { readFiles, type Layer } from '../../src/registry/layers.ts';
+import { packLayer, type Compression, type LayerEntry } from '../support/images.ts';
 import { requireTool } from '../support/tools.ts';
 
 const { signal } = new AbortController();
@@ -146,5 +147,45 @@ describe('a directory of an image', () => {
     await expect(
       extractTree([layer], 'configs', output, { signal: AbortSignal.abort() }),
     ).rejects.toThrow(expect.objectContaining({ name: 'AbortError' }));
+  });
+});
+
+describe('files, links and whiteouts in any layers', () => {
+  const name = fc.constantFrom(
+    'configs',
+    'configs/a',
+    'configs/a/b',
+    'configs/c',
+    'd',
+    'configs/a/e',
+  );
+  const whiteout = fc.constantFrom('.wh.configs', 'configs/.wh.a', 'configs/a/.wh..wh..opq');
+  const entry = fc.oneof(
+    fc.tuple(name, fc.string({ maxLength: 3 })),
+    fc.tuple(whiteout, fc.constant('')),
+    fc.tuple(name, fc.constant<LayerEntry>({ type: 'directory' })),
+    fc.tuple(
+      name,
+      name.map((linkname): LayerEntry => ({ type: 'link', linkname })),
+    ),
+  );
+  const image = fc.array(fc.array(entry, { maxLength: 6 }), { minLength: 1, maxLength: 4 });
+
+  it('are written as they are read one by one', async () => {
+    await fc.assert(
+      fc.asyncProperty(image, async (layers) => {
+        const base = await packLayer([['configs/base', 'base']], 'none');
+        const packed = await Promise.all(layers.map((entries) => packLayer(entries, 'none')));
+        const all = [base, ...packed, await packLayer([['configs/last', '']], 'none')];
+        const isBelow = (path: string): boolean => path.startsWith('configs/');
+        const read = await readFiles(all, isBelow, { signal });
+        const texts = [...read].map(([path, bytes]) => [
+          path.slice(8),
+          Buffer.from(bytes).toString(),
+        ]);
+        expect(await extract(all)).toEqual(Object.fromEntries(texts));
+      }),
+      { numRuns: 150, seed: 3 },
+    );
   });
 });

@@ -32,7 +32,7 @@ const layerOf = (image: TestImage) => {
   return layer;
 };
 
-const fails = (code: string, hint = '') =>
+const fails = (code: string, hint = ''): unknown =>
   expect.objectContaining({ code, ...(hint && { hint: expect.stringContaining(hint) as string }) });
 
 describe('an OCI image layout', () => {
@@ -105,7 +105,7 @@ describe('a damaged OCI image layout', () => {
     ['an index that is null', 'index.json', 'null', 'malformed'],
     ['an index without manifests', 'index.json', '{"schemaVersion":2}', 'malformed'],
     ['an index without images', 'index.json', '{"schemaVersion":2,"manifests":[]}', 'no-image'],
-  ])('with %s is refused', async (_what, name, text, word) => {
+  ])('with %s is refused', async (...[, name, text, word]) => {
     await writeOciLayout(folder, [['v1', await imageOf('one')]]);
     await writeFile(join(folder, name), text);
     await expect(openOciLayout(folder)).rejects.toThrow(fails(`oci-layout.${word}`));

@@ -37,17 +37,21 @@ type PlacedDocument = { readonly place: DocumentPlace; readonly edit: EditDocume
  * choice, and a `/tmp` that not everyone may write to keeps opm from starting.
  */
 export async function packWhiteouts(configsDirectory: string): Promise<Buffer> {
-  const directories = new Map([['tmp', TEMPORARY_MODE]]);
-  const whiteouts = new Set(['tmp/.wh.cache']);
-  for (const path of [configsDirectory, CONFIGS_DIRECTORY]) {
+  const hidden = [configsDirectory, CONFIGS_DIRECTORY, 'tmp/cache'];
+  const directories = new Map<string, number>();
+  const whiteouts = new Map<string, readonly Buffer[]>();
+  for (const path of hidden) {
+    // An entry below a directory that the same layer removes would bring it back.
+    if (hidden.some((other) => path.startsWith(`${other}/`))) continue;
     const names = path.split('/');
-    for (let depth = 1; depth < names.length; depth++) {
+    const name = names.pop() ?? '';
+    for (let depth = 1; depth <= names.length; depth++) {
       const parent = names.slice(0, depth).join('/');
-      if (!directories.has(parent)) directories.set(parent, DIRECTORY_MODE);
+      directories.set(parent, parent === 'tmp' ? TEMPORARY_MODE : DIRECTORY_MODE);
     }
-    whiteouts.add([...names.slice(0, -1), `.wh.${names.at(-1) ?? ''}`].join('/'));
+    whiteouts.set([...names, `.wh.${name}`].join('/'), []);
   }
-  return packFiles(directories, new Map([...whiteouts].map((path) => [path, []])));
+  return packFiles(directories, whiteouts);
 }
 
 /**

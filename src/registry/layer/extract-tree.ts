@@ -40,7 +40,7 @@ const WRITE_SIZE = 1 << 20;
  *
  * @throws IntegrityError `layer.directory-missing`, `layer.tree-too-large`, `layer.link-unfollowed`,
  * `layer.name-too-long`, and what `openLayer`, `addEntry` and `findFile` throw; DiskError
- * `layer.output-exists`
+ * `layer.output-exists`, `disk.full`
  */
 // eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
 export async function extractTree(
@@ -66,6 +66,8 @@ export async function extractTree(
     await moveTo(tree, output);
     await syncDirectory(dirname(output));
     return extracted;
+  } catch (error) {
+    throw explainFullDisk(error, dirname(output));
   } finally {
     await rm(aside, { recursive: true, force: true });
   }
@@ -240,6 +242,14 @@ async function moveTo(tree: string, output: string): Promise<void> {
     if (!isErrno(cause, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw cause;
     throw new DiskError('layer.output-exists', `directory ${output} is there already`, { cause });
   }
+}
+
+function explainFullDisk(cause: unknown, directory: string): unknown {
+  if (!isErrno(cause, 'ENOSPC', 'EDQUOT')) return cause;
+  return new DiskError('disk.full', `${directory} has no room for the files of an image`, {
+    cause,
+    hint: 'free some space and run the same command again',
+  });
 }
 
 const isBelow = (path: string, root: string): boolean =>

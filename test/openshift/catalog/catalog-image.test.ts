@@ -49,7 +49,7 @@ const imageOf = (options: CatalogImageOptions = {}): Promise<TestImage> =>
     options,
   );
 
-const fails = (code: string, message = '') =>
+const fails = (code: string, message = ''): unknown =>
   expect.objectContaining({ code, message: expect.stringContaining(message) as string });
 
 describe('a catalog image', () => {

@@ -11,6 +11,7 @@ import {
   type CatalogImage,
 } from '../../../src/openshift/catalog/catalog-image.ts';
 import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter-catalog.ts';
 import { readCatalog } from '../../../src/openshift/catalog/read-catalog.ts';
 import {
   rebuildCatalog,
@@ -39,7 +40,8 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const bundle = (name: string): string =>
-  `{ "schema":"olm.bundle", "package":"a",\n\t"name":"${name}", "image":"quay.io/a/${name}:1", "big":12345678901234567890 }`;
+  `{ "schema":"olm.bundle", "package":"a",\n\t"name":"${name}", "image":"quay.io/a/${name}:1", "big":12345678901234567890,
+ "properties":[{"type":"olm.package", "value":{"packageName":"a", "version":"${name.slice(-1)}.0.0"}}] }`;
 
 const CHANNEL = `{"schema": "olm.channel", "package": "a", "name": "stable", "color": {"of": "channel"},
  "entries": [{"name": "a.v1", "note": 1}, {"name": "a.v2", "replaces": "a.v1", "note": 2}]}`;
@@ -206,6 +208,28 @@ describe('a rebuilt catalog image', () => {
     ]);
   });
 
+  it('hides all of /configs where the catalog was in a part of it', async () => {
+    const original = await imageOf({ label: '/configs/v1' });
+    const rebuilt = await rebuild(await open(original));
+    const list = execFileSync('tar', ['-t', '-f', '-'], { input: blobOf(rebuilt, LAYER) });
+    expect(list.toString().trim().split('\n')).toEqual(['.wh.configs', 'tmp/', 'tmp/.wh.cache']);
+    const again = await open(asImage(rebuilt, original));
+    expect(again.source.packages.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+
+  it('is what the selection says, and selecting all of it changes nothing', async () => {
+    const original = await imageOf();
+    const opened = await open(original);
+    const packages = [{ name: 'a', channels: [{ name: 'stable' }] }];
+    const { catalog } = filterCatalog(opened.source, { packages, full: false });
+    expect(catalog.bundles.map(({ name }) => name)).toEqual(['a.v2']);
+    const rebuilt = await rebuildCatalog({ ...opened, filtered: catalog });
+    const again = await open(asImage(rebuilt, original));
+    const everything = filterCatalog(again.source, { packages: [], full: true });
+    expect(everything.isWhole).toBe(true);
+    expect(withoutPlaces(everything.catalog)).toEqual(withoutPlaces(catalog));
+  });
+
   it('is the same to the byte when it is rebuilt', async () => {
     const [one, two] = [
       await rebuild(await open(await imageOf())),
@@ -213,8 +237,12 @@ describe('a rebuilt catalog image', () => {
     ];
     expect(one).toEqual(two);
     // Of these inputs, on every machine; another value means that catalogs in use change their digest.
-    expect(digestOf(blobOf(one, LAYER, 1))).toBe('sha256:2d85dd5b8070c9f41a2293b8518ca5a8390bd3250684d328129612492ed29d57');
-    expect(digestOf(blobOf(one, CONFIG))).toBe('sha256:ae056aa0e6c1a33d31a6ecb1187896559458a3078cbe02361989b3cd3b013736');
+    expect(digestOf(blobOf(one, LAYER, 1))).toBe(
+      'sha256:cc007c670bd550dce52dfde511d62d419b2a3329593b983b622e888d9ce2a974',
+    );
+    expect(digestOf(blobOf(one, CONFIG))).toBe(
+      'sha256:9454b8a2990231c9750a9aa34a9b79a0bced105ebe7646ffdddaf44a1c55d058',
+    );
   });
 
   it('is an index where all platforms of an index are rebuilt, else one manifest', async () => {
