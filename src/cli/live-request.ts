@@ -33,6 +33,7 @@ export async function readLiveIsoRequest(
   refuseMissingFeatures(config);
   const output = resolve(host.cwd, options.output ?? DEFAULT_OUTPUT);
   const graphUrl = host.env['UPDATE_URL_OVERRIDE'];
+  const signatureStore = host.env['OCP_SIGNATURE_URL'];
   const epoch = readEpoch(host.env['SOURCE_DATE_EPOCH']);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = await readNmstate(config);
@@ -42,7 +43,7 @@ export async function readLiveIsoRequest(
     output,
     workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
-    ...withoutUndefined({ nmstate, baseIso, graphUrl, epoch }),
+    ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch }),
   };
 }
 

@@ -39,9 +39,10 @@ function formatPlan(plan: LiveIsoPlan): string {
     `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
     `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
-    ...plan.imageSets.map(
-      ({ name, images, bytes }) => `  ${name}: ${images} images, ${formatSize(bytes)}`,
-    ),
+    '',
+    'part of the configuration            images       size  left out saves',
+    ...plan.parts.map(formatPart),
+    ...plan.catalogs.flatMap(({ warnings }) => warnings.map((warning) => `warning: ${warning}`)),
     '',
     'largest blobs',
     ...plan.largestBlobs.map(
@@ -51,6 +52,14 @@ function formatPlan(plan: LiveIsoPlan): string {
     '',
   ].join('\n');
 }
+
+const formatPart = ({ part, images, size, marginalSize }: LiveIsoPlan['parts'][number]): string =>
+  [
+    `  ${part.padEnd(36)}`,
+    String(images).padStart(5),
+    formatSize(size).padStart(11),
+    formatSize(marginalSize).padStart(16),
+  ].join('');
 
 function formatUsers(users: readonly string[]): string {
   const shown = users.slice(0, 3).join(', ');

@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
 import { registerBuild } from './build.ts';
 import { registerCat } from './cat.ts';
+import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
 import type { CliHost } from './host.ts';
 import { registerIgnition } from './ignition-show.ts';
@@ -14,6 +15,7 @@ import { registerPlan } from './plan.ts';
 import { registerRegistry } from './registry-serve.ts';
 import { registerValidate } from './validate.ts';
 import { registerVerify } from './verify.ts';
+import { registerWhy } from './why.ts';
 
 const EXIT_USAGE = 2;
 
@@ -26,6 +28,8 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerValidate,
   registerPlan,
   registerBuild,
+  registerWhy,
+  registerCatalog,
   registerInspect,
   registerLs,
   registerCat,

@@ -10,10 +10,15 @@ export type VersionRange = {
   readonly minBundle?: string;
 };
 
-export type CatalogSelection = {
+export type CatalogSettings = {
   readonly catalog: string;
+  /** Every version of what is selected. */
+  readonly full: boolean;
+  readonly targetCatalog?: string;
+  readonly targetTag?: string;
   readonly packages: readonly ({
     readonly name: string;
+    readonly defaultChannel?: string;
     readonly channels: readonly ({ readonly name: string } & VersionRange)[];
   } & VersionRange)[];
 };
@@ -66,9 +71,13 @@ export type ApplianceConfig = {
   readonly enableInteractiveFlow: boolean;
   readonly useDefaultSourceNames: boolean;
   readonly disableSigstoreRegistries: readonly string[];
-  readonly additionalImages: readonly { readonly name: string }[];
+  readonly additionalImages: readonly {
+    readonly name: string;
+    readonly targetRepo?: string;
+    readonly targetTag?: string;
+  }[];
   readonly blockedImages: readonly { readonly name: string }[];
-  readonly operators: readonly CatalogSelection[];
+  readonly operators: readonly CatalogSettings[];
   readonly mirrorPath?: string;
   /** GiB. */
   readonly diskSizeGB?: number;

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type {
   ApplianceConfig,
   BuildSettings,
-  CatalogSelection,
+  CatalogSettings,
   CpuArchitecture,
   ReleaseChannel,
   VersionRange,
@@ -46,7 +46,10 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
     enableInteractiveFlow: flag('enableInteractiveFlow'),
     useDefaultSourceNames: flag('useDefaultSourceNames'),
     disableSigstoreRegistries: listTexts(view, 'disableSigstoreRegistries'),
-    additionalImages: listTexts(view, 'additionalImages', '.name').map((name) => ({ name })),
+    additionalImages: view.items('additionalImages').map((path) => ({
+      name: view.text(`${path}.name`) ?? '',
+      ...readPresent(view, path, ['targetRepo', 'targetTag']),
+    })),
     blockedImages: listTexts(view, 'blockedImages', '.name').map((name) => ({ name })),
     operators: view.items('operators').map((path) => readCatalog(view, path)),
     ...(mirrorPath !== undefined && { mirrorPath: resolve(directory, mirrorPath) }),
@@ -94,28 +97,36 @@ function readPaths(view: View, directory: string): Partial<BuildSettings> {
   );
 }
 
-function readCatalog(view: View, path: string): CatalogSelection {
+function readCatalog(view: View, path: string): CatalogSettings {
   return {
     catalog: view.text(`${path}.catalog`) ?? '',
+    full: view.flag(`${path}.full`) ?? false,
+    ...readPresent(view, path, ['targetCatalog', 'targetTag']),
     packages: view.items(`${path}.packages`).map((item) => ({
       name: view.text(`${item}.name`) ?? '',
       channels: view.items(`${item}.channels`).map((channel) => ({
         name: view.text(`${channel}.name`) ?? '',
-        ...readRange(view, channel),
+        ...readPresent(view, channel, RANGE),
       })),
-      ...readRange(view, item),
+      ...readPresent(view, item, ['defaultChannel', ...RANGE]),
     })),
   };
 }
 
-function readRange(view: View, path: string): VersionRange {
-  const names = ['minVersion', 'maxVersion', 'minBundle'] as const;
+const RANGE = ['minVersion', 'maxVersion', 'minBundle'] as const satisfies (keyof VersionRange)[];
+
+/** Those of the keys that are written. */
+function readPresent<Name extends string>(
+  view: View,
+  path: string,
+  names: readonly Name[],
+): Readonly<Partial<Record<Name, string>>> {
   return Object.fromEntries(
     names.flatMap((name) => {
       const text = view.text(`${path}.${name}`);
       return text === undefined ? [] : [[name, text]];
     }),
-  );
+  ) as Readonly<Partial<Record<Name, string>>>;
 }
 
 const listTexts = (view: View, list: string, member = ''): readonly string[] =>

@@ -6,7 +6,7 @@ import { readTexts, type View } from './view.ts';
 /** The rules of an ImageSetConfiguration for catalogs: nothing twice, versions, one kind of filter. */
 export function checkOperators(view: View): readonly ConfigProblem[] {
   return [
-    ...checkDuplicates(view, 'operators', '.catalog'),
+    ...checkTargets(view),
     ...view
       .items('operators')
       .flatMap((operator) => [
@@ -14,6 +14,21 @@ export function checkOperators(view: View): readonly ConfigProblem[] {
         ...view.items(`${operator}.packages`).flatMap((item) => checkPackage(view, item)),
       ]),
   ];
+}
+
+/** One catalog may be there twice only under two names. */
+function checkTargets(view: View): readonly ConfigProblem[] {
+  const first = new Map<string, string>();
+  return view.items('operators').flatMap((path) => {
+    const names = ['catalog', 'targetCatalog', 'targetTag'];
+    const key = JSON.stringify(names.map((name) => view.text(`${path}.${name}`) ?? ''));
+    const known = first.get(key);
+    first.set(key, known ?? path);
+    if (known === undefined) return [];
+    const catalog = view.text(`${path}.catalog`) ?? '';
+    const hint = 'name all packages in one entry, or give one of the two a targetTag';
+    return [view.document.report.at(`${path}.catalog`, `"${catalog}" is also ${known}`, hint)];
+  });
 }
 
 function checkPackage(view: View, item: string): readonly ConfigProblem[] {
@@ -25,6 +40,8 @@ function checkPackage(view: View, item: string): readonly ConfigProblem[] {
   return [
     ...checkDuplicates(view, `${item}.channels`, '.name'),
     ...[item, ...channels].flatMap((path) => checkVersions(view, path)),
+    ...[item, ...channels].flatMap((path) => checkMinBundle(view, path)),
+    ...checkFull(view, item, [item, ...channels].filter(isRanged)),
     ...(isMixed ? [view.document.report.at(item, mixed)] : []),
     ...checkEmptyNames(view, item),
   ];
@@ -36,6 +53,20 @@ function checkVersions(view: View, path: string): readonly ConfigProblem[] {
     if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
     return [view.document.report.at(`${path}.${name}`, `"${text}" is no version`)];
   });
+}
+
+/** The reference hands it to a filter that refuses it. */
+function checkMinBundle(view: View, path: string): readonly ConfigProblem[] {
+  if (view.text(`${path}.minBundle`) === undefined) return [];
+  const problem = 'is known to no catalog filter';
+  return [view.document.report.at(`${path}.minBundle`, problem, 'use minVersion')];
+}
+
+function checkFull(view: View, item: string, ranged: readonly string[]): readonly ConfigProblem[] {
+  const catalog = item.slice(0, item.lastIndexOf('.packages'));
+  if (view.flag(`${catalog}.full`) !== true) return [];
+  const problem = 'has versions, but "full" of its catalog keeps every version';
+  return ranged.map((path) => view.document.report.at(path, problem));
 }
 
 /** White space alone is no channel name. */

@@ -5,11 +5,6 @@ import type { View } from './view.ts';
 
 type Feature = { readonly path: string; readonly name: string; readonly hint: string };
 
-const OPERATORS: Feature = {
-  path: 'operators',
-  name: 'operator catalogs cannot be mirrored yet',
-  hint: 'remove "operators" until a version of sealift mirrors catalogs',
-};
 const MIRROR_PATH: Feature = {
   path: 'mirrorPath',
   name: 'an existing mirror cannot be used as a source yet',
@@ -24,7 +19,6 @@ const PPC64LE: Feature = {
 /** Keys that the format has and this version cannot act on, where they are written. */
 export function findMissingFeatures(view: View): readonly ConfigProblem[] {
   const wanted = [
-    ...(view.items('operators').length > 0 ? [OPERATORS] : []),
     ...(view.text('mirrorPath') === undefined ? [] : [MIRROR_PATH]),
     ...(view.text('ocpRelease.cpuArchitecture') === 'ppc64le' ? [PPC64LE] : []),
   ];
@@ -38,7 +32,6 @@ export function findMissingFeatures(view: View): readonly ConfigProblem[] {
  */
 export function refuseMissingFeatures(config: ApplianceConfig): void {
   const wanted = [
-    ...(config.operators.length > 0 ? [OPERATORS] : []),
     ...(config.mirrorPath === undefined ? [] : [MIRROR_PATH]),
     ...(config.ocpRelease.cpuArchitecture === 'ppc64le' ? [PPC64LE] : []),
   ];

@@ -25,7 +25,14 @@ export type BuildTools = {
 };
 
 export type ToolsOptions = {
-  readonly config: Pick<ApplianceConfig, 'pullSecret' | 'build'>;
+  /** Without a pull secret, only credential files of the environment are used. */
+  readonly config: {
+    readonly pullSecret?: ApplianceConfig['pullSecret'];
+    readonly build: Pick<
+      ApplianceConfig['build'],
+      'caBundle' | 'registriesConf' | 'insecureRegistries'
+    >;
+  };
   readonly workDir: string;
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
@@ -45,7 +52,9 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const client = createRegistryClient({
     http,
     credentials: [
-      credentialsFromPullSecret(config.pullSecret.reveal(), 'pullSecret'),
+      ...(config.pullSecret
+        ? [credentialsFromPullSecret(config.pullSecret.reveal(), 'pullSecret')]
+        : []),
       credentialsFromFiles(env),
     ],
     insecureRegistries: build.insecureRegistries,

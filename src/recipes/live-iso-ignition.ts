@@ -1,14 +1,20 @@
 import type { TlsOptions } from '../base/http.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
+import { planCatalogDestination } from '../openshift/mirror/operator-set.ts';
 import type { BootstrapInput } from '../openshift/node/bootstrap-ignition.ts';
 import { deriveSalt, hashCorePassword } from '../openshift/node/core-password.ts';
 import type { NodeRelease } from '../openshift/node/generated-manifests.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { formatNodeRegistriesConf } from '../openshift/node/node-registries-conf.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
-import type { Release } from '../openshift/release/release-payload.ts';
+import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import { formatReference } from '../registry/reference.ts';
 import { fetchInstaller } from '../stages/fetch-installer.ts';
+import {
+  chooseSignatureStore,
+  fetchReleaseSignatures,
+} from '../stages/fetch-release-signatures.ts';
 import { renderBootstrap } from '../stages/render-bootstrap.ts';
 import { renderEmbedded, renderWithInstaller } from '../stages/render-unconfigured.ts';
 import type { BuildTools } from './build-tools.ts';
@@ -18,6 +24,7 @@ import type { LiveIsoRequest } from './live-iso-request.ts';
 type Planned = {
   readonly release: Promise<Release>;
   readonly plan: Promise<MirrorPlan>;
+  readonly catalogs: Promise<readonly SelectedCatalog[]>;
   readonly registryImage: Promise<RegistryImageChoice>;
   /** There is room for what is fetched. */
   readonly reserved: Promise<unknown>;
@@ -34,17 +41,40 @@ export function renderIgnition(
     inputs: {
       release: planned.release,
       plan: planned.plan,
+      catalogs: planned.catalogs,
       registryImage: planned.registryImage,
+      signatures: fetchSignatures(request, tools, planned),
       ...describeBootstrap(request, tools),
     },
-    run: ({ release, plan, registryImage }) =>
-      Promise.resolve(renderBootstrap(bootstrapInput(request, { release, plan, registryImage }))),
+    run: (made) => Promise.resolve(renderBootstrap(bootstrapInput(request, made))),
   });
   const unconfigured =
     request.ignition === 'embedded'
       ? renderOwn(request, tools, planned)
       : renderByInstaller(request, tools, planned);
   return { bootstrap, unconfigured };
+}
+
+/** They are looked up anew each time: a store may have got them since. */
+function fetchSignatures(
+  { signatureStore }: LiveIsoRequest,
+  { engine, http, tls }: BuildTools,
+  { release }: Planned,
+): Promise<string[]> {
+  const known = release.then((release) => ({
+    digest: digestOfRelease(release),
+    store: chooseSignatureStore(formatReference(release.reference), signatureStore),
+  }));
+  known.catch(() => undefined); // the stage that waits for it tells
+  return engine.stage({
+    name: 'fetch release signatures',
+    inputs: { known },
+    run: ({ known: { digest, store } }, { signal, warn }) =>
+      fetchReleaseSignatures(
+        { digest, ...(store !== undefined && { store }) },
+        { http, tls, signal, warn },
+      ),
+  });
 }
 
 /** Everything of the configuration that the bootstrap config shows, without secrets. */
@@ -65,10 +95,13 @@ function bootstrapInput(
   made: {
     readonly release: Release;
     readonly plan: MirrorPlan;
+    readonly catalogs: readonly SelectedCatalog[];
     readonly registryImage: RegistryImageChoice;
+    /** Base64. */
+    readonly signatures: readonly string[];
   },
 ): BootstrapInput {
-  const { release, plan, registryImage } = made;
+  const { release, plan, catalogs, registryImage, signatures } = made;
   const password = config.userCorePass?.reveal();
   const salt = deriveSalt(formatReference(release.reference));
   return {
@@ -78,6 +111,12 @@ function bootstrapInput(
       useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
     },
     mirrors: plan.mirrors,
+    catalogs: catalogs.map((catalog) => ({
+      source: catalog.reference,
+      destination: planCatalogDestination(catalog),
+      digest: catalog.digest,
+    })),
+    releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
     interactive: config.enableInteractiveFlow,
     enableDefaultSources: config.enableDefaultSources,
     createPinnedImageSets: config.createPinnedImageSets,

@@ -1,5 +1,6 @@
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { Layout } from '../iso/extent.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../stages/fetch-base-iso.ts';
@@ -18,6 +19,8 @@ export type LiveIsoRequest = {
   readonly baseIso?: GivenBaseIso;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
+  /** OCP_SIGNATURE_URL: where releases of others than Red Hat have their signatures. */
+  readonly signatureStore?: string;
   /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
   readonly epoch?: number;
 };
@@ -26,6 +29,7 @@ export type LiveIsoRequest = {
 export type PreparedLiveIso = {
   readonly release: Release;
   readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
   readonly base: BaseIso;
   readonly layout: Layout;
   readonly space: Space;

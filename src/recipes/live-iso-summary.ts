@@ -1,4 +1,5 @@
 import type { PourResult } from '../iso/pour/pour-iso.ts';
+import { planCosts, type PartCost } from '../openshift/mirror/plan-costs.ts';
 import { formatReference } from '../registry/reference.ts';
 import { sealIso } from '../stages/seal-iso.ts';
 import type { BuildTools } from './build-tools.ts';
@@ -32,6 +33,16 @@ export type LiveIsoPlan = {
     readonly images: number;
     readonly bytes: number;
   }[];
+  /** The release, each operator, the additional images: what each costs, and would save. */
+  readonly parts: readonly PartCost[];
+  readonly catalogs: readonly {
+    readonly name: string;
+    /** By digest, on the media. */
+    readonly digest: string;
+    readonly isRebuilt: boolean;
+    readonly bundles: readonly string[];
+    readonly warnings: readonly string[];
+  }[];
   readonly secretsOnMedia: readonly string[];
   readonly blocked: readonly string[];
 };
@@ -58,6 +69,12 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
       .slice(0, LARGEST)
       .map(({ digest, size, users }) => ({ digest, size, users })),
     imageSets: summarizeSets(prepared),
+    parts: planCosts(plan),
+    catalogs: prepared.catalogs.map(({ name, digest, rebuilt, bundles, warnings }) => ({
+      ...{ name, digest, warnings },
+      isRebuilt: rebuilt !== undefined,
+      bundles: bundles.map((bundle) => bundle.name),
+    })),
     secretsOnMedia: listSecrets(request),
     blocked: plan.blocked.map(({ image }) => image),
   };

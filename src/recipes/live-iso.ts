@@ -1,31 +1,29 @@
 import { lockOutput } from '../iso/pour/lock.ts';
 import { pourIso } from '../iso/pour/pour-iso.ts';
-import { chooseRegistryImage } from '../openshift/mirror/registry-image.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
-import { checkMaxSize } from '../stages/check-space.ts';
+import { checkMaxSize } from '../stages/check-max-size.ts';
 import { fetchBaseIso } from '../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../stages/lay-out-live-iso.ts';
 import { createExtentOpener } from '../stages/open-extents.ts';
-import { planMirror } from '../stages/plan-mirror.ts';
 import { readCached } from '../stages/read-cached.ts';
-import { resolveRelease } from '../stages/resolve-release.ts';
 import { openScannedBase, scanBase } from '../stages/scan-base.ts';
 import type { BuildTools } from './build-tools.ts';
 import { isKept } from './kept.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 import { sealLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
-import { graphOf, kargsOf, renderIgnition } from './live-iso-ignition.ts';
-import { reserveSpace, surveySpace } from './space.ts';
+import { selectImages } from './live-iso-images.ts';
+import { kargsOf, renderIgnition } from './live-iso-ignition.ts';
+import { surveySpace } from './space.ts';
 
 /** From a configuration to every byte of the ISO: what feeds what. */
 export async function prepareLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedLiveIso> {
-  const { release, registryImage, plan, reserved } = selectImages(request, tools);
+  const { release, registryImage, catalogs, plan, reserved } = selectImages(request, tools);
   const { base, scan } = prepareBase(request, tools, { release, reserved });
   const { bootstrap, unconfigured } = renderIgnition(request, tools, {
-    ...{ release, plan, registryImage, reserved },
+    ...{ release, plan, catalogs, registryImage, reserved },
   });
   const layout = tools.engine.stage({
     name: 'lay out ISO',
@@ -40,53 +38,11 @@ export async function prepareLiveIso(
       }),
   });
   const prepared = {
-    ...{ release: await release, plan: await plan, base: await base, layout: await layout },
+    ...{ release: await release, plan: await plan, catalogs: await catalogs },
+    ...{ base: await base, layout: await layout },
   };
-  checkMaxSize(prepared.layout.size, request.config.build.maxSize);
+  checkMaxSize(prepared.layout.size, request.config.build.maxSize, prepared.plan);
   return { ...prepared, space: await surveySpace(prepared, request, tools.cache) };
-}
-
-/** The release and every image by digest; `reserved` when there is room for them. */
-function selectImages(request: LiveIsoRequest, tools: BuildTools) {
-  const { config } = request;
-  const { engine, client, cache, http, tls } = tools;
-  const arch = config.ocpRelease.cpuArchitecture;
-  const release = engine.stage({
-    name: 'resolve release',
-    inputs: { ...config.ocpRelease, arch },
-    run: (input, { signal, onProgress }) =>
-      resolveRelease(input, { client, cache, http, signal, onProgress, ...graphOf(request, tls) }),
-  });
-  const registryImage = release.then((release) =>
-    chooseRegistryImage({ uri: config.imageRegistry.uri, release }),
-  );
-  registryImage.catch(() => undefined); // the stages that wait for it tell
-  const plan = engine.stage({
-    name: 'plan mirror',
-    inputs: {
-      release,
-      additionalImages: config.additionalImages.map(({ name }) => name),
-      blockedImages: config.blockedImages.map(({ name }) => name),
-      allArchitectures: config.build.allArchitectures,
-      arch,
-      includeSignatures: true,
-      noSignaturesFrom: config.disableSigstoreRegistries,
-      registryImage: registryImage.then(({ reference }) => reference),
-    },
-    run: (input, { signal, onProgress }) =>
-      planMirror(input, {
-        ...{ client, cache, signal },
-        onProgress: (done, total) => {
-          onProgress(0, undefined, `${done} of ${total} images`);
-        },
-      }),
-  });
-  const reserved = engine.stage({
-    name: 'check space',
-    inputs: { plan },
-    run: ({ plan }) => reserveSpace(plan, request, cache),
-  });
-  return { release, registryImage, plan, reserved };
 }
 
 /** The live ISO to build on, and where every byte of it is. */

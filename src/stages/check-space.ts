@@ -1,6 +1,6 @@
 import { mkdir, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { ConfigError, DiskError } from '../base/errors.ts';
+import { DiskError } from '../base/errors.ts';
 import { formatSize } from '../base/format-size.ts';
 
 /** statfs(2): file systems whose files end before 4 GiB. */
@@ -50,20 +50,6 @@ export async function checkSpace(needs: SpaceNeeds): Promise<number> {
       expected: String(needed),
       found: String(free),
       hint: 'free some space, or name a larger disk with --output and --work-dir',
-    },
-  );
-}
-
-/** @throws ConfigError `iso.over-max-size` */
-export function checkMaxSize(isoSize: number, maxSize: number | undefined): void {
-  if (maxSize === undefined || isoSize <= maxSize) return;
-  throw new ConfigError(
-    'iso.over-max-size',
-    `the ISO would have ${formatSize(isoSize)}, more than build.maxSize of ${formatSize(maxSize)}`,
-    {
-      expected: `at most ${maxSize}`,
-      found: String(isoSize),
-      hint: 'leave out images, or raise build.maxSize',
     },
   );
 }

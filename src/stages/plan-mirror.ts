@@ -3,7 +3,15 @@ import { platformOf } from '../openshift/release/architecture.ts';
 import { blockImages } from '../openshift/mirror/blocked-images.ts';
 import { fetchImages, type Selection } from '../openshift/mirror/fetch-images.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
-import { planAdditionalSet, planReleaseSet, type ImageSet } from '../openshift/mirror/image-set.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
+import {
+  planAdditionalSet,
+  planReleaseSet,
+  type AdditionalImage,
+  type ImageSet,
+} from '../openshift/mirror/image-set.ts';
+import { mergeSets } from '../openshift/mirror/merge-sets.ts';
+import { planOperatorSet } from '../openshift/mirror/operator-set.ts';
 import { mergeMirrorPlan, planImage, type MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
@@ -12,7 +20,8 @@ import type { Reference } from '../registry/reference.ts';
 
 export type PlanMirrorInput = {
   readonly release: Release;
-  readonly additionalImages: readonly string[];
+  readonly catalogs: readonly SelectedCatalog[];
+  readonly additionalImages: readonly AdditionalImage[];
   /** Regular expressions, matched anywhere in the source or the destination. */
   readonly blockedImages: readonly string[];
   /** Otherwise an index is carried with the images of `arch` only. */
@@ -38,14 +47,18 @@ export type PlanMirrorTools = Omit<ImageTools, 'onProgress'> & {
  * once.
  *
  * @throws ConfigError `mirror.twice`, `mirror.conflict`, `mirror.release-blocked`,
- * `image.no-platform`; RegistryError `mirror.images-missing`
+ * `catalog.image-reference`, `image.no-platform`; RegistryError `mirror.images-missing`
  */
 export async function planMirror(
   input: PlanMirrorInput,
   tools: PlanMirrorTools,
 ): Promise<MirrorPlan> {
   const { sets, blocked } = blockImages(
-    [planReleaseSet(input.release), planAdditionalSet(input.additionalImages)],
+    mergeSets([
+      planReleaseSet(input.release),
+      planOperatorSet(input.catalogs),
+      planAdditionalSet(input.additionalImages),
+    ]),
     input.blockedImages,
   );
   const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
@@ -84,6 +97,7 @@ const planRegistrySet = ({ registryImage }: PlanMirrorInput): ImageSet[] =>
               name: 'registry-image',
               source: registryImage,
               destination: { repository: '', tags: [] },
+              neededBy: [{ part: 'registry image' }],
             },
           ],
         },

@@ -57,7 +57,7 @@ describe('ARCHITECTURE.md', () => {
   });
 
   it('draws every stage of the live ISO', () => {
-    const recipes = ['src/recipes/live-iso.ts', 'src/recipes/live-iso-ignition.ts'];
+    const recipes = ['', '-images', '-ignition'].map((part) => `src/recipes/live-iso${part}.ts`);
     const stages = recipes.flatMap((path) =>
       [...read(path).matchAll(/^ +name: '([^']+)'/gm)].map(first),
     );

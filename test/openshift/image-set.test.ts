@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { archNames, platformOf } from '../../src/openshift/release/architecture.ts';
 import { blockImages } from '../../src/openshift/mirror/blocked-images.ts';
-import { planAdditionalSet, planReleaseSet } from '../../src/openshift/mirror/image-set.ts';
+import { planAdditionalSet, planReleaseSet, type ImageSet } from '../../src/openshift/mirror/image-set.ts';
 import { chooseRegistryImage } from '../../src/openshift/mirror/registry-image.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
 import { formatReference, parseReference } from '../../src/registry/reference.ts';
@@ -20,6 +20,9 @@ const releaseOf = (version: string, ...components: string[]): Release => ({
   })),
   metadata: { version, previous: [], metadata: {} },
 });
+
+const additional = (names: readonly string[]): ImageSet =>
+  planAdditionalSet(names.map((name) => ({ name })));
 
 describe('the places of a release', () => {
   it('give the release image one tag, the hex of its digest', () => {
@@ -40,7 +43,7 @@ describe('the places of a release', () => {
 });
 
 describe('the places of additional images', () => {
-  const place = (name: string): unknown => planAdditionalSet([name]).images[0]?.destination;
+  const place = (name: string): unknown => additional([name]).images[0]?.destination;
 
   it('are the path and the tag that they come from', () => {
     expect(place('registry.redhat.io/rhel9/support-tools:latest')).toEqual({
@@ -58,17 +61,25 @@ describe('the places of additional images', () => {
     expect(place(`quay.io/a/b:1@${digest('c')}`)).toEqual({ repository: 'a/b', tags: ['1'] });
   });
 
+  it('are what the configuration says, where it says something', () => {
+    const named = { name: 'quay.io/a/b:1', targetRepo: 'own/place', targetTag: 'v2' };
+    expect(planAdditionalSet([named]).images[0]?.destination).toEqual({
+      repository: 'own/place',
+      tags: ['v2'],
+    });
+  });
+
   it('cannot be given to a name without tag and digest', () => {
-    expect(() => planAdditionalSet(['quay.io/a/b'])).toThrow(
+    expect(() => additional(['quay.io/a/b'])).toThrow(
       expect.objectContaining({ code: 'mirror.no-version', hint: expect.any(String) as string }),
     );
   });
 
   it('are given once: an image that is named twice is an error with both names', () => {
-    expect(() => planAdditionalSet(['docker.io/a:1', 'docker.io/library/a:1'])).toThrow(
+    expect(() => additional(['docker.io/a:1', 'docker.io/library/a:1'])).toThrow(
       'additional images "docker.io/a:1" and "docker.io/library/a:1" are the same image',
     );
-    expect(() => planAdditionalSet(['quay.io/a:1', 'quay.io/b:1', 'quay.io/a:1'])).toThrow(
+    expect(() => additional(['quay.io/a:1', 'quay.io/b:1', 'quay.io/a:1'])).toThrow(
       expect.objectContaining({ code: 'mirror.twice', exitCode: 3 }),
     );
   });
@@ -77,7 +88,7 @@ describe('the places of additional images', () => {
 describe('blocked images', () => {
   const sets = [
     planReleaseSet(releaseOf('4.21.1', 'etcd')),
-    planAdditionalSet(['quay.io/team/tool:1', 'quay.io/team/Other:1'.toLowerCase()]),
+    additional(['quay.io/team/tool:1', 'quay.io/team/Other:1'.toLowerCase()]),
   ];
   const names = (patterns: string[]): string[] =>
     blockImages(sets, patterns).sets.flatMap(({ images }) => images.map(({ name }) => name));

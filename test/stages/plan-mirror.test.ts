@@ -16,6 +16,7 @@ const inputOf = async (input: Partial<PlanMirrorInput>): Promise<PlanMirrorInput
     { url: release.pullspec, version: '4.21', channel: 'stable', arch: 'x86_64' },
     world,
   ),
+  catalogs: [],
   additionalImages: [],
   blockedImages: [],
   allArchitectures: false,
@@ -25,7 +26,9 @@ const inputOf = async (input: Partial<PlanMirrorInput>): Promise<PlanMirrorInput
 });
 const plan = async (input: Partial<PlanMirrorInput> = {}): Promise<MirrorPlan> =>
   planMirror(await inputOf(input), world);
-const at = (path: string): string => `${world.registry.host}/${path}`;
+const at = (path: string): { readonly name: string } => ({
+  name: `${world.registry.host}/${path}`,
+});
 const toolImage = (text: string, architecture = 'amd64'): Promise<TestImage> =>
   buildLayeredImage([[['usr/bin/tool', text]]], { architecture });
 const topOf = ({ manifests: [top] }: TestImage): Digest => {
@@ -76,7 +79,7 @@ describe('the plan of a release', () => {
     const digests = blobs.map(({ digest }) => digest);
     expect(new Set(digests).size).toBe(digests.length);
     const base = blobs.find(({ users }) => users.length === images.length);
-    expect(base?.from).toEqual([at('ocp/release'), at('ocp/art-dev')]);
+    expect(base?.from).toEqual([at('ocp/release').name, at('ocp/art-dev').name]);
     expect(blobSize).toBe(blobs.reduce((total, { size }) => total + size, 0));
     expect(dedupeSaved).toBeGreaterThanOrEqual((images.length - 1) * (base?.size ?? 0));
   });
@@ -99,15 +102,23 @@ describe('the plan of a release', () => {
 
   it('maps the repositories of the release to their copies', async () => {
     expect((await plan()).mirrors).toEqual([
-      { source: at('ocp/release'), mirror: 'openshift/release-images', set: 'release' },
-      { source: at('ocp/art-dev'), mirror: 'openshift/release', set: 'release' },
+      {
+        source: at('ocp/release').name,
+        mirrors: ['openshift/release-images'],
+        ...{ set: 'release', by: 'digest' },
+      },
+      {
+        source: at('ocp/art-dev').name,
+        mirrors: ['openshift/release'],
+        ...{ set: 'release', by: 'digest' },
+      },
     ]);
   });
 
   it('carries the registry server beside what it serves', async () => {
     world.registry.add('tools/registry', await toolImage('serve'), '2');
     const { images, registryImage, blobs, mirrors } = await plan({
-      registryImage: parseReference(at('tools/registry:2')),
+      registryImage: parseReference(at('tools/registry:2').name),
     });
     expect(images.map(({ name }) => name)).not.toContain('registry-image');
     expect(registryImage?.manifests).toHaveLength(1);
@@ -123,16 +134,16 @@ describe('additional images', () => {
     world.registry.add('team/tool', image, '1');
     const { images, mirrors } = await plan({ additionalImages: [at('team/tool:1')] });
     expect(images.at(-1)).toMatchObject({
-      name: at('team/tool:1'),
+      ...at('team/tool:1'),
       set: 'additional',
       source: { registry: world.registry.host, repository: 'team/tool', digest: topOf(image) },
       destination: { repository: 'team/tool', tags: ['1'] },
     });
     expect(images.at(-1)?.source).not.toHaveProperty('tag');
     expect(mirrors.at(-1)).toEqual({
-      source: at('team/tool'),
-      mirror: 'team/tool',
-      set: 'additional',
+      source: `${world.registry.host}/team`,
+      mirrors: ['team'],
+      ...{ set: 'generic', by: 'tag' },
     });
   });
 
@@ -179,7 +190,9 @@ describe('additional images', () => {
       asked.push(reference.repository);
       return Promise.reject(new RegistryError('registry.unreachable', 'silent broke off'));
     };
-    const names = Array.from({ length: 40 }, (_, index) => `silent.example.com/a${index}:1`);
+    const names = Array.from({ length: 40 }, (_, index) => ({
+      name: `silent.example.com/a${index}:1`,
+    }));
     await expect(
       planMirror(await inputOf({ additionalImages: names }), {
         ...world,
@@ -195,7 +208,7 @@ describe('additional images', () => {
     world.registry.add('library/tool', await toolImage('two'), '1');
     const other = await createImageWorld();
     other.registry.add('team/tool', await toolImage('three'), '1');
-    const names = [at('team/tool:1'), `${other.registry.host}/team/tool:1`];
+    const names = [at('team/tool:1'), { name: `${other.registry.host}/team/tool:1` }] as const;
     const own = world.client;
     const client = {
       ...own,
@@ -205,7 +218,7 @@ describe('additional images', () => {
     world = { ...world, client };
     await expect(plan({ additionalImages: names })).rejects.toMatchObject({
       code: 'mirror.conflict',
-      message: `images "${names[0] ?? ''}" and "${names[1] ?? ''}" would both be team/tool:1 in the registry`,
+      message: `images "${names[0].name}" and "${names[1].name}" would both be team/tool:1 in the registry`,
     });
     await other.close();
   });

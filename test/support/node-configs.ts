@@ -28,6 +28,8 @@ export const bootstrapInput: BootstrapInput = {
     { source: 'registry.redhat.io/rhel9', mirrors: ['rhel9'], set: 'operator', by: 'digest' },
     { source: 'registry.redhat.io/rhel9', mirrors: ['rhel9'], set: 'generic', by: 'tag' },
   ],
+  catalogs: [],
+  releaseSignatures: [],
   interactive: false,
   enableDefaultSources: false,
   createPinnedImageSets: true,

@@ -4,7 +4,7 @@ import type { Descriptor, Platform } from '../../registry/descriptor.ts';
 import { isForPlatform, type StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { formatPlatforms, noPlatform, readManifest, type ImageTools } from '../image-access.ts';
-import type { ImageSet, WantedImage } from './image-set.ts';
+import type { ImageSet, Need, WantedImage } from './image-set.ts';
 import type { FetchedImage } from './mirror-plan.ts';
 
 /** Which children of an index are carried. */
@@ -125,8 +125,9 @@ function summarise(failures: readonly Failure[], total: number): SealiftError {
     reasons.set(reason, [...(reasons.get(reason) ?? []), failure]);
   }
   const first = failures[0]?.error;
-  if (first !== undefined && reasons.size === 1) return first;
-  const lines = [...reasons].map(([reason, images]) => `${formatNames(images)}: ${reason}`);
+  const isOperator = failures.some(({ image }) => image.neededBy.some(({ bundle }) => bundle));
+  if (first !== undefined && reasons.size === 1 && !isOperator) return first;
+  const lines = [...reasons].map(([reason, shared]) => `${formatNames(shared)}: ${reason}`);
   const details = {
     expected: `${total} images`,
     found: `${total - failures.length} images`,
@@ -141,5 +142,13 @@ function summarise(failures: readonly Failure[], total: number): SealiftError {
 
 function formatNames(failures: readonly Failure[]): string {
   const names = failures.map(({ image }) => image.name);
-  return names.length > 1 ? `${names[0] ?? ''} and ${names.length - 1} more` : (names[0] ?? '');
+  const shown = names.length > 1 ? `${names[0] ?? ''} and ${names.length - 1} more` : names[0];
+  return `${shown ?? ''}${formatNeeds(failures.flatMap(({ image }) => image.neededBy))}`;
+}
+
+/** ` (needed by mtv-operator.v2.10.1)`: what to leave out to do without an image. */
+function formatNeeds(needs: readonly Need[]): string {
+  const parts = new Set(needs.map(({ part, bundle }) => bundle ?? part));
+  parts.delete('release');
+  return parts.size === 0 ? '' : ` (needed by ${[...parts].join(', ')})`;
 }

@@ -14,6 +14,7 @@ export async function fetchSignatures(
 ): Promise<FetchedImage[]> {
   const candidates = new Map<string, { image: FetchedImage; digest: Digest }>();
   for (const image of images) {
+    if (image.wanted.isMadeHere) continue;
     for (const { descriptor } of image.manifests) {
       const key = `${formatReference(signatureOf(image, descriptor.digest))} ${image.wanted.destination.repository}`;
       if (!candidates.has(key)) candidates.set(key, { image, digest: descriptor.digest });
@@ -38,6 +39,8 @@ async function fetchSignature(
     name: `${image.wanted.name} (signature)`,
     source: { registry, repository, digest: found.digest },
     destination: { repository: image.wanted.destination.repository, tags: [tag] },
+    neededBy: image.wanted.neededBy,
+    kind: 'signature' as const,
   };
   const set = { name: image.set, images: [wanted] };
   return fetchImages([set], 'all', { client, cache, signal, limit });

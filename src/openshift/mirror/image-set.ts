@@ -1,24 +1,50 @@
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
-import type { Release } from '../release/release-payload.ts';
+import { digestOfRelease, type Release } from '../release/release-payload.ts';
 
 /** Where an image stands in the node's registry. */
 export type Destination = { readonly repository: string; readonly tags: readonly string[] };
 
-export type WantedImage = {
-  /** The component, or the name that the configuration gives. */
-  readonly name: string;
-  readonly source: Reference;
-  readonly destination: Destination;
+/** A part of the configuration that could be left out, and what in it wants an image. */
+export type Need = {
+  /** `release`, `additional images`, or the package of an operator. */
+  readonly part: string;
+  readonly bundle?: string;
+  readonly catalog?: string;
 };
 
-/** Images that are wanted for one reason: the release, additional images, later an operator catalog. */
-export type ImageSet = { readonly name: string; readonly images: readonly WantedImage[] };
+export type WantedImage = {
+  /** The component, or the name that the configuration or the bundle gives. */
+  readonly name: string;
+  /** As it is named, by tag or digest or both. */
+  readonly source: Reference;
+  readonly destination: Destination;
+  readonly neededBy: readonly Need[];
+  /** What is named in another way than other images of its set, or not at all. */
+  readonly kind?: 'release-image' | 'catalog' | 'signature';
+  /** Made here, so that nobody has signed it. */
+  readonly isMadeHere?: true;
+};
+
+export type ImageSetName = 'release' | 'operator' | 'additional' | 'registry';
+
+/** Images that are wanted for one kind of reason. */
+export type ImageSet = { readonly name: ImageSetName; readonly images: readonly WantedImage[] };
+
+/** An additional image of the configuration. */
+export type AdditionalImage = {
+  readonly name: string;
+  readonly targetRepo?: string;
+  readonly targetTag?: string;
+};
 
 /** What a release's images are called on the media, as oc-mirror calls them. */
 const RELEASE_REPOSITORY = 'openshift/release';
 const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
+
+/** The part of the configuration that additional images are. */
+const ADDITIONAL_IMAGES = 'additional images';
 
 /** The name of the release image in its set; no component is called so. */
 export const RELEASE_IMAGE = 'release-image';
@@ -31,9 +57,8 @@ const TRUNCATED_TAG_SIZE = 127;
  * digest, because the machine config daemon makes a digest of whatever tag it finds there.
  */
 export function planReleaseSet(release: Release): ImageSet {
-  const { digest } = release.reference;
-  if (digest === undefined) throw new TypeError('a resolved release has a digest');
-  const tag = hexOf(digest);
+  const tag = hexOf(digestOfRelease(release));
+  const neededBy = [{ part: 'release' }];
   return {
     name: 'release',
     images: [
@@ -41,11 +66,14 @@ export function planReleaseSet(release: Release): ImageSet {
         name: RELEASE_IMAGE,
         source: release.reference,
         destination: { repository: RELEASE_IMAGES_REPOSITORY, tags: [tag] },
+        neededBy,
+        kind: 'release-image',
       },
       ...release.components.map(({ name, reference }) => ({
         name,
         source: reference,
         destination: { repository: RELEASE_REPOSITORY, tags: [truncateTag(`${tag}-${name}`)] },
+        neededBy,
       })),
     ],
   };
@@ -57,23 +85,32 @@ export function planReleaseSet(release: Release): ImageSet {
  * @throws ConfigError `mirror.no-version` for a name with neither tag nor digest, `mirror.twice` when
  * two names mean one image, `reference.malformed`
  */
-export function planAdditionalSet(names: readonly string[]): ImageSet {
+export function planAdditionalSet(wanted: readonly AdditionalImage[]): ImageSet {
   const seen = new Map<string, string>();
-  const images = names.map((name) => {
+  const images = wanted.map(({ name, targetRepo, targetTag }) => {
     const source = parseReference(name);
     checkVersion(name, source);
-    const whole = formatReference(source);
+    const destination = planDestination(source, {
+      ...(targetRepo !== undefined && { repository: targetRepo }),
+      ...(targetTag !== undefined && { tag: targetTag }),
+    });
+    const whole = JSON.stringify([formatReference(source), destination]);
     const earlier = seen.get(whole);
     if (earlier !== undefined) throw namedTwice(earlier, name);
     seen.set(whole, name);
-    return { name, source, destination: planDestination(source) };
+    return { name, source, destination, neededBy: [{ part: ADDITIONAL_IMAGES }] };
   });
   return { name: 'additional', images };
 }
 
-/** oc-mirror's names for images that are not the release's. */
-function planDestination(source: Reference): Destination {
-  const { repository, tag, digest } = source;
+/** oc-mirror's names for images that are not the release's, unless the configuration has its own. */
+export function planDestination(
+  source: Reference,
+  target: { readonly repository?: string; readonly tag?: string } = {},
+): Destination {
+  const { digest } = source;
+  const repository = target.repository ?? source.repository;
+  const tag = target.tag ?? source.tag;
   if (tag !== undefined) return { repository, tags: [tag] };
   return { repository, tags: digest === undefined ? [] : [`sha256-${hexOf(digest)}`] };
 }

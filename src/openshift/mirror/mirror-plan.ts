@@ -5,17 +5,21 @@ import { blobsOf } from '../../registry/foreign-layer.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import type { BlockedImage } from './blocked-images.ts';
-import type { Destination, WantedImage } from './image-set.ts';
+import { planMirrors, type MirroredImage, type PlannedMirror } from './plan-mirrors.ts';
+import type { Destination, ImageSetName, Need, WantedImage } from './image-set.ts';
 
 /** An image whose manifests are all known, and so everything that has to be fetched for it. */
 export type PlannedImage = {
   /** The component, or the name that the configuration gives. */
   readonly name: string;
-  /** `release`, `additional`, ... */
-  readonly set: string;
+  readonly set: ImageSetName;
+  /** As it is named. */
+  readonly origin: Reference;
   /** By digest. */
   readonly source: Reference;
   readonly destination: Destination;
+  readonly neededBy: readonly Need[];
+  readonly kind?: WantedImage['kind'];
   /** What the source names first, then the children that are carried: an index may be sparse. */
   readonly manifests: readonly Descriptor[];
   /** Configs and layers of the manifests, each once; foreign layers are not carried. */
@@ -27,13 +31,6 @@ export type PlannedBlob = Descriptor & {
   readonly users: readonly string[];
   /** Repositories it can be fetched from, `registry/repository`. */
   readonly from: readonly string[];
-};
-
-/** A repository and the path of its copy in the node's registry. */
-type PlannedMirror = {
-  readonly source: string;
-  readonly mirror: string;
-  readonly set: string;
 };
 
 /** Everything to be carried, by digest. Plain JSON; sizes are bytes. */
@@ -56,7 +53,7 @@ export type MirrorPlan = {
 /** An image with its manifests, the top one first. */
 export type FetchedImage = {
   readonly wanted: WantedImage;
-  readonly set: string;
+  readonly set: ImageSetName;
   readonly manifests: readonly StoredManifest[];
 };
 
@@ -71,8 +68,11 @@ export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImag
   return {
     name: wanted.name,
     set,
+    origin: wanted.source,
     source: { registry, repository, digest: top.descriptor.digest },
     destination: wanted.destination,
+    neededBy: wanted.neededBy,
+    ...(wanted.kind && { kind: wanted.kind }),
     manifests: manifests.map(({ descriptor }) => toPlain(descriptor)),
     blobs: [...blobs.values()],
   };
@@ -104,7 +104,7 @@ export function mergeMirrorPlan(options: {
     manifestSize: sum([...manifests.values()]),
     blobSize,
     dedupeSaved: blobSizeUnshared - blobSize,
-    mirrors: planMirrors(images),
+    mirrors: planMirrors(images.map(toMirrored)),
     blocked,
   };
 }
@@ -124,15 +124,13 @@ function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
     .sort((a, b) => (a.digest < b.digest ? -1 : Number(a.digest > b.digest)));
 }
 
-function planMirrors(images: readonly PlannedImage[]): PlannedMirror[] {
-  const mirrors = new Map<string, PlannedMirror>();
-  for (const { set, source, destination } of images) {
-    const mirror = { source: formatRepository(source), mirror: destination.repository, set };
-    const key = `${mirror.source} ${mirror.mirror}`;
-    if (!mirrors.has(key)) mirrors.set(key, mirror);
-  }
-  return [...mirrors.values()];
-}
+/** In the words of the cluster's mirror sets, what is neither release nor operator is generic. */
+const toMirrored = ({ origin, destination, set, kind }: PlannedImage): MirroredImage => ({
+  source: origin,
+  destination,
+  category: set === 'release' || set === 'operator' ? set : 'generic',
+  ...(kind && { kind }),
+});
 
 function checkDestinations(images: readonly PlannedImage[]): void {
   const claimed = new Map<string, PlannedImage>();

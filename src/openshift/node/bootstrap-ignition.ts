@@ -24,7 +24,6 @@ import { renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
-    readonly useDefaultSourceNames: boolean;
     /** One line of an authorized_keys file, for the user core. */
     readonly sshKey?: string;
     /** Manifests for the cluster: the user's, then those of the mirror plan. */

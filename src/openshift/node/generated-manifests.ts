@@ -1,8 +1,11 @@
 import { IGNITION_VERSION } from '../../ignition/config.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
+import { parseReference } from '../../registry/reference.ts';
+import { renderCatalogResources, type ServedCatalog } from './catalog-sources.ts';
 import { formatManifest, type Manifest } from './extra-manifests.ts';
 import { renderLocalRegistryMirror, renderMirrorSets } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './node-registry.ts';
+import { renderSignatureConfigMap } from './signature-config-map.ts';
 import { formatReleaseBundleTag, type RpmArchitecture } from '../release/release-bundle.ts';
 
 /** A release by the digest of its image, with the architecture that its hosts have. */
@@ -22,6 +25,10 @@ export type GeneratedManifestsInput = {
   readonly pinnedImages: readonly string[];
   readonly corePasswordHash?: string;
   readonly mirrors: readonly PlannedMirror[];
+  readonly catalogs: readonly ServedCatalog[];
+  readonly useDefaultSourceNames: boolean;
+  /** Detached signatures of the release image, where they are at hand. */
+  readonly releaseSignatures: readonly Uint8Array[];
 };
 
 const ROLES = ['master', 'worker'] as const;
@@ -33,6 +40,8 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
   const registry = `${nodeRegistryDomain(input.interactive)}:${NODE_REGISTRY_PORT}`;
   return [
     ...renderMirrorSets(input.mirrors, registry),
+    ...renderCatalogResources({ ...input, registry }),
+    ...renderSignatures(input),
     ...renderLocalRegistryMirror(input.release.digestReference, registry),
     ...(input.enableDefaultSources ? [] : [renderOperatorHub()]),
     ...(corePasswordHash === undefined
@@ -43,6 +52,12 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
       : []),
     ...(input.interactive ? [renderInternalReleaseImage(input.release)] : []),
   ];
+}
+
+function renderSignatures({ release, releaseSignatures }: GeneratedManifestsInput): Manifest[] {
+  const { digest } = parseReference(release.digestReference);
+  if (digest === undefined || releaseSignatures.length === 0) return [];
+  return [renderSignatureConfigMap({ digest, signatures: releaseSignatures })];
 }
 
 /** The release that the assisted service installs, by digest. */

@@ -1,3 +1,4 @@
+import type { Digest } from '../../base/digest.ts';
 import semver from 'semver';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isTag } from '../../registry/names.ts';
@@ -83,6 +84,12 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
       pairs.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
     ),
   };
+}
+
+/** Of the release image: a release that was resolved is known by it. */
+export function digestOfRelease({ reference: { digest } }: Release): Digest {
+  if (digest === undefined) throw new TypeError('a resolved release has a digest');
+  return digest;
 }
 
 /**

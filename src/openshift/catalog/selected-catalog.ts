@@ -1,0 +1,30 @@
+import type { Digest } from '../../base/digest.ts';
+import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Reference } from '../../registry/reference.ts';
+
+/** A bundle that is kept, with every image that it needs, its own included; each once. */
+export type SelectedBundle = {
+  readonly package: string;
+  readonly name: string;
+  readonly version?: string;
+  readonly image: string;
+  readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
+};
+
+/** What is carried of a catalog. Plain JSON. */
+export type SelectedCatalog = {
+  /** As the configuration names it. */
+  readonly name: string;
+  readonly reference: Reference;
+  /** Of the image that is carried: the catalog's own, or the one that we rebuilt. */
+  readonly digest: Digest;
+  readonly targetCatalog?: string;
+  readonly targetTag?: string;
+  /** Present when only a part of the catalog is kept. */
+  readonly rebuilt?: {
+    /** Made here and found in no registry: manifests, configs and layers, all in the cache. */
+    readonly made: readonly Descriptor[];
+  };
+  readonly bundles: readonly SelectedBundle[];
+  readonly warnings: readonly string[];
+};

@@ -1,0 +1,135 @@
+import { join } from 'node:path';
+import { SealiftError } from '../base/errors.ts';
+import type { Catalog, CatalogChannel, ChannelEntry } from '../openshift/catalog/catalog.ts';
+import { extractCatalog, openCatalogImage } from '../openshift/catalog/catalog-image.ts';
+import type { CatalogSource } from '../openshift/catalog/catalog-source.ts';
+import { findHead } from '../openshift/catalog/channel-graph.ts';
+import { filterCatalog } from '../openshift/catalog/filter-catalog.ts';
+import { listBundles } from '../openshift/catalog/list-bundles.ts';
+import { readCatalog } from '../openshift/catalog/read-catalog.ts';
+import type { CatalogSelection } from '../openshift/catalog/selection.ts';
+import type { ImageTools } from '../openshift/image-access.ts';
+import { openOciLayout } from '../registry/oci-layout.ts';
+import type { Platform } from '../registry/descriptor.ts';
+
+export type CatalogRequest = {
+  /** As the user names it, for errors. */
+  readonly name: string;
+  readonly source: CatalogSource;
+  readonly platform: Platform;
+  /** Where a catalog out of an image is unpacked, and stays. */
+  readonly workDir: string;
+  readonly signal: AbortSignal;
+  /** Called only when a registry is needed. */
+  readonly openTools: () => Promise<ImageTools>;
+};
+
+type ShownChannel = { readonly name: string; readonly head: string | null };
+
+export type CatalogList = {
+  readonly packages: readonly {
+    readonly name: string;
+    readonly defaultChannel: string | null;
+    readonly channels: readonly ShownChannel[];
+  }[];
+  readonly warnings: readonly string[];
+};
+
+export type CatalogView = {
+  readonly packages: readonly {
+    readonly name: string;
+    readonly defaultChannel: string | null;
+    readonly channels: readonly (ShownChannel & { readonly entries: readonly ChannelEntry[] })[];
+  }[];
+  readonly bundles: readonly {
+    readonly name: string;
+    readonly package: string;
+    readonly version: string | null;
+    readonly image: string;
+  }[];
+  /** Each once, sorted. */
+  readonly relatedImages: readonly string[];
+  readonly warnings: readonly string[];
+};
+
+/** Every package of a catalog. A channel that has no single head is told as a warning. */
+export async function listCatalog(request: CatalogRequest): Promise<CatalogList> {
+  const catalog = await openCatalog(request);
+  const warnings: string[] = [];
+  const packages = describePackages(catalog, warnings).map(({ channels, ...rest }) => ({
+    ...rest,
+    channels: channels.map(({ name, head }) => ({ name, head })),
+  }));
+  return { packages, warnings };
+}
+
+/** What a build with this selection would keep: the code is the same. */
+export async function showCatalog(
+  request: CatalogRequest,
+  selection: CatalogSelection,
+): Promise<CatalogView> {
+  const source = await openCatalog(request);
+  const { catalog, warnings } = filterCatalog(source, selection, { name: request.name });
+  const more: string[] = [];
+  const bundles = listBundles(catalog);
+  const images = bundles.flatMap(({ relatedImages }) => relatedImages.map(({ image }) => image));
+  return {
+    packages: describePackages(catalog, more),
+    bundles: bundles.map(({ name, version, image, package: of }) => ({
+      ...{ name, package: of, image },
+      version: version ?? null,
+    })),
+    relatedImages: [...new Set(images)].sort(),
+    warnings: [...warnings, ...more],
+  };
+}
+
+async function openCatalog(request: CatalogRequest): Promise<Catalog> {
+  const { name, signal } = request;
+  return readCatalog(await unpack(request), { name, signal });
+}
+
+async function unpack(request: CatalogRequest): Promise<string> {
+  const { source, workDir, platform, signal } = request;
+  const directory = join(workDir, 'cache', 'catalogs');
+  switch (source.kind) {
+    case 'directory':
+      return source.path;
+    case 'oci': {
+      const { client, cache, reference } = await openOciLayout(source.path, source.tag);
+      const tools = { client, cache, signal };
+      return extractCatalog(tools, await openCatalogImage(tools, reference, platform), directory);
+    }
+    case 'image': {
+      const tools = await request.openTools();
+      const image = await openCatalogImage(tools, source.reference, platform);
+      return extractCatalog(tools, image, directory);
+    }
+  }
+}
+
+function describePackages(catalog: Catalog, warnings: string[]): CatalogView['packages'] {
+  return catalog.packages.map(({ name, defaultChannel }) => ({
+    name,
+    defaultChannel: defaultChannel ?? null,
+    channels: catalog.channels
+      .filter((channel) => channel.package === name)
+      .map((channel) => ({
+        name: channel.name,
+        head: describeHead(channel, warnings),
+        entries: channel.entries,
+      })),
+  }));
+}
+
+function describeHead(channel: CatalogChannel, warnings: string[]): string | null {
+  try {
+    return findHead(channel);
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    warnings.push(
+      `package "${channel.package}" channel "${channel.name}" has no head: ${error.message}`,
+    );
+    return null;
+  }
+}

@@ -1,0 +1,118 @@
+import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
+import { extractCatalog, openCatalogImage } from '../openshift/catalog/catalog-image.ts';
+import { filterCatalog, type FilteredCatalog } from '../openshift/catalog/filter-catalog.ts';
+import { readCatalog } from '../openshift/catalog/read-catalog.ts';
+import { rebuildCatalog } from '../openshift/catalog/rebuild-catalog.ts';
+import { listBundles } from '../openshift/catalog/list-bundles.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
+import type { CatalogSelection } from '../openshift/catalog/selection.ts';
+import type { ImageTools } from '../openshift/image-access.ts';
+import type { Selection } from '../openshift/mirror/fetch-images.ts';
+import { platformOf } from '../openshift/release/architecture.ts';
+import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import type { Descriptor } from '../registry/descriptor.ts';
+import { parseReference } from '../registry/reference.ts';
+
+/** A catalog of the configuration and what is wanted of it. */
+export type WantedCatalog = CatalogSelection & {
+  /** Reference of the catalog's image. */
+  readonly catalog: string;
+  readonly targetCatalog?: string;
+  readonly targetTag?: string;
+};
+
+export type SelectOperatorsInput = {
+  readonly catalogs: readonly WantedCatalog[];
+  readonly arch: RpmArchitecture;
+  /** Rebuilds a catalog for every architecture that it has. */
+  readonly allArchitectures: boolean;
+  /** Where catalogs are unpacked. */
+  readonly directory: string;
+};
+
+export type SelectOperatorsTools = ImageTools & { readonly warn: (message: string) => void };
+
+/**
+ * Reads every catalog, keeps what is selected of it, and makes the image that is carried in its
+ * place; a catalog that is kept whole is carried as it is. What is wrong is told of all of them.
+ *
+ * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that fails,
+ * or `catalog.several` with the kind of the first.
+ */
+export async function selectOperators(
+  input: SelectOperatorsInput,
+  tools: SelectOperatorsTools,
+): Promise<SelectedCatalog[]> {
+  const results = await Promise.allSettled(
+    input.catalogs.map((wanted) => selectCatalog(wanted, input, tools)),
+  );
+  tools.signal.throwIfAborted();
+  const failures = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as unknown] : [],
+  );
+  if (failures.length > 0) throw summarise(failures);
+  const selected = results.flatMap((result) =>
+    result.status === 'fulfilled' ? [result.value] : [],
+  );
+  for (const { warnings } of selected) for (const warning of warnings) tools.warn(warning);
+  return selected;
+}
+
+async function selectCatalog(
+  wanted: WantedCatalog,
+  input: SelectOperatorsInput,
+  tools: SelectOperatorsTools,
+): Promise<SelectedCatalog> {
+  const { catalog: name, targetCatalog, targetTag } = wanted;
+  const reference = parseReference(name);
+  const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
+  const image = await openCatalogImage(tools, reference, selection);
+  const directory = await extractCatalog(tools, image, input.directory);
+  const source = await readCatalog(directory, { name, signal: tools.signal });
+  const filtered = filterCatalog(source, wanted, { name });
+  const made = filtered.isWhole
+    ? undefined
+    : await rebuild({ image, directory, source, filtered }, tools);
+  return {
+    name,
+    reference,
+    digest: made?.digest ?? image.top.descriptor.digest,
+    ...(targetCatalog !== undefined && { targetCatalog }),
+    ...(targetTag !== undefined && { targetTag }),
+    ...(made && { rebuilt: { made: made.blobs } }),
+    bundles: listBundles(filtered.catalog),
+    warnings: filtered.warnings,
+  };
+}
+
+type Rebuilding = Omit<Parameters<typeof rebuildCatalog>[0], 'filtered'> & {
+  readonly filtered: FilteredCatalog;
+};
+
+/** Puts what no registry has into the cache, where the plan and the pour find it by digest. */
+async function rebuild(
+  { filtered, ...parts }: Rebuilding,
+  { cache }: ImageTools,
+): Promise<{ readonly digest: Descriptor['digest']; readonly blobs: readonly Descriptor[] }> {
+  const made = await rebuildCatalog({ ...parts, filtered: filtered.catalog });
+  for (const { bytes } of [...made.blobs, ...made.manifests]) await cache.put(bytes);
+  const blobs = [...made.blobs, ...made.manifests].map(({ descriptor }) => {
+    const { mediaType, digest, size } = descriptor;
+    return { mediaType, digest, size };
+  });
+  return { digest: made.top.descriptor.digest, blobs };
+}
+
+/** A mistake in this program comes first; then several failures become one. */
+function summarise(failures: readonly unknown[]): unknown {
+  const bug = failures.find((failure) => !(failure instanceof SealiftError));
+  const foreseen = failures.filter((failure) => failure instanceof SealiftError);
+  const [first] = foreseen;
+  if (bug !== undefined || first === undefined || foreseen.length === 1) return bug ?? first;
+  const message = foreseen.map((failure) => failure.message).join('\n');
+  const details = { cause: first, ...(first.hint !== undefined && { hint: first.hint }) };
+  if (first instanceof RegistryError) return new RegistryError('catalog.several', message, details);
+  if (first instanceof IntegrityError)
+    return new IntegrityError('catalog.several', message, details);
+  return new ConfigError('catalog.several', message, details);
+}
