@@ -1,0 +1,364 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { Command } from 'commander';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { registerImportImageset } from '../../src/cli/import-imageset.ts';
+import { importImageSet, renderImportedConfig } from '../../src/config/import-imageset.ts';
+import { checkConfig } from '../../src/config/load-config.ts';
+import { ConfigProblems } from '../../src/config/problem.ts';
+
+const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
+
+const OVE = `${HEAD}mirror:
+  platform:
+    channels:
+      - name: stable-4.20
+        minVersion: 4.20.3
+        maxVersion: 4.20.3
+  operators:
+    - catalog: registry.redhat.io/redhat/redhat-operator-index:v4.20
+      packages:
+        - name: kubevirt-hyperconverged
+          channels:
+            - name: stable
+        - name: mtv-operator
+          defaultChannel: release-v2.10
+          channels:
+            - name: release-v2.10
+              minVersion: 2.10.0
+        - name: numaresources-operator
+          channels:
+            - name: "4.20"
+  additionalImages:
+    - name: registry.redhat.io/rhel9/support-tools:latest
+    - name: quay.io/team/app:1
+      targetRepo: copies/app
+      targetTag: one
+  blockedImages:
+    - name: .*unwanted.*
+`;
+
+const mirror = (text: string): string =>
+  `${HEAD}mirror:\n${text.replaceAll(/^/gm, '  ').trimEnd()}\n`;
+
+const render = (text: string): string =>
+  renderImportedConfig(importImageSet(text, 'i.yaml').config, {
+    origin: 'i.yaml',
+    schema: 'file:///schema.json',
+  });
+
+const notesOf = (text: string): readonly string[] =>
+  importImageSet(text, 'i.yaml').notes.map(
+    ({ file, line, column, path, problem }) => `${file}:${line}:${column}: ${path}: ${problem}`,
+  );
+
+function problemsOf(text: string): readonly string[] {
+  try {
+    importImageSet(text, 'i.yaml');
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return error.problems.map(
+      ({ line, column, path, problem }) => `${line}:${column}: ${path}: ${problem}`,
+    );
+  }
+  return [];
+}
+
+describe('an image set of one release with operators', () => {
+  it('becomes a configuration without loss', () => {
+    expect(notesOf(OVE)).toEqual([]);
+    expect(render(OVE)).toBe(`# yaml-language-server: $schema=file:///schema.json
+# Made from i.yaml. Check it: sealift validate
+apiVersion: v1beta1
+kind: ApplianceConfig
+
+ocpRelease:
+  version: 4.20.3
+  channel: stable
+
+# Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.
+pullSecret: file:pull-secret.json
+
+# One public key line for the user core, or file:PATH or env:NAME.
+# sshKey: file:id_ed25519.pub
+
+# Operators to carry, by catalog.
+operators:
+  - catalog: registry.redhat.io/redhat/redhat-operator-index:v4.20
+    packages:
+      - name: kubevirt-hyperconverged
+        channels:
+          - name: stable
+      - name: mtv-operator
+        defaultChannel: release-v2.10
+        channels:
+          - name: release-v2.10
+            minVersion: 2.10.0
+      - name: numaresources-operator
+        channels:
+          - name: "4.20"
+
+# Images to carry besides the release.
+additionalImages:
+  - name: registry.redhat.io/rhel9/support-tools:latest
+  - name: quay.io/team/app:1
+    targetRepo: copies/app
+    targetTag: one
+
+# Images to leave out: regular expressions.
+blockedImages:
+  - name: .*unwanted.*
+`);
+  });
+
+  it.each([
+    ['with ranges', OVE],
+    ['without a release', mirror('additionalImages: []')],
+    ['with another target and every version', mirror(FULL())],
+  ])('gives a file that passes our own checks: %s', (_, text) => {
+    const { problems } = checkConfig(render(text), 'a.yaml', { env: {} });
+    expect(problems).toEqual([]);
+  });
+});
+
+function FULL(): string {
+  return `platform: {release: "quay.io/ocp/release:4.21.0-rc.1-aarch64"}
+operators:
+- catalog: quay.io/team/index:v1
+  full: true
+  targetCatalog: team/all
+  targetTag: mine
+  packages: [{name: a, minVersion: "1.0"}]
+- catalog: quay.io/team/index:v1
+`;
+}
+
+describe('the release', () => {
+  const releaseOf = (platform: string) =>
+    importImageSet(mirror(`platform: ${platform}`), 'i.yaml').config.ocpRelease;
+
+  it.each([
+    ['{channels: [{name: stable-4.20}]}', { version: '4.20', channel: 'stable' }],
+    ['{channels: [{name: eus-4.18, maxVersion: v4.18.2}]}', { version: '4.18.2', channel: 'eus' }],
+    [
+      '{channels: [{name: fast-4.21}], architectures: [arm64]}',
+      { version: '4.21', channel: 'fast', cpuArchitecture: 'aarch64' },
+    ],
+    [
+      '{channels: [{name: fast-4.21}], platforms: [{os: linux, architecture: amd64}]}',
+      { version: '4.21', channel: 'fast', cpuArchitecture: 'x86_64' },
+    ],
+    [
+      '{release: "quay.io/o/r:4.21.0-rc.1-x86_64"}',
+      { version: '4.21.0-rc.1', cpuArchitecture: 'x86_64', url: 'quay.io/o/r:4.21.0-rc.1-x86_64' },
+    ],
+  ])('of %s is taken over', (platform, expected) => {
+    expect(releaseOf(platform)).toEqual(expected);
+    expect(notesOf(mirror(`platform: ${platform}`))).toEqual([]);
+  });
+});
+
+describe('what has no counterpart', () => {
+  it('of the release is told with its place', () => {
+    const text = `archiveSize: 4
+${mirror(`platform:
+  graph: true
+  kubeVirtContainer: true
+  architectures: [amd64, s390x]
+  channels:
+  - name: stable-4.20
+    minVersion: 4.20.1
+    maxVersion: 4.20.9
+    shortestPath: true
+  - name: stable-4.21
+    type: okd
+`)}`;
+    expect(notesOf(text)).toEqual([
+      'i.yaml:1:14: archiveSize: media are one ISO, not archives of a size',
+      'i.yaml:6:12: mirror.platform.graph: the update graph is not carried on the media',
+      'i.yaml:7:24: mirror.platform.kubeVirtContainer: the disk image of KubeVirt is not carried on the media',
+      'i.yaml:8:28: mirror.platform.architectures[1]: media are of one architecture, not "s390x"',
+      'i.yaml:11:19: mirror.platform.channels[0].minVersion: media carry one release: version 4.20.9 is taken, none before it',
+      'i.yaml:13:21: mirror.platform.channels[0].shortestPath: media carry one release, no way between two',
+      'i.yaml:14:7: mirror.platform.channels[1]: media carry one release: only the first channel is taken',
+    ]);
+  });
+
+  it('is told of payloads that do not say their version, and of foreign channels', () => {
+    const digest = `quay.io/o/r@sha256:${'a'.repeat(64)}`;
+    expect(
+      notesOf(mirror(`platform: {release: "${digest}", channels: [{name: stable-4.20}]}`)),
+    ).toEqual([
+      'i.yaml:4:23: mirror.platform.release: the reference does not say which version it is',
+      expect.stringContaining('"release" takes the place of channels'),
+    ]);
+    expect(
+      notesOf(mirror('platform: {channels: [{name: "4-scos-stable", type: okd, maxVersion: x}]}')),
+    ).toEqual([
+      expect.stringContaining('"4-scos-stable" is no channel of OpenShift releases'),
+      expect.stringContaining('media are made of OpenShift releases, not of "okd"'),
+      expect.stringContaining('"x" is no version of a release'),
+    ]);
+    expect(notesOf(mirror('operators: []'))).toEqual([
+      'i.yaml:4:3: mirror.platform: names no release, but media carry one',
+    ]);
+  });
+
+  it('of operators and images is told with its place', () => {
+    const text = mirror(`platform: {channels: [{name: stable-4.20}]}
+operators:
+- catalog: oci:///tmp/index
+- catalog: quay.io/team/index:v1
+  full: true
+  skipDependencies: true
+  targetCatalogSourceTemplate: cs.yaml
+  platforms: [{os: linux, architecture: arm64}]
+  packages: [{name: a, channels: [{name: b, maxVersion: "2"}]}]
+additionalImages:
+- name: quay.io/team/app
+- name: ubi9/ubi:latest
+- name: quay.io/team/app:1
+  platforms: [{os: linux, architecture: arm64}]
+- name: quay.io/team/app:1
+helm:
+  repositories: [{name: a, url: "https://charts.example.com"}]
+  local: [{name: b, path: /b.tgz}]
+samples: [{name: ruby}]
+blockedImages: [{name: x}, {name: x}]
+`);
+    expect(notesOf(text).map((note) => note.replace(/^i.yaml:(\d+):\d+: mirror\./, '$1 '))).toEqual(
+      [
+        '6 operators[0].catalog: left out: "oci:///tmp/index" must begin with its registry, as in registry.example.com/team/app',
+        '9 operators[1].skipDependencies: dependencies are never added anyway',
+        '10 operators[1].targetCatalogSourceTemplate: CatalogSources are made without templates',
+        '11 operators[1].platforms: images are carried for the architecture of the release',
+        '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
+        '14 additionalImages[0].name: left out: "quay.io/team/app" has no tag and no digest',
+        '15 additionalImages[1].name: left out: "ubi9/ubi:latest" must begin with its registry, as in registry.example.com/team/app',
+        '17 additionalImages[2].platforms: images are carried for the architecture of the release',
+        '18 additionalImages[3].name: left out: "quay.io/team/app:1" is also mirror.additionalImages[2].name',
+        '20 helm.repositories: Helm charts are not carried',
+        '21 helm.local: Helm charts are not carried',
+        '22 samples: samples are not carried',
+        '23 blockedImages[1].name: left out: "x" is also mirror.blockedImages[0].name',
+      ],
+    );
+    expect(checkConfig(render(text), 'a.yaml', { env: {} }).problems).toEqual([]);
+  });
+});
+
+describe('what oc-mirror refuses is refused with its line', () => {
+  it.each([
+    ['mirror: {}\n', ['1:1: apiVersion: is required', '1:1: kind: is required']],
+    [HEAD, ['1:1: mirror: is required']],
+    [
+      'apiVersion: mirror.openshift.io/v1alpha2\nkind: DeleteImageSetConfiguration\ndelete: {}\n',
+      [
+        '1:1: mirror: is required',
+        '1:13: apiVersion: must be "mirror.openshift.io/v2alpha1", but is "mirror.openshift.io/v1alpha2"',
+        '2:7: kind: must be "ImageSetConfiguration", but is "DeleteImageSetConfiguration"',
+        '3:1: delete: no such key',
+      ],
+    ],
+    [
+      mirror('operators: {}\nplatform: {grph: true, graph: 3}'),
+      [
+        '4:14: mirror.operators: must be a list',
+        '5:14: mirror.platform.grph: no such key',
+        '5:33: mirror.platform.graph: must be true or false',
+      ],
+    ],
+    [
+      mirror('operators:\n- catalog: quay.io/a/b:1\n- catalog: quay.io/a/b:1\n- full: true'),
+      [
+        '6:14: mirror.operators[1].catalog: "quay.io/a/b:1" is also operators[0]',
+        '7:5: mirror.operators[2].catalog: is required',
+      ],
+    ],
+    [
+      mirror(`operators:
+- catalog: quay.io/a/b:1
+  packages:
+  - {name: p, minVersion: new}
+  - {name: p, channels: [{name: c}, {name: c}]}
+  - {name: q, minVersion: "1", channels: [{name: c, maxVersion: v2.0}]}`),
+      [
+        '7:29: mirror.operators[0].packages[0].minVersion: "new" is no version',
+        '8:14: mirror.operators[0].packages[1].name: "p" is also operators[0].packages[0].name',
+        '8:46: mirror.operators[0].packages[1].channels[1].name: "c" is also operators[0].packages[1].channels[0].name',
+        '9:7: mirror.operators[0].packages[2]: has versions of its own and in its channels; only one of the two may have them',
+      ],
+    ],
+    [
+      mirror(`platform:
+  architectures: [amd64, x86_64]
+  platforms: [{os: linux, architecture: amd64}]
+  channels: [{name: stable-4.20}, {name: stable-4.20}]
+blockedImages: [{name: "("}]`),
+      [
+        '5:28: mirror.platform.architectures[1]: must be one of amd64, arm64, ppc64le, s390x, multi, but is "x86_64"',
+        '6:16: mirror.platform.platforms: "platforms" and "architectures" exclude each other',
+        '7:44: mirror.platform.channels[1].name: "stable-4.20" is also mirror.platform.channels[0].name',
+        '8:26: mirror.blockedImages[0].name: "(" is no regular expression',
+      ],
+    ],
+    ['mirror: "', ['1:10: : this is no YAML: a closing quote, bracket, comma or colon is missing']],
+    ['- a\n', ['1:1: : must be a mapping']],
+  ])('%j', (text, expected) => {
+    expect(problemsOf(text)).toEqual(expected);
+  });
+});
+
+describe('sealift import imageset', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sealift-import-'));
+    await writeFile(join(directory, 'i.yaml'), `archiveSize: 4\n${OVE}`);
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  async function run(...args: readonly string[]) {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const signal = new AbortController().signal;
+    const host = { stdout, stderr, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
+    const program = new Command('sealift').exitOverride();
+    registerImportImageset(program, host);
+    await program.parseAsync(['import', 'imageset', ...args], { from: 'user' });
+    const read = (stream: PassThrough) => (stream.read() as Buffer | null)?.toString() ?? '';
+    return { stdout: read(stdout), stderr: read(stderr) };
+  }
+
+  it('prints the configuration, and notes beside it', async () => {
+    const { stdout, stderr } = await run('i.yaml');
+    expect(stdout).toContain('# Made from i.yaml. Check it: sealift validate\n');
+    expect(checkConfig(stdout, 'a.yaml', { env: {} }).problems).toEqual([]);
+    expect(stderr).toBe(
+      'i.yaml:1:14: archiveSize: note: media are one ISO, not archives of a size\n',
+    );
+  });
+
+  it('-o json has both as data', async () => {
+    const { stdout, stderr } = await run('i.yaml', '-o', 'json');
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toMatchObject({
+      config: { ocpRelease: { version: '4.20.3', channel: 'stable' } },
+      notes: [{ file: 'i.yaml', line: 1, column: 14, path: 'archiveSize' }],
+    });
+  });
+
+  it('--output writes a file that only its owner reads, and never overwrites one', async () => {
+    const { stdout } = await run('i.yaml', '--output', 'a.yaml');
+    expect(stdout).toMatch(/^wrote a\.yaml\n/);
+    const path = join(directory, 'a.yaml');
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect(await readFile(path, 'utf8')).toContain('version: 4.20.3');
+    await expect(run('i.yaml', '--output', 'a.yaml')).rejects.toMatchObject({
+      code: 'import.exists',
+    });
+    await expect(run('i.yaml', '--output', 'no/a.yaml')).rejects.toMatchObject({
+      code: 'import.no-directory',
+    });
+  });
+});
