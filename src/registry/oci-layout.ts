@@ -12,7 +12,7 @@ import {
   type ImageIndex,
   type StoredManifest,
 } from './manifest.ts';
-import { formatReference, type Reference } from './reference.ts';
+import type { Reference } from './reference.ts';
 
 /** An OCI image layout on this machine, read as if it were a registry with one repository. */
 export type OciLayout = {
@@ -37,7 +37,8 @@ const VERSION = '1.0.0';
  */
 export async function openOciLayout(path: string, tag?: string): Promise<OciLayout> {
   await checkVersion(path);
-  const chosen = chooseImage(await readIndex(path), { path, tag });
+  const images = await readIndex(path);
+  const chosen = chooseImage(images, { path, tag });
   const reference: Reference = {
     registry: `oci:${dirname(path)}`.replace(/\/$/, ''),
     repository: basename(path),
@@ -48,9 +49,15 @@ export async function openOciLayout(path: string, tag?: string): Promise<OciLayo
   return {
     reference,
     client: {
-      fetchManifest: (wanted) => readStored(path, wanted),
+      fetchManifest(wanted) {
+        const digest = findDigest(images, wanted);
+        if (digest !== undefined) return readStored(path, digest);
+        const { tag: name } = wanted;
+        return Promise.reject(noImage(path, images, name));
+      },
       async resolveTag(wanted) {
-        return (await readStored(path, wanted)).descriptor;
+        const digest = findDigest(images, wanted);
+        return digest && (await readStored(path, digest)).descriptor;
       },
       sourcesOf: () => [{ ...source, name: `oci:${path}` }],
     },
@@ -112,15 +119,9 @@ function chooseImage(
 ): Descriptor {
   const matching = tag === undefined ? images : images.filter(({ name }) => name === tag);
   const digests = new Set(matching.map(({ descriptor }) => descriptor.digest));
-  const names = images.map(({ name }) => name ?? 'one without a name').join(', ') || 'none';
+  const names = formatNames(images);
   const [first] = matching;
-  if (first === undefined) {
-    const what = tag === undefined ? 'image' : `image "${tag}"`;
-    throw new ConfigError('oci-layout.no-image', `OCI layout ${path} has no ${what}`, {
-      found: names,
-      hint: `Name one of its images: ${names}.`,
-    });
-  }
+  if (first === undefined) throw noImage(path, images, tag);
   if (digests.size === 1) return first.descriptor;
   throw new ConfigError(
     'oci-layout.ambiguous',
@@ -129,14 +130,30 @@ function chooseImage(
   );
 }
 
-async function readStored(path: string, reference: Reference): Promise<StoredManifest> {
-  const { digest } = reference;
-  if (digest === undefined) {
-    throw new ConfigError(
-      'oci-layout.no-image',
-      `OCI layout ${path} is read by digest, but ${formatReference(reference)} has none`,
-    );
-  }
+/** A digest counts more than a tag, as everywhere. */
+const findDigest = (
+  images: readonly NamedDescriptor[],
+  { digest, tag }: Reference,
+): Digest | undefined =>
+  digest ?? images.find(({ name }) => name !== undefined && name === tag)?.descriptor.digest;
+
+const formatNames = (images: readonly NamedDescriptor[]): string =>
+  images.map(({ name }) => name ?? 'one without a name').join(', ') || 'none';
+
+function noImage(
+  path: string,
+  images: readonly NamedDescriptor[],
+  tag: string | undefined,
+): ConfigError {
+  const names = formatNames(images);
+  const what = tag === undefined ? 'image' : `image "${tag}"`;
+  return new ConfigError('oci-layout.no-image', `OCI layout ${path} has no ${what}`, {
+    found: names,
+    hint: `Name one of its images: ${names}.`,
+  });
+}
+
+async function readStored(path: string, digest: Digest): Promise<StoredManifest> {
   const size = await sizeOf(path, digest);
   if (size > MAX_MANIFEST_SIZE) {
     throw damaged(digest, `at most ${MAX_MANIFEST_SIZE} bytes`, `${size} bytes`);

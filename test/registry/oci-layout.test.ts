@@ -51,6 +51,22 @@ describe('an OCI image layout', () => {
     expect(await readFile(path)).toEqual(two.blobs.get(layer.digest));
   });
 
+  it('knows its other images by their tags, and says which there are not', async () => {
+    const [one, two] = [await imageOf('one'), await imageOf('two')];
+    await writeOciLayout(folder, [
+      ['v1', one],
+      ['v2', two],
+    ]);
+    const { reference, client } = await openOciLayout(folder, 'v2');
+    const { registry, repository } = reference;
+    const resolve = (tag: string) => client.resolveTag({ registry, repository, tag }, { signal });
+    expect(await resolve('v1')).toEqual(topOf(one).descriptor);
+    expect(await resolve('v3')).toBeUndefined();
+    await expect(
+      client.fetchManifest({ registry, repository, tag: 'v3' }, { signal }),
+    ).rejects.toThrow(fails('oci-layout.no-image', 'v1, v2'));
+  });
+
   it('needs no name where it has one image', async () => {
     const image = await imageOf('one');
     await writeOciLayout(folder, [['', image]]);

@@ -96,12 +96,8 @@ export async function extractCatalog(
   const [first] = image.images;
   if (first === undefined) throw new RangeError('catalog image has no platform');
   const layers = openLayers(tools, image.reference, first.manifest.layers);
-  const { signal, onProgress } = tools;
   try {
-    await extractTree(layers, image.configsDirectory, output, {
-      signal,
-      ...(onProgress && { onProgress }),
-    });
+    await extractTree(layers, image.configsDirectory, output, { signal: tools.signal });
   } catch (error) {
     if (!(error instanceof DiskError) || error.code !== 'layer.output-exists') throw error;
     // Another process was faster; what it has is the same.
