@@ -20,10 +20,9 @@ export function chooseDefaultChannel(
   const names = [...new Set(channels.map(({ name }) => name))];
   const problem = findProblem(item, { override: selected.defaultChannel ?? '', names });
   if (problem !== undefined) {
-    const advice = `set defaultChannel of package "${item.name}" to one of: ${names.join(', ')}`;
     report.addProblem(
       `invalid default channel configuration for package "${item.name}": ${problem}`,
-      names.length === 0 ? undefined : advice,
+      adviseChannel(item.name, names),
     );
     return item;
   }
@@ -49,4 +48,9 @@ function findProblem(
   if (defaultChannel === '' || names.includes(defaultChannel) || names.length === 1)
     return undefined;
   return `the default channel "${defaultChannel}" was filtered out, a new default channel must be configured for this package`;
+}
+
+function adviseChannel(name: string, channels: readonly string[]): string | undefined {
+  if (channels.length === 0) return undefined;
+  return `set defaultChannel of package "${name}" to one of: ${channels.join(', ')}`;
 }

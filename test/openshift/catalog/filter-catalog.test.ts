@@ -1,0 +1,500 @@
+import { describe, expect, test } from 'vitest';
+import { ConfigError } from '../../../src/base/errors.ts';
+import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter-catalog.ts';
+import type { PackageSelection } from '../../../src/openshift/catalog/selection.ts';
+import {
+  EMPTY,
+  joinCatalogs,
+  listEntries,
+  makeChain,
+  makePackage,
+} from '../../support/catalog-builder.ts';
+
+type Selected = Partial<PackageSelection> & { readonly full?: boolean };
+
+function filterPackage(catalog: Catalog, { full = false, ...selected }: Selected = {}) {
+  return filterCatalog(catalog, { packages: [{ name: 'op', channels: [], ...selected }], full });
+}
+
+function readError(act: () => unknown): ConfigError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
+
+const CHAIN = makePackage('op', {
+  channels: { stable: makeChain('1.3.0', '1.2.0', '1.1.0', '1.0.0') },
+});
+const TWO = makePackage('op', {
+  channels: { stable: makeChain('2.1.0', '2.0.0'), old: makeChain('1.1.0', '1.0.0') },
+});
+const other = { name: 'other', channels: [] };
+
+describe('without packages', () => {
+  test('the heads of all channels of all packages are kept, as they are written', () => {
+    const catalog = joinCatalogs(
+      makePackage('zebra', { channels: { z: makeChain('3.0.0', '2.0.0') }, defaultChannel: '' }),
+      TWO,
+    );
+    const { catalog: kept, isWhole } = filterCatalog(catalog, { packages: [], full: false });
+    expect(listEntries(kept)).toEqual({
+      z: ['op.v3.0.0'],
+      stable: ['op.v2.1.0'],
+      old: ['op.v1.1.0'],
+    });
+    expect(kept.channels[1]?.entries).toEqual([{ name: 'op.v2.1.0', replaces: 'op.v2.0.0' }]);
+    expect(kept.packages.map(({ name }) => name)).toEqual(['op', 'zebra']);
+    expect(kept.bundles.map(({ name }) => name)).toEqual(['op.v1.1.0', 'op.v2.1.0', 'op.v3.0.0']);
+    expect(isWhole).toBe(false);
+  });
+
+  test('and in full, the catalog is kept whole', () => {
+    const result = filterCatalog(TWO, { packages: [], full: true });
+    expect(result).toMatchObject({ isWhole: true, warnings: [] });
+    expect(result.catalog.bundles).toHaveLength(TWO.bundles.length);
+  });
+
+  test('a catalog of nothing but heads is whole, too', () => {
+    const heads = makePackage('op', { channels: { stable: makeChain('1.0.0') } });
+    expect(filterCatalog(heads, { packages: [], full: false }).isWhole).toBe(true);
+  });
+});
+
+describe('of a selected package', () => {
+  test('the heads of its channels are kept, and nothing of other packages', () => {
+    const catalog = joinCatalogs(
+      TWO,
+      makePackage('other', { channels: { a: makeChain('1.0.0') } }),
+    );
+    const { catalog: kept } = filterPackage(catalog);
+    expect(listEntries(kept)).toEqual({ stable: ['op.v2.1.0'], old: ['op.v1.1.0'] });
+    expect(kept.packages).toEqual(TWO.packages);
+  });
+
+  test('only the channels that are listed are kept', () => {
+    const { catalog: kept } = filterPackage(TWO, { channels: [{ name: 'stable' }] });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v2.1.0'] });
+  });
+
+  test('every entry is kept in full', () => {
+    const { catalog: kept } = filterPackage(TWO, { channels: [{ name: 'stable' }], full: true });
+    expect(kept.channels).toEqual(TWO.channels.slice(0, 1));
+    expect(kept.bundles).toHaveLength(2);
+  });
+
+  test('documents of other schemas are kept, and those of no package', () => {
+    const [{ place }] = CHAIN.packages as [Catalog['packages'][0]];
+    const others = [
+      { schema: 'x', place },
+      { schema: 'x', package: '', place },
+      { schema: 'x', package: 'op', place },
+      { schema: 'x', package: 'gone', place },
+    ];
+    expect(filterPackage({ ...CHAIN, others }).catalog.others).toEqual(others.slice(0, 3));
+  });
+
+  test('deprecations of what is not kept are dropped, and an empty list stays a list', () => {
+    const [{ place }] = CHAIN.packages as [Catalog['packages'][0]];
+    const entry = (kind: string, name?: string) => ({
+      reference: { schema: `olm.${kind}`, ...(name === undefined ? {} : { name }) },
+      message: 'old',
+    });
+    const kept = [entry('package'), entry('channel', 'stable'), entry('bundle', 'op.v2.1.0')];
+    const lost = [entry('channel', 'old'), entry('bundle', 'op.v2.0.0')];
+    const deprecations = [
+      { package: 'op', entries: [...lost, ...kept], place },
+      { package: 'op', entries: lost, place },
+      { package: 'gone', entries: kept, place },
+    ];
+    const { catalog } = filterPackage({ ...TWO, deprecations }, { channels: [{ name: 'stable' }] });
+    expect(catalog.deprecations).toEqual([
+      { package: 'op', entries: kept, place },
+      { package: 'op', entries: [], place },
+    ]);
+  });
+});
+
+describe('a range of versions', () => {
+  test.each<readonly [Selected, readonly string[]]>([
+    [{ minVersion: '1.1.0', maxVersion: '1.2.0' }, ['op.v1.2.0', 'op.v1.1.0']],
+    [{ minVersion: '1.2.0' }, ['op.v1.3.0', 'op.v1.2.0']],
+    [{ maxVersion: '1.0.5' }, ['op.v1.0.0']],
+    [{ maxVersion: '1.1' }, ['op.v1.1.0', 'op.v1.0.0']],
+    [
+      { minVersion: '0.0.1', maxVersion: '9.0.0' },
+      ['op.v1.3.0', 'op.v1.2.0', 'op.v1.1.0', 'op.v1.0.0'],
+    ],
+    [{ minVersion: '1.1.0', maxVersion: '1.1.0' }, ['op.v1.1.0']],
+    [{ minVersion: '1.1.0', maxVersion: '1.1.0+9' }, ['op.v1.1.0']],
+  ])('%j of a package keeps %j', (bounds, names) => {
+    expect(listEntries(filterPackage(CHAIN, bounds).catalog)).toEqual({ stable: names });
+  });
+
+  test('may be that of one channel', () => {
+    const channels = [{ name: 'stable' }, { name: 'old', maxVersion: '1.0.0' }];
+    expect(listEntries(filterPackage(TWO, { channels }).catalog)).toEqual({
+      stable: ['op.v2.1.0'],
+      old: ['op.v1.0.0'],
+    });
+  });
+
+  test('keeps what it skips only where that is in range', () => {
+    const catalog = makePackage('op', {
+      channels: {
+        stable: [
+          { name: 'op.v1.3.0', replaces: 'op.v1.0.0', skips: ['op.v1.2.0', 'op.v1.1.0'] },
+          { name: 'op.v1.2.0' },
+          { name: 'op.v1.1.0' },
+          { name: 'op.v1.0.0' },
+        ],
+      },
+    });
+    const { catalog: kept } = filterPackage(catalog, { minVersion: '1.2.0' });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v1.3.0', 'op.v1.2.0'] });
+  });
+
+  test('that only a skipped bundle is in keeps the head that skips it', () => {
+    const catalog = makePackage('op', {
+      channels: { stable: [{ name: 'op.v1.3.0', skips: ['op.v1.2.0'] }, { name: 'op.v1.2.0' }] },
+    });
+    const { catalog: kept, warnings } = filterPackage(catalog, { maxVersion: '1.2.9' });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v1.3.0', 'op.v1.2.0'] });
+    expect(warnings).toEqual([
+      'package "op" channel "stable": including bundle "op.v1.3.0" with version "1.3.0": it falls outside the specified range of " <=1.2.9" but is required to ensure inclusion of all bundles in the range',
+    ]);
+  });
+
+  test('counts a bundle once, at the lowest entry that mentions it', () => {
+    const catalog = makePackage('op', {
+      channels: {
+        stable: [
+          { name: 'op.v3.0.0', replaces: 'op.v2.0.0', skips: ['op.v1.5.0'] },
+          { name: 'op.v2.0.0', skips: ['op.v1.5.0'] },
+          { name: 'op.v1.5.0' },
+        ],
+      },
+    });
+    const { catalog: kept } = filterPackage(catalog, { maxVersion: '1.9.0' });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v2.0.0', 'op.v1.5.0'] });
+  });
+
+  test('keeps what lies between, in range or not, with or without a bundle', () => {
+    const catalog = makePackage('op', {
+      channels: { stable: makeChain('1.3.0', '7.0.0', '1.1.5', '1.1.0', '1.0.0') },
+      missing: ['op.v1.1.5'],
+    });
+    const { catalog: kept, warnings } = filterPackage(catalog, {
+      minVersion: '1.1.0',
+      maxVersion: '1.4.0',
+    });
+    expect(listEntries(kept)).toEqual({
+      stable: ['op.v1.3.0', 'op.v7.0.0', 'op.v1.1.5', 'op.v1.1.0'],
+    });
+    expect(warnings).toEqual([
+      'package "op" channel "stable": including bundle "op.v7.0.0" with version "7.0.0": it falls outside the specified range of ">=1.1.0 <=1.4.0" but is required to ensure inclusion of all bundles in the range',
+      'package "op" channel "stable": including bundle "op.v1.1.5": it is unversioned but is required to ensure inclusion of all bundles in the range',
+      'package "op" channel "stable": entry "op.v1.1.5" has no bundle, as in the source',
+    ]);
+  });
+
+  test('takes prereleases only where a bound is one', () => {
+    const catalog = makePackage('op', { channels: { stable: makeChain('1.47.1-5', '1.34.1-5') } });
+    expect(readError(() => filterPackage(catalog, { minVersion: '1.34.1' })).message).toBe(
+      'package "op" channel "stable" has version range ">=1.34.1" that results in an empty channel',
+    );
+    const { catalog: kept } = filterPackage(catalog, { minVersion: '1.34.1-5' });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v1.47.1-5', 'op.v1.34.1-5'] });
+  });
+
+  test('leaves out channels that it empties, and says so', () => {
+    const { catalog: kept, warnings } = filterPackage(TWO, { minVersion: '2.0.0' });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v2.1.0', 'op.v2.0.0'] });
+    expect(warnings).toEqual([
+      'package "op" channel "old" has nothing in version range ">=2.0.0" and is left out',
+    ]);
+  });
+
+  test('counts a skipped bundle of another channel, whose own entry is kept there', () => {
+    const catalog = makePackage('op', {
+      channels: {
+        new: [{ name: 'op.v2.0.0', skips: ['op.v1.0.0'] }],
+        old: makeChain('1.0.0'),
+      },
+    });
+    const { catalog: kept } = filterPackage(catalog, { maxVersion: '1.5.0' });
+    expect(listEntries(kept)).toEqual({ new: ['op.v2.0.0'], old: ['op.v1.0.0'] });
+  });
+
+  test('keeps no bundle that no kept channel has', () => {
+    const catalog = makePackage('op', {
+      channels: {
+        new: [{ name: 'op.v2.0.0', replaces: 'op.v1.0.0' }],
+        old: makeChain('1.0.0'),
+      },
+    });
+    const { catalog: kept } = filterPackage(catalog, {
+      channels: [{ name: 'new', minVersion: '1.0.0' }],
+    });
+    expect(kept.bundles.map(({ name }) => name)).toEqual(['op.v2.0.0']);
+  });
+});
+
+describe('one version', () => {
+  const rebuilt = makePackage('op', {
+    channels: {
+      stable: [
+        { name: 'op.v1.0.0-2.p', replaces: 'op.v1.0.0' },
+        { name: 'op.v1.0.0' },
+        { name: 'op.v1.0.0-10.p' },
+      ],
+      other: makeChain('3.0.0'),
+    },
+    versions: { 'op.v1.0.0-2.p': '1.0.0+0.2.p', 'op.v1.0.0-10.p': '1.0.0+0.10.p' },
+  });
+
+  test('keeps the latest of its rebuilds, and needs no single head', () => {
+    const { catalog: kept, warnings } = filterPackage(rebuilt, {
+      minVersion: '1.0.0',
+      maxVersion: '1.0.0',
+    });
+    expect(listEntries(kept)).toEqual({ stable: ['op.v1.0.0-10.p'] });
+    expect(warnings).toEqual([
+      'package "op" channel "stable": version 1.0.0 is that of "op.v1.0.0-10.p", "op.v1.0.0-2.p", "op.v1.0.0"; "op.v1.0.0-10.p" is kept',
+      'package "op" channel "other" has nothing in version range ">=1.0.0 <=1.0.0" and is left out',
+    ]);
+  });
+
+  test('that no bundle has is refused', () => {
+    const bounds = { minVersion: '1.5.0', maxVersion: '1.5.0' };
+    expect(readError(() => filterPackage(CHAIN, bounds)).message).toBe(
+      'package "op": error finding specific bundle: specific version 1.5.0 not found in bundles',
+    );
+  });
+
+  test('that the default channel does not have is refused', () => {
+    const bounds = { minVersion: '1.1.0', maxVersion: '1.1.0' };
+    expect(readError(() => filterPackage(TWO, bounds)).message).toBe(
+      'package "op" channel "stable" has version range ">=1.1.0 <=1.1.0" that results in an empty channel',
+    );
+    const { catalog: kept } = filterPackage(TWO, { ...bounds, defaultChannel: 'old' });
+    expect(listEntries(kept)).toEqual({ old: ['op.v1.1.0'] });
+  });
+});
+
+describe('the default channel', () => {
+  const three = makePackage('op', {
+    channels: { a: makeChain('1.0.0'), b: makeChain('2.0.0'), c: makeChain('3.0.0') },
+  });
+
+  test('is what the selection says', () => {
+    const { catalog: kept, isWhole } = filterPackage(three, { defaultChannel: 'c' });
+    expect(kept.packages[0]?.defaultChannel).toBe('c');
+    expect(isWhole).toBe(false);
+  });
+
+  test('must be kept', () => {
+    const error = readError(() =>
+      filterPackage(three, { defaultChannel: 'a', channels: [{ name: 'b' }] }),
+    );
+    expect(error.message).toBe(
+      'invalid default channel configuration for package "op": specified default channel override "a" does not exist in the filtered output',
+    );
+    expect(error.hint).toBe('set defaultChannel of package "op" to one of: b');
+  });
+
+  test('that is filtered out must be replaced where several channels are kept', () => {
+    const channels = [{ name: 'b' }, { name: 'c' }];
+    const error = readError(() => filterPackage(three, { channels }));
+    expect(error.message).toBe(
+      'invalid default channel configuration for package "op": the default channel "a" was filtered out, a new default channel must be configured for this package',
+    );
+    expect(error.hint).toBe('set defaultChannel of package "op" to one of: b, c');
+  });
+
+  test('is the only channel that is kept', () => {
+    const { catalog: kept, warnings } = filterPackage(three, { channels: [{ name: 'b' }] });
+    expect(kept.packages[0]?.defaultChannel).toBe('b');
+    expect(warnings).toEqual([
+      'package "op": its default channel "a" is filtered out, so "b", the only channel that is kept, becomes the default',
+    ]);
+  });
+
+  test('may be missing on both sides', () => {
+    const catalog = makePackage('op', {
+      channels: { a: makeChain('1.0.0') },
+      defaultChannel: undefined,
+    });
+    const { catalog: kept, warnings } = filterPackage(catalog);
+    expect(kept.packages).toEqual(catalog.packages);
+    expect(warnings).toEqual(['package "op" has no default channel, as in the source']);
+    expect(readError(() => filterPackage(catalog, { minVersion: '2.0.0' })).message).toBe(
+      'package "op": its version range leaves no channel',
+    );
+  });
+});
+
+describe('a selection is refused', () => {
+  test.each<readonly [string, Selected, string]>([
+    [
+      'with a range of the package and of a channel',
+      { minVersion: '1.0.0', channels: [{ name: 'stable', maxVersion: '1.2.0' }] },
+      'package "op" has version range ">=1.0.0" and its channel "stable" has " <=1.2.0": only one of them may have a range',
+    ],
+    [
+      'with a range and in full',
+      { minVersion: '1.0.0', full: true },
+      'package "op": Full: true cannot be mixed with versionRange',
+    ],
+    [
+      'with a range of a channel and in full',
+      { channels: [{ name: 'stable', maxVersion: '1.0.0' }], full: true },
+      'package "op" channel "stable": Full: true cannot be mixed with versionRange',
+    ],
+    [
+      'with a bound that is no version',
+      { minVersion: 'latest' },
+      'package "op": minVersion "latest" is not a semantic version',
+    ],
+    [
+      'with the ends of its range in the wrong order',
+      { minVersion: '1.2.0', maxVersion: '1.1.0' },
+      'package "op" channel "stable" has version range ">=1.2.0 <=1.1.0" that results in an empty channel',
+    ],
+    [
+      'with a channel that is misspelt',
+      { channels: [{ name: 'stabel' }] },
+      'package "op" has no channel "stabel"; did you mean "stable"?',
+    ],
+    [
+      'with a channel that is like none',
+      { channels: [{ name: 'fast' }] },
+      'package "op" has no channel "fast"; it has "stable"',
+    ],
+    [
+      'with a channel twice',
+      { channels: [{ name: 'stable' }, { name: 'stable' }] },
+      'package "op": channel "stable" is selected twice',
+    ],
+    [
+      'with a package that is misspelt',
+      { name: 'ops' },
+      'package "ops" is not in the catalog; did you mean "op"?',
+    ],
+    [
+      'with a package that is like none',
+      { name: 'abcdef' },
+      'package "abcdef" is not in the catalog',
+    ],
+  ])('%s', (_, selected, message) => {
+    expect(readError(() => filterPackage(CHAIN, selected))).toMatchObject({
+      code: 'catalog.selection',
+      message,
+    });
+  });
+
+  test('with all that is wrong in it, a line each, and the name of the catalog', () => {
+    const broken = makePackage('other', {
+      channels: { a: [...makeChain('1.0.0'), { name: 'op.v1.1.0' }], b: [] },
+    });
+    const packages = [
+      { name: 'op', channels: [{ name: 'x' }], minVersion: 'y' },
+      other,
+      { name: 'opp', channels: [] },
+      other,
+    ];
+    const error = readError(() =>
+      filterCatalog(
+        joinCatalogs(CHAIN, broken),
+        { packages, full: false },
+        { name: 'quay.example/c:v1' },
+      ),
+    );
+    expect(error.message.split('\n')).toEqual(
+      [
+        'package "other" is selected twice',
+        'package "opp" is not in the catalog; did you mean "op"?',
+        'package "op": minVersion "y" is not a semantic version',
+        'package "op" has no channel "x"; it has "stable"',
+        'package "other" channel "a": multiple channel heads found: [op.v1.0.0 op.v1.1.0]',
+        'package "other" channel "b": channel has no entries',
+      ].map((line) => `catalog "quay.example/c:v1": ${line}`),
+    );
+  });
+
+  test('where a bundle of the package has no version, even one that would not be kept', () => {
+    const versions = { 'op.v1.0.0': null, 'op.v1.1.0': '1.1' };
+    const catalog = makePackage('op', {
+      channels: { stable: makeChain('1.2.0', '1.1.0', '1.0.0') },
+      versions,
+    });
+    expect(readError(() => filterPackage(catalog)).message.split('\n')).toEqual([
+      'bundle "op.v1.1.0" in package "op" has version "1.1", which is not a semantic version',
+      'bundle "op.v1.0.0" in package "op" has no package property',
+    ]);
+    const both = joinCatalogs(
+      catalog,
+      makePackage('other', { channels: { a: makeChain('1.0.0') } }),
+    );
+    expect(filterCatalog(both, { packages: [other], full: false }).warnings).toEqual([]);
+  });
+});
+
+describe('what the source does wrong', () => {
+  test('is passed on with a warning where the selection keeps it', () => {
+    const catalog = makePackage('op', {
+      channels: { stable: [...makeChain('1.1.0'), { name: 'op.v1.0.0' }] },
+    });
+    expect(filterPackage(catalog, { full: true }).warnings).toEqual([
+      'package "op" channel "stable": multiple channel heads found: [op.v1.0.0 op.v1.1.0], as in the source',
+    ]);
+  });
+
+  test('an empty catalog stays empty', () => {
+    expect(filterCatalog(EMPTY, { packages: [], full: false })).toEqual({
+      catalog: EMPTY,
+      warnings: [],
+      isWhole: true,
+    });
+  });
+});
+
+describe('what a kept bundle requires', () => {
+  const needs = (versionRange: string): Catalog =>
+    makePackage('op', {
+      channels: { stable: makeChain('1.1.0', '1.0.0') },
+      requirements: { 'op.v1.1.0': [{ packageName: 'base', versionRange }] },
+    });
+  const base = makePackage('base', {
+    channels: { fast: makeChain('2.0.0', '1.5.0'), slow: makeChain('1.5.0') },
+  });
+  const what = 'package "op" bundle "op.v1.1.0" requires package "base" in range';
+
+  test('and is kept needs no word', () => {
+    const packages = [
+      { name: 'op', channels: [] },
+      { name: 'base', channels: [] },
+    ];
+    const catalog = joinCatalogs(needs('>=2.0.0'), base);
+    expect(filterCatalog(catalog, { packages, full: false }).warnings).toEqual([]);
+  });
+
+  test('and is not kept is told with the channels that have it', () => {
+    expect(filterPackage(joinCatalogs(needs('>=1.0.0 <2.0.0'), base)).warnings).toEqual([
+      `${what} ">=1.0.0 <2.0.0", which nothing kept is; package "base" has it in channel "fast", "slow"`,
+    ]);
+  });
+
+  test('and is nowhere in the catalog is told so', () => {
+    expect(filterPackage(joinCatalogs(needs('>=3.0.0'), base)).warnings).toEqual([
+      `${what} ">=3.0.0", which nothing kept is; the catalog has nothing that is`,
+    ]);
+    expect(filterPackage(needs('soon')).warnings).toEqual([
+      `${what} "soon", which is not a range of versions`,
+    ]);
+  });
+});
