@@ -23,28 +23,30 @@ type Node = { readonly name: string; readonly inRange: readonly string[] };
  */
 export function filterByRange(graph: ChannelGraph, { range, versions }: RangeFilter): KeptEntries {
   const constraint = parseConstraint(range);
-  const accepts = (name: string): boolean => constraint.accepts(versions.get(name) ?? '');
-  const kept = cutChain(listNodes(graph, accepts));
+  const accepted = new Set(
+    [...versions].filter(([, version]) => constraint.accepts(version)).map(([name]) => name),
+  );
+  const kept = cutChain(listNodes(graph, accepted));
   const names = new Set<string>();
   const warnings: string[] = [];
   for (const { name, inRange } of kept) {
-    if (!accepts(name)) warnings.push(describeNeeded(name, versions.get(name), range));
+    if (!accepted.has(name)) warnings.push(describeNeeded(name, versions.get(name), range));
     for (const wanted of [name, ...inRange]) names.add(wanted);
   }
   return { names, warnings };
 }
 
 /** Head first. The last entry may replace what is an entry only of another channel. */
-function listNodes(graph: ChannelGraph, accepts: (name: string) => boolean): readonly Node[] {
+function listNodes(graph: ChannelGraph, accepted: ReadonlySet<string>): readonly Node[] {
   const nodes = graph.chain.map(({ name, skips = [] }) => ({
     name,
-    inRange: [...new Set(skips)].filter(accepts),
+    inRange: [...new Set(skips)].filter((skipped) => accepted.has(skipped)),
   }));
   const beyond = graph.chain.at(-1)?.replaces ?? '';
   if (beyond !== '') nodes.push({ name: beyond, inRange: [] });
   return nodes.map((node) => ({
     ...node,
-    inRange: accepts(node.name) ? [node.name, ...node.inRange] : node.inRange,
+    inRange: accepted.has(node.name) ? [node.name, ...node.inRange] : node.inRange,
   }));
 }
 
