@@ -1,7 +1,9 @@
 import { checkOperators } from './check-operators.ts';
 import { checkDuplicates } from './check-rules.ts';
+import { checkReferenceShape } from './check-shapes.ts';
 import { checkImageSetShape, IMAGESET_API_VERSION, IMAGESET_KIND } from './imageset-schema.ts';
 import type { ConfigProblem } from './problem.ts';
+import { readSchema } from './schema.ts';
 import { readTexts, type View } from './view.ts';
 
 /** Architectures of releases in Go's words, `multi` for all of them in one image. */
@@ -17,6 +19,7 @@ export function checkImageSet(view: View): readonly ConfigProblem[] {
     ...checkKind(view),
     ...checkPlatform(view),
     ...checkOperators(viewUnder(view, 'mirror')),
+    ...checkTargets(view),
     ...checkPatterns(view),
   ];
 }
@@ -45,8 +48,30 @@ function checkPlatform(view: View): readonly ConfigProblem[] {
   return [
     ...(isBoth ? [at(`${platform}.platforms`, both, 'remove "architectures"')] : []),
     ...unknown,
+    ...checkPayload(view, `${platform}.release`),
     ...checkDuplicates(view, `${platform}.channels`, '.name'),
   ];
+}
+
+function checkPayload(view: View, path: string): readonly ConfigProblem[] {
+  const text = view.text(path);
+  const problem = text === undefined ? undefined : checkReferenceShape(text);
+  return problem === undefined ? [] : [view.document.report.at(path, problem)];
+}
+
+/** Repositories and tags of copies, by the patterns of our own keys of the same names. */
+function checkTargets(view: View): readonly ConfigProblem[] {
+  return (['operators', 'additionalImages'] as const).flatMap((list) =>
+    Object.entries(readSchema().properties?.[list]?.items?.properties ?? {})
+      .filter(([name]) => name.startsWith('target'))
+      .flatMap(([name, { pattern = '' }]) =>
+        readTexts(view, `mirror.${list}`, `.${name}`)
+          .filter(({ text }) => !new RegExp(pattern).test(text))
+          .map(({ path, text }) =>
+            view.document.report.at(path, `must match ${pattern}, but is "${text}"`),
+          ),
+      ),
+  );
 }
 
 function checkPatterns(view: View): readonly ConfigProblem[] {

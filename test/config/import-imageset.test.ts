@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
 import { registerImportImageset } from '../../src/cli/import-imageset.ts';
 import { importImageSet, renderImportedConfig } from '../../src/config/import-imageset.ts';
 import { checkConfig } from '../../src/config/load-config.ts';
@@ -308,6 +310,44 @@ blockedImages: [{name: "("}]`),
     ['- a\n', ['1:1: : must be a mapping']],
   ])('%j', (text, expected) => {
     expect(problemsOf(text)).toEqual(expected);
+  });
+});
+
+describe('any image set', () => {
+  const word = fc.constantFrom('a', 'stable', '', ' ', '1.0', '4.20', 'A b', '__proto__');
+  const image = fc.constantFrom('quay.io/a/b:1', 'quay.io/a/b', 'b', 'oci:///a', '');
+  const option = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+  const list = <T>(arbitrary: fc.Arbitrary<T>) => option(fc.array(arbitrary, { maxLength: 3 }));
+  const range = { minVersion: option(word), maxVersion: option(word) };
+  const channels = list(fc.record({ name: word, ...range }));
+  const packages = list(
+    fc.record({ name: word, defaultChannel: option(word), ...range, channels }),
+  );
+  const targets = { targetTag: option(word), targetCatalog: option(word) };
+  const operators = list(
+    fc.record({ catalog: image, full: option(fc.boolean()), ...targets, packages }),
+  );
+  const additionalImages = list(
+    fc.record({ name: image, targetRepo: option(word), targetTag: option(word) }),
+  );
+  const blockedImages = list(fc.record({ name: fc.constantFrom('a', '(', 'a.*', '') }));
+  const platform = option(
+    fc.record({
+      release: option(image),
+      channels: list(fc.record({ name: fc.constantFrom('stable-4.20', 'x'), ...range })),
+    }),
+  );
+  const content = fc.record({ platform, operators, additionalImages, blockedImages });
+
+  it('is refused with places, or becomes a configuration that passes our own checks', () => {
+    fc.assert(
+      fc.property(content, (mirror) => {
+        const text = HEAD + stringify({ mirror });
+        if (problemsOf(text).length > 0) return;
+        const { problems } = checkConfig(render(text), 'a.yaml', { env: {} });
+        expect(problems).toEqual([]);
+      }),
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import {
   formatMirror,
   planMirrors,
   type MirroredImage,
+  type PlannedMirror,
 } from '../../src/openshift/mirror/plan-mirrors.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 
@@ -98,24 +99,57 @@ describe('the plan', () => {
     ]);
   });
 
-  it('leads every image that keeps its path to its copy', () => {
-    const part = fc.constantFrom('a', 'b', 'my-a');
-    const paths = fc.array(fc.array(part, { minLength: 1, maxLength: 4 }), { minLength: 1 });
+  it('names a repository that another place given to one of its images would hide', () => {
+    const images = [
+      image(`quay.io/team/app@${DIGEST}`),
+      image('quay.io/team/app:1', { to: 'other' }),
+      image(`quay.io/team/app/part@${DIGEST}`, { category: 'operator' }),
+    ];
+    expect(show(...images)).toEqual([
+      'operator digest: quay.io/team/app -> team/app',
+      'generic digest: quay.io/team -> team',
+      'generic tag: quay.io/team/app -> other',
+    ]);
+    expect(show(...images.slice(0, 2))).toEqual([
+      'generic digest: quay.io/team -> team',
+      'generic digest: quay.io/team/app -> team/app',
+      'generic tag: quay.io/team/app -> other',
+    ]);
+  });
+
+  it('leads every image to its copy, wherever that is', () => {
+    const path = fc
+      .array(fc.constantFrom('a', 'b', 'my-a'), { minLength: 1, maxLength: 4 })
+      .map((parts) => parts.join('/'));
+    const wanted = fc
+      .tuple(path, fc.option(path, { nil: undefined }), fc.constantFrom(':1', `@${DIGEST}`))
+      .map(([from, to, version]) =>
+        image(`quay.io/${from}${version}`, to === undefined ? {} : { to }),
+      );
     fc.assert(
-      fc.property(paths, (list) => {
-        const names = list.map((parts) => parts.join('/'));
-        const plan = planMirrors(names.map((path) => image(`quay.io/${path}:1`)));
-        for (const path of names) {
-          const copies = plan
-            .filter(({ source }) => `quay.io/${path}/`.startsWith(`${source}/`))
-            .flatMap(({ source, mirrors }) =>
-              mirrors.map((mirror) => formatMirror('node', mirror) + rest(source, path)),
-            );
-          expect(new Set(copies)).toEqual(new Set([`node/${path}`]));
+      fc.property(fc.array(wanted), (images) => {
+        const plan = planMirrors(images);
+        for (const { source, destination } of images) {
+          const by = source.digest === undefined ? 'tag' : 'digest';
+          const copies = findCopies(plan, `quay.io/${source.repository}`, by);
+          expect(copies).toContain(`node/${destination.repository}`);
         }
       }),
     );
   });
 });
 
-const rest = (source: string, path: string): string => `quay.io/${path}`.slice(source.length);
+/** As container tools do: the entries of the longest source that covers the name, and no others. */
+function findCopies(
+  plan: readonly PlannedMirror[],
+  name: string,
+  by: PlannedMirror['by'],
+): readonly string[] {
+  const covering = plan.filter(({ source }) => `${name}/`.startsWith(`${source}/`));
+  const longest = Math.max(...covering.map(({ source }) => source.length));
+  return covering
+    .filter((entry) => entry.source.length === longest && entry.by === by)
+    .flatMap(({ source, mirrors }) =>
+      mirrors.map((mirror) => formatMirror('node', mirror) + name.slice(source.length)),
+    );
+}

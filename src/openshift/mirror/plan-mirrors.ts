@@ -35,9 +35,11 @@ type Mapping = Pick<PlannedMirror, 'source' | 'set' | 'by'> & { readonly mirror:
  * not in it, because CatalogSources name their copies; signatures are looked up beside what they sign.
  */
 export function planMirrors(images: readonly MirroredImage[]): readonly PlannedMirror[] {
-  const mappings = images
-    .filter(({ kind }) => kind !== 'catalog' && kind !== 'signature')
-    .flatMap(mapImage);
+  const listed = images.filter(({ kind }) => kind !== 'catalog' && kind !== 'signature');
+  const mappings = addHidden(
+    listed.flatMap((image) => mapImage(image, cutToScope(image))),
+    listed.flatMap((image) => mapImage(image, keepRepository(image))),
+  );
   return MIRROR_SETS.flatMap((set) =>
     (['digest', 'tag'] as const).flatMap((by) =>
       mergeMappings(mappings.filter((mapping) => mapping.set === set && mapping.by === by)),
@@ -49,29 +51,70 @@ export function planMirrors(images: readonly MirroredImage[]): readonly PlannedM
 export const formatMirror = (registry: string, path: string): string =>
   path === '' ? registry : `${registry}/${path}`;
 
-function mapImage({ source, destination, category, kind }: MirroredImage): Mapping[] {
-  const isRelease = kind === 'release-image';
-  const isTagged = source.tag !== undefined;
+type Cut = Pick<Mapping, 'source' | 'mirror'>;
+
+function mapImage({ source, category, kind }: MirroredImage, cut: Cut): Mapping[] {
+  const isByDigest = source.digest !== undefined || kind === 'release-image';
   const by = [
-    ...(source.digest !== undefined || isRelease ? (['digest'] as const) : []),
-    ...(isTagged ? (['tag'] as const) : []),
+    ...(isByDigest ? (['digest'] as const) : []),
+    ...(source.tag === undefined ? [] : (['tag'] as const)),
   ];
-  const cut = cutToScope(source, destination.repository);
   return by.map((by) => ({ ...cut, set: category, by }));
 }
+
+const keepRepository = ({ source, destination }: MirroredImage): Cut => ({
+  source: `${source.registry}/${source.repository}`,
+  mirror: destination.repository,
+});
 
 /**
  * A copy whose path ends with the path of its source stands for the whole namespace: other images of
  * it are found without an entry of their own. Whole parts of the path are compared, because `app`
  * within `my-app` is another name, and its namespace another place.
  */
-function cutToScope(
-  { registry, repository }: Reference,
-  mirror: string,
-): Pick<Mapping, 'source' | 'mirror'> {
+function cutToScope(image: MirroredImage): Cut {
+  const { registry, repository } = image.source;
+  const mirror = image.destination.repository;
   const scope: MirrorScope = `/${mirror}`.endsWith(`/${repository}`) ? 'namespace' : 'repository';
-  if (scope === 'repository') return { source: `${registry}/${repository}`, mirror };
+  if (scope === 'repository') return keepRepository(image);
   return { source: formatMirror(registry, parentOf(repository)), mirror: parentOf(mirror) };
+}
+
+/**
+ * Only the mirrors of the longest source that covers an image are asked, so an image that was given
+ * another place can hide its namespace from others. Those get an entry of their own, which may hide
+ * others again.
+ */
+function addHidden(mappings: readonly Mapping[], whole: readonly Mapping[]): readonly Mapping[] {
+  let all = mappings;
+  for (;;) {
+    const bySource = groupBySource(all);
+    const hidden = whole.filter((image) => !isFound(image, bySource));
+    if (hidden.length === 0) return all;
+    all = [...all, ...hidden];
+  }
+}
+
+function groupBySource(mappings: readonly Mapping[]): ReadonlyMap<string, readonly Mapping[]> {
+  const groups = new Map<string, Mapping[]>();
+  for (const mapping of mappings) {
+    const group = groups.get(mapping.source) ?? [];
+    group.push(mapping);
+    groups.set(mapping.source, group);
+  }
+  return groups;
+}
+
+function isFound(image: Mapping, bySource: ReadonlyMap<string, readonly Mapping[]>): boolean {
+  for (let scope = image.source; scope !== ''; scope = parentOf(scope)) {
+    const rest = image.source.slice(scope.length);
+    const entries = bySource.get(scope);
+    if (entries === undefined) continue;
+    return entries.some(
+      ({ by, mirror }) => by === image.by && (mirror + rest).replace(/^\//, '') === image.mirror,
+    );
+  }
+  return false;
 }
 
 const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
