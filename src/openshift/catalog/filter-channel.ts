@@ -105,13 +105,27 @@ function keepVersion(
     return undefined;
   }
   const entries = new Set(channel.entries.map(({ name }) => name));
-  const [best, ...others] = matches.filter(({ name }) => entries.has(name));
+  const [best, ...others] = preferExact(
+    matches.filter(({ name }) => entries.has(name)),
+    specific,
+  );
   if (best === undefined) return new Set();
   if (others.length > 0)
     report.addWarning(
       `${locate(channel)}: version ${specific} is that of ${[best, ...others].map(({ name }) => `"${name}"`).join(', ')}; "${best.name}" is kept`,
     );
   return new Set([best.name]);
+}
+
+/** Who writes the build of a version means that one. */
+function preferExact(
+  matches: readonly CatalogBundle[],
+  specific: string,
+): readonly CatalogBundle[] {
+  const exact = specific.includes('+')
+    ? matches.filter(({ version }) => version === completeVersion(specific))
+    : [];
+  return exact.length > 0 ? exact : matches;
 }
 
 /** The highest build first. */

@@ -53,6 +53,7 @@ const MATCHERS: Readonly<Record<string, Comparison['matches']>> = {
  */
 export function parseConstraint(text: string): VersionConstraint {
   const alternatives = text
+    .replaceAll(/\s+/g, ' ')
     .replaceAll(new RegExp(`\\s*(${VERSION})\\s+-\\s+(${VERSION})\\s*`, 'g'), rewriteHyphen)
     .split('||')
     .map((group) => parseGroup(group, text));

@@ -2,7 +2,8 @@ import { type BundleVersion, compareVersions, parseBundleVersion } from './bundl
 
 type Test = (version: BundleVersion) => boolean;
 
-const COMPARISON = /\s*(>=|<=|==|!=|>|<|=|!|)\s*([^\s<>=!|]+)\s*/y;
+/** For text whose runs of spaces are one: hostile ones would take quadratic time. */
+const COMPARISON = / ?(>=|<=|==|!=|>|<|=|!|) ?([^ <>=!|]+) ?/y;
 
 /**
  * A range in blang's language, which `olm.package.required` and `skipRange` are written in:
@@ -10,7 +11,7 @@ const COMPARISON = /\s*(>=|<=|==|!=|>|<|=|!|)\s*([^\s<>=!|]+)\s*/y;
  * constraint it compares prereleases as any other version. Undefined when the text is no range.
  */
 export function parseVersionRange(text: string): Test | undefined {
-  const alternatives = text.split('||').map(parseAlternative);
+  const alternatives = text.replaceAll(/\s+/g, ' ').split('||').map(parseAlternative);
   const tests = alternatives.filter((test) => test !== undefined);
   if (tests.length < alternatives.length) return undefined;
   return (version) => tests.some((test) => test(version));

@@ -269,6 +269,13 @@ describe('one version', () => {
     ]);
   });
 
+  test('with its build keeps that build', () => {
+    const bounds = { minVersion: '1.0.0+0.2.p', maxVersion: '1.0.0+0.2.p' };
+    const { catalog: kept, warnings } = filterPackage(rebuilt, bounds);
+    expect(listEntries(kept)).toEqual({ stable: ['op.v1.0.0-2.p'] });
+    expect(warnings).toHaveLength(1);
+  });
+
   test('that no bundle has is refused', () => {
     const bounds = { minVersion: '1.5.0', maxVersion: '1.5.0' };
     expect(readError(() => filterPackage(CHAIN, bounds)).message).toBe(

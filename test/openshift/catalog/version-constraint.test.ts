@@ -52,7 +52,7 @@ const ROWS: readonly Row[] = [
   ['>=1.34.1', ['1.34.1'], ['1.47.1-5', '4.17.0-202410011205']],
   ['>=1.34.1-5', ['1.47.1-5', '1.34.1-5', '1.34.1'], ['1.34.1-4']],
   ['>=1.0.0 <2.0.0-0', ['1.5.0-rc.1'], ['2.0.0']],
-  ['>=1.0.0-0 || >=3.0.0', ['3.1.0-rc.1'], ['1.0.0-alpha'.replace('1.0.0', '0.9.0')]],
+  ['>=1.0.0-0 || >=3.0.0', ['3.1.0-rc.1'], ['0.9.0-alpha']],
   ['>=3.0.0 || <1.0.0-0', ['0.9.0-rc.1'], ['3.1.0-rc.1']],
 ];
 
@@ -157,4 +157,11 @@ describe('a range that a bundle requires', () => {
   test.each(['', '>=', '~1.2.3', '1.2', '>=1.0.0 ||', 'any'])('%j is none', (text) => {
     expect(parseVersionRange(text)).toBeUndefined();
   });
+});
+
+test('spaces without end cost no time', () => {
+  const spaces = ' '.repeat(200_000);
+  expect(parseVersionRange(`>=1.0.0${spaces}<${spaces}`)).toBeUndefined();
+  expect(() => parseConstraint(`>=1.0.0${spaces}<${spaces}`)).toThrow('is expected');
+  expect(parseVersionRange(`>=1.0.0${spaces}<${spaces}2.0.0`)?.(read('1.5.0'))).toBe(true);
 });
