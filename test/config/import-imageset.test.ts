@@ -314,40 +314,54 @@ blockedImages: [{name: "("}]`),
 });
 
 describe('any image set', () => {
-  const word = fc.constantFrom('a', 'stable', '', ' ', '1.0', '4.20', 'A b', '__proto__');
-  const image = fc.constantFrom('quay.io/a/b:1', 'quay.io/a/b', 'b', 'oci:///a', '');
+  const mostly = (good: readonly string[], bad: readonly string[]) =>
+    fc.oneof(
+      { weight: 20, arbitrary: fc.constantFrom(...good) },
+      { weight: 1, arbitrary: fc.constantFrom(...bad) },
+    );
+  const word = mostly(['a', 'b', 'stable', '4.20', 'c d'], ['', ' ', '__proto__', 'yes', '*a']);
+  const version = mostly(['1.0', '4.20', 'v2.1.0', '3'], ['', 'new']);
+  const target = mostly(['a', 'b', 'one'], ['', 'A b', '/']);
+  const image = mostly(
+    ['quay.io/a/b:1', 'quay.io/a/c:1', 'quay.io/a/b', 'b', 'oci:///a'],
+    ['', 'a:b:c'],
+  );
   const option = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
   const list = <T>(arbitrary: fc.Arbitrary<T>) => option(fc.array(arbitrary, { maxLength: 3 }));
-  const range = { minVersion: option(word), maxVersion: option(word) };
+  const range = { minVersion: option(version), maxVersion: option(version) };
   const channels = list(fc.record({ name: word, ...range }));
   const packages = list(
     fc.record({ name: word, defaultChannel: option(word), ...range, channels }),
   );
-  const targets = { targetTag: option(word), targetCatalog: option(word) };
+  const targets = { targetTag: option(target), targetCatalog: option(target) };
   const operators = list(
     fc.record({ catalog: image, full: option(fc.boolean()), ...targets, packages }),
   );
   const additionalImages = list(
-    fc.record({ name: image, targetRepo: option(word), targetTag: option(word) }),
+    fc.record({ name: image, targetRepo: option(target), targetTag: option(target) }),
   );
-  const blockedImages = list(fc.record({ name: fc.constantFrom('a', '(', 'a.*', '') }));
+  const blockedImages = list(fc.record({ name: mostly(['a', 'a.*', 'b'], ['', '(']) }));
   const platform = option(
     fc.record({
-      release: option(image),
-      channels: list(fc.record({ name: fc.constantFrom('stable-4.20', 'x'), ...range })),
+      release: option(fc.constantFrom('quay.io/a/b:4.20.1-x86_64', 'quay.io/a/b:1', 'b')),
+      channels: list(fc.record({ name: fc.constantFrom('stable-4.20', 'eus-4.18', 'x') })),
     }),
   );
   const content = fc.record({ platform, operators, additionalImages, blockedImages });
 
   it('is refused with places, or becomes a configuration that passes our own checks', () => {
+    let accepted = 0;
     fc.assert(
       fc.property(content, (mirror) => {
         const text = HEAD + stringify({ mirror });
         if (problemsOf(text).length > 0) return;
+        accepted++;
         const { problems } = checkConfig(render(text), 'a.yaml', { env: {} });
         expect(problems).toEqual([]);
       }),
+      { numRuns: 200, seed: 1 },
     );
+    expect(accepted).toBeGreaterThan(20);
   });
 });
 
