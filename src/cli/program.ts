@@ -13,6 +13,7 @@ import { registerInspect } from './inspect.ts';
 import { registerLs } from './ls.ts';
 import { registerPlan } from './plan.ts';
 import { registerRegistry } from './registry-serve.ts';
+import { registerResources } from './resources.ts';
 import { registerValidate } from './validate.ts';
 import { registerVerify } from './verify.ts';
 import { registerWhy } from './why.ts';
@@ -29,6 +30,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerPlan,
   registerBuild,
   registerWhy,
+  registerResources,
   registerCatalog,
   registerInspect,
   registerLs,

@@ -4,7 +4,11 @@ import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import { planCatalogDestination } from '../openshift/mirror/operator-set.ts';
 import type { BootstrapInput } from '../openshift/node/bootstrap-ignition.ts';
 import { deriveSalt, hashCorePassword } from '../openshift/node/core-password.ts';
-import type { NodeRelease } from '../openshift/node/generated-manifests.ts';
+import type { ServedCatalog } from '../openshift/node/catalog-sources.ts';
+import type {
+  GeneratedManifestsInput,
+  NodeRelease,
+} from '../openshift/node/generated-manifests.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { formatNodeRegistriesConf } from '../openshift/node/node-registries-conf.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
@@ -20,6 +24,14 @@ import { renderEmbedded, renderWithInstaller } from '../stages/render-unconfigur
 import type { BuildTools } from './build-tools.ts';
 import { isKept } from './kept.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
+
+type MadeForCluster = {
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  /** Base64. */
+  readonly signatures: readonly string[];
+};
 
 type Planned = {
   readonly release: Promise<Release>;
@@ -56,10 +68,10 @@ export function renderIgnition(
 }
 
 /** They are looked up anew each time: a store may have got them since. */
-function fetchSignatures(
+export function fetchSignatures(
   { signatureStore }: LiveIsoRequest,
   { engine, http, tls }: BuildTools,
-  { release }: Planned,
+  { release }: Pick<Planned, 'release'>,
 ): Promise<string[]> {
   const known = release.then((release) => ({
     digest: digestOfRelease(release),
@@ -90,46 +102,54 @@ const describeBootstrap = ({ config, manifests }: LiveIsoRequest, tools: BuildTo
   password: tools.sealSecret(config.userCorePass?.reveal()),
 });
 
-function bootstrapInput(
-  { config, manifests }: LiveIsoRequest,
-  made: {
-    readonly release: Release;
-    readonly plan: MirrorPlan;
-    readonly catalogs: readonly SelectedCatalog[];
-    readonly registryImage: RegistryImageChoice;
-    /** Base64. */
-    readonly signatures: readonly string[];
-  },
-): BootstrapInput {
-  const { release, plan, catalogs, registryImage, signatures } = made;
+function bootstrapInput(request: LiveIsoRequest, made: MadeForIgnition): BootstrapInput {
+  const { config, manifests } = request;
+  const { release, plan, registryImage } = made;
   const password = config.userCorePass?.reveal();
   const salt = deriveSalt(formatReference(release.reference));
   return {
-    release: toNodeRelease(release),
+    ...describeCluster(request, made),
     registryImage: {
       reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
       useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
     },
-    mirrors: plan.mirrors,
-    catalogs: catalogs.map((catalog) => ({
-      source: catalog.reference,
-      destination: planCatalogDestination(catalog),
-      digest: catalog.digest,
-    })),
-    releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
-    interactive: config.enableInteractiveFlow,
-    enableDefaultSources: config.enableDefaultSources,
-    createPinnedImageSets: config.createPinnedImageSets,
-    pinnedImages: plan.images.map(({ source }) => formatReference(source)),
     stopLocalRegistry: config.stopLocalRegistry,
     skipLocalRegistry: config.skipLocalRegistry,
-    useDefaultSourceNames: config.useDefaultSourceNames,
     extraManifests: manifests.extra,
     crs: manifests.crs,
     ...(config.sshKey !== undefined && { sshKey: config.sshKey }),
     ...(password !== undefined && { corePasswordHash: hashCorePassword(password, salt) }),
   };
 }
+
+type MadeForIgnition = MadeForCluster & { readonly registryImage: RegistryImageChoice };
+
+/** What the cluster is told of the media: its mirrors, catalogs and release. No secret. */
+export function describeCluster(
+  { config }: LiveIsoRequest,
+  { release, plan, catalogs, signatures }: MadeForCluster,
+): Omit<GeneratedManifestsInput, 'corePasswordHash'> {
+  return {
+    release: toNodeRelease(release),
+    mirrors: plan.mirrors,
+    catalogs: describeCatalogs(catalogs),
+    releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
+    interactive: config.enableInteractiveFlow,
+    enableDefaultSources: config.enableDefaultSources,
+    createPinnedImageSets: config.createPinnedImageSets,
+    pinnedImages: plan.images
+      .filter(({ kind }) => kind !== 'signature' && kind !== 'catalog')
+      .map(({ source }) => formatReference(source)),
+    useDefaultSourceNames: config.useDefaultSourceNames,
+  };
+}
+
+export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly ServedCatalog[] =>
+  catalogs.map((catalog) => ({
+    source: catalog.reference,
+    destination: planCatalogDestination(catalog),
+    digest: catalog.digest,
+  }));
 
 const toNodeRelease = ({ version, reference, arch }: Release): NodeRelease => ({
   version,

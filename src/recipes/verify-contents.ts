@@ -1,6 +1,7 @@
-import type { IsoFiles } from '../stages/open-damaged.ts';
+import { digestOf, type Digest } from '../base/digest.ts';
 import type { IndexExtent, MediaIndex } from '../openshift/media/media-index.ts';
 import { readImageContents } from '../stages/image-contents.ts';
+import type { IsoFiles } from '../stages/open-damaged.ts';
 import { verifyExtents, type DamagedExtent } from '../stages/verify-extents.ts';
 import type { Report, VerifyOptions, VerifyProblem } from './verification.ts';
 
@@ -37,7 +38,10 @@ function compareFile(
 /** Extents of the index that were hashed, right or wrong. */
 type CheckedExtents = { readonly extents: number; readonly bytes: number };
 
-/** Every extent of the index against its digest, and those of which the file has not every byte. */
+/**
+ * Every extent of the index against its digest, what lies between them against zeros, and those of which
+ * the file has not every byte.
+ */
 export async function checkContents(
   iso: IsoFiles,
   index: MediaIndex,
@@ -50,16 +54,50 @@ export async function checkContents(
     else report(...describeLost(extent, iso.fileSize, usersOf(extent)));
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
-  const bytes = digested.reduce((sum, { size }) => sum + size, 0);
-  const damaged = await verifyExtents(iso.path, digested, {
+  const gaps = new Set(findGaps(present));
+  const total = sizeOf([...digested, ...gaps]);
+  const damaged = await verifyExtents(iso.path, [...digested, ...gaps], {
     signal,
     onProgress: (done) => {
-      onProgress(done, bytes);
+      onProgress(done, total);
     },
   });
-  report(...damaged.map((found) => describeDamaged(found, usersOf(found.extent))));
-  return { extents: digested.length, bytes };
+  for (const found of damaged) {
+    const isGap = gaps.has(found.extent);
+    report(isGap ? describeGap(found) : describeDamaged(found, usersOf(found.extent)));
+  }
+  return { extents: digested.length, bytes: sizeOf(digested) };
 }
+
+/** Longer gaps are several, so that the digest of one is soon made. */
+const LONGEST_GAP = 4 * 1024 * 1024;
+
+/** What the index does not name in front of its last extent: zeros between files. */
+function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
+  const digests = new Map<number, Digest>();
+  const digestOfZeros = (size: number): Digest => {
+    const digest = digests.get(size) ?? digestOf(new Uint8Array(size));
+    digests.set(size, digest);
+    return digest;
+  };
+  let end = 0;
+  for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
+    for (let offset = end; offset < extent.offset; offset += LONGEST_GAP) {
+      const size = Math.min(LONGEST_GAP, extent.offset - offset);
+      yield { offset, size, digest: digestOfZeros(size), paths: [] };
+    }
+    end = Math.max(end, endOf(extent));
+  }
+}
+
+const sizeOf = (extents: readonly IndexExtent[]): number =>
+  extents.reduce((sum, { size }) => sum + size, 0);
+
+const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): VerifyProblem => ({
+  kind: 'content',
+  problem: unreadable ?? 'has other bytes than zeros, and the index names none here',
+  ...{ offset, size },
+});
 
 function describeDamaged(
   { extent, found, unreadable }: DamagedExtent,

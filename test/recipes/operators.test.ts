@@ -111,6 +111,14 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     );
   });
 
+  it('come with the resources that a cluster needs to use the media', async () => {
+    const { exitCode, stdout, stderr } = await world.run('resources');
+    expect(exitCode, stderr).toBe(0);
+    for (const kind of ['ImageDigestMirrorSet', 'CatalogSource', 'ClusterCatalog', 'OperatorHub']) {
+      expect(stdout).toContain(`kind: ${kind}`);
+    }
+  });
+
   it('are explained: who needs an image', async () => {
     const { exitCode, stdout, stderr } = await world.run('why', 'shared/proxy', '-o', 'json');
     expect(exitCode, stderr).toBe(0);

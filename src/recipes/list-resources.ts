@@ -1,0 +1,33 @@
+import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
+import type { Manifest } from '../openshift/node/extra-manifests.ts';
+import { planGeneratedManifests } from '../openshift/node/generated-manifests.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
+import type { BuildTools } from './build-tools.ts';
+import { selectImages } from './live-iso-images.ts';
+import { describeCatalogs, describeCluster, fetchSignatures } from './live-iso-ignition.ts';
+import type { LiveIsoRequest } from './live-iso-request.ts';
+
+/**
+ * The objects that tell a cluster of the media: what the media themselves carry, and the
+ * ClusterCatalogs, which they leave out because not every cluster knows the kind. The password of
+ * core is not among them.
+ */
+export async function listResources(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<readonly Manifest[]> {
+  const images = selectImages(request, tools);
+  images.reserved.catch(() => undefined); // what does not fit has resources, too
+  const signatures = fetchSignatures(request, tools, images);
+  const made = {
+    release: await images.release,
+    plan: await images.plan,
+    catalogs: await images.catalogs,
+    signatures: await signatures,
+  };
+  const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
+  return [
+    ...planGeneratedManifests(describeCluster(request, made)),
+    ...renderClusterCatalogs({ catalogs: describeCatalogs(made.catalogs), registry }),
+  ];
+}
