@@ -3,6 +3,7 @@ import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promise
 import { createHash, randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from './digest.ts';
+import { DiskError } from './errors.ts';
 
 export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));
@@ -10,12 +11,22 @@ export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
  * new file; 0o600 is the default because most of what we write may carry secrets.
+ *
+ * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`
  */
 export async function writeFileAtomic(
   path: string,
   data: string | Uint8Array,
   mode = 0o600,
 ): Promise<void> {
+  try {
+    await replaceFile(path, data, mode);
+  } catch (error) {
+    throw explainWriteError(error, path);
+  }
+}
+
+async function replaceFile(path: string, data: string | Uint8Array, mode: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const aside = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -32,6 +43,28 @@ export async function writeFileAtomic(
     throw error;
   }
   await syncDirectory(dirname(path));
+}
+
+function explainWriteError(cause: unknown, path: string): unknown {
+  if (isErrno(cause, 'ENOSPC', 'EDQUOT')) {
+    return new DiskError('disk.full', `the disk is full: there is no room for "${path}"`, {
+      cause,
+      hint: 'free some space and run the same command again',
+    });
+  }
+  if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM')) {
+    return new DiskError('disk.not-writable', `"${path}" cannot be written`, {
+      cause,
+      hint: 'choose a writable place with --output and --work-dir',
+    });
+  }
+  if (isErrno(cause, 'EIO')) {
+    return new DiskError('disk.broken', `the device answers with an error for "${path}"`, {
+      cause,
+      hint: 'look for the device in the log of the kernel, or choose another place',
+    });
+  }
+  return cause;
 }
 
 /** Makes a rename durable: on Linux the directory itself must be synced. */

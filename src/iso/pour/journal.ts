@@ -2,6 +2,7 @@ import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
 import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { readFileIfPresent } from '../../base/files.ts';
+import { explaining } from './output-file.ts';
 
 /** What is known of one extent: whole and synced, or a prefix that was written (perhaps not synced). */
 export type Progress =
@@ -37,7 +38,7 @@ export async function readJournal(
   path: string,
   layout: Digest,
 ): Promise<ReadonlyMap<number, Progress> | undefined> {
-  const text = (await readFileIfPresent(path))?.toString('latin1');
+  const text = (await explaining(path, () => readFileIfPresent(path)))?.toString('latin1');
   const lines = text?.slice(0, text.lastIndexOf('\n')).split('\n');
   if (lines?.[0] !== headerOf(layout)) return undefined;
   const achieved = new Map<number, Progress>();
@@ -58,19 +59,34 @@ export async function readJournal(
   return achieved;
 }
 
-/** Writes the journal anew (aside, then renamed) with what is known, and keeps it open to append. */
+/**
+ * Writes the journal anew (aside, then renamed) with what is known, and keeps it open to append.
+ *
+ * @throws DiskError `output.full`, `output.unwritable`, `output.broken`, as do its members
+ */
 export async function startJournal(
   path: string,
   layout: Digest,
   achieved: ReadonlyMap<number, Progress>,
 ): Promise<Journal> {
+  const known = [...achieved].map(([extent, progress]) => lineOf(extent, progress));
+  const text = `${headerOf(layout)}\n${known.join('')}`;
+  const file = await explaining(path, () => replaceFile(path, text));
+  return createJournal(path, file, achieved);
+}
+
+async function replaceFile(path: string, text: string): Promise<FileHandle> {
   const aside = `${path}.new`;
   const file = await open(aside, 'w', 0o600);
-  const known = [...achieved].map(([extent, progress]) => lineOf(extent, progress));
-  await file.writeFile(`${headerOf(layout)}\n${known.join('')}`);
-  await file.datasync();
-  await rename(aside, path);
-  return createJournal(path, file, achieved);
+  try {
+    await file.writeFile(text);
+    await file.datasync();
+    await rename(aside, path);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
 function createJournal(
@@ -81,7 +97,7 @@ function createJournal(
   // Lines must not interleave: each write waits for the one before.
   let last: Promise<unknown> = Promise.resolve();
   const append = (text: string): Promise<unknown> =>
-    (last = last.then(() => file.appendFile(text)));
+    (last = last.then(() => explaining(path, () => file.appendFile(text))));
   return {
     achieved,
     notePrefix(extent, size, digest) {
@@ -92,7 +108,7 @@ function createJournal(
     async noteDone(extents) {
       if (extents.length === 0) return;
       await append(extents.map((extent) => lineOf(extent, { kind: 'done' })).join(''));
-      await file.datasync();
+      await explaining(path, () => file.datasync());
     },
     async close() {
       await last.catch(() => undefined);

@@ -2,96 +2,129 @@ import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { digestOf, hexOf } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno, readFileIfPresent } from '../../base/files.ts';
+import { explainOutputError } from './output-file.ts';
 
 const ATTEMPTS = 200;
 const PAUSE_MS = 10;
+/** How often a lock without an end is looked at before whoever wrote it counts as dead. */
+const PATIENCE = 100;
 
 /**
  * Takes the right to write an output: a file that names us. A process id alone is reused by the
  * system, so the process's start time stands beside it; a lock whose process is gone is taken over.
  *
  * @returns a function that gives the right back
- * @throws DiskError `output.locked` names the other's process id; `output.unwritable`
+ * @throws DiskError `output.locked` names the other's process id; `output.unwritable`,
+ * `output.full`, `output.broken`
  */
 export async function lockOutput(path: string): Promise<() => Promise<void>> {
-  const aside = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
-  const text = `${process.pid} ${(await readStartTime(process.pid)) ?? '0'}\n`;
-  await explainUnwritable(dirname(path), async () => {
+  const nonce = randomBytes(8).toString('hex');
+  const aside = `${path}.${process.pid}.${nonce}`;
+  const text = `${process.pid} ${(await readStartTime(process.pid)) ?? '0'} ${nonce}\n`;
+  try {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(aside, text, { mode: 0o600 });
-  });
-  try {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      if (await linkUnlessPresent(aside, path)) return () => rm(path, { force: true });
-      await refuseIfHeld(path);
-      if (await takeOver(path, aside)) return () => rm(path, { force: true });
-      await sleep(PAUSE_MS);
-    }
+    return await claim(path, aside);
+  } catch (error) {
+    throw explainOutputError(error, path);
   } finally {
     await rm(aside, { force: true });
+  }
+}
+
+async function claim(path: string, aside: string): Promise<() => Promise<void>> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    if (await tryToTake({ path, aside, isPatient: attempt < PATIENCE })) {
+      return () => rm(path, { force: true });
+    }
+    await sleep(PAUSE_MS);
   }
   throw new DiskError('output.locked', `other builds keep taking "${path}"`);
 }
 
+type Attempt = {
+  readonly path: string;
+  readonly aside: string;
+  /** Whether a lock without an end may still be in writing. */
+  readonly isPatient: boolean;
+};
+
 /**
- * Puts our lock in the place of a stale one. Many may find the same stale lock: only who holds the
- * lock of taking over replaces it, in one step, after looking again.
+ * A stale lock has one heir: the file `<lock>.<digest of its text>`, which only one can create, and
+ * which nobody removes but its maker. Where the heir died too, its own heir counts, and so on. The
+ * living heir puts itself in the lock's place in one step, and only then removes the line it came by.
+ * No text is used twice: who was slow finds another text in the lock than it began with.
  */
-async function takeOver(path: string, aside: string): Promise<boolean> {
-  const guard = `${path}.takeover`;
-  if (!(await linkUnlessPresent(aside, guard))) {
-    if ((await readHolder(guard)) === 'gone') await rm(guard, { force: true });
-    return false;
+async function tryToTake({ path, aside, isPatient }: Attempt): Promise<boolean> {
+  if (await linkUnlessPresent(aside, path)) return true;
+  const root = await readText(path);
+  const line: string[] = [];
+  for (let text = root; text !== undefined; text = await readText(line.at(-1) ?? path)) {
+    if (isPatient && !text.endsWith('\n')) return false;
+    const holder = await findHolder(text);
+    const isCurrent = async (): Promise<boolean> => (await readText(path)) === root;
+    if (holder !== undefined) {
+      if (await isCurrent()) throw lockedBy(holder);
+      return false;
+    }
+    const heir = `${path}.${hexOf(digestOf(text)).slice(0, 16)}`;
+    line.push(heir);
+    if (!(await linkUnlessPresent(aside, heir))) continue;
+    const isHeir = await isCurrent();
+    await settle({ path, aside, settled: isHeir ? line : [heir] }, isHeir);
+    return isHeir;
   }
-  try {
-    if ((await readHolder(path)) !== 'gone') return false;
-    await rename(guard, path);
-    return true;
-  } finally {
-    await rm(guard, { force: true });
-  }
+  return false;
 }
 
-async function explainUnwritable(directory: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!isErrno(error, 'EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST')) throw error;
-    throw new DiskError('output.unwritable', `nothing can be written in "${directory}"`, {
-      cause: error,
-      hint: 'name a writable place with --output',
-    });
-  }
+type Line = { readonly path: string; readonly aside: string; readonly settled: readonly string[] };
+
+async function settle({ path, aside, settled }: Line, isHeir: boolean): Promise<void> {
+  if (isHeir) await rename(aside, path);
+  for (const name of settled) await rm(name, { force: true });
 }
 
-/** A link appears with its content: nobody reads a lock that names no one yet. */
+/**
+ * A link appears with its content: nobody reads a lock that names no one yet. FAT and some network
+ * file systems have no links; there the content follows, and readers wait for its end.
+ */
 async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to);
     return true;
   } catch (error) {
     if (isErrno(error, 'EEXIST')) return false;
+    if (!isErrno(error, 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
+    return createUnlessPresent(to, await readFile(from));
+  }
+}
+
+async function createUnlessPresent(path: string, content: Buffer): Promise<boolean> {
+  try {
+    await writeFile(path, content, { flag: 'wx', mode: 0o600 });
+    return (await readFileIfPresent(path))?.equals(content) === true; // it took too long for the others
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false;
     throw error;
   }
 }
 
-async function refuseIfHeld(path: string): Promise<void> {
-  const holder = await readHolder(path);
-  if (typeof holder !== 'number') return;
-  throw new DiskError('output.locked', `process ${holder} is already building this output`, {
+const lockedBy = (holder: number): DiskError =>
+  new DiskError('output.locked', `process ${holder} is already building this output`, {
     hint: `wait for process ${holder} to end, or name another --output`,
   });
-}
 
-/** The process that holds a lock, `gone` when it ended, undefined when there is no lock. */
-async function readHolder(path: string): Promise<number | 'gone' | undefined> {
-  const text = (await readFileIfPresent(path))?.toString('utf8');
-  if (text === undefined) return undefined;
+const readText = async (path: string): Promise<string | undefined> =>
+  (await readFileIfPresent(path))?.toString('utf8');
+
+/** The process that a lock's text names, unless it ended. */
+async function findHolder(text: string): Promise<number | undefined> {
   const [pid = '', started = ''] = text.trim().split(' ');
   const isAlive = /^\d+$/.test(pid) && (await readStartTime(Number(pid))) === started;
-  return isAlive ? Number(pid) : 'gone';
+  return isAlive ? Number(pid) : undefined;
 }
 
 /** proc(5), /proc/pid/stat field 22: clock ticks after boot. Field 2 may hold spaces and brackets. */

@@ -32,7 +32,7 @@ type OpenOutputOptions = {
  * Opens or creates the partial output and gives it its final size (a hole where nothing is written
  * yet). Large aligned writes go past the page cache: here that takes a tenth of the CPU.
  *
- * @throws DiskError `output.unwritable`, `output.full`, `output.too-large`
+ * @throws DiskError `output.unwritable`, `output.full`, `output.too-large`, `output.broken`
  */
 export async function openOutputFile(
   path: string,
@@ -43,7 +43,7 @@ export async function openOutputFile(
     await buffered.truncate(options.size);
   } catch (error) {
     await buffered.close();
-    throw explainWriteError(error, path, options.size);
+    throw explainOutputError(error, path);
   }
   const direct = options.direct
     ? await open(path, constants.O_RDWR | constants.O_DIRECT)
@@ -69,27 +69,27 @@ function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFil
   };
   return {
     async write(slice, position, cached) {
-      try {
+      await explaining(path, async () => {
         const aligned = direct && !cached && position % DIRECT_ALIGNMENT === 0;
         const body = aligned ? slice.size - (slice.size % DIRECT_ALIGNMENT) : 0;
         if (direct && body > 0)
           await writeAll(direct, { start: slice.start, size: body }, position);
         const rest = { start: slice.start + body, size: slice.size - body };
         if (rest.size > 0) await writeAll(buffered, rest, position + body);
-      } catch (error) {
-        throw explainWriteError(error, path, slice.size);
-      }
+      });
     },
     async read(slice, position) {
       let read = 0;
       while (read < slice.size) {
         const view = bytes.subarray(slice.start + read, slice.start + slice.size);
-        const { bytesRead } = await buffered.read(view, 0, view.length, position + read);
+        const { bytesRead } = await explaining(path, () =>
+          buffered.read(view, 0, view.length, position + read),
+        );
         if (bytesRead === 0) throw new DiskError('output.shrunk', `"${path}" became shorter`);
         read += bytesRead;
       }
     },
-    sync: () => buffered.datasync(),
+    sync: () => explaining(path, () => buffered.datasync()),
     async close() {
       await Promise.all([buffered.close(), direct?.close()]);
     },
@@ -97,41 +97,56 @@ function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFil
 }
 
 async function openOrExplain(path: string, flags: string, mode: number): Promise<FileHandle> {
-  try {
+  return explaining(path, async () => {
     const file = await open(path, flags, mode);
     await file.chmod(mode); // an earlier run may have made it for other inputs
     return file;
-  } catch (error) {
-    if (isErrno(error, 'EACCES', 'EROFS', 'EPERM', 'ENOENT', 'EISDIR')) {
-      throw new DiskError('output.unwritable', `"${path}" cannot be written`, {
-        cause: error,
-        hint: 'name a writable place with --output',
-      });
-    }
-    throw error;
-  }
+  });
 }
 
-function explainWriteError(error: unknown, path: string, size: number): unknown {
-  if (isErrno(error, 'ENOSPC', 'EDQUOT')) {
-    return new DiskError(
-      'output.full',
-      `the disk is full: "${path}" lacks room for ${size} bytes`,
-      {
-        cause: error,
-        hint: 'free some space and run the same command again: it continues where it stopped',
-      },
-    );
+type Failure = { readonly code: string; readonly reason: string; readonly hint: string };
+
+const FULL: Failure = {
+  code: 'output.full',
+  reason: 'the disk is full: there is no room for',
+  hint: 'free some space and run the same command again: it continues where it stopped',
+};
+const UNWRITABLE: Failure = {
+  code: 'output.unwritable',
+  reason: 'nothing can be written to',
+  hint: 'name a writable place with --output',
+};
+const BROKEN: Failure = {
+  code: 'output.broken',
+  reason: 'the device answers with an error for',
+  hint: 'look for the device in the log of the kernel, or name another place with --output',
+};
+const TOO_LARGE: Failure = {
+  code: 'output.too-large',
+  reason: 'the file system holds no file as large as',
+  hint: 'use a file system without a 4 GiB limit',
+};
+
+const FAILURES: Readonly<Record<string, Failure>> = {
+  ...{ ENOSPC: FULL, EDQUOT: FULL, EFBIG: TOO_LARGE, EIO: BROKEN },
+  ...{ EACCES: UNWRITABLE, EROFS: UNWRITABLE, EPERM: UNWRITABLE, EISDIR: UNWRITABLE },
+  ...{ ENOENT: UNWRITABLE, ENOTDIR: UNWRITABLE, EEXIST: UNWRITABLE },
+};
+
+/** What the disk said of the output or of a file beside it, as DiskError; anything else as it is. */
+export function explainOutputError(cause: unknown, path: string): unknown {
+  const name = Object.keys(FAILURES).find((name) => isErrno(cause, name));
+  const failure = name === undefined ? undefined : FAILURES[name];
+  if (!failure) return cause;
+  const { code, reason, hint } = failure;
+  return new DiskError(code, `${reason} "${path}"`, { cause, hint });
+}
+
+/** Runs what touches the file of this path, and explains what the disk says. */
+export async function explaining<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw explainOutputError(error, path);
   }
-  if (isErrno(error, 'EFBIG')) {
-    return new DiskError(
-      'output.too-large',
-      `the file system of "${path}" holds no file that large`,
-      {
-        cause: error,
-        hint: 'use a file system without a 4 GiB limit',
-      },
-    );
-  }
-  return error;
 }

@@ -1,0 +1,83 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { digestOf } from '../../../src/base/digest.ts';
+import { writeFileAtomic } from '../../../src/base/files.ts';
+import { startJournal } from '../../../src/iso/pour/journal.ts';
+import { lockOutput } from '../../../src/iso/pour/lock.ts';
+import { explainOutputError } from '../../../src/iso/pour/output-file.ts';
+import { mayMount } from '../../support/may-mount.ts';
+
+describe.skipIf(!mayMount())('a disk without room', () => {
+  let directory: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'sealift-disk-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory]);
+  });
+  afterEach(() => {
+    execFileSync('umount', [directory]);
+    rmSync(directory, { recursive: true });
+  });
+
+  function fill(): void {
+    const file = openSync(join(directory, 'filler'), 'w');
+    try {
+      for (;;) writeSync(file, Buffer.alloc(4096));
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ENOSPC' });
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  it('ends the lock, the journal and the files of the seal with exit code 7', async () => {
+    fill();
+    const full = { exitCode: 7, message: expect.stringContaining('disk is full') as string };
+    const at = (name: string): string => join(directory, name);
+    await expect(lockOutput(at('x.lock'))).rejects.toMatchObject(full);
+    await expect(startJournal(at('x'), digestOf('layout'), new Map())).rejects.toMatchObject(full);
+    await expect(writeFileAtomic(at('x.sha256'), 'digest')).rejects.toMatchObject(full);
+    expect(readdirSync(directory)).not.toContain('x.sha256');
+  });
+
+  it('is told by the journal that was begun before it was full', async () => {
+    const journal = await startJournal(join(directory, 'x'), digestOf('layout'), new Map());
+    fill();
+    for (let extent = 0; extent < 100; extent++) journal.notePrefix(extent, 1, digestOf('prefix'));
+    await expect(journal.noteDone([1])).rejects.toMatchObject({ code: 'output.full' });
+    await journal.close();
+  });
+
+  it('and one that is read-only end with exit code 7', async () => {
+    execFileSync('mount', ['-o', 'remount,ro', directory]);
+    const at = (name: string): string => join(directory, name);
+    await expect(lockOutput(at('x.lock'))).rejects.toMatchObject({ code: 'output.unwritable' });
+    const journal = startJournal(at('x'), digestOf('layout'), new Map());
+    await expect(journal).rejects.toMatchObject({ code: 'output.unwritable' });
+    const seal = writeFileAtomic(at('x.sha256'), 'digest');
+    await expect(seal).rejects.toMatchObject({ code: 'disk.not-writable', exitCode: 7 });
+  });
+});
+
+describe('what a disk answers', () => {
+  it.each([
+    ['ENOSPC', 'output.full'],
+    ['EDQUOT', 'output.full'],
+    ['EIO', 'output.broken'],
+    ['EROFS', 'output.unwritable'],
+    ['EFBIG', 'output.too-large'],
+  ])('%s is told as %s, with what to do', (code, ours) => {
+    const cause = Object.assign(new Error(code), { code });
+    expect(explainOutputError(cause, '/x')).toMatchObject({
+      ...{ code: ours, exitCode: 7, cause },
+      hint: expect.stringMatching(/\w/) as string,
+    });
+  });
+
+  it('is left as it is where nobody foresaw it', () => {
+    const cause = Object.assign(new Error('EBADF'), { code: 'EBADF' });
+    expect(explainOutputError(cause, '/x')).toBe(cause);
+  });
+});

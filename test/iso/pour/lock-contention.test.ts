@@ -1,0 +1,106 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type * as fs from 'node:fs/promises';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { digestOf, hexOf } from '../../../src/base/digest.ts';
+import { lockOutput } from '../../../src/iso/pour/lock.ts';
+
+const refusal = vi.hoisted(() => ({ code: '' }));
+vi.mock('node:fs/promises', async (original) => {
+  const real = await original<typeof fs>();
+  const link: typeof real.link = (from, to) =>
+    refusal.code === ''
+      ? real.link(from, to)
+      : Promise.reject(Object.assign(new Error(refusal.code), { code: refusal.code }));
+  return { ...real, link };
+});
+
+const CONTENDER = fileURLToPath(new URL('../../support/lock-contender.ts', import.meta.url));
+const DEAD = '999999999 5\n';
+
+let directory: string;
+let lock: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sealift-contention-'));
+  lock = join(directory, 'out.iso.lock');
+});
+afterEach(() => {
+  refusal.code = '';
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const heirOf = (text: string): string => `${lock}.${hexOf(digestOf(text)).slice(0, 16)}`;
+
+async function contend(rounds: number): Promise<string> {
+  const child = spawn(process.execPath, [
+    ...['--import', import.meta.resolve('tsx'), CONTENDER],
+    ...[lock, String(rounds)],
+  ]);
+  let output = '';
+  child.stdout.on('data', (piece: Buffer) => (output += piece.toString()));
+  await once(child, 'close');
+  return output;
+}
+
+describe('a stale lock that several processes find', () => {
+  it('is never held by two of them, however often they die with it', async () => {
+    writeFileSync(lock, DEAD);
+    let held = '';
+    for (let generation = 0; generation < 3; generation++) {
+      held += (await Promise.all([contend(150), contend(150)])).join('');
+    }
+    expect(held).toContain('+');
+    expect(held).not.toContain('-');
+    await (
+      await lockOutput(lock)
+    )();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('goes to the next one where its heir died, too', async () => {
+    writeFileSync(lock, DEAD);
+    writeFileSync(heirOf(DEAD), '999999998 5\n');
+    await (
+      await lockOutput(lock)
+    )();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('is refused while a living heir is about to take it', async () => {
+    const other = join(directory, 'other.lock');
+    const unlock = await lockOutput(other);
+    writeFileSync(lock, DEAD);
+    writeFileSync(heirOf(DEAD), readFileSync(other));
+    await expect(lockOutput(lock)).rejects.toMatchObject({ code: 'output.locked', exitCode: 7 });
+    await unlock();
+  });
+});
+
+describe('the lock of an output on a file system', () => {
+  it.each(['EPERM', 'EOPNOTSUPP', 'ENOSYS'])(
+    'without hard links (%s) works as well',
+    async (code) => {
+      refusal.code = code;
+      writeFileSync(lock, DEAD);
+      const results = await Promise.allSettled(Array.from({ length: 4 }, () => lockOutput(lock)));
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      await expect(lockOutput(lock)).rejects.toMatchObject({ code: 'output.locked' });
+      expect(readdirSync(directory)).toEqual(['out.iso.lock']);
+    },
+  );
+
+  it.each([
+    ['ENOSPC', 'output.full'],
+    ['EDQUOT', 'output.full'],
+    ['EROFS', 'output.unwritable'],
+    ['EIO', 'output.broken'],
+  ])('that answers %s ends with %s', async (code, ours) => {
+    refusal.code = code;
+    await expect(lockOutput(lock)).rejects.toMatchObject({ code: ours, exitCode: 7 });
+    expect(readdirSync(directory)).toEqual([]);
+  });
+});
