@@ -1,6 +1,7 @@
 import { copyFile, mkdtemp, open, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerVerify } from '../../src/cli/verify.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
@@ -56,6 +57,51 @@ describe('verification of a medium', () => {
       bytes: digested.reduce((sum, { size }) => sum + size, 0),
       images: 3,
     });
+  });
+
+  it('finds any flipped bit, wherever it is', async () => {
+    const path = await damaged(() => Promise.resolve());
+    const end = Math.max(...medium.index.extents.map(({ offset, size }) => offset + size));
+    const { offset: layer } = ownLayerOf('etcd');
+    const file = await open(path, 'r+');
+    const flip = async (at: number, bit: number): Promise<void> => {
+      const byte = Buffer.alloc(1);
+      await file.read(byte, 0, 1, at);
+      byte[0] = (byte[0] ?? 0) ^ (1 << bit);
+      await file.write(byte, 0, 1, at);
+    };
+    // Structures and small files are in front of the layers, and more likely to be misread.
+    const place = fc.oneof(fc.nat(Math.min(layer, 120_000)), fc.nat(layer), fc.nat(end - 1));
+    await fc.assert(
+      fc.asyncProperty(place, fc.nat(7), async (at, bit) => {
+        await flip(at, bit);
+        expect((await verify(path)).problems.length).toBeGreaterThan(0);
+        await flip(at, bit);
+      }),
+      { numRuns: 25 },
+    );
+    await file.close();
+    expect((await verify(path)).ok).toBe(true);
+  });
+
+  it('reports sectors of garbage, wherever they are', async () => {
+    const path = await damaged(() => Promise.resolve());
+    const { offset: layer } = ownLayerOf('etcd');
+    const place = fc.oneof(fc.integer({ min: 16, max: 60 }), fc.nat(Math.floor(layer / 2048)));
+    const garbage = fc.uint8Array({ minLength: 1, maxLength: 4096 });
+    await fc.assert(
+      fc.asyncProperty(place, garbage, async (sector, bytes) => {
+        const file = await open(path, 'r+');
+        const before = Buffer.alloc(bytes.length);
+        await file.read(before, 0, bytes.length, sector * 2048);
+        await file.write(bytes, 0, bytes.length, sector * 2048);
+        const { ok } = await verify(path);
+        expect(ok).toBe(before.equals(bytes));
+        await file.write(before, 0, before.length, sector * 2048);
+        await file.close();
+      }),
+      { numRuns: 15 },
+    );
   });
 
   it('names the images that need a damaged layer, all of them where they share it', async () => {
