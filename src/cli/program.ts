@@ -7,6 +7,7 @@ import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
 import type { CliHost } from './host.ts';
 import { registerIgnition } from './ignition-show.ts';
+import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
 import { describeError, describeErrorAsEvent } from './print-error.ts';
 import { registerInspect } from './inspect.ts';
@@ -26,6 +27,7 @@ const EXIT_USAGE = 2;
  */
 const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerInit,
+  registerImportImageset,
   registerValidate,
   registerPlan,
   registerBuild,
