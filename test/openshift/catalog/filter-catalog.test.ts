@@ -230,6 +230,20 @@ describe('a range of versions', () => {
     expect(listEntries(kept)).toEqual({ new: ['op.v2.0.0'], old: ['op.v1.0.0'] });
   });
 
+  test('reaches down to a replaced bundle of another channel', () => {
+    const catalog = makePackage('op', {
+      channels: {
+        new: [
+          { name: 'op.v1.3.0', replaces: 'op.v7.0.0' },
+          { name: 'op.v7.0.0', replaces: 'op.v1.0.0' },
+        ],
+        old: makeChain('1.0.0'),
+      },
+    });
+    const { catalog: kept } = filterPackage(catalog, { maxVersion: '1.5.0' });
+    expect(listEntries(kept)).toEqual({ new: ['op.v1.3.0', 'op.v7.0.0'], old: ['op.v1.0.0'] });
+  });
+
   test('keeps no bundle that no kept channel has', () => {
     const catalog = makePackage('op', {
       channels: {
@@ -491,7 +505,9 @@ describe('what a kept bundle requires', () => {
   });
 
   test('and is not kept is told with the channels that have it', () => {
-    expect(filterPackage(joinCatalogs(needs('>=1.0.0 <2.0.0'), base)).warnings).toEqual([
+    const namesake = makePackage('third', { channels: { same: makeChain('1.5.0') } });
+    const catalog = joinCatalogs(needs('>=1.0.0 <2.0.0'), base, namesake);
+    expect(filterPackage(catalog).warnings).toEqual([
       `${what} ">=1.0.0 <2.0.0", which nothing kept is; package "base" has it in channel "fast", "slow"`,
     ]);
   });
