@@ -1,7 +1,8 @@
 import { compareText } from './bundle-version.ts';
 import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } from './catalog.ts';
 import { checkCatalog } from './check-catalog.ts';
-import { filterPackage, type PackageParts } from './filter-package.ts';
+import { filterPackage } from './filter-package.ts';
+import type { PackageParts } from './package-parts.ts';
 import { createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from './groups.ts';
 import { findNearestName } from './nearest-name.ts';

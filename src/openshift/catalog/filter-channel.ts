@@ -8,7 +8,7 @@ import {
 } from './bundle-version.ts';
 import type { CatalogBundle, CatalogChannel } from './catalog.ts';
 import { type ChannelGraph, planChannelGraph } from './channel-graph.ts';
-import type { PackageFilter, PackageParts } from './filter-package.ts';
+import type { PackageFilter, PackageParts } from './package-parts.ts';
 import { filterByRange } from './range-filter.ts';
 import type { VersionBounds } from './selection.ts';
 import { formatRange, readSpecificVersion } from './selection-bounds.ts';

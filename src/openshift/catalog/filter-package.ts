@@ -1,28 +1,13 @@
-import type { CatalogBundle, CatalogChannel, CatalogPackage } from './catalog.ts';
+import type { CatalogBundle, CatalogChannel } from './catalog.ts';
 import { chooseDefaultChannel } from './default-channel.ts';
 import { parseBundleVersion } from './bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
 import type { FilterReport } from './filter-report.ts';
+import type { PackageFilter, PackageParts } from './package-parts.ts';
 import type { PackageSelection } from './selection.ts';
 import { findBoundProblems } from './selection-bounds.ts';
 import { findNearestName } from './nearest-name.ts';
 import { findRepeated } from './groups.ts';
-
-/** Everything that a catalog says about one package. */
-export type PackageParts = {
-  readonly name: string;
-  /** One in a valid catalog; none when the catalog has only channels of it. */
-  readonly packages: readonly CatalogPackage[];
-  readonly channels: readonly CatalogChannel[];
-  readonly bundles: readonly CatalogBundle[];
-};
-
-export type PackageFilter = {
-  /** Absent when the selection names no packages: then heads are kept. */
-  readonly selected: PackageSelection | undefined;
-  readonly full: boolean;
-  readonly report: FilterReport;
-};
 
 /** What is kept of one package. What it returns beside a problem in the report means nothing. */
 export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
