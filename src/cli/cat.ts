@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { isErrno } from '../base/files.ts';
-import { openIso } from '../iso/open-iso.ts';
+import { openMedium } from '../stages/open-medium.ts';
 import type { CliHost } from './host.ts';
 import { requireNode } from './ls.ts';
 
@@ -15,7 +15,7 @@ export function registerCat(program: Command, host: CliHost): void {
     .argument('<path>', 'file in it')
     .addHelpText('after', '\nExample:\n  $ sealift cat appliance.iso /coreos/kargs.json')
     .action(async (path: string, inside: string) => {
-      const iso = await openIso(resolve(host.cwd, path));
+      const iso = await openMedium(resolve(host.cwd, path));
       try {
         const node = await requireNode(iso, inside);
         if (node.kind !== 'file') {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { IntegrityError } from '../base/errors.ts';
-import { openIso } from '../iso/open-iso.ts';
+import { openMedium } from '../stages/open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../stages/read-ignition.ts';
 import type { CliHost } from './host.ts';
 import { writeResult } from './output.ts';
@@ -22,7 +22,7 @@ export function registerIgnition(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift ignition show appliance.iso | jq -r ".storage.files[].path"',
     )
     .action(async (path: string, { bootstrap }: { bootstrap?: boolean }) => {
-      const iso = await openIso(resolve(host.cwd, path));
+      const iso = await openMedium(resolve(host.cwd, path));
       try {
         const read = bootstrap === true ? readBootstrapIgnition : readEmbeddedIgnition;
         const text = await read(iso);

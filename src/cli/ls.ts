@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import type { IsoNode } from '../iso/iso-node.ts';
-import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import { openMedium } from '../stages/open-medium.ts';
 import type { CliHost } from './host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './output.ts';
 
@@ -34,7 +35,7 @@ export function registerLs(program: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
     .action(async (path: string, inside: string, options: LsOptions) => {
-      const iso = await openIso(resolve(host.cwd, path));
+      const iso = await openMedium(resolve(host.cwd, path));
       try {
         const value = await listEntries(iso, inside, options.recursive === true);
         await writeFormatted(host, options.outputFormat, {

@@ -1,6 +1,9 @@
 import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
-import { planGeneratedManifests } from '../openshift/node/generated-manifests.ts';
+import {
+  planGeneratedManifests,
+  planMirrorManifests,
+} from '../openshift/node/generated-manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
 import type { BuildTools } from './build-tools.ts';
 import { selectImages } from './live-iso-images.ts';
@@ -26,8 +29,10 @@ export async function listResources(
     signatures: await signatures,
   };
   const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
+  const cluster = describeCluster(request, made);
   return [
-    ...planGeneratedManifests(describeCluster(request, made)),
+    ...planGeneratedManifests(cluster),
+    ...planMirrorManifests(cluster),
     ...renderClusterCatalogs({ catalogs: describeCatalogs(made.catalogs), registry }),
   ];
 }

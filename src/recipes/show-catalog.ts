@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { SealiftError } from '../base/errors.ts';
 import type { Catalog, CatalogChannel, ChannelEntry } from '../openshift/catalog/catalog.ts';
-import { extractCatalog, openCatalogImage } from '../openshift/catalog/catalog-image.ts';
+import { extractCatalog, openCatalogImage } from '../openshift/catalog/image/catalog-image.ts';
 import type { CatalogSource } from '../openshift/catalog/catalog-source.ts';
-import { findHead } from '../openshift/catalog/channel-graph.ts';
-import { filterCatalog } from '../openshift/catalog/filter-catalog.ts';
+import { findHead } from '../openshift/catalog/filter/channel-graph.ts';
+import { filterCatalog } from '../openshift/catalog/filter/filter-catalog.ts';
 import { listBundles } from '../openshift/catalog/list-bundles.ts';
-import { readCatalog } from '../openshift/catalog/read-catalog.ts';
+import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
 import type { CatalogSelection } from '../openshift/catalog/selection.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
 import { openOciLayout } from '../registry/oci-layout.ts';

@@ -1,8 +1,8 @@
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
-import { extractCatalog, openCatalogImage } from '../openshift/catalog/catalog-image.ts';
-import { filterCatalog, type FilteredCatalog } from '../openshift/catalog/filter-catalog.ts';
-import { readCatalog } from '../openshift/catalog/read-catalog.ts';
-import { rebuildCatalog } from '../openshift/catalog/rebuild-catalog.ts';
+import { extractCatalog, openCatalogImage } from '../openshift/catalog/image/catalog-image.ts';
+import { filterCatalog, type FilteredCatalog } from '../openshift/catalog/filter/filter-catalog.ts';
+import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
+import { rebuildCatalog } from '../openshift/catalog/image/rebuild-catalog.ts';
 import { listBundles } from '../openshift/catalog/list-bundles.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import type { CatalogSelection } from '../openshift/catalog/selection.ts';

@@ -1,5 +1,5 @@
 import type { Digest } from '../../src/base/digest.ts';
-import { CONFIGS_LABEL } from '../../src/openshift/catalog/catalog-image.ts';
+import { CONFIGS_LABEL } from '../../src/openshift/catalog/image/catalog-image.ts';
 import type { ImageRegistry } from './image-registry.ts';
 import { buildIndex, type TestImage } from './images.ts';
 import { buildLayeredImage } from './release.ts';
@@ -24,7 +24,8 @@ export const buildStandIn = (name: string, architecture = 'amd64'): Promise<Test
     architecture,
   });
 
-const topDigest = ({ manifests: [top] }: TestImage): Digest => {
+/** What a tag of the image would name. */
+export const topDigest = ({ manifests: [top] }: TestImage): Digest => {
   if (top === undefined) throw new Error('an image has a manifest');
   return top.descriptor.digest;
 };

@@ -11,6 +11,7 @@ import { planExtraManifests, refuseDuplicates, type Manifest } from './extra-man
 import {
   formatClusterImageSet,
   planGeneratedManifests,
+  planMirrorManifests,
   type GeneratedManifestsInput,
 } from './generated-manifests.ts';
 import {
@@ -118,7 +119,7 @@ function renderMarkers(input: BootstrapInput): File[] {
 
 function renderManifests(input: BootstrapInput): File[] {
   const manifests = [
-    ...planExtraManifests(input.extraManifests, input),
+    ...planExtraManifests([...input.extraManifests, ...planMirrorManifests(input)], input),
     ...planGeneratedManifests(input),
   ];
   refuseDuplicates(manifests.map(({ name }) => name));

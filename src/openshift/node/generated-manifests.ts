@@ -37,11 +37,9 @@ const ROLE_LABEL = 'machineconfiguration.openshift.io/role';
 /** What the appliance itself tells the cluster, one object a file. */
 export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
   const { corePasswordHash } = input;
-  const registry = `${nodeRegistryDomain(input.interactive)}:${NODE_REGISTRY_PORT}`;
+  const registry = registryOf(input);
   return [
     ...renderMirrorSets(input.mirrors, registry),
-    ...renderCatalogResources({ ...input, registry }),
-    ...renderSignatures(input),
     ...renderLocalRegistryMirror(input.release.digestReference, registry),
     ...(input.enableDefaultSources ? [] : [renderOperatorHub()]),
     ...(corePasswordHash === undefined
@@ -53,6 +51,20 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
     ...(input.interactive ? [renderInternalReleaseImage(input.release)] : []),
   ];
 }
+
+/**
+ * What users may have among their own manifests, too, and so is given out with them: catalog sources
+ * and the signatures of the release.
+ *
+ * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
+ */
+export const planMirrorManifests = (input: GeneratedManifestsInput): readonly Manifest[] => [
+  ...renderCatalogResources({ ...input, registry: registryOf(input) }),
+  ...renderSignatures(input),
+];
+
+const registryOf = ({ interactive }: GeneratedManifestsInput): string =>
+  `${nodeRegistryDomain(interactive)}:${NODE_REGISTRY_PORT}`;
 
 function renderSignatures({ release, releaseSignatures }: GeneratedManifestsInput): Manifest[] {
   const { digest } = parseReference(release.digestReference);

@@ -4,7 +4,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Platform } from '../../../src/registry/descriptor.ts';
 import type { Reference } from '../../../src/registry/reference.ts';
 import { hexOf } from '../../../src/base/digest.ts';
-import { extractCatalog, openCatalogImage } from '../../../src/openshift/catalog/catalog-image.ts';
+import {
+  extractCatalog,
+  openCatalogImage,
+} from '../../../src/openshift/catalog/image/catalog-image.ts';
 import { openOciLayout } from '../../../src/registry/oci-layout.ts';
 import {
   buildCatalogImage,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ChannelEntry } from '../../../src/openshift/catalog/catalog.ts';
-import { findHead, planChannelGraph } from '../../../src/openshift/catalog/channel-graph.ts';
+import { findHead, planChannelGraph } from '../../../src/openshift/catalog/filter/channel-graph.ts';
 import { makeChain, makeChannel } from '../../support/catalog-builder.ts';
 
 describe('the upgrade graph of a channel', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
-import { checkCatalog } from '../../../src/openshift/catalog/check-catalog.ts';
+import { checkCatalog } from '../../../src/openshift/catalog/filter/check-catalog.ts';
 import { joinCatalogs, makeChain, makePackage } from '../../support/catalog-builder.ts';
 
 const VALID = makePackage('op', { channels: { stable: makeChain('1.1.0', '1.0.0') } });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/base/errors.ts';
 import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
-import { filterCatalog } from '../../../src/openshift/catalog/filter-catalog.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-catalog.ts';
 import type { PackageSelection } from '../../../src/openshift/catalog/selection.ts';
 import {
   EMPTY,

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../../src/base/errors.ts';
 import type { Catalog, ChannelEntry } from '../../../src/openshift/catalog/catalog.ts';
-import { findHead, planChannelGraph } from '../../../src/openshift/catalog/channel-graph.ts';
-import { checkCatalog } from '../../../src/openshift/catalog/check-catalog.ts';
-import { filterCatalog } from '../../../src/openshift/catalog/filter-catalog.ts';
+import { findHead, planChannelGraph } from '../../../src/openshift/catalog/filter/channel-graph.ts';
+import { checkCatalog } from '../../../src/openshift/catalog/filter/check-catalog.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-catalog.ts';
 import type { CatalogSelection } from '../../../src/openshift/catalog/selection.ts';
 import { joinCatalogs, listEntries, makePackage } from '../../support/catalog-builder.ts';
 

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
-import { findHead } from '../../../src/openshift/catalog/channel-graph.ts';
-import { checkCatalog } from '../../../src/openshift/catalog/check-catalog.ts';
-import { filterCatalog } from '../../../src/openshift/catalog/filter-catalog.ts';
-import { readCatalog } from '../../../src/openshift/catalog/read-catalog.ts';
+import { findHead } from '../../../src/openshift/catalog/filter/channel-graph.ts';
+import { checkCatalog } from '../../../src/openshift/catalog/filter/check-catalog.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-catalog.ts';
+import { readCatalog } from '../../../src/openshift/catalog/read/read-catalog.ts';
 import type { PackageSelection } from '../../../src/openshift/catalog/selection.ts';
 import { joinCatalogs, listEntries, makePackage } from '../../support/catalog-builder.ts';
 

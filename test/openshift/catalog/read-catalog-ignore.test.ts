@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import { isIgnored, parseIgnoreFile } from '../../../src/openshift/catalog/ignore-file.ts';
+import { isIgnored, parseIgnoreFile } from '../../../src/openshift/catalog/read/ignore-file.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const ignored = (text: string, path: string, base: readonly string[] = []): boolean =>

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { streamDocuments } from '../../../src/openshift/catalog/document-stream.ts';
+import { streamDocuments } from '../../../src/openshift/catalog/read/document-stream.ts';
 import type {
   StreamedDocument,
   StreamOptions,
-} from '../../../src/openshift/catalog/document-stream.ts';
+} from '../../../src/openshift/catalog/read/document-stream.ts';
 
 let scratch: string;
 let path: string;

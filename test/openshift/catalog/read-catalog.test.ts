@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SealiftError } from '../../../src/base/errors.ts';
 import { runProcess } from '../../../src/base/process.ts';
-import { readCatalog, readDocuments } from '../../../src/openshift/catalog/read-catalog.ts';
+import { readCatalog, readDocuments } from '../../../src/openshift/catalog/read/read-catalog.ts';
 import type { DocumentPlace } from '../../../src/openshift/catalog/catalog.ts';
 
 let scratch: string;

@@ -9,14 +9,14 @@ import {
   extractCatalog,
   openCatalogImage,
   type CatalogImage,
-} from '../../../src/openshift/catalog/catalog-image.ts';
+} from '../../../src/openshift/catalog/image/catalog-image.ts';
 import type { Catalog } from '../../../src/openshift/catalog/catalog.ts';
-import { filterCatalog } from '../../../src/openshift/catalog/filter-catalog.ts';
-import { readCatalog } from '../../../src/openshift/catalog/read-catalog.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-catalog.ts';
+import { readCatalog } from '../../../src/openshift/catalog/read/read-catalog.ts';
 import {
   rebuildCatalog,
   type RebuiltCatalog,
-} from '../../../src/openshift/catalog/rebuild-catalog.ts';
+} from '../../../src/openshift/catalog/image/rebuild-catalog.ts';
 import type { Platform } from '../../../src/registry/descriptor.ts';
 import { planDirLayout } from '../../../src/registry/dir-layout.ts';
 import { openOciLayout } from '../../../src/registry/oci-layout.ts';

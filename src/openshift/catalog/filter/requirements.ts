@@ -1,5 +1,5 @@
 import { type BundleVersion, compareText, parseBundleVersion } from './bundle-version.ts';
-import type { Catalog, CatalogBundle } from './catalog.ts';
+import type { Catalog, CatalogBundle } from '../catalog.ts';
 import { groupBy } from './groups.ts';
 import { parseVersionRange } from './version-range.ts';
 

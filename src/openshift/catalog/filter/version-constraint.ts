@@ -1,4 +1,4 @@
-import { ConfigError } from '../../base/errors.ts';
+import { ConfigError } from '../../../base/errors.ts';
 import {
   type BundleVersion,
   compareNumbers,

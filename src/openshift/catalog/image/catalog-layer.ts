@@ -1,6 +1,6 @@
 import { pack, type Pack } from 'tar-stream';
-import { ConfigError } from '../../base/errors.ts';
-import type { Catalog, DocumentPlace } from './catalog.ts';
+import { ConfigError } from '../../../base/errors.ts';
+import type { Catalog, DocumentPlace } from '../catalog.ts';
 import {
   editChannel,
   editDeprecations,
@@ -8,7 +8,7 @@ import {
   encodeDocument,
   type EditDocument,
 } from './edit-document.ts';
-import { readDocuments } from './read-catalog.ts';
+import { readDocuments } from '../read/read-catalog.ts';
 
 /** Where a rebuilt catalog stands in its image, whatever directory the original had. */
 export const CONFIGS_DIRECTORY = 'configs';

@@ -1,6 +1,6 @@
-import type { CatalogBundle, CatalogChannel, CatalogPackage } from './catalog.ts';
+import type { CatalogBundle, CatalogChannel, CatalogPackage } from '../catalog.ts';
 import type { FilterReport } from './filter-report.ts';
-import type { PackageSelection } from './selection.ts';
+import type { PackageSelection } from '../selection.ts';
 
 /** Everything that a catalog says about one package. */
 export type PackageParts = {

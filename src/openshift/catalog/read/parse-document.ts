@@ -8,7 +8,7 @@ import {
   readObjects,
   readText,
   readTexts,
-} from './fields.ts';
+} from '../fields.ts';
 import type {
   CatalogBundle,
   CatalogChannel,
@@ -19,8 +19,8 @@ import type {
   DocumentPlace,
   OtherDocument,
   PackageRequirement,
-} from './catalog.ts';
-import type { Fields } from './fields.ts';
+} from '../catalog.ts';
+import type { Fields } from '../fields.ts';
 import type { ParsedDocument } from './json-documents.ts';
 
 /** A catalog that grows. */

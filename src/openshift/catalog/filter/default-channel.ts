@@ -1,6 +1,6 @@
-import type { CatalogChannel, CatalogPackage } from './catalog.ts';
+import type { CatalogChannel, CatalogPackage } from '../catalog.ts';
 import type { FilterReport } from './filter-report.ts';
-import type { PackageSelection } from './selection.ts';
+import type { PackageSelection } from '../selection.ts';
 
 export type DefaultChannelOptions = {
   readonly selected: PackageSelection;

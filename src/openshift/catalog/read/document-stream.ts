@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { ByteWindow } from './byte-window.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan } from './json-documents.ts';
 import { findMarker, isSpace, parsePiece } from './yaml-documents.ts';
-import type { DocumentPlace } from './catalog.ts';
+import type { DocumentPlace } from '../catalog.ts';
 import type { ParseResult } from './json-documents.ts';
 
 /** A document of a file, in its order. */

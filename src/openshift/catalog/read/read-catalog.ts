@@ -1,11 +1,11 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { ConfigError, IntegrityError } from '../../../base/errors.ts';
+import { isErrno } from '../../../base/files.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';
 import { addDocument } from './parse-document.ts';
-import type { Catalog, DocumentPlace } from './catalog.ts';
+import type { Catalog, DocumentPlace } from '../catalog.ts';
 import type { CatalogParts } from './parse-document.ts';
 
 export type ReadCatalogOptions = {

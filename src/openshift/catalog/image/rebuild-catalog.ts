@@ -1,11 +1,11 @@
-import { digestOf, type Digest } from '../../base/digest.ts';
-import { IntegrityError } from '../../base/errors.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
-import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../registry/manifest.ts';
+import { digestOf, type Digest } from '../../../base/digest.ts';
+import { IntegrityError } from '../../../base/errors.ts';
+import type { Descriptor } from '../../../registry/descriptor.ts';
+import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../../registry/manifest.ts';
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './catalog-image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './catalog-layer.ts';
-import type { Catalog } from './catalog.ts';
-import { isObject } from './fields.ts';
+import type { Catalog } from '../catalog.ts';
+import { isObject } from '../fields.ts';
 
 /** A blob that no registry has yet. */
 export type NewBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };

@@ -1,5 +1,5 @@
 import { compareText } from './bundle-version.ts';
-import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } from './catalog.ts';
+import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } from '../catalog.ts';
 import { checkCatalog } from './check-catalog.ts';
 import { filterPackage } from './filter-package.ts';
 import type { PackageParts } from './package-parts.ts';
@@ -7,7 +7,7 @@ import { createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from './groups.ts';
 import { findNearestName } from './nearest-name.ts';
 import { findUnmetRequirements } from './requirements.ts';
-import type { CatalogSelection } from './selection.ts';
+import type { CatalogSelection } from '../selection.ts';
 
 export type FilteredCatalog = {
   /**

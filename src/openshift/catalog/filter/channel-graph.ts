@@ -1,5 +1,5 @@
-import { ConfigError } from '../../base/errors.ts';
-import type { CatalogChannel, ChannelEntry } from './catalog.ts';
+import { ConfigError } from '../../../base/errors.ts';
+import type { CatalogChannel, ChannelEntry } from '../catalog.ts';
 
 /** Which entry of a channel supersedes which. */
 export type ChannelGraph = {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../../base/errors.ts';
+import { ConfigError } from '../../../base/errors.ts';
 import {
   type BundleVersion,
   compareBuilds,
@@ -6,11 +6,11 @@ import {
   compareVersions,
   parseBundleVersion,
 } from './bundle-version.ts';
-import type { CatalogBundle, CatalogChannel } from './catalog.ts';
+import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { type ChannelGraph, planChannelGraph } from './channel-graph.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
 import { filterByRange } from './range-filter.ts';
-import type { VersionBounds } from './selection.ts';
+import type { VersionBounds } from '../selection.ts';
 import { formatRange, readSpecificVersion } from './selection-bounds.ts';
 import { completeVersion } from './version-constraint.ts';
 

@@ -1,4 +1,4 @@
-import type { Catalog, CatalogBundle, CatalogChannel, CatalogPackage } from './catalog.ts';
+import type { Catalog, CatalogBundle, CatalogChannel, CatalogPackage } from '../catalog.ts';
 import { parseBundleVersion } from './bundle-version.ts';
 import { findGraphProblems } from './channel-graph.ts';
 import { findRepeated, groupBy } from './groups.ts';

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { IntegrityError } from '../../base/errors.ts';
+import { IntegrityError } from '../../../base/errors.ts';
 import type {
   CatalogChannel,
   CatalogDeprecations,
   CatalogPackage,
   ChannelEntry,
   DocumentPlace,
-} from './catalog.ts';
-import { findValue, foldCase, isObject } from './fields.ts';
-import { parsePiece } from './yaml-documents.ts';
+} from '../catalog.ts';
+import { findValue, foldCase, isObject } from '../fields.ts';
+import { parsePiece } from '../read/yaml-documents.ts';
 
 /** Changes a parsed document in place, leaving what it does not know of as it is. */
 export type EditDocument = (document: Record<string, unknown>) => void;

@@ -1,4 +1,4 @@
-import type { PackageSelection, VersionBounds } from './selection.ts';
+import type { PackageSelection, VersionBounds } from '../selection.ts';
 import { completeVersion } from './version-constraint.ts';
 
 /** The range as oc-mirror writes it into its errors: `>=A <=B`; the maximum alone has a space before. */

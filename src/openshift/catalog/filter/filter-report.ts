@@ -1,4 +1,4 @@
-import { ConfigError } from '../../base/errors.ts';
+import { ConfigError } from '../../../base/errors.ts';
 
 /** Gathers all that is wrong with a selection, and all that its user should know. */
 export type FilterReport = {

@@ -1,10 +1,10 @@
-import type { CatalogBundle, CatalogChannel } from './catalog.ts';
+import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { chooseDefaultChannel } from './default-channel.ts';
 import { parseBundleVersion } from './bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
 import type { FilterReport } from './filter-report.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
-import type { PackageSelection } from './selection.ts';
+import type { PackageSelection } from '../selection.ts';
 import { findBoundProblems } from './selection-bounds.ts';
 import { findNearestName } from './nearest-name.ts';
 import { findRepeated } from './groups.ts';

@@ -1,12 +1,16 @@
 import { join } from 'node:path';
 import { stat } from 'node:fs/promises';
-import { hexOf } from '../../base/digest.ts';
-import { ConfigError, DiskError, IntegrityError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
-import type { Descriptor, Platform } from '../../registry/descriptor.ts';
-import { extractTree } from '../../registry/layer/extract-tree.ts';
-import { isForPlatform, type ImageManifest, type StoredManifest } from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import { hexOf } from '../../../base/digest.ts';
+import { ConfigError, DiskError, IntegrityError } from '../../../base/errors.ts';
+import { isErrno } from '../../../base/files.ts';
+import type { Descriptor, Platform } from '../../../registry/descriptor.ts';
+import { extractTree } from '../../../registry/layer/extract-tree.ts';
+import {
+  isForPlatform,
+  type ImageManifest,
+  type StoredManifest,
+} from '../../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../../registry/reference.ts';
 import {
   formatPlatforms,
   noPlatform,
@@ -14,8 +18,8 @@ import {
   readBlob,
   readManifest,
   type ImageTools,
-} from '../image-access.ts';
-import { isObject } from './fields.ts';
+} from '../../image-access.ts';
+import { isObject } from '../fields.ts';
 
 /** The image config label that names the directory of the catalog (operator-registry, `opm`). */
 export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';

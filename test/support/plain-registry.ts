@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+export type PlainRegistry = {
+  /** `127.0.0.1:port` */
+  readonly host: string;
+  readonly close: () => Promise<void>;
+};
+
+/** Debian's docker-registry by plain HTTP on a free port of loopback; `directory` gets its store. */
+export async function startPlainRegistry(directory: string): Promise<PlainRegistry> {
+  await mkdir(directory, { recursive: true });
+  const file = join(directory, 'config.yml');
+  const config = {
+    version: '0.1',
+    log: { level: 'info', accesslog: { disabled: true } },
+    storage: { filesystem: { rootdirectory: join(directory, 'store') } },
+    http: { addr: '127.0.0.1:0' },
+  };
+  await writeFile(file, JSON.stringify(config));
+  const child = spawn('docker-registry', ['serve', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const closed = once(child, 'close');
+  const host = await new Promise<string>((resolve, reject) => {
+    let told = '';
+    child.on('error', reject);
+    child.on('close', () => {
+      reject(new Error(`docker-registry ended: ${told}`));
+    });
+    child.stderr.on('data', (piece: Buffer) => {
+      told += piece.toString();
+      const address = /listening on (127\.0\.0\.1:\d+)/.exec(told)?.[1];
+      if (address !== undefined) resolve(address);
+    });
+  });
+  return {
+    host,
+    async close() {
+      child.kill();
+      await closed;
+    },
+  };
+}
