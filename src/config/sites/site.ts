@@ -1,0 +1,66 @@
+/** A file of a site's inputs, out of a folder, an archive or a filled template. */
+export type SiteFile = {
+  /** Path below the site's folder, `/` between names: `install-config.yaml`, `extra-manifests/a.yaml`. */
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  /** How the file is named in problems: a path, `sites.zip/alpha/install-config.yaml`, `sites.csv:12`. */
+  readonly shownAs: string;
+};
+
+/** The inputs of one configuration ISO, not looked into yet. */
+export type SiteInput = {
+  /** Name of the folder or of the row: what its ISO is called. */
+  readonly name: string;
+  readonly files: readonly SiteFile[];
+};
+
+export type ImageDigestSource = {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  readonly sourcePolicy?: string;
+};
+
+export type SiteProxy = {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  readonly noProxy?: string;
+};
+
+/**
+ * What of install-config.yaml reaches a configuration ISO, as written and without defaults: what the
+ * user left out stays absent.
+ */
+export type SiteInstallConfig = {
+  readonly clusterName: string;
+  readonly baseDomain: string;
+  readonly sshKey: string;
+  readonly pullSecret: string;
+  readonly proxy?: SiteProxy;
+  readonly additionalTrustBundle?: string;
+  readonly additionalTrustBundlePolicy?: string;
+  /** CIDRs in the user's order. */
+  readonly machineNetworks?: readonly string[];
+  /** Present, though empty, when the key is there. */
+  readonly imageDigestSources?: readonly ImageDigestSource[];
+};
+
+/** image-based-config.yaml. */
+export type SiteImageBasedConfig = {
+  readonly additionalNTPSources: readonly string[];
+  readonly hostname: string;
+  /** Normalised YAML text; absent when there is no network configuration. */
+  readonly networkConfig?: string;
+  readonly releaseRegistry?: string;
+  readonly clusterId?: string;
+  readonly infraId?: string;
+  readonly nodeLabels: Readonly<Record<string, string>>;
+};
+
+/** A site whose inputs passed every check of its own. */
+export type Site = {
+  readonly name: string;
+  readonly install: SiteInstallConfig;
+  readonly imageBased: SiteImageBasedConfig;
+  /** Sorted by name, bytes verbatim. */
+  readonly extraManifests: readonly { readonly name: string; readonly bytes: Uint8Array }[];
+};

@@ -1,0 +1,25 @@
+/** Private and public halves of what a cluster keeps across its reconfiguration. PEM texts. */
+export type KeyPair = {
+  /** PKCS#1 PEM, `RSA PRIVATE KEY`. */
+  readonly privateKey: string;
+  /** X.509 PEM. */
+  readonly certificate: string;
+};
+
+/** Keys, ids and password of a site: made once, kept in its state, used again by every later build. */
+export type SiteIdentity = {
+  /** UUID version 4. */
+  readonly clusterId: string;
+  readonly infraId: string;
+  readonly signers: {
+    readonly loadBalancer: KeyPair;
+    readonly localhost: KeyPair;
+    readonly serviceNetwork: KeyPair;
+    readonly ingress: KeyPair & { readonly commonName: string };
+    readonly adminKubeconfig: KeyPair;
+  };
+  readonly adminClient: KeyPair;
+  readonly password: { readonly text: string; readonly bcrypt: string };
+  /** Seconds since 1970: when all of it was made. */
+  readonly madeAt: number;
+};
