@@ -1,0 +1,148 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  randomBytes,
+  X509Certificate,
+  type KeyObject,
+} from 'node:crypto';
+import { issueClient, issueSigner, type Subject } from './certificates.ts';
+import { makeInfraId } from './infra-id.ts';
+import { drawPassword } from './kubeadmin-password.ts';
+import type { RandomBytes } from './random-text.ts';
+import type { RetainedIdentity } from './retain-identity.ts';
+import type { KeySource } from './rsa-keys.ts';
+import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './signers.ts';
+import type { KeyPair, SiteIdentity } from './site-identity.ts';
+
+/** What an identity is made with. */
+export type IdentityTools = {
+  readonly keys: KeySource;
+  /** `crypto.randomBytes` unless told. */
+  readonly random?: RandomBytes;
+  /** Seconds since 1970: the clock is an input. */
+  readonly epoch: number;
+  /** What an earlier producer left; it is used in place of new things. */
+  readonly retained?: RetainedIdentity;
+  readonly signal?: AbortSignal;
+};
+
+/** What of a site its identity is made of; an id that is not given is drawn. */
+export type IdentifiedSite = {
+  readonly clusterName: string;
+  readonly clusterId?: string;
+  readonly infraId?: string;
+};
+
+type SignerPair = KeyPair & { readonly subject: Subject };
+
+const DAY = 86_400;
+const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
+const NOTHING: RetainedIdentity = { signers: {}, signerKeys: {} };
+
+/**
+ * Draws ids, password, five signers and the administrator's client certificate. Costs six RSA keys
+ * and a bcrypt hash, which the source of keys makes in its threads.
+ */
+export async function makeIdentity(
+  site: IdentifiedSite,
+  tools: IdentityTools,
+): Promise<SiteIdentity> {
+  const { random = randomBytes, retained = NOTHING, epoch } = tools;
+  const clusterId = retained.clusterId ?? site.clusterId ?? makeUuid(random(16));
+  const infraId = retained.infraId ?? site.infraId ?? makeInfraId(site.clusterName, random);
+  const [password, loadBalancer, localhost, serviceNetwork, ingress, admin] = await Promise.all([
+    retained.password ?? makePassword(tools.keys, random),
+    makeSigner('loadBalancer', tools),
+    makeSigner('localhost', tools),
+    makeSigner('serviceNetwork', tools),
+    makeSigner('ingress', tools),
+    makeAdmin(tools),
+  ]);
+  return {
+    clusterId,
+    infraId,
+    signers: {
+      loadBalancer: pairOf(loadBalancer),
+      localhost: pairOf(localhost),
+      serviceNetwork: pairOf(serviceNetwork),
+      ingress: { ...pairOf(ingress), commonName: ingress.subject.commonName },
+      adminKubeconfig: pairOf(admin.signer),
+    },
+    adminClient: admin.client,
+    password,
+    madeAt: epoch,
+  };
+}
+
+const pairOf = ({ privateKey, certificate }: KeyPair): KeyPair => ({ privateKey, certificate });
+
+/** RFC 9562 5.4: random but for version 4 and the variant. */
+function makeUuid(random: Uint8Array): string {
+  const bytes = Buffer.from(random);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+async function makePassword(
+  keys: KeySource,
+  random: RandomBytes,
+): Promise<SiteIdentity['password']> {
+  const text = drawPassword(random);
+  return { text, bcrypt: await keys.hashPassword(text, random(16)) };
+}
+
+async function makeSigner(name: SignerName, tools: IdentityTools): Promise<SignerPair> {
+  const { random = randomBytes, retained = NOTHING, epoch, keys, signal } = tools;
+  const serial = random(8);
+  const subject = subjectOf(name, tools);
+  const known = retained.signers[name];
+  if (known) return { ...known, subject };
+  const retainedKey = retained.signerKeys[name];
+  const pair = retainedKey === undefined ? await keys.next(signal) : loadPair(retainedKey);
+  const notAfter = epoch + SIGNERS[name].days * DAY;
+  const terms = { subject, publicKey: pair.publicKey, serial, notBefore: epoch, notAfter };
+  const certificate = issueSigner(terms, createPrivateKey(pair.privateKey));
+  return { privateKey: pair.privateKey, certificate, subject };
+}
+
+function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTools): Subject {
+  const commonName = name === 'ingress' ? retained.ingressCommonName : undefined;
+  return commonName === undefined ? SIGNERS[name].subject(epoch) : { commonName };
+}
+
+/** Its signer's private key is used here and kept in the state: it never reaches an ISO. */
+async function makeAdmin(
+  tools: IdentityTools,
+): Promise<{ readonly signer: SignerPair; readonly client: KeyPair }> {
+  const { random = randomBytes, epoch, keys, signal } = tools;
+  const serial = random(8);
+  const [signer, pair] = await Promise.all([
+    makeSigner('adminKubeconfig', tools),
+    keys.next(signal),
+  ]);
+  const terms = {
+    subject: ADMIN,
+    publicKey: pair.publicKey,
+    serial,
+    notBefore: startOf(signer.certificate),
+    notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
+  };
+  const issuer = { subject: signer.subject, ...loadPair(signer.privateKey) };
+  const certificate = issueClient(terms, {
+    ...issuer,
+    privateKey: createPrivateKey(signer.privateKey),
+  });
+  return { signer, client: { privateKey: pair.privateKey, certificate } };
+}
+
+/** Seconds since 1970. */
+const startOf = (certificate: string): number =>
+  Date.parse(new X509Certificate(certificate).validFrom) / 1000;
+
+const loadPair = (
+  privateKey: string,
+): { readonly privateKey: string; readonly publicKey: KeyObject } => ({
+  privateKey,
+  publicKey: createPublicKey(privateKey),
+});

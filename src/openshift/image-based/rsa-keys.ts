@@ -1,0 +1,103 @@
+import type { KeyObject } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { createCryptoThreads, type CryptoThreads } from './crypto-threads.ts';
+
+/** An RSA key of 2048 bits with exponent 65537. */
+export type RsaPair = {
+  /** PKCS#1 PEM. */
+  readonly privateKey: string;
+  readonly publicKey: KeyObject;
+};
+
+/**
+ * Makes what takes long, on all cores and off the main thread: RSA keys, a bounded number ahead of
+ * who asks, and bcrypt hashes. The threads are its own and not Node's pool, which has four whatever
+ * the machine has, and in which files and names would wait behind the keys.
+ */
+export type KeySource = {
+  /** A key that nobody else gets. Rejects with the signal's reason, or with what broke a thread. */
+  next: (signal?: AbortSignal) => Promise<RsaPair>;
+  /** `$2a$10$` and 53 characters, of 16 bytes of salt. */
+  hashPassword: (text: string, salt: Uint8Array) => Promise<string>;
+  /** Ends the threads; who still waits is rejected. Takes until the keys in the making are made. */
+  close: () => Promise<void>;
+};
+
+type Waiter = {
+  readonly resolve: (pair: RsaPair) => void;
+  readonly reject: (reason: unknown) => void;
+};
+
+type State = {
+  readonly threads: CryptoThreads;
+  /** So many keys are made before anyone asks for them. */
+  readonly ahead: number;
+  readonly ready: RsaPair[];
+  readonly waiting: Set<Waiter>;
+  ordered: number;
+  broken?: { readonly reason: unknown };
+};
+
+/** @param options.jobs number of threads: one a core unless told; they start when first needed */
+export function createKeySource(options: { readonly jobs?: number } = {}): KeySource {
+  const jobs = Math.max(1, options.jobs ?? availableParallelism());
+  const threads = createCryptoThreads(jobs);
+  const state: State = { threads, ahead: jobs, ready: [], waiting: new Set(), ordered: 0 };
+  return {
+    next: (signal) => takeKey(state, signal),
+    hashPassword: async (text, salt) =>
+      (await threads.ask({ op: 'hash', text, salt }, true)) as string,
+    close: () => threads.close(),
+  };
+}
+
+function takeKey(state: State, signal?: AbortSignal): Promise<RsaPair> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    if (state.broken) {
+      reject(state.broken.reason);
+      return;
+    }
+    const leave = (): void => {
+      state.waiting.delete(waiter);
+      reject(signal?.reason);
+    };
+    const waiter: Waiter = {
+      resolve(pair) {
+        signal?.removeEventListener('abort', leave);
+        resolve(pair);
+      },
+      reject,
+    };
+    signal?.addEventListener('abort', leave, { once: true });
+    state.waiting.add(waiter);
+    serve(state);
+  });
+}
+
+/** Hands out what is ready, and orders what is missing. */
+function serve(state: State): void {
+  for (const waiter of state.waiting) {
+    const pair = state.ready.shift();
+    if (!pair) break;
+    state.waiting.delete(waiter);
+    waiter.resolve(pair);
+  }
+  while (state.ready.length + state.ordered < state.waiting.size + state.ahead) orderKey(state);
+}
+
+function orderKey(state: State): void {
+  state.ordered++;
+  state.threads.ask({ op: 'key' }).then(
+    (pair) => {
+      state.ordered--;
+      state.ready.push(pair as RsaPair);
+      serve(state);
+    },
+    (reason: unknown) => {
+      state.broken ??= { reason };
+      for (const waiter of state.waiting) waiter.reject(reason);
+      state.waiting.clear();
+    },
+  );
+}
