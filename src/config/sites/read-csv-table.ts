@@ -1,0 +1,86 @@
+import { parse, type CsvError } from 'csv-parse/sync';
+import { isColumnName } from './fill-template.ts';
+import { printable } from './read-path.ts';
+import type { Table, TableProblem, TableRow } from './read-list.ts';
+
+type Line = { readonly line: number; readonly cells: readonly string[] };
+
+/** Texts of the parser's errors quote the cell, which may be a password; ours do not. */
+const FAULTS: Readonly<Record<string, string>> = {
+  CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
+  INVALID_OPENING_QUOTE: 'has a quote in a cell that does not begin with one',
+  CSV_INVALID_CLOSING_QUOTE: 'has text behind a closing quote',
+};
+
+/**
+ * RFC 4180 with a header row. The separator is the comma, or `;` or a tab where the header has that
+ * and no comma, as spreadsheets of many countries write. Lines without any text are skipped.
+ */
+export function readCsvTable(text: string): Table {
+  const rowProblems: TableProblem[] = [];
+  const [header, ...lines] = readLines(text, rowProblems);
+  if (!header)
+    return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
+  const columns = dropEmptyEnd(header.cells).map((cell) => cell.trim());
+  const tableProblems = checkHeader(columns, header.line);
+  const rows: TableRow[] = [];
+  for (const { line, cells } of tableProblems.length > 0 ? [] : lines) {
+    const fault = findCountFault(cells, columns);
+    if (fault === undefined)
+      rows.push({ line, cells: new Map(columns.map((column, i) => [column, cells[i] ?? ''])) });
+    else rowProblems.push({ line, problem: fault });
+  }
+  return { rows, rowProblems, tableProblems };
+}
+
+function readLines(text: string, problems: TableProblem[]): Line[] {
+  const lines: Line[] = [];
+  let next = 1;
+  parse(text, {
+    delimiter: findDelimiter(text),
+    relax_column_count: true,
+    skip_records_with_error: true,
+    on_record: (cells: string[], context) => {
+      if (cells.some((cell) => cell !== '')) lines.push({ line: next, cells });
+      next = context.lines + 1;
+      return null;
+    },
+    on_skip: (error: CsvError | undefined) => {
+      problems.push({ line: next, problem: FAULTS[error?.code ?? ''] ?? 'is not well-formed' });
+      next = Number(error?.['lines'] ?? next) + 1;
+      return undefined;
+    },
+  });
+  return lines;
+}
+
+function findDelimiter(text: string): string {
+  const header = /[^\r\n]+/.exec(text)?.[0] ?? '';
+  return [',', ';', '\t'].find((delimiter) => header.includes(delimiter)) ?? ',';
+}
+
+const dropEmptyEnd = (cells: readonly string[]): readonly string[] =>
+  cells.slice(0, cells.findLastIndex((cell) => cell.trim() !== '') + 1);
+
+function checkHeader(columns: readonly string[], line: number): TableProblem[] {
+  const problems: TableProblem[] = [];
+  for (const [index, column] of columns.entries()) {
+    if (column === '') problems.push({ line, problem: `column ${index + 1} has no name` });
+    else if (!isColumnName(column)) {
+      problems.push({
+        line,
+        problem: `column "${printable(column)}" may have letters, digits, "_", "-" and "." only`,
+      });
+    } else if (columns.indexOf(column) < index) {
+      problems.push({ line, problem: `column "${column}" is there twice` });
+    }
+  }
+  return problems;
+}
+
+/** The cells themselves are not told: of a shifted row nobody knows which is the password. */
+function findCountFault(cells: readonly string[], columns: readonly string[]): string | undefined {
+  const isFull = cells.length >= columns.length;
+  if (isFull && cells.slice(columns.length).every((cell) => cell === '')) return undefined;
+  return `has ${cells.length} cells, but the header names ${columns.length}`;
+}
