@@ -4,21 +4,25 @@ import { UsageError } from '../base/errors.ts';
 import { formatSize } from '../base/format-size.ts';
 import { buildLiveIso } from '../recipes/live-iso.ts';
 import type { LiveIsoReport } from '../recipes/live-iso-summary.ts';
+import { registerInstallationIso } from './build-installation-iso.ts';
 import type { CliHost } from './host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from './output.ts';
 
 const PRODUCTS = ['live-iso'];
 
-/** `sealift build [live-iso] [CONFIG]`. */
+/** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
-  addLiveOptions(program.command('build'))
+  const build = addLiveOptions(program.command('build'))
+    // Options behind the name of another product belong to that product.
+    .enablePositionalOptions()
+    .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')
     .usage('[options] [product] [config]')
     .argument('[args...]', 'product (live-iso) and configuration file (appliance-config.yaml)')
     .addHelpText(
       'after',
-      '\nProducts: live-iso (default).\n' +
+      '\nProducts: live-iso (default), and those listed as commands.\n' +
         '\nExample:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
@@ -28,6 +32,7 @@ export function registerBuild(program: Command, host: CliHost): void {
         formatText: () => formatReport(report, host),
       });
     });
+  registerInstallationIso(build, host);
 }
 
 /** The product may be left out. */

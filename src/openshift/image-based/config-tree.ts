@@ -45,10 +45,18 @@ const DIRECTORIES = [
 const SECRET = 0o600;
 const PLAIN = 0o644;
 
-/** The exact tree of a configuration ISO. */
-export function planConfigTree(site: ConfiguredSite, identity: SiteIdentity): ConfigTree {
+/**
+ * The exact tree of a configuration ISO. A manifest that an earlier producer left takes the place of
+ * the rendered one, byte by byte.
+ */
+export function planConfigTree(
+  site: ConfiguredSite,
+  identity: SiteIdentity,
+  retained: { readonly manifest?: string } = {},
+): ConfigTree {
   const { imageDigestSources } = site.install;
-  const manifest = textFile(MANIFEST_PATH, renderSeedReconfiguration(site, identity), SECRET);
+  const text = retained.manifest ?? renderSeedReconfiguration(site, identity);
+  const manifest = textFile(MANIFEST_PATH, text, SECRET);
   const mirrors = imageDigestSources && [
     textFile(MIRRORS_PATH, renderDigestMirrorSet(imageDigestSources), PLAIN),
   ];

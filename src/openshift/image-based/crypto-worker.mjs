@@ -20,7 +20,8 @@ function makeKey() {
     modulusLength: 2048,
     publicExponent: 0x10001,
   });
-  return { privateKey: privateKey.export({ type: 'pkcs1', format: 'pem' }), publicKey };
+  const pem = privateKey.export({ type: 'pkcs1', format: 'pem' });
+  return { privateKey: pem, publicKey, signingKey: privateKey };
 }
 
 /** @param {string} text @param {Uint8Array} salt */

@@ -10,7 +10,7 @@ import { makeInfraId } from './infra-id.ts';
 import { drawPassword } from './kubeadmin-password.ts';
 import type { RandomBytes } from './random-text.ts';
 import type { RetainedIdentity } from './retain-identity.ts';
-import type { KeySource } from './rsa-keys.ts';
+import type { KeySource, RsaPair } from './rsa-keys.ts';
 import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './signers.ts';
 import type { KeyPair, SiteIdentity } from './site-identity.ts';
 
@@ -33,7 +33,13 @@ export type IdentifiedSite = {
   readonly infraId?: string;
 };
 
-type SignerPair = KeyPair & { readonly subject: Subject };
+type MadeSigner = {
+  readonly pair: KeyPair;
+  readonly subject: Subject;
+  readonly signingKey: KeyObject;
+  /** Seconds since 1970. */
+  readonly notBefore: number;
+};
 
 const DAY = 86_400;
 const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
@@ -62,19 +68,17 @@ export async function makeIdentity(
     clusterId,
     infraId,
     signers: {
-      loadBalancer: pairOf(loadBalancer),
-      localhost: pairOf(localhost),
-      serviceNetwork: pairOf(serviceNetwork),
-      ingress: { ...pairOf(ingress), commonName: ingress.subject.commonName },
-      adminKubeconfig: pairOf(admin.signer),
+      loadBalancer: loadBalancer.pair,
+      localhost: localhost.pair,
+      serviceNetwork: serviceNetwork.pair,
+      ingress: { ...ingress.pair, commonName: ingress.subject.commonName },
+      adminKubeconfig: admin.signer.pair,
     },
     adminClient: admin.client,
     password,
     madeAt: epoch,
   };
 }
-
-const pairOf = ({ privateKey, certificate }: KeyPair): KeyPair => ({ privateKey, certificate });
 
 /** RFC 9562 5.4: random but for version 4 and the variant. */
 function makeUuid(random: Uint8Array): string {
@@ -92,18 +96,19 @@ async function makePassword(
   return { text, bcrypt: await keys.hashPassword(text, random(16)) };
 }
 
-async function makeSigner(name: SignerName, tools: IdentityTools): Promise<SignerPair> {
+async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeSigner> {
   const { random = randomBytes, retained = NOTHING, epoch, keys, signal } = tools;
   const serial = random(8);
   const subject = subjectOf(name, tools);
   const known = retained.signers[name];
-  if (known) return { ...known, subject };
-  const retainedKey = retained.signerKeys[name];
-  const pair = retainedKey === undefined ? await keys.next(signal) : loadPair(retainedKey);
+  if (known) return { ...loadSigner(known), subject };
+  const kept = retained.signerKeys[name];
+  const { privateKey, publicKey, signingKey } =
+    kept === undefined ? await keys.next(signal) : loadKey(kept);
   const notAfter = epoch + SIGNERS[name].days * DAY;
-  const terms = { subject, publicKey: pair.publicKey, serial, notBefore: epoch, notAfter };
-  const certificate = issueSigner(terms, createPrivateKey(pair.privateKey));
-  return { privateKey: pair.privateKey, certificate, subject };
+  const terms = { subject, publicKey, serial, notBefore: epoch, notAfter };
+  const certificate = issueSigner(terms, signingKey);
+  return { pair: { privateKey, certificate }, subject, signingKey, notBefore: epoch };
 }
 
 function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTools): Subject {
@@ -114,35 +119,31 @@ function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTool
 /** Its signer's private key is used here and kept in the state: it never reaches an ISO. */
 async function makeAdmin(
   tools: IdentityTools,
-): Promise<{ readonly signer: SignerPair; readonly client: KeyPair }> {
+): Promise<{ readonly signer: MadeSigner; readonly client: KeyPair }> {
   const { random = randomBytes, epoch, keys, signal } = tools;
   const serial = random(8);
-  const [signer, pair] = await Promise.all([
+  const [signer, { privateKey, publicKey }] = await Promise.all([
     makeSigner('adminKubeconfig', tools),
     keys.next(signal),
   ]);
   const terms = {
     subject: ADMIN,
-    publicKey: pair.publicKey,
+    publicKey,
     serial,
-    notBefore: startOf(signer.certificate),
+    notBefore: signer.notBefore,
     notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
   };
-  const issuer = { subject: signer.subject, ...loadPair(signer.privateKey) };
-  const certificate = issueClient(terms, {
-    ...issuer,
-    privateKey: createPrivateKey(signer.privateKey),
-  });
-  return { signer, client: { privateKey: pair.privateKey, certificate } };
+  const issuer = { subject: signer.subject, privateKey: signer.signingKey };
+  return { signer, client: { privateKey, certificate: issueClient(terms, issuer) } };
 }
 
-/** Seconds since 1970. */
-const startOf = (certificate: string): number =>
-  Date.parse(new X509Certificate(certificate).validFrom) / 1000;
-
-const loadPair = (
-  privateKey: string,
-): { readonly privateKey: string; readonly publicKey: KeyObject } => ({
-  privateKey,
-  publicKey: createPublicKey(privateKey),
+const loadSigner = (pair: KeyPair): Omit<MadeSigner, 'subject'> => ({
+  pair,
+  signingKey: createPrivateKey(pair.privateKey),
+  notBefore: Date.parse(new X509Certificate(pair.certificate).validFrom) / 1000,
 });
+
+function loadKey(privateKey: string): RsaPair {
+  const signingKey = createPrivateKey(privateKey);
+  return { privateKey, publicKey: createPublicKey(signingKey), signingKey };
+}

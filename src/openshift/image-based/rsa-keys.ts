@@ -7,6 +7,8 @@ export type RsaPair = {
   /** PKCS#1 PEM. */
   readonly privateKey: string;
   readonly publicKey: KeyObject;
+  /** The private key again, ready to sign: reading it from PEM takes longer than signing. */
+  readonly signingKey: KeyObject;
 };
 
 /**

@@ -1,0 +1,166 @@
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
+import { ConfigError } from '../../base/errors.ts';
+import { isErrno } from '../../base/files.ts';
+import { parseConfigDocument, type ConfigDocument, type Plain } from '../document.ts';
+import { maskLines } from '../masked-lines.ts';
+import { ConfigProblems, type ConfigProblem } from '../problem.ts';
+import { listKeys } from '../schema.ts';
+import { Secret } from '../secret.ts';
+import { checkFields, readInstallationSchema } from './fields.ts';
+import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
+import { formatNetworkConfig } from './network-config.ts';
+import { checkInstallationRules } from './rules.ts';
+
+/** The name that openshift-install gives the file. */
+export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
+
+const MAX_SIZE = 4 << 20;
+
+/**
+ * Reads, checks and completes an image-based-installation-config.yaml.
+ *
+ * @param shownAs the file's name in problems
+ * @throws ConfigProblems `config.problems` with all of them; ConfigError `config.missing`,
+ * `config.unreadable`, `config.too-large`
+ */
+export async function readInstallationConfig(
+  path: string,
+  shownAs: string = path,
+): Promise<InstallationConfig> {
+  const { config, problems } = checkInstallationConfig(await readText(path, shownAs), shownAs);
+  if (problems.length > 0) throw new ConfigProblems(shownAs, problems);
+  return config;
+}
+
+/** Checks a text; where there are problems the configuration is no more than a guess. */
+export function checkInstallationConfig(
+  text: string,
+  shownAs: string,
+): { readonly config: InstallationConfig; readonly problems: readonly ConfigProblem[] } {
+  const document = parseConfigDocument(text, shownAs, readInstallationSchema());
+  const config = applyDefaults(document, text);
+  const problems = document.isBroken
+    ? document.problems
+    : [...document.problems, ...checkFields(document), ...checkInstallationRules(config, document)];
+  const masked = maskText(text);
+  return {
+    config,
+    problems: problems
+      .map((problem) => ({ ...problem, lineText: masked[problem.line - 1] ?? '' }))
+      .toSorted((a, b) => a.line - b.line || a.column - b.column),
+  };
+}
+
+/** Lines without secrets: an Ignition config may hold passwords, a proxy's URL too. */
+function maskText(text: string): readonly string[] {
+  const known = [...listKeys(readInstallationSchema())];
+  const shown = new Set(known.filter((key) => key !== 'ignitionconfigoverride'));
+  return maskLines(text, shown).map((line) => line.replaceAll(/:\/\/[^/@\s]*@/g, '://[redacted]@'));
+}
+
+async function readText(path: string, shownAs: string): Promise<string> {
+  try {
+    const bytes = await readFile(path);
+    if (bytes.length <= MAX_SIZE) return bytes.toString('utf8');
+    throw new ConfigError('config.too-large', `${shownAs} has ${bytes.length} bytes`, {
+      expected: `at most ${MAX_SIZE}`,
+      found: String(bytes.length),
+    });
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
+      throw new ConfigError('config.missing', `there is no configuration ${shownAs}`, {
+        hint: `write ${INSTALLATION_CONFIG_NAME}, or name another file`,
+      });
+    }
+    if (isErrno(error, 'EACCES', 'EISDIR', 'EPERM')) {
+      throw new ConfigError('config.unreadable', `${shownAs} cannot be read`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** An absent value is its default; what is written counts, an empty text too. */
+function applyDefaults({ value, isBroken }: ConfigDocument, text: string): InstallationConfig {
+  const { members, text: string, flag } = createReader(value);
+  const override = string('ignitionConfigOverride', '');
+  const networkConfig = isBroken ? undefined : readNetworkConfig(text);
+  const proxy = readProxy(members['proxy']);
+  const number = members['extraPartitionNumber'];
+  return {
+    additionalTrustBundle: string('additionalTrustBundle', ''),
+    architecture: string('architecture', 'amd64') as InstallationConfig['architecture'],
+    coreosInstallerArgs: texts(members['coreosInstallerArgs']),
+    extraPartitionLabel: string('extraPartitionLabel', 'var-lib-containers'),
+    extraPartitionNumber: typeof number === 'number' ? number : 5,
+    extraPartitionStart: string('extraPartitionStart', '-40G'),
+    ...(override !== '' && { ignitionConfigOverride: new Secret(override) }),
+    imageDigestSources: list(members['imageDigestSources']).map(readDigestSource),
+    installationDisk: string('installationDisk', ''),
+    ...(networkConfig !== undefined && { networkConfig }),
+    ...(proxy && { proxy }),
+    pullSecret: new Secret(string('pullSecret', '')),
+    releaseRegistry: string('releaseRegistry', ''),
+    seedImage: string('seedImage', ''),
+    seedVersion: string('seedVersion', ''),
+    shutdown: flag('shutdown'),
+    skipDiskCleanup: flag('skipDiskCleanup'),
+    sshKey: string('sshKey', ''),
+  };
+}
+
+/** The document has no members below keys that its schema leaves open: this one is read again. */
+function readNetworkConfig(text: string): string | undefined {
+  const root: unknown = parse(text, { uniqueKeys: false, logLevel: 'silent' });
+  const entry = Object.entries(root ?? {}).find(([key]) => key.toLowerCase() === 'networkconfig');
+  const value: unknown = entry?.[1];
+  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) {
+    return undefined;
+  }
+  return formatNetworkConfig(value);
+}
+
+function readProxy(value: Plain | undefined): InstallationProxy | undefined {
+  if (!isObject(value)) return undefined;
+  const { text } = createReader(value);
+  const entries = (['httpProxy', 'httpsProxy', 'noProxy'] as const)
+    .map((name) => [name, text(name, '')] as const)
+    .filter(([, member]) => member !== '');
+  return Object.fromEntries(entries);
+}
+
+function readDigestSource(value: Plain): DigestSource {
+  const { members, text } = createReader(value);
+  const sourcePolicy = text('sourcePolicy', '');
+  return {
+    source: text('source', ''),
+    mirrors: texts(members['mirrors']),
+    ...(sourcePolicy !== '' && { sourcePolicy }),
+  };
+}
+
+/** What has another type than its key is absent here: the schema has said so. */
+function createReader(value: Plain): {
+  readonly members: Readonly<Record<string, Plain>>;
+  readonly text: (name: string, otherwise: string) => string;
+  readonly flag: (name: string) => boolean;
+} {
+  const members: Readonly<Record<string, Plain>> = isObject(value) ? value : {};
+  return {
+    members,
+    text(name, otherwise) {
+      const member = members[name];
+      return typeof member === 'string' ? member : otherwise;
+    },
+    flag: (name) => members[name] === true,
+  };
+}
+
+const list = (value: Plain | undefined): readonly Plain[] => (Array.isArray(value) ? value : []);
+
+/** Items of other types stay as empty texts, so that the others keep their places. */
+const texts = (value: Plain | undefined): readonly string[] =>
+  list(value).map((item) => (typeof item === 'string' ? item : ''));
+
+const isObject = (value: Plain | undefined): value is Readonly<Record<string, Plain>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

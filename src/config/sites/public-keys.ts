@@ -1,0 +1,28 @@
+import type { Shape } from './shape.ts';
+import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './site-shapes.ts';
+
+/** Keys of the network configuration whose values may be shown beside a problem. */
+const NETWORK_KEYS = [
+  'interfaces name type state mtu mac-address identifier ipv4 ipv6 address ip prefix-length enabled',
+  'dhcp autoconf routes config destination next-hop-address next-hop-interface metric table-id',
+  'dns-resolver server search link-aggregation mode options port ports vlan base-iface id bridge',
+  'controller cidr hostprefix none route-rules',
+]
+  .join(' ')
+  .split(' ');
+
+/** In lower case: what may be shown. A key that is not among them may be a misspelt secret. */
+export const PUBLIC_KEYS: ReadonlySet<string> = new Set([
+  ...listNames(INSTALL_CONFIG),
+  ...listNames(IMAGE_BASED_CONFIG),
+  ...NETWORK_KEYS,
+]);
+
+function listNames(shape: Shape): readonly string[] {
+  if (shape.kind === 'list' || shape.kind === 'map') return listNames(shape.of);
+  if (shape.kind !== 'record') return [];
+  return Object.entries(shape.members).flatMap(([name, child]) => [
+    name.toLowerCase(),
+    ...listNames(child),
+  ]);
+}

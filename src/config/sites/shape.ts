@@ -1,0 +1,37 @@
+/**
+ * What may stand at a place of a document. Members of a record match without regard to case, as in Go's
+ * JSON decoder; keys of a map and of free data stand as written.
+ */
+export type Shape =
+  | { readonly kind: 'text' | 'flag' | 'integer' | 'free' }
+  | { readonly kind: 'list' | 'map'; readonly of: Shape }
+  | { readonly kind: 'record'; readonly members: Readonly<Record<string, Shape>> };
+
+/** Data that no shape describes: mappings with their keys as written. */
+export type Free =
+  null | boolean | number | string | readonly Free[] | { readonly [key: string]: Free };
+
+/** What is read along a shape: whatever is absent, empty or of another type is left out. */
+export type ValueOf<S> = S extends { kind: 'text' }
+  ? string
+  : S extends { kind: 'flag' }
+    ? boolean
+    : S extends { kind: 'integer' }
+      ? number
+      : S extends { kind: 'list'; of: infer Item }
+        ? readonly (ValueOf<Item> | undefined)[]
+        : S extends { kind: 'map'; of: infer Item }
+          ? Readonly<Record<string, ValueOf<Item>>>
+          : S extends { kind: 'record'; members: infer Members }
+            ? { readonly [Name in keyof Members]?: ValueOf<Members[Name]> }
+            : Free;
+
+export const TEXT = { kind: 'text' } as const;
+export const FLAG = { kind: 'flag' } as const;
+export const INTEGER = { kind: 'integer' } as const;
+export const FREE = { kind: 'free' } as const;
+
+export const list = <S extends Shape>(of: S) => ({ kind: 'list', of }) as const;
+export const map = <S extends Shape>(of: S) => ({ kind: 'map', of }) as const;
+export const record = <M extends Readonly<Record<string, Shape>>>(members: M) =>
+  ({ kind: 'record', members }) as const;

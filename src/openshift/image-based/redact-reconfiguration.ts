@@ -1,0 +1,94 @@
+import { redact } from '../../base/redact.ts';
+
+export type JsonValue =
+  null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+const MASK = '[redacted]';
+
+/** Members of a manifest that hold no secret, whatever is in them. All others do until shown. */
+const PUBLIC = new Set([
+  ...['additionalTrustBundle', 'api_version', 'base_domain', 'cluster_id', 'cluster_name'],
+  ...['chrony_config', 'hostname', 'infra_id', 'machine_network', 'machine_networks', 'node_ip'],
+  ...['node_ips', 'release_registry', 'ssh_key', 'node_labels'],
+]);
+const PUBLIC_CRYPTO = new Set(['admin_ca_certificate', 'ingress_certificate_cn']);
+/** NMState: 802.1X, WireGuard, IPsec, MACsec and their like. */
+const SECRET_OF_NETWORK = /password|secret|psk|private|mka-cak|token|pin$/i;
+
+/**
+ * A manifest.json as it may be shown: the same shape, with keys, hashes, passwords and what is not
+ * known to be public masked. Of the pull secret the registries stay.
+ */
+export function redactReconfiguration(manifest: JsonValue): JsonValue {
+  return mapMembers(manifest, (key, value) => {
+    if (PUBLIC.has(key)) return value;
+    if (key === 'proxy' || key === 'status_proxy') return mapTexts(value, (text) => redact(text));
+    if (key === 'pull_secret') return redactPullSecret(value);
+    if (key === 'raw_nm_state_config') return redactNetwork(value);
+    if (key === 'KubeconfigCryptoRetention') return redactCrypto(value);
+    return mapTexts(value, mask);
+  });
+}
+
+const mask = (text: string): string => (text === '' ? '' : MASK);
+
+const isObject = (value: JsonValue): value is Readonly<Record<string, JsonValue>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function mapMembers(
+  value: JsonValue,
+  change: (key: string, member: JsonValue) => JsonValue,
+): JsonValue {
+  if (!isObject(value)) return mapTexts(value, mask);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, change(key, member)]),
+  );
+}
+
+/** Numbers, too, count as texts: nothing that is masked keeps its value. */
+function mapTexts(value: JsonValue, change: (text: string) => string): JsonValue {
+  if (typeof value === 'string') return change(value);
+  if (typeof value === 'number') return change(String(value));
+  if (Array.isArray(value)) return (value as JsonValue[]).map((item) => mapTexts(item, change));
+  return isObject(value) ? mapMembers(value, (_, member) => mapTexts(member, change)) : value;
+}
+
+const redactCrypto = (value: JsonValue): JsonValue =>
+  mapMembers(value, (key, member) => {
+    if (PUBLIC_CRYPTO.has(key)) return member;
+    return isObject(member) ? redactCrypto(member) : mapTexts(member, mask);
+  });
+
+function redactPullSecret(value: JsonValue): JsonValue {
+  const registries = readRegistries(value);
+  if (!registries) return mapTexts(value, mask);
+  return JSON.stringify({ auths: Object.fromEntries(registries.map((host) => [host, MASK])) });
+}
+
+function readRegistries(value: JsonValue): readonly string[] | undefined {
+  try {
+    const secret = (typeof value === 'string' ? JSON.parse(value) : null) as JsonValue;
+    const auths = isObject(secret) ? secret['auths'] : undefined;
+    return auths !== undefined && isObject(auths) ? Object.keys(auths) : undefined;
+  } catch {
+    return undefined; // what is no pull secret is masked as a whole
+  }
+}
+
+/** Line by line: the text is normalised, and what follows a secret's key is the secret. */
+function redactNetwork(value: JsonValue): JsonValue {
+  if (typeof value !== 'string') return mapTexts(value, mask);
+  const shown: string[] = [];
+  let hiddenBelow: number | undefined;
+  for (const line of value.split('\n')) {
+    const indent = line.length - line.trimStart().length;
+    if (hiddenBelow !== undefined && (indent > hiddenBelow || line.trim() === '')) continue;
+    hiddenBelow = undefined;
+    const [, key] = /^[\s-]*["']?([^:"']+)["']?:/.exec(line) ?? [];
+    if (key !== undefined && SECRET_OF_NETWORK.test(key)) {
+      shown.push(`${line.slice(0, line.indexOf(':'))}: "${MASK}"`);
+      hiddenBelow = indent;
+    } else shown.push(line);
+  }
+  return redact(shown.join('\n'));
+}

@@ -1,0 +1,158 @@
+import { X509Certificate } from 'node:crypto';
+import { readdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { isErrno, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import type { Site } from '../../config/sites/site.ts';
+import { encodeSmallIso } from '../../iso/small-iso.ts';
+import { CONFIG_VOLUME_ID, planConfigTree } from '../../openshift/image-based/config-tree.ts';
+import {
+  formatState,
+  isSameSite,
+  parseState,
+  type StateSite,
+} from '../../openshift/image-based/identity-state.ts';
+import { renderKubeconfig } from '../../openshift/image-based/kubeconfig.ts';
+import { makeIdentity } from '../../openshift/image-based/make-identity.ts';
+import type { RetainedIdentity } from '../../openshift/image-based/retain-identity.ts';
+import type { KeySource } from '../../openshift/image-based/rsa-keys.ts';
+import type { SiteIdentity } from '../../openshift/image-based/site-identity.ts';
+import type { SitePlaces } from './site-places.ts';
+import { writeRecord, type MadeIso } from './site-record.ts';
+
+export type MakeSite = {
+  readonly places: SitePlaces;
+  /** Of the site's inputs. */
+  readonly inputs: Digest;
+  readonly keys: KeySource;
+  /** Seconds since 1970, for an identity that is made now. */
+  readonly epoch: number;
+  /** Whether kept keys and ids are put aside. */
+  readonly rotate: boolean;
+  readonly retained?: RetainedIdentity;
+  readonly signal: AbortSignal;
+};
+
+/**
+ * Makes the ISO and the files beside it: the state first, so that whatever is killed, the same keys
+ * are used again; the record last. Same inputs and same state, same bytes.
+ *
+ * @throws ConfigError `config-iso.in-the-way`, `layout.name-too-long`; DiskError
+ */
+export async function makeSite(site: Site, options: MakeSite): Promise<MadeIso> {
+  const { places, retained } = options;
+  try {
+    const identity = await provideIdentity(site, options);
+    const state = formatState(identity, stateSiteOf(site));
+    const kubeconfig = renderKubeconfig(site.install, identity);
+    const tree = planConfigTree(site, identity, retained);
+    const iso = encodeSmallIso({
+      ...{ volumeId: CONFIG_VOLUME_ID, epoch: identity.madeAt },
+      ...tree,
+    });
+    const { text: password } = identity.password;
+    const outputs = {
+      ...{ state: digestOf(state), kubeconfig: digestOf(kubeconfig) },
+      ...{ password: digestOf(password), iso: digestOf(iso) },
+    };
+    const made = describeMade(identity, { digest: outputs.iso, size: iso.length });
+    await sweep(dirname(places.kubeconfig));
+    await rm(places.record, { force: true });
+    await writeFileAtomic(places.state, state);
+    await Promise.all([
+      writeFileAtomic(places.kubeconfig, kubeconfig),
+      writeFileAtomic(places.password, password),
+      writeFileAtomic(places.iso, iso),
+    ]);
+    await writeRecord(places.record, { inputs: options.inputs, outputs, made });
+    return made;
+  } catch (error) {
+    throw explainObstacle(error, places);
+  }
+}
+
+const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
+  ...{ clusterName: install.clusterName, baseDomain: install.baseDomain },
+  ...(imageBased.clusterId !== undefined && { clusterId: imageBased.clusterId }),
+  ...(imageBased.infraId !== undefined && { infraId: imageBased.infraId }),
+});
+
+async function provideIdentity(site: Site, options: MakeSite): Promise<SiteIdentity> {
+  const { places, rotate, keys, epoch, retained, signal } = options;
+  const wanted = stateSiteOf(site);
+  if (!rotate) {
+    const text = await readFileIfPresent(places.state);
+    const state = text && parseState(text.toString('utf8'));
+    const isKept = state && isSameSite(state.site, wanted) && holds(state.identity, retained);
+    if (isKept) return state.identity;
+  }
+  return makeIdentity(wanted, { keys, epoch, signal, ...(retained && { retained }) });
+}
+
+/** Whether all that an earlier producer left is in the identity already. */
+function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): boolean {
+  if (!retained) return true;
+  const { signers, signerKeys, clusterId, infraId, password, ingressCommonName } = retained;
+  return (
+    Object.entries(signers).every(
+      ([name, { certificate }]) =>
+        identity.signers[name as keyof typeof signers].certificate === certificate,
+    ) &&
+    Object.entries(signerKeys).every(
+      ([name, key]) => identity.signers[name as keyof typeof signers].privateKey === key,
+    ) &&
+    isUnsetOr(clusterId, identity.clusterId) &&
+    isUnsetOr(infraId, identity.infraId) &&
+    isUnsetOr(password?.bcrypt, identity.password.bcrypt) &&
+    isUnsetOr(ingressCommonName, identity.signers.ingress.commonName)
+  );
+}
+
+const isUnsetOr = (wanted: string | undefined, found: string): boolean =>
+  wanted === undefined || wanted === found;
+
+function describeMade(
+  identity: SiteIdentity,
+  iso: { readonly digest: Digest; readonly size: number },
+): MadeIso {
+  const { clusterId, infraId, signers, adminClient } = identity;
+  const certificates = [...Object.values(signers), adminClient].map(
+    ({ certificate }) => new X509Certificate(certificate),
+  );
+  const starts = certificates.map(({ validFrom }) => Date.parse(validFrom));
+  const ends = certificates.map(({ validTo }) => Date.parse(validTo));
+  const validity = {
+    notBefore: new Date(Math.max(...starts)).toISOString(),
+    notAfter: new Date(Math.min(...ends)).toISOString(),
+  };
+  return { ...iso, clusterId, infraId, validity };
+}
+
+/** What a killed build left beside its files, with secrets in it. */
+const LEFT_ASIDE = /\.[0-9a-f]{12}\.tmp$/;
+
+/** Removes them; call it only while the output is locked. */
+export async function sweep(directory: string): Promise<void> {
+  for (const name of await listNames(directory)) {
+    if (LEFT_ASIDE.test(name)) await rm(join(directory, name), { force: true });
+  }
+}
+
+async function listNames(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+/** Something else of the same name concerns this site only. */
+function explainObstacle(error: unknown, { iso }: SitePlaces): unknown {
+  if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return error;
+  return new ConfigError('config-iso.in-the-way', `something else is in the way of ${iso}`, {
+    cause: error,
+    hint: 'choose another folder with --out, or move it away',
+  });
+}

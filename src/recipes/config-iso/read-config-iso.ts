@@ -1,0 +1,94 @@
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { openIso, type IsoImage } from '../../iso/open-iso.ts';
+import { MANIFEST_PATH } from '../../openshift/image-based/config-tree.ts';
+import type { JsonValue } from '../../openshift/image-based/redact-reconfiguration.ts';
+
+/** What a configuration ISO holds; the manifest with its secrets. */
+export type ConfigIso = {
+  readonly volumeId: string;
+  /** Bytes of the image. */
+  readonly size: number;
+  /** Sorted by path; directories end in `/` and have no digest. */
+  readonly entries: readonly ConfigIsoEntry[];
+  readonly manifest: JsonValue;
+};
+
+type ConfigIsoEntry = {
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly digest?: Digest;
+};
+
+/** A configuration ISO has a handful; an image of some other kind is told early. */
+const MAX_ENTRIES = 10_000;
+/** The lifecycle agent looks for both, the second for the sake of old media. */
+const VOLUME_IDS = ['cluster-config', 'relocation-config'];
+
+/**
+ * Reads a configuration ISO of any maker.
+ *
+ * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`, and
+ * those of reading an ISO
+ */
+export async function readConfigIso(path: string): Promise<ConfigIso> {
+  const iso = await openIso(path);
+  try {
+    const { volumeId } = iso.volume;
+    if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
+    const entries = await readEntries(iso);
+    return { volumeId, size: iso.fileSize, entries, manifest: await readManifest(iso) };
+  } finally {
+    await iso.close();
+  }
+}
+
+const notLabelled = (path: string, found: string): IntegrityError =>
+  new IntegrityError('config-iso.label', `${path} is no configuration ISO by its label`, {
+    expected: VOLUME_IDS.join(' or '),
+    found,
+    hint: 'give an ISO made by "sealift config-iso build" or openshift-install',
+  });
+
+async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {
+  const entries: ConfigIsoEntry[] = [];
+  for await (const { path, node } of iso.walk()) {
+    if (entries.length === MAX_ENTRIES) {
+      throw new IntegrityError(
+        'config-iso.too-large',
+        `${iso.path} has more than ${MAX_ENTRIES} files`,
+      );
+    }
+    if (node.kind === 'file') {
+      entries.push({ path, size: node.size, digest: digestOf(await iso.readFile(node)) });
+    } else {
+      entries.push({ path: node.kind === 'directory' ? `${path}/` : path, size: 0 });
+    }
+  }
+  return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+async function readManifest(iso: IsoImage): Promise<JsonValue> {
+  const node = await iso.find(MANIFEST_PATH);
+  if (node?.kind !== 'file') {
+    throw new IntegrityError('config-iso.manifest', `${iso.path} has no ${MANIFEST_PATH}`);
+  }
+  const text = Buffer.from(await iso.readFile(node)).toString('utf8');
+  const manifest = parseManifest(text);
+  if (typeof manifest === 'object' && manifest !== null && !Array.isArray(manifest))
+    return manifest;
+  throw new IntegrityError(
+    'config-iso.manifest',
+    `${MANIFEST_PATH} of ${iso.path} is no JSON object`,
+  );
+}
+
+/** The parser's own message would quote the text, keys and all. */
+function parseManifest(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}

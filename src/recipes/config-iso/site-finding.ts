@@ -1,0 +1,56 @@
+import { SealiftError } from '../../base/errors.ts';
+import { redact } from '../../base/redact.ts';
+import { formatProblem, type ConfigProblem } from '../../config/problem.ts';
+import type { SiteProblem } from '../../config/sites/read-list.ts';
+
+/** One thing about one site, or with an empty name about what belongs to none. Has no secret. */
+export type SiteFinding = {
+  readonly severity: 'error' | 'warning';
+  /** File, member of an archive, or row of a table. */
+  readonly file: string;
+  /** From 1. */
+  readonly line?: number;
+  readonly column?: number;
+  /** Where in the document. */
+  readonly path?: string;
+  readonly problem: string;
+  readonly hint?: string;
+  readonly lineText?: string;
+};
+
+/** A problem of a document's text. */
+export const findingOf = (
+  severity: SiteFinding['severity'],
+  { file, line, column, path, problem, lineText, hint }: ConfigProblem,
+): SiteFinding => ({
+  ...{ severity, file, line, column, path, problem, lineText },
+  ...(hint !== undefined && { hint }),
+});
+
+/** A problem of how the site is given: a member of an archive, a row of a table. */
+export const findingOfList = ({ severity, shownAs, line, problem }: SiteProblem): SiteFinding => ({
+  ...{ severity, file: shownAs, problem },
+  ...(line !== undefined && { line }),
+});
+
+/** What came between a good site and its ISO, told as a finding of the site. */
+export const findingOfError = (name: string, error: SealiftError): SiteFinding => ({
+  severity: 'error',
+  file: name,
+  problem: redact(`${error.message} [${error.code}]`),
+  ...(error.hint !== undefined && { hint: error.hint }),
+});
+
+/** `file:line:column: path: problem`, and the line it means where there is one. */
+export function formatFinding(finding: SiteFinding): string {
+  const { severity, file, line, column, path = '', lineText = '', hint } = finding;
+  const problem = `${severity === 'warning' ? 'warning: ' : ''}${finding.problem}`;
+  if (line !== undefined && column !== undefined) {
+    const shown = { file, line, column, path, problem, lineText };
+    return formatProblem(hint === undefined ? shown : { ...shown, hint });
+  }
+  const place = line === undefined ? file : `${file}:${line}`;
+  return [`${place}: ${problem}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n');
+}
+
+export const isError = ({ severity }: SiteFinding): boolean => severity === 'error';

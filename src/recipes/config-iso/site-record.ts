@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto';
+import { formatReadableJson } from '../../base/canonical-json.ts';
+import { digestFile, isErrno, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import type { Digest } from '../../base/digest.ts';
+import type { SiteInput } from '../../config/sites/site.ts';
+import type { SitePlaces } from './site-places.ts';
+
+/** What a configuration ISO is, besides its bytes. */
+export type MadeIso = {
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+  readonly clusterId: string;
+  readonly infraId: string;
+  /** When every certificate is valid: ISO 8601. */
+  readonly validity: { readonly notBefore: string; readonly notAfter: string };
+};
+
+/** Raised when the same inputs and the same state give other bytes than before. */
+const VERSION = 1;
+
+const OUTPUTS = ['iso', 'kubeconfig', 'password', 'state'] as const;
+
+type Outputs = Readonly<Record<(typeof OUTPUTS)[number], Digest>>;
+
+type SiteRecord = {
+  readonly version: number;
+  readonly inputs: Digest;
+  readonly outputs: Outputs;
+  readonly made: MadeIso;
+};
+
+/**
+ * A digest of everything that a site is made from, but for the clock. Files are told apart by their
+ * sizes, so that no two sets of files have the same bytes.
+ */
+export function digestInputs(input: SiteInput, more: string): Digest {
+  const hash = createHash('sha256');
+  for (const { path, bytes } of [...input.files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
+    hash.update(`${JSON.stringify(path)} ${bytes.length}\n`).update(bytes);
+  }
+  return `sha256:${hash.update(more).digest('hex')}`;
+}
+
+/** What was made of these inputs before, if all of it is still there, byte by byte. */
+export async function findMade(places: SitePlaces, inputs: Digest): Promise<MadeIso | undefined> {
+  const text = await readFileIfPresent(places.record);
+  const record = text && parseRecord(text.toString('utf8'));
+  if (record?.version !== VERSION || record.inputs !== inputs) return undefined;
+  for (const name of OUTPUTS) {
+    const found = await digestIfPresent(places[name]);
+    if (found === undefined || found !== record.outputs?.[name]) return undefined;
+  }
+  return record.made;
+}
+
+/** Written when all else of the site is in its place. */
+export async function writeRecord(
+  path: string,
+  record: Omit<SiteRecord, 'version'>,
+): Promise<void> {
+  await writeFileAtomic(path, formatReadableJson({ ...record, version: VERSION }));
+}
+
+function parseRecord(text: string): Partial<SiteRecord> | undefined {
+  try {
+    const record: unknown = JSON.parse(text);
+    return typeof record === 'object' && record !== null ? record : undefined;
+  } catch {
+    return undefined; // a torn record is none: the site is made again
+  }
+}
+
+async function digestIfPresent(path: string): Promise<Digest | undefined> {
+  try {
+    return await digestFile(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return undefined;
+    throw error;
+  }
+}

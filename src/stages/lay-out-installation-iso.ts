@@ -1,0 +1,92 @@
+import { digestOf } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { encodeInitrd } from '../ignition/initrd.ts';
+import type { BasePatch } from '../iso/base/base-extents.ts';
+import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
+import { findEmbedArea } from '../iso/coreos/embed-area.ts';
+import { planEmbed } from '../iso/coreos/plan-embed.ts';
+import type { Extent, Layout } from '../iso/extent.ts';
+import { layOutIso } from '../iso/lay-out.ts';
+import { openIso, type IsoImage } from '../iso/open-iso.ts';
+
+/** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
+const MINIMAL_RECIPE = '/coreos/miniso.dat';
+
+export type InstallationIsoParts = {
+  readonly base: { readonly path: string };
+  readonly scan: BaseScan;
+  /** Ignition config, as JSON text. */
+  readonly ignition: string;
+  /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
+  readonly epoch?: number;
+};
+
+/**
+ * The base ISO with an Ignition config in its embed area and nothing else changed. A config that is
+ * too large for the area gets a larger one, behind the base.
+ *
+ * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`
+ */
+export async function layOutInstallationIso(parts: InstallationIsoParts): Promise<Layout> {
+  const { base, scan, ignition } = parts;
+  const archive = encodeInitrd([
+    { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition) },
+  ]);
+  const iso = await openIso(base.path);
+  try {
+    const area = await findEmbedArea(iso);
+    const plan = await planEmbed(iso, area, archive);
+    if (plan.kind === 'patch') return await layOutPatched(iso, scan, plan.patch);
+    return layOutIso({
+      base: await decodeBaseScan(base.path, scan),
+      files: plan.files,
+      remove: [MINIMAL_RECIPE],
+      patches: [],
+      epoch: parts.epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
+    });
+  } finally {
+    await iso.close();
+  }
+}
+
+/** Every extent is one of the base, but those that the patch touches. */
+async function layOutPatched(iso: IsoImage, scan: BaseScan, patch: BasePatch): Promise<Layout> {
+  const extents: Extent[] = [];
+  for (const piece of scan.pieces) {
+    const { offset, size } = piece;
+    const isTouched = patch.offset < offset + size && patch.offset + patch.bytes.length > offset;
+    extents.push(
+      isTouched
+        ? await patchPiece(iso, piece, patch)
+        : { ...piece, source: { kind: 'base' } as const },
+    );
+  }
+  return { size: scan.size, extents };
+}
+
+async function patchPiece(
+  iso: IsoImage,
+  piece: BaseScan['pieces'][number],
+  patch: BasePatch,
+): Promise<Extent> {
+  const bytes = await iso.readBytes(piece.offset, piece.size);
+  const found = digestOf(bytes);
+  if (found !== piece.digest) {
+    throw new IntegrityError(
+      'iso.base-changed',
+      `base ISO ${iso.path} has changed since it was scanned`,
+      { expected: piece.digest, found },
+    );
+  }
+  const from = Math.max(piece.offset, patch.offset);
+  const patched = Buffer.from(bytes);
+  patched.set(
+    patch.bytes.subarray(from - patch.offset, piece.offset + piece.size - patch.offset),
+    from - piece.offset,
+  );
+  return {
+    ...{ offset: piece.offset, size: piece.size, paths: piece.paths },
+    digest: digestOf(patched),
+    source: { kind: 'bytes', bytes: patched },
+  };
+}
