@@ -1,0 +1,53 @@
+import { subscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage } from 'node:http';
+
+/** What was asked of a registry; HEAD and GET of a path are counted together. */
+export type RequestCounts = {
+  readonly manifests: PathCounts;
+  /** Of tags that cosign's signatures have. */
+  readonly signatureTags: PathCounts;
+  readonly blobs: PathCounts;
+};
+
+type PathCounts = {
+  readonly requests: number;
+  /** Requests beyond the first of each path, of which some are listed. */
+  readonly repeated: number;
+  readonly examples: readonly string[];
+};
+
+type Kind = keyof RequestCounts;
+
+/** Counts what the HTTP servers of this process are asked; returns a function that starts afresh. */
+export function countRequests(): () => RequestCounts {
+  let paths = new Map<string, number>();
+  subscribe('http.server.request.start', (message) => {
+    const { url = '' } = (message as { readonly request: IncomingMessage }).request;
+    paths.set(url, (paths.get(url) ?? 0) + 1);
+  });
+  return () => {
+    const taken = [...paths];
+    paths = new Map();
+    const count = (kind: Kind): PathCounts =>
+      sumUp(taken.filter(([path]) => kindOf(path) === kind));
+    return {
+      manifests: count('manifests'),
+      signatureTags: count('signatureTags'),
+      blobs: count('blobs'),
+    };
+  };
+}
+
+function kindOf(path: string): Kind | undefined {
+  if (path.endsWith('.sig')) return 'signatureTags';
+  if (path.includes('/manifests/')) return 'manifests';
+  return path.includes('/blobs/') ? 'blobs' : undefined;
+}
+
+function sumUp(paths: readonly (readonly [string, number])[]): PathCounts {
+  const requests = paths.reduce((total, [, count]) => total + count, 0);
+  const examples = paths
+    .filter(([, count]) => count > 1)
+    .map(([path, count]) => `${count} ${path}`);
+  return { requests, repeated: requests - paths.length, examples: examples.slice(0, 5) };
+}
