@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 
 /** What was asked of a registry; HEAD and GET of a path are counted together. */
 export type RequestCounts = {
+  readonly connections: number;
   readonly manifests: PathCounts;
   /** Of tags that cosign's signatures have. */
   readonly signatureTags: PathCounts;
@@ -16,21 +17,28 @@ type PathCounts = {
   readonly examples: readonly string[];
 };
 
-type Kind = keyof RequestCounts;
+type Kind = Exclude<keyof RequestCounts, 'connections'>;
 
 /** Counts what the HTTP servers of this process are asked; returns a function that starts afresh. */
 export function countRequests(): () => RequestCounts {
   let paths = new Map<string, number>();
+  let connections = 0;
+  subscribe('net.server.socket', () => {
+    connections += 1;
+  });
   subscribe('http.server.request.start', (message) => {
     const { url = '' } = (message as { readonly request: IncomingMessage }).request;
     paths.set(url, (paths.get(url) ?? 0) + 1);
   });
   return () => {
     const taken = [...paths];
+    const connected = connections;
     paths = new Map();
+    connections = 0;
     const count = (kind: Kind): PathCounts =>
       sumUp(taken.filter(([path]) => kindOf(path) === kind));
     return {
+      connections: connected,
       manifests: count('manifests'),
       signatureTags: count('signatureTags'),
       blobs: count('blobs'),

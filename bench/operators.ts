@@ -30,6 +30,7 @@ export async function planOperators(work: string, source: Source): Promise<Opera
     `  operators: ${images} images, ${bundles} bundles in ${seconds.toFixed(2)} s, ` +
       `${manifests.requests} requests of manifests, ${manifests.repeated} repeated, ` +
       `${signatureTags.requests} of signatures, ${signatureTags.repeated} repeated, ` +
+      `${requests.connections} connections, ` +
       `CPU ${measures.userSeconds.toFixed(1)} + ${measures.systemSeconds.toFixed(1)} s, ` +
       `RSS ${measures.peakRssMiB.toFixed(0)} MiB`,
   );
