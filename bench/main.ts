@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { makeBaseIso } from '../demo/base-iso.ts';
+import { runCatalogs } from './catalogs.ts';
+import { formatOperators, planOperators, type OperatorPlan } from './operators.ts';
+import { addFigures, median, printFigures, type Figures } from './figures.ts';
 import { runReferenceChain } from './reference.ts';
 import {
   run,
@@ -13,7 +16,7 @@ import {
   shell,
   startSource,
   stop,
-  type SealiftRun,
+  type MeasuredRun,
   type Source,
 } from './run.ts';
 
@@ -28,19 +31,12 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '20' },
     runs: { type: 'string', default: '3' },
     directory: { type: 'string', default: join(tmpdir(), 'sealift-bench') },
-    only: { type: 'string', default: 'copy,http,reference,plan,kill' },
+    only: { type: 'string', default: 'copy,http,reference,plan,kill,catalogs,operators' },
   },
 });
 
-type Row = {
-  readonly name: string;
-  readonly value: number;
-  readonly goal: string;
-  readonly ok: boolean;
-};
-
 /** A measured build; `pour` in seconds. */
-type Built = SealiftRun & {
+type Built = MeasuredRun & {
   readonly pour: number;
   readonly isoSize: number;
   /** Bytes read again for the digest of the whole. */
@@ -51,8 +47,23 @@ const parts = new Set(values.only.split(','));
 const directory = values.directory;
 const size = parseSize(values.size);
 const runs = Number(values.runs);
-const figures: Record<string, unknown> = { size, runs };
-const rows: Row[] = [];
+const figures: Figures = { values: { size, runs }, rows: [] };
+
+/** The parts that pour a payload of the size that is asked for. */
+async function benchPours(): Promise<void> {
+  const source = await startSource({ size, images: 60, own: 4, base });
+  console.log(
+    `payload ${(source.payloadSize / GIB).toFixed(2)} GiB in ${source.blobs.length} blobs, ${source.images.length} images`,
+  );
+  try {
+    if (parts.has('http')) await benchHttp(source);
+    if (parts.has('copy')) await benchCopy(source);
+    if (parts.has('reference')) await benchReference(source);
+    if (parts.has('kill')) await benchKills(source);
+  } finally {
+    await source.stop();
+  }
+}
 
 /** Builds from the loopback registry, against a reader that neither hashes nor writes. */
 async function benchHttp(source: Source): Promise<void> {
@@ -66,19 +77,23 @@ async function benchHttp(source: Source): Promise<void> {
       (await run(process.execPath, ['--import', 'tsx', reader, source.host, String(LANES), list]))
         .stdout,
     );
-    const built = await build('http');
+    const built = await build('http', source);
     builds.push(built);
     ratios.push(bare / built.pour);
-    console.log(`  http: bare ${rate(bare)}, pour ${rate(built.pour)}, ${describe(built)}`);
+    console.log(
+      `  http: bare ${rate(bare, source)}, pour ${rate(built.pour, source)}, ${describe(built)}`,
+    );
   }
   const best = builds[0];
   if (!best) return;
   const written = median(builds.map(({ measures, isoSize }) => measures.writtenBytes / isoSize));
   const rss = Math.max(...builds.map(({ measures }) => measures.peakRssMiB));
-  figures['buildSeconds'] = median(builds.map(({ seconds }) => seconds));
-  add('httpRatio', median(ratios), { atLeast: 0.5 });
-  add('writtenRatio', written, { atMost: 1.01 });
-  add('peakRssMiB', rss, { atMost: 300 });
+  figures.values['buildSeconds'] = median(builds.map(({ seconds }) => seconds));
+  addFigures(figures, {
+    httpRatio: { value: median(ratios), atLeast: 0.5 },
+    writtenRatio: { value: written, atMost: 1.01 },
+    peakRssMiB: { value: rss, atMost: 300 },
+  });
 }
 
 /** Pours from local files, against cat of the same bytes. */
@@ -87,28 +102,30 @@ async function benchCopy(source: Source): Promise<void> {
   await source.dump(blobs);
   const ratios: number[] = [];
   for (let index = 0; index < runs; index++) {
-    const work = prepare('copy');
+    const work = prepare('copy', source);
     mkdirSync(join(work, '.sealift/cache/blobs'), { recursive: true });
     symlinkSync(blobs, join(work, '.sealift/cache/blobs/sha256'));
     await dropCaches();
     const cat = await shell('cat blobs/* base.iso > cat.bin && sync cat.bin', directory);
     rmSync(join(directory, 'cat.bin'));
     await dropCaches();
-    const built = await build('copy', work);
+    const built = await build('copy', source, work);
     ratios.push(cat.seconds / built.pour);
-    console.log(`  copy: cat ${rate(cat.seconds)}, pour ${rate(built.pour)}, ${describe(built)}`);
+    console.log(
+      `  copy: cat ${rate(cat.seconds, source)}, pour ${rate(built.pour, source)}, ${describe(built)}`,
+    );
   }
   rmSync(blobs, { recursive: true });
-  add('catRatio', median(ratios), { atLeast: 0.9 });
+  addFigures(figures, { catRatio: { value: median(ratios), atLeast: 0.9 } });
 }
 
 async function benchReference(source: Source): Promise<void> {
   const chain = await runReferenceChain(source, { directory: join(directory, 'reference'), base });
   console.log(`  reference chain: ${JSON.stringify(chain.steps)}`);
-  const built = await build('wall');
-  figures['referenceSeconds'] = chain.total;
-  figures['referenceSteps'] = chain.steps;
-  add('wallRatio', built.seconds / chain.total, { atMost: 0.25 });
+  const built = await build('wall', source);
+  figures.values['referenceSeconds'] = chain.total;
+  figures.values['referenceSteps'] = chain.steps;
+  addFigures(figures, { wallRatio: { value: built.seconds / chain.total, atMost: 0.25 } });
 }
 
 /**
@@ -117,7 +134,7 @@ async function benchReference(source: Source): Promise<void> {
  */
 async function benchKills(source: Source): Promise<void> {
   const kills = Number(values.kills);
-  const work = prepare('kill');
+  const work = prepare('kill', source);
   const before = await source.bytesServed();
   let random = 12345;
   let done = 0;
@@ -128,12 +145,12 @@ async function benchKills(source: Source): Promise<void> {
   }
   await runSealift(['build', '--output', 'out.iso'], work);
   const fetched = (await source.bytesServed()) - before;
-  figures['kills'] = done;
-  figures['refetchedBytes'] = fetched - source.payloadSize;
+  figures.values['kills'] = done;
+  figures.values['refetchedBytes'] = fetched - source.payloadSize;
   console.log(
     `  kill: ${done} kills, ${((fetched - source.payloadSize) / MIB).toFixed(1)} MiB fetched twice`,
   );
-  add('refetchRatio', fetched / source.payloadSize, { atMost: 1.05 });
+  addFigures(figures, { refetchRatio: { value: fetched / source.payloadSize, atMost: 1.05 } });
 }
 
 /** Kills a build when so many bytes were served; false when it was done before. */
@@ -157,14 +174,49 @@ async function benchPlan(): Promise<void> {
       const work = prepare('plan', small);
       seconds.push((await runSealift(['plan', '-o', 'json'], work)).seconds);
     }
-    add('planSeconds', median(seconds), { atMost: 5 });
+    addFigures(figures, { planSeconds: { value: median(seconds), atMost: 5 } });
   } finally {
     await small.stop();
   }
 }
 
+/** Ten catalogs with 5,000 bundles are read and filtered, and the densest upgrade graph is filtered. */
+async function benchCatalogs(): Promise<void> {
+  const { catalogs, dense } = await runCatalogs(join(directory, 'catalogs'), runs);
+  const rss = Math.max(...catalogs.map(({ measures }) => measures.peakRssMiB));
+  addFigures(figures, {
+    catalogSeconds: { value: median(catalogs.map(({ seconds }) => seconds)), atMost: 3 },
+    catalogRssMiB: { value: rss, atMost: 400 },
+    denseGraphSeconds: {
+      value: median(dense.map(({ filterSeconds }) => filterSeconds)),
+      atMost: 0.5,
+    },
+  });
+}
+
+/** Plans 200 images of a release and 190 of operators, each for four architectures and signed. */
+async function benchOperators(): Promise<void> {
+  const operators = { packages: 14, images: 190 };
+  const source = await startSource({ size: 64 * MIB, images: 197, own: 4, base, operators });
+  try {
+    const plans: OperatorPlan[] = [];
+    for (let index = 0; index < runs; index++) {
+      plans.push(await planOperators(prepare('operators', source), source));
+    }
+    const repeated = plans.map(
+      ({ requests: { manifests, signatureTags } }) => manifests.repeated + signatureTags.repeated,
+    );
+    addFigures(figures, {
+      operatorPlanSeconds: { value: median(plans.map(({ seconds }) => seconds)), atMost: 10 },
+      manifestRequestsRepeated: { value: Math.max(...repeated), atMost: 0 },
+    });
+  } finally {
+    await source.stop();
+  }
+}
+
 /** A folder of its own with a configuration, and nothing cached. */
-function prepare(name: string, from: Source = source): string {
+function prepare(name: string, from: Source): string {
   const work = join(directory, name);
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work);
@@ -178,13 +230,14 @@ function prepare(name: string, from: Source = source): string {
       '  ignition: embedded',
       `  baseIso: ${base}`,
       `  concurrency: ${LANES}`,
+      ...formatOperators(from.operators),
       '',
     ].join('\n'),
   );
   return work;
 }
 
-async function build(name: string, work = prepare(name)): Promise<Built> {
+async function build(name: string, source: Source, work = prepare(name, source)): Promise<Built> {
   const built = await runSealift(['build', '--output', 'out.iso'], work);
   const told = JSON.parse(readFileSync(join(work, 'out.iso.report.json'), 'utf8')) as {
     stages: { stage: string; milliseconds: number }[];
@@ -196,7 +249,8 @@ async function build(name: string, work = prepare(name)): Promise<Built> {
   return { ...built, pour, isoSize, readBack: told.bytes.readBack };
 }
 
-const rate = (seconds: number): string => `${(source.payloadSize / 1e6 / seconds).toFixed(0)} MB/s`;
+const rate = (seconds: number, source: Source): string =>
+  `${(source.payloadSize / 1e6 / seconds).toFixed(0)} MB/s`;
 
 const describe = ({ measures, isoSize, readBack }: Built): string =>
   `RSS ${measures.peakRssMiB.toFixed(0)} MiB, written ${(measures.writtenBytes / isoSize).toFixed(4)}, ` +
@@ -206,27 +260,11 @@ const describe = ({ measures, isoSize, readBack }: Built): string =>
 const dropCaches = (): Promise<unknown> =>
   shell('sync; echo 3 > /proc/sys/vm/drop_caches 2>/dev/null || true', directory);
 
-function median(list: readonly number[]): number {
-  const sorted = [...list].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? NaN;
-}
-
-function add(name: string, value: number, goal: { atLeast?: number; atMost?: number }): void {
-  const { atLeast = -Infinity, atMost = Infinity } = goal;
-  const text = goal.atLeast === undefined ? `<= ${atMost}` : `>= ${atLeast}`;
-  rows.push({ name, value, goal: text, ok: value >= atLeast && value <= atMost });
-  figures[name] = value;
-}
-
 function report(): void {
-  console.log('\nfigure         reached     goal');
-  for (const { name, value, goal, ok } of rows) {
-    console.log(
-      `${name.padEnd(14)} ${value.toFixed(3).padStart(8)}   ${goal.padEnd(8)} ${ok ? 'reached' : 'MISSED'}`,
-    );
+  printFigures(figures);
+  if (values.json !== undefined) {
+    writeFileSync(values.json, `${JSON.stringify(figures.values, null, 2)}\n`);
   }
-  if (values.json !== undefined)
-    writeFileSync(values.json, `${JSON.stringify(figures, null, 2)}\n`);
   rmSync(directory, { recursive: true, force: true });
 }
 
@@ -240,17 +278,8 @@ rmSync(directory, { recursive: true, force: true });
 mkdirSync(directory, { recursive: true });
 const base = join(directory, 'base.iso');
 await makeBaseIso(base, 32 * MIB);
-const source = await startSource({ size, images: 60, own: 4, base });
-console.log(
-  `payload ${(source.payloadSize / GIB).toFixed(2)} GiB in ${source.blobs.length} blobs, ${source.images.length} images`,
-);
-try {
-  if (parts.has('http')) await benchHttp(source);
-  if (parts.has('copy')) await benchCopy(source);
-  if (parts.has('reference')) await benchReference(source);
-  if (parts.has('kill')) await benchKills(source);
-} finally {
-  await source.stop();
-}
+if (['http', 'copy', 'reference', 'kill'].some((part) => parts.has(part))) await benchPours();
 if (parts.has('plan')) await benchPlan();
+if (parts.has('catalogs')) await benchCatalogs();
+if (parts.has('operators')) await benchOperators();
 report();

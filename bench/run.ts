@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import type { RequestCounts } from './count-requests.ts';
+import type { PublishedOperators, SourceShape } from './source-shape.ts';
 
 export const SEALIFT = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const MEASURE = new URL('./measure.mjs', import.meta.url).href;
@@ -52,13 +54,21 @@ async function collect(stream: NodeJS.ReadableStream | null): Promise<string> {
   return text;
 }
 
-export type SealiftRun = Timed & { readonly measures: Measures };
+export type MeasuredRun = Timed & { readonly measures: Measures };
 
 /** Runs sealift with the kernel's counters taken at its end. */
-export async function runSealift(args: readonly string[], cwd: string): Promise<SealiftRun> {
+export const runSealift = (args: readonly string[], cwd: string): Promise<MeasuredRun> =>
+  runMeasured(SEALIFT, args, cwd);
+
+/** Runs a script of Node with the kernel's counters taken at its end. */
+export async function runMeasured(
+  script: string,
+  args: readonly string[],
+  cwd: string,
+): Promise<MeasuredRun> {
   const file = `${cwd}/measures.json`;
   rmSync(file, { force: true });
-  const timed = await run(process.execPath, ['--import', MEASURE, SEALIFT, ...args], {
+  const timed = await run(process.execPath, ['--import', MEASURE, script, ...args], {
     cwd,
     env: { SEALIFT_BENCH_MEASURE: file, CI: 'true' },
   });
@@ -68,6 +78,8 @@ export async function runSealift(args: readonly string[], cwd: string): Promise<
 export type Payload = {
   readonly host: string;
   readonly pullspec: string;
+  /** Where the shape has them. */
+  readonly operators?: PublishedOperators;
   readonly payloadSize: number;
   readonly blobs: readonly { readonly digest: string; readonly size: number }[];
   readonly images: readonly { readonly name: string; readonly digest: string }[];
@@ -75,18 +87,15 @@ export type Payload = {
 
 export type Source = Payload & {
   readonly bytesServed: () => Promise<number>;
+  /** What was asked since the last call. */
+  readonly takeRequests: () => Promise<RequestCounts>;
   /** Writes every blob into a folder. */
   readonly dump: (folder: string) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
 /** Starts the source registry in a process of its own. */
-export async function startSource(shape: {
-  readonly size: number;
-  readonly images: number;
-  readonly own: number;
-  readonly base: string;
-}): Promise<Source> {
+export async function startSource(shape: SourceShape): Promise<Source> {
   const file = fileURLToPath(new URL('./source.ts', import.meta.url));
   const child = spawn(process.execPath, ['--import', 'tsx', file, JSON.stringify(shape)], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -103,6 +112,10 @@ export async function startSource(shape: {
     async bytesServed() {
       child.stdin.write('bytes\n');
       return Number(await read());
+    },
+    async takeRequests() {
+      child.stdin.write('requests\n');
+      return JSON.parse(await read()) as RequestCounts;
     },
     async dump(folder) {
       mkdirSync(folder, { recursive: true });

@@ -1,28 +1,27 @@
 import { createBlobFactory, type Blob } from '../demo/payload.ts';
-import { readFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { buildImage, makeCoreComponents, publishRelease } from '../demo/release.ts';
+import { readFileSync, writeFileSync } from 'node:fs';
+import {
+  buildImage,
+  COMPONENT_REPOSITORY,
+  makeCoreComponents,
+  publishRelease,
+} from '../demo/release.ts';
 import { startSourceRegistry, type SourceImage } from '../demo/source-registry.ts';
+import { countRequests } from './count-requests.ts';
+import { addSignatures, publishOperators } from './operator-images.ts';
+import type { SourceShape } from './source-shape.ts';
 
 /*
  * The source registry of the bench, a process of its own: makes a payload of the size that is asked
  * for, prints one JSON line about it, and serves until it is killed. `bytes` on its standard input
- * makes it print how many bytes it has served.
+ * makes it print how many bytes it has served, `requests` what was asked of it since the last time.
  */
 
 const MIB = 1024 * 1024;
 
-type Shape = {
-  readonly size: number;
-  readonly images: number;
-  /** Blobs of an image that no other has. */
-  readonly own: number;
-  readonly base: string;
-};
-
 /** Layer sizes of real payloads are skewed: few large ones, many of some MiB. One is over 4 GiB. */
-function planSizes({ size, images, own }: Shape): number[] {
+function planSizes({ size, images, own }: SourceShape): number[] {
   const count = images * own;
   const hasGiant = size >= 12 * 1024 * MIB;
   const giant = 4 * 1024 * MIB + 5 * MIB + 321;
@@ -36,7 +35,8 @@ function planSizes({ size, images, own }: Shape): number[] {
   return hasGiant ? [giant, ...sizes] : sizes;
 }
 
-const shape = JSON.parse(process.argv[2] ?? '{}') as Shape;
+const shape = JSON.parse(process.argv[2] ?? '{}') as SourceShape;
+const takeRequests = countRequests();
 const registry = await startSourceRegistry();
 const makeBlob = createBlobFactory();
 const shared = [0, 1, 2].map((index) => makeBlob(index, Math.floor(shape.size * 0.02) + 7 * index));
@@ -57,11 +57,16 @@ for (let index = 0; index < shape.images; index++) {
   );
 }
 const pullspec = await publishRelease(registry, { version: '4.21.0', components });
+if (shape.operators) {
+  for (const image of components.values()) addSignatures(registry, COMPONENT_REPOSITORY, image);
+}
+const operators = shape.operators && (await publishOperators(registry, shape.operators));
 const payloadSize = blobs.reduce((sum, { size }) => sum + size, 0);
 process.stdout.write(
   `${JSON.stringify({
     host: registry.host,
     pullspec,
+    ...(operators && { operators }),
     payloadSize,
     blobs: blobs.map(({ digest, size }) => ({ digest, size })),
     images: [...components].map(([name, image]) => ({
@@ -75,6 +80,7 @@ process.stdin.setEncoding('utf8');
 process.stdin.on('data', (text: string) => {
   for (const order of text.trim().split('\n')) {
     if (order === 'bytes') process.stdout.write(`${registry.bytesServed()}\n`);
+    if (order === 'requests') process.stdout.write(`${JSON.stringify(takeRequests())}\n`);
     if (order.startsWith('dump ')) dump(order.slice('dump '.length));
   }
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { makeBaseIso } from './base-iso.ts';
+import { CATALOG_REPOSITORY, publishCatalog } from './catalog.ts';
 import { createBlobFactory } from './payload.ts';
 import { buildImage, makeCoreComponents, packLayer, publishRelease } from './release.ts';
 import { startSourceRegistry, type SourceRegistry } from './source-registry.ts';
@@ -71,6 +72,7 @@ async function publishDemo(registry: SourceRegistry, directory: string): Promise
     await packLayer({ 'usr/bin/tool': 'tool\n' }),
   ]);
   registry.add('rhel9/support-tools', tools, 'latest');
+  await publishCatalog(registry, { makeBlob, shared });
   return publishRelease(registry, { version: VERSION, components });
 }
 
@@ -84,6 +86,11 @@ const configOf = (pullspec: string, host: string): string =>
     `pullSecret: '{"auths":{"${host}":{"auth":"ZGVtbzpkZW1v"}}}'`,
     'enableInteractiveFlow: true',
     'useDefaultSourceNames: true',
+    'operators:',
+    `  - catalog: ${host}/${CATALOG_REPOSITORY}:v4.21`,
+    '    packages:',
+    '      - name: demo-storage-operator',
+    '      - name: demo-network-operator',
     'additionalImages:',
     `  - name: ${host}/rhel9/support-tools:latest`,
     '',

@@ -99,7 +99,7 @@ export async function publishRelease(
   return `${registry.host}/${RELEASE_REPOSITORY}@${topOf(image).descriptor.digest}`;
 }
 
-function topOf({ manifests: [top] }: SourceImage): StoredManifest {
+export function topOf({ manifests: [top] }: SourceImage): StoredManifest {
   if (!top) throw new Error('an image has a manifest');
   return top;
 }

@@ -52,7 +52,7 @@ function explainWriteError(cause: unknown, path: string): unknown {
       hint: 'free some space and run the same command again',
     });
   }
-  if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM')) {
+  if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM', 'EISDIR', 'ENOTDIR')) {
     return new DiskError('disk.not-writable', `"${path}" cannot be written`, {
       cause,
       hint: 'choose a writable place with --output and --work-dir',

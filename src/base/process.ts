@@ -1,5 +1,6 @@
 import { execa, ExecaError } from 'execa';
 import { ToolError } from './errors.ts';
+import { isErrno } from './files.ts';
 import { redact } from './redact.ts';
 
 export type ProcessOptions = {
@@ -10,6 +11,8 @@ export type ProcessOptions = {
   /** Milliseconds; 0 or absent is no limit. */
   readonly timeout?: number;
   readonly signal?: AbortSignal;
+  /** What the program started ends with it; without this, a pipe that they hold outlives any limit. */
+  readonly group?: boolean;
   /** Values that must not appear in an error, should the program print them. */
   readonly secrets?: readonly string[];
 };
@@ -28,7 +31,7 @@ export async function runProcess(
   options: ProcessOptions = {},
 ): Promise<ProcessResult> {
   try {
-    const { stdout, stderr } = await execa(file, args, {
+    const running = execa(file, args, {
       extendEnv: options.env === undefined,
       stdin: options.input === undefined ? 'ignore' : 'pipe',
       ...(options.env && { env: options.env }),
@@ -36,10 +39,25 @@ export async function runProcess(
       ...(options.input !== undefined && { input: options.input }),
       ...(options.timeout !== undefined && { timeout: options.timeout }),
       ...(options.signal && { cancelSignal: options.signal, gracefulCancel: false }),
+      detached: options.group === true,
     });
+    if (options.group)
+      running.once('exit', () => {
+        killGroup(running.pid);
+      });
+    const { stdout, stderr } = await running;
     return { stdout, stderr };
   } catch (error) {
     throw explain(file, error, options);
+  }
+}
+
+function killGroup(leader: number | undefined): void {
+  if (leader === undefined) return;
+  try {
+    process.kill(-leader, 'SIGKILL');
+  } catch (error) {
+    if (!isErrno(error, 'ESRCH')) throw error; // nobody is left, as it should be
   }
 }
 

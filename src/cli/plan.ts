@@ -40,8 +40,7 @@ function formatPlan(plan: LiveIsoPlan): string {
     `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
     '',
-    'part of the configuration            images       size  left out saves',
-    ...plan.parts.map(formatPart),
+    ...formatParts(plan.parts),
     ...plan.catalogs.flatMap(({ warnings }) => warnings.map((warning) => `warning: ${warning}`)),
     '',
     'largest blobs',
@@ -53,13 +52,24 @@ function formatPlan(plan: LiveIsoPlan): string {
   ].join('\n');
 }
 
-const formatPart = ({ part, images, size, marginalSize }: LiveIsoPlan['parts'][number]): string =>
-  [
-    `  ${part.padEnd(36)}`,
-    String(images).padStart(5),
-    formatSize(size).padStart(11),
-    formatSize(marginalSize).padStart(16),
-  ].join('');
+/** Names are of any length: a catalog is called by its reference. */
+function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
+  const title = 'part of the configuration';
+  const width = Math.max(...[title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
+  return [
+    `${title.padEnd(width)}  images        size  left out saves`,
+    ...parts.map(({ part, images, size, marginalSize }) =>
+      [
+        `  ${part}`.padEnd(width),
+        String(images).padStart(8),
+        formatSize(size).padStart(12),
+        formatSize(marginalSize).padStart(16),
+      ].join(''),
+    ),
+  ];
+}
+
+const lengthOf = (text: string): number => text.length;
 
 function formatUsers(users: readonly string[]): string {
   const shown = users.slice(0, 3).join(', ');

@@ -21,6 +21,14 @@ const INSTALLER_LIMIT_MS = 300_000;
 
 const NAME = 'unconfigured configuration';
 
+export type InstallerTools = {
+  readonly installer: string;
+  readonly workDir: string;
+  readonly signal: AbortSignal;
+  /** Milliseconds after which the installer and all that it started end; 5 minutes by default. */
+  readonly limit?: number;
+};
+
 export type UnconfiguredInput = EmbeddedInput & {
   /** NMStateConfig documents, for the installer. */
   readonly nmstate?: string;
@@ -39,7 +47,7 @@ export function renderEmbedded(input: EmbeddedInput): string {
  */
 export async function renderWithInstaller(
   input: UnconfiguredInput,
-  tools: { readonly installer: string; readonly workDir: string; readonly signal: AbortSignal },
+  tools: InstallerTools,
 ): Promise<string> {
   await mkdir(tools.workDir, { recursive: true });
   const directory = await mkdtemp(join(tools.workDir, 'installer-'));
@@ -62,14 +70,15 @@ export async function renderWithInstaller(
 async function runInstaller(
   directory: string,
   input: UnconfiguredInput,
-  tools: { readonly installer: string; readonly signal: AbortSignal },
+  tools: InstallerTools,
 ): Promise<void> {
   const flag = input.interactive && supportsInteractiveFlag(input.release.version);
   const args = ['agent', 'create', 'unconfigured-ignition', ...(flag ? ['--interactive'] : [])];
   await runProcess(tools.installer, [...args, '--dir', directory], {
     cwd: directory,
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: directory },
-    timeout: INSTALLER_LIMIT_MS,
+    timeout: tools.limit ?? INSTALLER_LIMIT_MS,
+    group: true,
     signal: tools.signal,
     secrets: input.pullSecret === undefined ? [] : [input.pullSecret],
   });

@@ -64,14 +64,15 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
 
   const wrong = (): Buffer => Buffer.alloc(registry.layer.size, 'x');
 
-  it('refuses a blob with other bytes, names both digests, and keeps the rest', async () => {
+  it('refuses a blob with other bytes, names it, and keeps the rest', async () => {
     registry.script(({ path }) =>
       path.includes(registry.layer.digest) ? { body: wrong() } : undefined,
     );
     const { code, stderr, output } = await build();
-    process.stdout.write(stderr);
-    expect([4, 5], stderr).toContain(code);
-    expect(stderr).toContain(registry.layer.digest);
+    expect(code, stderr).toBe(5);
+    expect(stderr).toContain(`expected: ${registry.layer.digest}`);
+    expect(stderr).toMatch(/found: +sha256:[0-9a-f]{64}/);
+    expect(stderr).toContain('all gave wrong bytes');
     expect(await hasFile(output)).toBe(false);
     expect(await hasFile(`${output}.partial`)).toBe(true);
   });
@@ -81,7 +82,6 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
     ['ignores the Range that continues a blob', [{ cutAfter: 40 }, { ignoreRange: true }]],
     ['asks for patience (429, Retry-After)', [{ status: 429, headers: { 'retry-after': '1' } }]],
     ['has a burst of failures', [{ status: 500 }, { status: 502 }, { status: 503 }]],
-    ['takes away the connection', [{ cutAfter: 0 }]],
   ])('gives the same ISO where it %s', async (_what, scripts) => {
     const before = registry.requestsOf(registry.layer.digest).length;
     spoil(...scripts);
@@ -89,7 +89,7 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
     expect(code, stderr).toBe(0);
     expect(await digestFile(output)).toBe(whole);
     const asked = registry.requestsOf(registry.layer.digest).slice(before);
-    expect(asked).toHaveLength(scripts.length + 1);
+    expect(asked).toHaveLength(scripts.some((s) => s.ignoreRange) ? 2 : scripts.length + 1);
     const continues = (scripts[0]?.cutAfter ?? 0) > 0;
     expect(asked[1]?.headers.range).toBe(continues ? 'bytes=40-' : undefined);
   });

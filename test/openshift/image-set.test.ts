@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { archNames, platformOf } from '../../src/openshift/release/architecture.ts';
 import { blockImages } from '../../src/openshift/mirror/blocked-images.ts';
-import { planAdditionalSet, planReleaseSet, type ImageSet } from '../../src/openshift/mirror/image-set.ts';
+import {
+  planAdditionalSet,
+  planReleaseSet,
+  type ImageSet,
+} from '../../src/openshift/mirror/image-set.ts';
 import { chooseRegistryImage } from '../../src/openshift/mirror/registry-image.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
 import { formatReference, parseReference } from '../../src/registry/reference.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { link, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
@@ -27,7 +27,9 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
   try {
     await mkdir(dirname(path), { recursive: true });
     await writeFile(aside, text, { mode: 0o600 });
-    return await claim(path, aside);
+    const unlock = await claim(path, aside);
+    await removeLitter(path);
+    return unlock;
   } catch (error) {
     throw explainOutputError(error, path);
   } finally {
@@ -85,6 +87,19 @@ type Line = { readonly path: string; readonly aside: string; readonly settled: r
 async function settle({ path, aside, settled }: Line, isHeir: boolean): Promise<void> {
   if (isHeir) await rename(aside, path);
   for (const name of settled) await rm(name, { force: true });
+}
+
+/** What killed processes left beside the lock. Only who has the lock may call it. */
+async function removeLitter(path: string): Promise<void> {
+  for (const name of await readdir(dirname(path))) {
+    if (!name.startsWith(`${basename(path)}.`)) continue;
+    const rest = name.slice(basename(path).length);
+    const match = /^(?:\.\d+)?\.[0-9a-f]{16}$/.exec(rest);
+    const pid = /^\.(\d+)\./.exec(rest)?.[1];
+    const isLitter =
+      match && (pid === undefined || (await readStartTime(Number(pid))) === undefined);
+    if (isLitter) await rm(join(dirname(path), name), { force: true });
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { IntegrityError } from '../../base/errors.ts';
+import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import { SpanWriter, type Kept, type LaneTools } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
@@ -32,8 +32,12 @@ export async function pourStored(
   const { span, index } = options;
   const refused = new Set<string>();
   let kept = options.kept;
+  let wrong: Outcome | undefined;
   for (;;) {
-    const found = await attempt({ span, index, kept, refused }, tools);
+    const found = await attempt({ span, index, kept, refused }, tools).catch((error: unknown) => {
+      if (wrong && error instanceof RegistryError) throw explainWrong(span, wrong, error);
+      throw error;
+    });
     if (found.digest === span.digest) {
       tools.isoDigest.verify(index);
       return;
@@ -46,6 +50,7 @@ export async function pourStored(
     }
     if (found.source === undefined || refused.has(found.source)) throw explainWrong(span, found);
     refused.add(found.source);
+    wrong = found;
   }
 }
 
@@ -90,11 +95,12 @@ async function attempt(
   }
 }
 
-function explainWrong(span: StoredSpan, found: Outcome): IntegrityError {
+/** @param cause why no other source could be asked */
+function explainWrong(span: StoredSpan, found: Outcome, cause?: RegistryError): IntegrityError {
   return new IntegrityError(
     'extent.wrong-digest',
     `${span.extent.paths[0] ?? `extent at byte ${span.offset}`} should be ${span.digest}, ` +
       `but ${found.source ?? 'its source'} gave ${found.digest}`,
-    { expected: span.digest, found: found.digest },
+    { expected: span.digest, found: found.digest, cause },
   );
 }

@@ -104,3 +104,21 @@ describe('the lock of an output on a file system', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 });
+
+describe('who takes a lock', () => {
+  it('removes what killed processes left beside it, and nothing of the living', async () => {
+    const living = `out.iso.lock.${process.pid}.0123456789abcdef`;
+    for (const name of [
+      'out.iso.lock.999999999.0123456789abcdef',
+      'out.iso.lock.0123456789abcdef',
+    ]) {
+      writeFileSync(join(directory, name), DEAD);
+    }
+    writeFileSync(join(directory, living), '');
+    writeFileSync(`${lock}.notes`, 'of the user');
+    await (
+      await lockOutput(lock)
+    )();
+    expect(readdirSync(directory).sort()).toEqual([living, 'out.iso.lock.notes'].sort());
+  });
+});

@@ -1,0 +1,26 @@
+/** What the source registry of the bench is to hold. */
+export type SourceShape = {
+  /** Bytes of the release's layers. */
+  readonly size: number;
+  /** Images of the release, besides those that a live ISO cannot do without. */
+  readonly images: number;
+  /** Blobs of an image that no other has. */
+  readonly own: number;
+  /** Path of the base ISO. */
+  readonly base: string;
+  /** A catalog beside the release; all images are signed then. */
+  readonly operators?: OperatorShape;
+};
+
+export type OperatorShape = {
+  readonly packages: number;
+  /** Images of the newest bundles of all packages; those of older ones are nowhere. */
+  readonly images: number;
+};
+
+export type PublishedOperators = {
+  /** Reference by tag. */
+  readonly catalog: string;
+  /** Names of all packages of the catalog. */
+  readonly packages: readonly string[];
+};

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { digestFromHex } from '../../src/base/digest.ts';
+import type { SelectedCatalog } from '../../src/openshift/catalog/selected-catalog.ts';
+import { planAdditionalSet } from '../../src/openshift/mirror/image-set.ts';
+import { mergeSets } from '../../src/openshift/mirror/merge-sets.ts';
+import { planOperatorSet } from '../../src/openshift/mirror/operator-set.ts';
+import { parseReference } from '../../src/registry/reference.ts';
+
+const hex = (letter: string): string => letter.repeat(64);
+
+function catalogOf(
+  bundles: Readonly<Record<string, readonly string[]>>,
+  rest: Partial<SelectedCatalog> = {},
+): SelectedCatalog {
+  return {
+    name: 'quay.io/org/index:v4.21',
+    reference: parseReference('quay.io/org/index:v4.21'),
+    digest: digestFromHex(hex('e')),
+    bundles: Object.entries(bundles).map(([name, images]) => ({
+      package: name.split('.')[0] ?? '',
+      name,
+      image: images[0] ?? '',
+      relatedImages: images.map((image) => ({ name: 'operand', image })),
+    })),
+    warnings: [],
+    ...rest,
+  };
+}
+
+describe('the images of operators', () => {
+  it('have the bundle as their name where they are the bundle, and know who needs them', () => {
+    const [bundle, operand] = planOperatorSet([
+      catalogOf({ 'a.v1': [`quay.io/a/bundle@sha256:${hex('1')}`, 'quay.io/a/run:1'] }),
+    ]).images;
+    expect(bundle).toMatchObject({
+      name: 'a.v1',
+      destination: { repository: 'a/bundle', tags: [`sha256-${hex('1')}`] },
+      neededBy: [{ part: 'a', bundle: 'a.v1', catalog: 'quay.io/org/index:v4.21' }],
+    });
+    expect(operand).toMatchObject({ destination: { repository: 'a/run', tags: ['1'] } });
+  });
+
+  it('come with their catalog, by the digest of what is carried and under its tag', () => {
+    const rebuilt = { made: [] };
+    const at = (rest: Partial<SelectedCatalog>) => planOperatorSet([catalogOf({}, rest)]).images[0];
+    expect(at({ rebuilt })).toMatchObject({
+      kind: 'catalog',
+      isMadeHere: true,
+      source: { digest: digestFromHex(hex('e')) },
+      destination: { repository: 'org/index', tags: ['v4.21'] },
+    });
+    expect(at({ targetCatalog: 'own/index', targetTag: 'mine' })?.destination).toEqual({
+      repository: 'own/index',
+      tags: ['mine'],
+    });
+    const pinned = parseReference(`quay.io/org/index@sha256:${hex('a')}`);
+    expect(at({ reference: pinned })?.destination.tags).toEqual([`sha256-${hex('e')}`]);
+  });
+
+  it('that cannot be carried are told all at once, with catalog, package and bundle', () => {
+    const catalog = catalogOf({ 'a.v1': ['oci:///x/y'], 'b.v2': ['quay.io/b/c', 'not a name'] });
+    const message =
+      /package "a": bundle "a\.v1": invalid image: oci:.*\n.*b\.v2.*tag and digest are empty\n.*not a name/;
+    expect(() => planOperatorSet([catalog])).toThrow(
+      expect.objectContaining({
+        code: 'catalog.image-reference',
+        message: expect.stringMatching(message) as string,
+      }),
+    );
+  });
+
+  it('are one where several need them: the first set has it, and knows everybody', () => {
+    const name = `quay.io/shared/proxy@sha256:${hex('5')}`;
+    const sets = mergeSets([
+      planOperatorSet([catalogOf({ 'a.v1': [name], 'b.v1': [name] })]),
+      planAdditionalSet([{ name }]),
+    ]);
+    expect(sets.map(({ images }) => images.length)).toEqual([2, 0]);
+    expect(sets[0]?.images[0]?.neededBy.map(({ part }) => part)).toEqual([
+      'a',
+      'b',
+      'additional images',
+    ]);
+  });
+});
