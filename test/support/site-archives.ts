@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
-import { pack, type Headers } from 'tar-stream';
+import { pack, type Header } from 'tar-stream';
 
 /** Files by path. */
 export type Tree = Readonly<Record<string, string>>;
@@ -126,7 +126,7 @@ function endOf64(count: number, size: number, offset: number): Buffer {
   return end;
 }
 
-export type TarMember = Headers & { readonly text?: string };
+export type TarMember = Partial<Header> & { readonly name: string; readonly text?: string };
 
 export async function packTar(members: readonly TarMember[]): Promise<Buffer> {
   const tar = pack();

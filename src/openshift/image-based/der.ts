@@ -1,8 +1,4 @@
-/**
- * The part of ASN.1's Distinguished Encoding Rules that certificates need (X.690). The certificate
- * library at hand wants a reflection polyfill and signs through the thread pool, a millisecond a
- * certificate; this is smaller than its set-up.
- */
+/** The part of ASN.1's Distinguished Encoding Rules (X.690) that certificates need, and no parser. */
 const TAG = {
   boolean: 0x01,
   integer: 0x02,

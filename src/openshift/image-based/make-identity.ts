@@ -107,7 +107,7 @@ async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeS
     kept === undefined ? await keys.next(signal) : loadKey(kept);
   const notAfter = epoch + SIGNERS[name].days * DAY;
   const terms = { subject, publicKey, serial, notBefore: epoch, notAfter };
-  const certificate = issueSigner(terms, signingKey);
+  const certificate = await issueSigner(terms, signingKey);
   return { pair: { privateKey, certificate }, subject, signingKey, notBefore: epoch };
 }
 
@@ -134,7 +134,7 @@ async function makeAdmin(
     notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
   };
   const issuer = { subject: signer.subject, privateKey: signer.signingKey };
-  return { signer, client: { privateKey, certificate: issueClient(terms, issuer) } };
+  return { signer, client: { privateKey, certificate: await issueClient(terms, issuer) } };
 }
 
 const loadSigner = (pair: KeyPair): Omit<MadeSigner, 'subject'> => ({
