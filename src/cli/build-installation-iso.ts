@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { dirname, join, relative, resolve } from 'node:path';
-import { digestFromHex } from '../base/digest.ts';
+import { digestFromHex, type Digest } from '../base/digest.ts';
 import { ConfigError, UsageError } from '../base/errors.ts';
 import { formatSize } from '../base/format-size.ts';
 import {
@@ -114,19 +114,21 @@ function readBase({ baseIso, release }: Options, host: CliHost): InstallationIso
 }
 
 /** `?sha256=` is ours and not sent; any other query stays. */
-function readAddress(text: string): { readonly url: string; readonly sha256: `sha256:${string}` } {
+function readAddress(text: string): { readonly url: string; readonly sha256: Digest } {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  const hex = url?.searchParams.get('sha256')?.toLowerCase() ?? '';
-  if (url?.protocol !== 'https:' || !/^[0-9a-f]{64}$/.test(hex)) {
-    throw new UsageError('usage.base-iso', 'the address of the live ISO cannot be trusted', {
-      expected: 'https://HOST/PATH?sha256= and 64 hex digits',
-      found: url?.protocol === 'https:' ? `sha256=${hex}` : (url?.protocol ?? 'no address'),
-      hint: 'add the sha256 that its publisher names',
-    });
-  }
+  if (url?.protocol !== 'https:') throw untrusted(url?.protocol ?? 'no address');
+  const hex = url.searchParams.get('sha256')?.toLowerCase() ?? '';
+  if (!/^[0-9a-f]{64}$/.test(hex)) throw untrusted(`sha256=${hex}`);
   url.searchParams.delete('sha256');
   return { url: url.href, sha256: digestFromHex(hex) };
 }
+
+const untrusted = (found: string): UsageError =>
+  new UsageError('usage.base-iso', 'the address of the live ISO cannot be trusted', {
+    expected: 'https://HOST/PATH?sha256= and 64 hex digits',
+    found,
+    hint: 'add the sha256 that its publisher names',
+  });
 
 /** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
 function readEpoch(text: string | undefined): number | undefined {

@@ -13,8 +13,8 @@ const PRODUCTS = ['live-iso'];
 
 /** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
-  const build = addLiveOptions(program.command('build'))
-    // Options behind the name of another product belong to that product.
+  // Options behind the name of another product belong to that product, and both levels must know it.
+  const build = addLiveOptions(program.enablePositionalOptions().command('build'))
     .enablePositionalOptions()
     .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')

@@ -5,7 +5,7 @@ import { findNearest } from '../edit-distance.ts';
 import type { ConfigProblem } from '../problem.ts';
 import type { SchemaNode } from '../schema.ts';
 
-type PlainObject = { readonly [key: string]: Plain };
+type PlainObject = Readonly<Record<string, Plain>>;
 
 const PATH = fileURLToPath(
   new URL('../../../schema/image-based-installation-config.schema.json', import.meta.url),

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { parse } from 'yaml';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/files.ts';
 import { parseConfigDocument, type ConfigDocument, type Plain } from '../document.ts';
@@ -7,6 +6,8 @@ import { maskLines } from '../masked-lines.ts';
 import { ConfigProblems, type ConfigProblem } from '../problem.ts';
 import { listKeys } from '../schema.ts';
 import { Secret } from '../secret.ts';
+import { FREE, record } from '../sites/shape.ts';
+import { readSiteDocument } from '../sites/site-document.ts';
 import { checkFields, readInstallationSchema } from './fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 import { formatNetworkConfig } from './network-config.ts';
@@ -16,6 +17,8 @@ import { checkInstallationRules } from './rules.ts';
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
 
 const MAX_SIZE = 4 << 20;
+
+const NETWORK_CONFIG = record({ networkConfig: FREE });
 
 /**
  * Reads, checks and completes an image-based-installation-config.yaml.
@@ -39,10 +42,16 @@ export function checkInstallationConfig(
   shownAs: string,
 ): { readonly config: InstallationConfig; readonly problems: readonly ConfigProblem[] } {
   const document = parseConfigDocument(text, shownAs, readInstallationSchema());
-  const config = applyDefaults(document, text);
+  const network = readNetworkConfig(text, shownAs);
+  const config = applyDefaults(document, network.text);
   const problems = document.isBroken
     ? document.problems
-    : [...document.problems, ...checkFields(document), ...checkInstallationRules(config, document)];
+    : [
+        ...document.problems,
+        ...network.problems,
+        ...checkFields(document),
+        ...checkInstallationRules(config, document),
+      ];
   const masked = maskText(text);
   return {
     config,
@@ -81,10 +90,9 @@ async function readText(path: string, shownAs: string): Promise<string> {
 }
 
 /** An absent value is its default; what is written counts, an empty text too. */
-function applyDefaults({ value, isBroken }: ConfigDocument, text: string): InstallationConfig {
+function applyDefaults({ value }: ConfigDocument, networkConfig?: string): InstallationConfig {
   const { members, text: string, flag } = createReader(value);
   const override = string('ignitionConfigOverride', '');
-  const networkConfig = isBroken ? undefined : readNetworkConfig(text);
   const proxy = readProxy(members['proxy']);
   const number = members['extraPartitionNumber'];
   return {
@@ -109,15 +117,19 @@ function applyDefaults({ value, isBroken }: ConfigDocument, text: string): Insta
   };
 }
 
-/** The document has no members below keys that its schema leaves open: this one is read again. */
-function readNetworkConfig(text: string): string | undefined {
-  const root: unknown = parse(text, { uniqueKeys: false, logLevel: 'silent' });
-  const entry = Object.entries(root ?? {}).find(([key]) => key.toLowerCase() === 'networkconfig');
-  const value: unknown = entry?.[1];
-  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) {
-    return undefined;
+/** The document has no members below a key that its schema leaves open: this one is read as sites' are. */
+function readNetworkConfig(
+  text: string,
+  shownAs: string,
+): { readonly text?: string; readonly problems: readonly ConfigProblem[] } {
+  const file = { path: INSTALLATION_CONFIG_NAME, bytes: Buffer.from(text), shownAs };
+  const { value, problems } = readSiteDocument(file, NETWORK_CONFIG);
+  const { networkConfig: network } = value;
+  const found = problems.filter(({ path }) => path.startsWith('networkConfig.'));
+  if (typeof network !== 'object' || network === null || Object.keys(network).length === 0) {
+    return { problems: found };
   }
-  return formatNetworkConfig(value);
+  return { text: formatNetworkConfig(network), problems: found };
 }
 
 function readProxy(value: Plain | undefined): InstallationProxy | undefined {
@@ -156,7 +168,8 @@ function createReader(value: Plain): {
   };
 }
 
-const list = (value: Plain | undefined): readonly Plain[] => (Array.isArray(value) ? value : []);
+const list = (value: Plain | undefined): readonly Plain[] =>
+  Array.isArray(value) ? (value as readonly Plain[]) : [];
 
 /** Items of other types stay as empty texts, so that the others keep their places. */
 const texts = (value: Plain | undefined): readonly string[] =>

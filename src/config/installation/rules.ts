@@ -1,19 +1,15 @@
-import { checkSshKey } from '../check-secrets.ts';
+import { checkProxy } from '../sites/rules/proxy.ts';
+import { explainPullSecret } from '../sites/rules/credentials.ts';
+import { explainRepository } from '../sites/rules/image-sources.ts';
+import { explainSshKeys } from '../sites/rules/ssh-key.ts';
+import { readTrustBundle } from '../sites/rules/trust-bundle.ts';
+import { invalid, required, type Report } from '../sites/report.ts';
 import type { ConfigDocument } from '../document.ts';
 import type { ConfigProblem } from '../problem.ts';
-import type { InstallationConfig } from './installation-config.ts';
-import { checkPullSecret, checkTrustBundle } from './check-pem.ts';
-import { checkProxy } from './check-proxy.ts';
-import { checkRepository } from './check-repository.ts';
+import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 
-/** Where a finding is, and what it is called: a few have names of their own. */
-export type Finding = {
-  /** Path of the value in the document. */
-  readonly at: string;
-  /** The path to print, where it is another. */
-  readonly shownAs?: string;
-  readonly problem: string;
-};
+/** Stands for a value that is nobody's business, or may hold what does not belong there. */
+const HIDDEN = 'Invalid value: "[redacted]"';
 
 const FLAGS = ['--append-karg', '--delete-karg', '--save-partlabel', '--save-partindex'];
 
@@ -21,92 +17,122 @@ const FLAGS = ['--append-karg', '--delete-karg', '--save-partlabel', '--save-par
 const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
 
 /**
- * The rules of image-based-installation-config.yaml in their order, on a configuration that has its
- * defaults. Texts are those of the field errors that users of openshift-install know; values that are
- * secrets are left out.
+ * The rules of image-based-installation-config.yaml, on a configuration that has its defaults. Texts
+ * are those of the field errors that users of openshift-install know; values that are secrets are left
+ * out. What install-config.yaml has too is checked by the rules of sites.
  */
 export function checkInstallationRules(
   config: InstallationConfig,
   document: ConfigDocument,
 ): readonly ConfigProblem[] {
-  const findings = [
-    ...checkPullSecret(config.pullSecret.reveal()),
-    ...checkKey(config.sshKey),
-    ...checkRequired(config),
-    ...checkPartitionStart(config.extraPartitionStart),
-    ...checkTrustBundle(config.additionalTrustBundle),
-    ...checkDigestSources(config),
-    ...(config.proxy ? checkProxy(config.proxy) : []),
-    ...checkInstallerArguments(config.coreosInstallerArgs),
-    ...checkArchitecture(config.architecture),
+  const report = createReport(document);
+  return [
+    ...checkPullSecret(report, config.pullSecret.reveal()),
+    ...checkSshKey(report, config.sshKey),
+    ...checkRequired(report, config),
+    ...checkPartitionStart(report, config.extraPartitionStart),
+    ...checkTrustBundle(report, config.additionalTrustBundle),
+    ...checkDigestSources(report, config.imageDigestSources),
+    ...checkProxy(report, config.proxy && withoutBlanks(config.proxy)),
+    ...checkInstallerArguments(report, config.coreosInstallerArgs),
+    ...checkArchitecture(report, config.architecture),
   ];
-  return findings.map(({ at, shownAs = at, problem }) =>
-    document.report.atOffset(document.offsetOf(at), { path: shownAs, problem }),
-  );
 }
 
-/** As Go's %q, for what is printable. */
-const quote = (value: string): string => JSON.stringify(value);
+/** The document's own reports, in the form that the rules of sites take. */
+const createReport =
+  ({ report, offsetOf }: ConfigDocument): Report =>
+  (place, problem, { hint, shownPath, hideValue = false } = {}) => {
+    const path = typeof place === 'string' ? place : (place.path ?? '');
+    const offset = typeof place === 'string' ? offsetOf(place) : place.offset;
+    return report.atOffset(offset, { path: shownPath ?? path, problem, hint, hideValue });
+  };
+
+function checkPullSecret(report: Report, text: string): readonly ConfigProblem[] {
+  const faults =
+    text === '' ? [required('you must specify a pullSecret')] : explainPullSecret(text);
+  return faults.map((problem) => report('pullSecret', problem));
+}
 
 /** Of several lines the first that is a key counts. */
-function checkKey(text: string): Finding[] {
-  if (text === '' || text.split(/\r?\n/).some((line) => checkSshKey(line) === undefined)) return [];
+function checkSshKey(report: Report, text: string): readonly ConfigProblem[] {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  if (text === '' || lines.some((line) => explainSshKeys(line, false) === undefined)) return [];
   // A private key may stand there.
-  return [{ at: 'sshKey', problem: 'Invalid value: "[redacted]": ssh: no key found' }];
+  return [report('sshKey', `${HIDDEN}: ssh: no key found`, { hideValue: true })];
 }
 
-function checkRequired(config: InstallationConfig): Finding[] {
+function checkRequired(report: Report, config: InstallationConfig): readonly ConfigProblem[] {
   const articles = { seedImage: 'a', seedVersion: 'a', installationDisk: 'an' } as const;
   return (['seedImage', 'seedVersion', 'installationDisk'] as const)
     .filter((name) => config[name] === '')
-    .map((at) => ({ at, problem: `Required value: you must specify ${articles[at]} ${at}` }));
+    .map((name) => report(name, required(`you must specify ${articles[name]} ${name}`)));
 }
 
-function checkPartitionStart(text: string): Finding[] {
-  const place = { at: 'extraPartitionStart', shownAs: 'ExtraPartitionStart' };
-  if (text === '') {
-    return [{ ...place, problem: 'Required value: partition start sector cannot be empty' }];
-  }
+function checkPartitionStart(report: Report, text: string): readonly ConfigProblem[] {
   if (text === '0' || /^[+-]?\d+[KMGTP]$/.test(text)) return [];
-  const rule = "partition start must be '0' or match pattern [+-]?<number>[KMGTP]";
-  return [{ ...place, problem: `Invalid value: ${quote(text)}: ${rule}` }];
+  const problem =
+    text === ''
+      ? required('partition start sector cannot be empty')
+      : invalid(text, "partition start must be '0' or match pattern [+-]?<number>[KMGTP]");
+  return [report('extraPartitionStart', problem, { shownPath: 'ExtraPartitionStart' })];
 }
 
-function checkDigestSources({ imageDigestSources }: InstallationConfig): Finding[] {
-  return imageDigestSources.flatMap(({ source, mirrors }, index) => {
-    const at = `imageDigestSources[${index}]`;
-    return [
-      ...checkPlace(`${at}.source`, source),
-      ...mirrors.flatMap((mirror, number) => checkPlace(`${at}.mirrors[${number}]`, mirror)),
-    ];
-  });
+function checkTrustBundle(report: Report, text: string): readonly ConfigProblem[] {
+  const { problem } = readTrustBundle(text);
+  return problem === undefined ? [] : [report('additionalTrustBundle', `${HIDDEN}: ${problem}`)];
 }
 
-function checkPlace(at: string, text: string): Finding[] {
-  const problem = checkRepository(text);
-  return problem === undefined
-    ? []
-    : [{ at, problem: `Invalid value: ${quote(text)}: ${problem}` }];
+/** What a source's policy says is nobody's concern here: only one word of it means something. */
+function checkDigestSources(
+  report: Report,
+  sources: readonly DigestSource[],
+): readonly ConfigProblem[] {
+  return sources.flatMap(({ source, mirrors }, index) =>
+    [
+      [`imageDigestSources[${index}].source`, source] as const,
+      ...mirrors.map(
+        (mirror, at) => [`imageDigestSources[${index}].mirrors[${at}]`, mirror] as const,
+      ),
+    ].flatMap(([path, text]) => {
+      const why = explainRepository(text);
+      return why === undefined ? [] : [report(path, invalid(text, why))];
+    }),
+  );
 }
 
-function checkInstallerArguments(list: readonly string[]): Finding[] {
+/** Blanks around the elements of noProxy mean nothing here; install-config.yaml may not have them. */
+function withoutBlanks({ noProxy, ...urls }: InstallationProxy): InstallationProxy {
+  if (noProxy === undefined) return urls;
+  const elements = noProxy.split(',').map((element) => element.trim());
+  return { ...urls, noProxy: elements.join(',') };
+}
+
+function checkInstallerArguments(
+  report: Report,
+  list: readonly string[],
+): readonly ConfigProblem[] {
   return list.flatMap((text, index) => {
-    const place = { at: `coreosInstallerArgs[${index}]`, shownAs: 'CoreosInstallerArgs' };
-    if (text.startsWith('-')) {
-      if (FLAGS.includes(text)) return [];
-      const problem =
-        `Required value: found unexpected flag ${text} for coreosInstallerArgs - ` +
-        `allowed flags are [${FLAGS.join(' ')}]`;
-      return [{ ...place, problem }];
-    }
-    if (ARGUMENT.test(text)) return [];
-    const problem = `Required value: found unexpected chars in value ${text} for installer`;
-    return [{ ...place, problem }];
+    const why = explainArgument(text);
+    if (why === undefined) return [];
+    const shownPath = 'CoreosInstallerArgs';
+    return [report(`coreosInstallerArgs[${index}]`, required(why), { shownPath })];
   });
 }
 
-function checkArchitecture(text: string): Finding[] {
+function explainArgument(text: string): string | undefined {
+  if (!text.startsWith('-')) {
+    if (ARGUMENT.test(text)) return undefined;
+    return `found unexpected chars in value ${text} for installer`;
+  }
+  if (FLAGS.includes(text)) return undefined;
+  return (
+    `found unexpected flag ${text} for coreosInstallerArgs - ` +
+    `allowed flags are [${FLAGS.join(' ')}]`
+  );
+}
+
+function checkArchitecture(report: Report, text: string): readonly ConfigProblem[] {
   if (text === 'amd64' || text === 'arm64') return [];
-  const problem = `Invalid value: ${quote(text)}: architecture must be one of [amd64 arm64]`;
-  return [{ at: 'architecture', problem }];
+  return [report('architecture', invalid(text, 'architecture must be one of [amd64 arm64]'))];
 }
