@@ -5,6 +5,7 @@ import {
   X509Certificate,
   type KeyObject,
 } from 'node:crypto';
+import { ConfigError } from '../../base/errors.ts';
 import { issueClient, issueSigner, type Subject } from './certificates.ts';
 import { makeInfraId } from './infra-id.ts';
 import { drawPassword } from './kubeadmin-password.ts';
@@ -29,6 +30,7 @@ export type IdentityTools = {
 /** What of a site its identity is made of; an id that is not given is drawn. */
 export type IdentifiedSite = {
   readonly clusterName: string;
+  readonly baseDomain?: string;
   readonly clusterId?: string;
   readonly infraId?: string;
 };
@@ -43,17 +45,24 @@ type MadeSigner = {
 
 const DAY = 86_400;
 const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
+const WORDS = {
+  ...{ clusterName: 'cluster name', baseDomain: 'base domain' },
+  ...{ clusterId: 'cluster id', infraId: 'infra id' },
+};
 const NOTHING: RetainedIdentity = { signers: {}, signerKeys: {} };
 
 /**
  * Draws ids, password, five signers and the administrator's client certificate. Costs six RSA keys
- * and a bcrypt hash, which the source of keys makes in its threads.
+ * and a bcrypt hash, which the source of keys makes in its threads; retained ones cost nothing.
+ *
+ * @throws ConfigError `retained.mismatch`, `retained.expired`
  */
 export async function makeIdentity(
   site: IdentifiedSite,
   tools: IdentityTools,
 ): Promise<SiteIdentity> {
   const { random = randomBytes, retained = NOTHING, epoch } = tools;
+  refuseOtherCluster(site, retained);
   const clusterId = retained.clusterId ?? site.clusterId ?? makeUuid(random(16));
   const infraId = retained.infraId ?? site.infraId ?? makeInfraId(site.clusterName, random);
   const [password, loadBalancer, localhost, serviceNetwork, ingress, admin] = await Promise.all([
@@ -80,6 +89,18 @@ export async function makeIdentity(
   };
 }
 
+/** A manifest that was kept names its cluster, and goes on the ISO as it is. */
+function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
+  for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
+    const [expected, found] = [site[key], retained[key]];
+    if (expected === undefined || found === undefined || expected === found) continue;
+    throw new ConfigError('retained.mismatch', `what is kept is of another ${WORDS[key]}`, {
+      ...{ expected, found },
+      hint: 'keep the name and the domain of a cluster that is installed again',
+    });
+  }
+}
+
 /** RFC 9562 5.4: random but for version 4 and the variant. */
 function makeUuid(random: Uint8Array): string {
   const bytes = Buffer.from(random);
@@ -101,7 +122,7 @@ async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeS
   const serial = random(8);
   const subject = subjectOf(name, tools);
   const known = retained.signers[name];
-  if (known) return { ...loadSigner(known), subject };
+  if (known) return { ...loadSigner(known, { name, epoch }), subject };
   const kept = retained.signerKeys[name];
   const { privateKey, publicKey, signingKey } =
     kept === undefined ? await keys.next(signal) : loadKey(kept);
@@ -134,14 +155,39 @@ async function makeAdmin(
     notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
   };
   const issuer = { subject: signer.subject, privateKey: signer.signingKey };
-  return { signer, client: { privateKey, certificate: await issueClient(terms, issuer) } };
+  const certificate = await issueClient(terms, issuer);
+  if (tools.retained?.signers.adminKubeconfig) refuseForeignKeyId(certificate, signer.pair);
+  return { signer, client: { privateKey, certificate } };
 }
 
-const loadSigner = (pair: KeyPair): Omit<MadeSigner, 'subject'> => ({
-  pair,
-  signingKey: createPrivateKey(pair.privateKey),
-  notBefore: Date.parse(new X509Certificate(pair.certificate).validFrom) / 1000,
-});
+/** A signer that was kept may name its key by another digest than ours, and readers go by that. */
+function refuseForeignKeyId(client: string, signer: KeyPair): void {
+  const signedBy = new X509Certificate(signer.certificate);
+  if (new X509Certificate(client).checkIssued(signedBy)) return;
+  const message = `the certificate that is kept of ${SIGNERS.adminKubeconfig.file} has a key id of its own`;
+  throw new ConfigError('retained.mismatch', message, {
+    expected: 'SHA-1 of the public key, PKCS#1',
+    hint: 'remove it, and its key, to have new ones',
+  });
+}
+
+function loadSigner(
+  pair: KeyPair,
+  { name, epoch }: { readonly name: SignerName; readonly epoch: number },
+): Omit<MadeSigner, 'subject'> {
+  const { validFrom, validTo } = new X509Certificate(pair.certificate);
+  if (Date.parse(validTo) / 1000 < epoch) {
+    const message = `the certificate that is kept of ${SIGNERS[name].file} is over`;
+    throw new ConfigError('retained.expired', message, {
+      ...{ expected: `valid at ${new Date(epoch * 1000).toUTCString()}`, found: validTo },
+      hint: 'remove it, and its key, to have new ones',
+    });
+  }
+  return {
+    ...{ pair, signingKey: createPrivateKey(pair.privateKey) },
+    notBefore: Date.parse(validFrom) / 1000,
+  };
+}
 
 function loadKey(privateKey: string): RsaPair {
   const signingKey = createPrivateKey(privateKey);

@@ -8,6 +8,9 @@ export type RetainedIdentity = {
   /** Keys, PKCS#1 PEM, whose certificates are made anew. */
   readonly signerKeys: Readonly<Partial<Record<SignerName, string>>>;
   readonly ingressCommonName?: string;
+  /** Of the cluster that it was made for; of no other can it be used. */
+  readonly clusterName?: string;
+  readonly baseDomain?: string;
   readonly clusterId?: string;
   readonly infraId?: string;
   /** The text is empty when only the hash is known. */

@@ -62,15 +62,15 @@ function takeKey(state: State, signal?: AbortSignal): Promise<RsaPair> {
     }
     const leave = (): void => {
       state.waiting.delete(waiter);
-      reject(signal?.reason);
+      waiter.reject(signal?.reason);
     };
-    const waiter: Waiter = {
-      resolve(pair) {
+    const settle = <Value>(how: (value: Value) => void): ((value: Value) => void) => {
+      return (value) => {
         signal?.removeEventListener('abort', leave);
-        resolve(pair);
-      },
-      reject,
+        how(value);
+      };
     };
+    const waiter: Waiter = { resolve: settle(resolve), reject: settle(reject) };
     signal?.addEventListener('abort', leave, { once: true });
     state.waiting.add(waiter);
     serve(state);
