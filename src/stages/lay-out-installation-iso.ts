@@ -4,10 +4,18 @@ import { encodeInitrd } from '../ignition/initrd.ts';
 import type { BasePatch } from '../iso/base/base-extents.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { findEmbedArea } from '../iso/coreos/embed-area.ts';
-import { planEmbed } from '../iso/coreos/plan-embed.ts';
-import type { Extent, Layout } from '../iso/extent.ts';
+import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
+import type { Extent, Layout, TreeFile } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import { formatMediaIndex, type MediaIndex } from '../openshift/media/media-index.ts';
+import { INDEX_PATH } from '../openshift/media/media-paths.ts';
+import type { MirrorPlan, PlannedImage } from '../openshift/mirror/mirror-plan.ts';
+import type { Descriptor } from '../registry/descriptor.ts';
+import { planDirLayout } from '../registry/dir-layout.ts';
+import { planDistributionTree } from '../registry/distribution-layout.ts';
+import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
+import { formatReference } from '../registry/reference.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
@@ -19,34 +27,120 @@ export type InstallationIsoParts = {
   readonly ignition: string;
   /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
   readonly epoch?: number;
+  readonly embedded?: EmbeddedParts;
+};
+
+/** Images that the medium serves by itself. */
+export type EmbeddedParts = {
+  readonly plan: MirrorPlan;
+  /** What the index of the medium says that it installs. */
+  readonly release: MediaIndex['release'];
+  /** Bytes of every manifest of the plan. */
+  readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
 };
 
 /**
- * The base ISO with an Ignition config in its embed area and nothing else changed. A config that is
- * too large for the area gets a larger one, behind the base.
+ * The base ISO with an Ignition config in its embed area and nothing else changed, unless it carries
+ * images. A config that is too large for the area gets a larger one, behind the base.
  *
  * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`
  */
 export async function layOutInstallationIso(parts: InstallationIsoParts): Promise<Layout> {
-  const { base, scan, ignition } = parts;
+  const { base, scan, ignition, embedded } = parts;
   const archive = encodeInitrd([
     { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition) },
   ]);
   const iso = await openIso(base.path);
   try {
-    const area = await findEmbedArea(iso);
-    const plan = await planEmbed(iso, area, archive);
-    if (plan.kind === 'patch') return await layOutPatched(iso, scan, plan.patch);
-    return layOutIso({
-      base: await decodeBaseScan(base.path, scan),
-      files: plan.files,
-      remove: [MINIMAL_RECIPE],
-      patches: [],
-      epoch: parts.epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
-    });
+    const plan = await planEmbed(iso, await findEmbedArea(iso), archive);
+    const isSameSize = plan.kind === 'patch' && embedded === undefined;
+    return isSameSize
+      ? await layOutPatched(iso, scan, plan.patch)
+      : await layOutGrown(iso, plan, parts);
   } finally {
     await iso.close();
   }
+}
+
+async function layOutGrown(
+  iso: IsoImage,
+  plan: EmbedPlan,
+  { scan, epoch, embedded }: InstallationIsoParts,
+): Promise<Layout> {
+  return layOutIso({
+    base: await decodeBaseScan(iso.path, scan),
+    files: [
+      ...(plan.kind === 'grown' ? plan.files : []),
+      ...(embedded ? await planRegistryFiles(embedded) : []),
+    ],
+    remove: [MINIMAL_RECIPE],
+    patches: plan.kind === 'patch' ? [plan.patch] : [],
+    epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
+    ...(embedded && {
+      index: {
+        path: INDEX_PATH,
+        render: (extents) => renderIndex(embedded, scan, extents),
+      },
+    }),
+  });
+}
+
+/** The registry's tree, and the image of the server that serves it. */
+async function planRegistryFiles(parts: EmbeddedParts): Promise<TreeFile[]> {
+  const { images, registryImage } = parts.plan;
+  const placed = await Promise.all(
+    images.map(async (image) => ({
+      ...image.destination,
+      manifests: await readManifests(image, parts),
+    })),
+  );
+  const server = registryImage ? planDirLayout(await readManifests(registryImage, parts)) : [];
+  return [
+    ...planDistributionTree(placed).map((file) => below('/registry', file)),
+    ...server.map((file) => below('/registry/images/registry', file)),
+  ];
+}
+
+const below = (root: string, { path, content }: TreeFile): TreeFile => ({
+  path: `${root}${path}`,
+  content,
+});
+
+const readManifests = (image: PlannedImage, parts: EmbeddedParts): Promise<StoredManifest[]> =>
+  Promise.all(
+    image.manifests.map(async (descriptor) => {
+      const bytes = await parts.readManifest(descriptor);
+      return { descriptor, bytes, manifest: parseManifest(bytes, descriptor.mediaType) };
+    }),
+  );
+
+/** What the medium holds, so that it can be verified and compared without anything else. */
+function renderIndex(
+  { plan, release }: EmbeddedParts,
+  base: BaseScan,
+  extents: readonly Extent[],
+): Uint8Array {
+  const { images, registryImage } = plan;
+  const text = formatMediaIndex({
+    format: 1,
+    product: 'installation-iso',
+    base: { digest: base.digest, size: base.size },
+    release,
+    images: [...images, ...(registryImage ? [registryImage] : [])].map((image) => ({
+      name: image.name,
+      set: image.set,
+      source: formatReference(image.source),
+      ...image.destination,
+      manifests: image.manifests.map(({ digest }) => digest),
+    })),
+    extents: extents
+      .filter(({ source }) => source.kind !== 'zero')
+      .map(({ offset, size, digest, paths }) => ({
+        ...{ offset, size, paths },
+        ...(digest !== undefined && { digest }),
+      })),
+  });
+  return Buffer.from(text);
 }
 
 /** Every extent is one of the base, but those that the patch touches. */

@@ -19,7 +19,8 @@ import { fetchSignatures } from '../openshift/mirror/fetch-signatures.ts';
 import type { Reference } from '../registry/reference.ts';
 
 export type PlanMirrorInput = {
-  readonly release: Release;
+  /** Absent where no release is carried. */
+  readonly release?: Release;
   readonly catalogs: readonly SelectedCatalog[];
   readonly additionalImages: readonly AdditionalImage[];
   /** Regular expressions, matched anywhere in the source or the destination. */
@@ -55,7 +56,7 @@ export async function planMirror(
 ): Promise<MirrorPlan> {
   const { sets, blocked } = blockImages(
     mergeSets([
-      planReleaseSet(input.release),
+      ...(input.release ? [planReleaseSet(input.release)] : []),
       planOperatorSet(input.catalogs),
       planAdditionalSet(input.additionalImages),
     ]),

@@ -8,9 +8,11 @@ import {
   type Unit,
 } from '../../ignition/config.ts';
 import { mergeConfigs } from '../../ignition/merge.ts';
+import { renderNodeRegistry } from '../node/node-registry.ts';
 import { renderText } from '../node/templates.ts';
 import { formatIbiConfiguration } from './ibi-configuration.ts';
 import { formatInstallationRegistriesConf } from './installation-registries-conf.ts';
+import type { LocalRegistry } from './installation-registry.ts';
 import type { InstallationSettings } from './installation-settings.ts';
 
 export type InstallationInput = {
@@ -21,6 +23,8 @@ export type InstallationInput = {
   readonly ignitionConfigOverride?: string;
   /** Run once on the live system when the seed is in place. */
   readonly postScript?: Uint8Array;
+  /** Where the medium carries images. */
+  readonly localRegistry?: LocalRegistry;
 };
 
 const INSTALL = 'install-rhcos-and-restore-seed';
@@ -47,7 +51,12 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
     ignitionConfigOverride === undefined
       ? base
       : mergeConfigs(base, parseOverride(ignitionConfigOverride));
-  return replaceParts(merged, renderFixedFiles(input), renderUnits(settings));
+  const registry = renderRegistry(input);
+  return replaceParts(
+    merged,
+    [...renderFixedFiles(input), ...registry.files],
+    [...renderUnits(input), ...registry.units],
+  );
 }
 
 function parseOverride(text: string): IgnitionConfig {
@@ -63,8 +72,12 @@ function parseOverride(text: string): IgnitionConfig {
   }
 }
 
-function renderFirstFiles({ settings, postScript }: InstallationInput): readonly File[] {
-  const registries = formatInstallationRegistriesConf(settings.imageDigestSources);
+function renderFirstFiles(input: InstallationInput): readonly File[] {
+  const { settings, postScript, localRegistry } = input;
+  const registries = formatInstallationRegistriesConf(
+    settings.imageDigestSources,
+    localRegistry?.mirrors,
+  );
   const { additionalTrustBundle } = settings;
   return [
     ...(registries === undefined
@@ -92,7 +105,15 @@ function renderFixedFiles({ settings, pullSecret }: InstallationInput): readonly
   ];
 }
 
-function renderUnits(settings: InstallationSettings): readonly Unit[] {
+/** The registry on the medium is run as that of a live ISO. */
+const renderRegistry = ({
+  localRegistry,
+}: InstallationInput): { readonly files: readonly File[]; readonly units: readonly Unit[] } =>
+  localRegistry === undefined
+    ? { files: [], units: [] }
+    : renderNodeRegistry({ image: localRegistry.image, interactive: true, stage: 'live' });
+
+function renderUnits({ settings, localRegistry }: InstallationInput): readonly Unit[] {
   const environment = formatEnvironment({
     SEED_IMAGE: settings.seedImage,
     IBI_CONFIGURATION_FILE: IBI_CONFIGURATION,
@@ -107,6 +128,9 @@ function renderUnits(settings: InstallationSettings): readonly Unit[] {
       name: `${INSTALL}.service`,
       contents: renderText(`ibi/${INSTALL}.service`, { environment }),
       enabled: true,
+      ...(localRegistry && {
+        dropins: [{ name: 'local-registry.conf', contents: renderText('ibi/local-registry.conf') }],
+      }),
     },
     {
       name: network,

@@ -1,3 +1,4 @@
+import type { LocalMirror } from './installation-registry.ts';
 import type { InstallationSettings } from './installation-settings.ts';
 
 type Sources = InstallationSettings['imageDigestSources'];
@@ -11,15 +12,26 @@ const HEAD = [
 
 /**
  * `/etc/containers/registries.conf` of the live system: mirrors of one source stand together, in the
- * order of the user and each once. Undefined when no source has a mirror.
+ * order of the user and each once, behind that on the medium. Undefined when no source has a mirror.
  */
-export function formatInstallationRegistriesConf(sources: Sources): string | undefined {
-  const tables = [...mergeSources(sources)].filter(([, { mirrors }]) => mirrors.size > 0);
+export function formatInstallationRegistriesConf(
+  sources: Sources,
+  local: readonly LocalMirror[] = [],
+): string | undefined {
+  const merged = addLocal(mergeSources(sources), local);
+  const tables = [...merged].filter(
+    ([, { mirrors, local }]) => mirrors.size > 0 || local !== undefined,
+  );
   if (tables.length === 0) return undefined;
   return [HEAD, ...tables.map(formatTable)].join('\n');
 }
 
-type Mirrors = { readonly mirrors: ReadonlySet<string>; readonly isBlocked: boolean };
+type Mirrors = {
+  readonly mirrors: ReadonlySet<string>;
+  readonly isBlocked: boolean;
+  /** On the medium: asked first, and for tags too. */
+  readonly local?: string;
+};
 
 function mergeSources(sources: Sources): ReadonlyMap<string, Mirrors> {
   const merged = new Map<string, Mirrors>();
@@ -33,19 +45,59 @@ function mergeSources(sources: Sources): ReadonlyMap<string, Mirrors> {
   return merged;
 }
 
-function formatTable([source, { mirrors, isBlocked }]: readonly [string, Mirrors]): string {
+/**
+ * Only the table with the longest source that covers an image is looked at, so a repository on the
+ * medium takes over what the user said of the registry or namespace above it.
+ */
+function addLocal(
+  merged: ReadonlyMap<string, Mirrors>,
+  local: readonly LocalMirror[],
+): ReadonlyMap<string, Mirrors> {
+  const all = new Map(merged);
+  for (const { source, mirror } of local) {
+    all.set(source, { ...inherit(merged, source), local: mirror });
+  }
+  return all;
+}
+
+function inherit(merged: ReadonlyMap<string, Mirrors>, source: string): Mirrors {
+  for (let scope = source; scope !== ''; scope = parentOf(scope)) {
+    const above = merged.get(scope);
+    // A table without mirrors is not written, so that its policy holds for nobody.
+    if (above === undefined || above.mirrors.size === 0) continue;
+    const rest = source.slice(scope.length);
+    return {
+      mirrors: new Set([...above.mirrors].map((mirror) => mirror + rest)),
+      isBlocked: above.isBlocked,
+    };
+  }
+  return { mirrors: new Set(), isBlocked: false };
+}
+
+const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')));
+
+function formatTable([source, table]: readonly [string, Mirrors]): string {
+  const { mirrors, isBlocked, local } = table;
+  const isLocal = local !== undefined;
   return [
     '[[registry]]',
     ...(isBlocked ? ['  blocked = true'] : []),
     `  location = ${quote(source)}`,
-    '  mirror-by-digest-only = true',
+    // Said of the whole table or of each mirror; both at once is an error.
+    ...(isLocal ? [] : ['  mirror-by-digest-only = true']),
     '  prefix = ""',
+    ...(isLocal ? formatMirrorTable(local) : []),
     ...[...mirrors].flatMap((mirror) => [
-      ...['', '  [[registry.mirror]]', `    location = ${quote(mirror)}`],
+      ...formatMirrorTable(mirror),
+      ...(isLocal ? ['    pull-from-mirror = "digest-only"'] : []),
     ]),
     '',
   ].join('\n');
 }
+
+const formatMirrorTable = (location: string): readonly string[] => [
+  ...['', '  [[registry.mirror]]', `    location = ${quote(location)}`],
+];
 
 /** A basic string of TOML 1.0; JSON's escapes are a subset of its. */
 const quote = (text: string): string => JSON.stringify(text);
