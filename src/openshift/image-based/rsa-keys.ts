@@ -26,6 +26,7 @@ export type KeySource = {
 };
 
 type Waiter = {
+  readonly signal: AbortSignal | undefined;
   readonly resolve: (pair: RsaPair) => void;
   readonly reject: (reason: unknown) => void;
 };
@@ -36,6 +37,8 @@ type State = {
   readonly ahead: number;
   readonly ready: RsaPair[];
   readonly waiting: Set<Waiter>;
+  /** One listener each: thousands of keys wait for the same signal. */
+  readonly heard: WeakSet<AbortSignal>;
   ordered: number;
   broken?: { readonly reason: unknown };
 };
@@ -44,7 +47,10 @@ type State = {
 export function createKeySource(options: { readonly jobs?: number } = {}): KeySource {
   const jobs = Math.max(1, options.jobs ?? availableParallelism());
   const threads = createCryptoThreads(jobs);
-  const state: State = { threads, ahead: jobs, ready: [], waiting: new Set(), ordered: 0 };
+  const state: State = {
+    ...{ threads, ahead: jobs, ready: [], ordered: 0 },
+    ...{ waiting: new Set(), heard: new WeakSet() },
+  };
   return {
     next: (signal) => takeKey(state, signal),
     hashPassword: async (text, salt) =>
@@ -60,21 +66,23 @@ function takeKey(state: State, signal?: AbortSignal): Promise<RsaPair> {
       reject(state.broken.reason);
       return;
     }
-    const leave = (): void => {
-      state.waiting.delete(waiter);
-      waiter.reject(signal?.reason);
-    };
-    const settle = <Value>(how: (value: Value) => void): ((value: Value) => void) => {
-      return (value) => {
-        signal?.removeEventListener('abort', leave);
-        how(value);
-      };
-    };
-    const waiter: Waiter = { resolve: settle(resolve), reject: settle(reject) };
-    signal?.addEventListener('abort', leave, { once: true });
-    state.waiting.add(waiter);
+    if (signal) listen(state, signal);
+    state.waiting.add({ signal, resolve, reject });
     serve(state);
   });
+}
+
+function listen({ heard, waiting }: State, signal: AbortSignal): void {
+  if (heard.has(signal)) return;
+  heard.add(signal);
+  const dismiss = (): void => {
+    for (const waiter of waiting) {
+      if (waiter.signal !== signal) continue;
+      waiting.delete(waiter);
+      waiter.reject(signal.reason);
+    }
+  };
+  signal.addEventListener('abort', dismiss, { once: true });
 }
 
 /** Hands out what is ready, and orders what is missing. */
