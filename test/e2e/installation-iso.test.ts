@@ -1,32 +1,49 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/files.ts';
+import type { InstallationIsoReport } from '../../src/recipes/installation-iso-summary.ts';
+import { startSealift, type Child } from '../support/child.ts';
 import {
   fileText,
+  readEmbedded,
+  TEST_CERTIFICATE,
+  TEST_PULL_SECRET,
   TEST_SSH_KEY,
   writeInstallationConfig,
   type ShownIgnition,
 } from '../support/installation-iso.ts';
+import { makeIso } from '../support/iso.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
+import { buildLayeredImage } from '../support/release.ts';
 import { requireTool } from '../support/tools.ts';
 
-const hasTools = ['genisoimage', 'isohybrid', 'isoinfo', 'bsdtar', 'ignition-validate', 'openssl']
-  .map((tool) => requireTool(tool))
-  .every(Boolean);
+const TOOLS = ['genisoimage', 'isohybrid', 'isoinfo', 'bsdtar', 'ignition-validate', 'openssl'];
+const hasTools = TOOLS.map((tool) => requireTool(tool)).every(Boolean);
+
+const AREA_SIZE = 262_144;
 
 describe.skipIf(!hasTools)('an installation ISO', () => {
   let world: LiveWorld;
+  let area = 0;
   const at = (name: string): string => join(world.directory, name);
 
   beforeAll(async () => {
     world = await createLiveWorld();
+    area = offsetOf(at('test.iso'), 'IGNITION.IMG');
   });
   afterAll(() => world.close());
 
   const build = (...args: string[]): Promise<Outcome> =>
     world.run('build', 'installation-iso', '--base-iso', 'test.iso', ...args);
+
+  async function buildWell(...args: string[]): Promise<InstallationIsoReport> {
+    const { exitCode, stdout, stderr } = await build('-o', 'json', ...args);
+    expect(exitCode, stderr).toBe(0);
+    return JSON.parse(stdout) as InstallationIsoReport;
+  }
 
   async function show(iso: string): Promise<ShownIgnition> {
     const { exitCode, stdout, stderr } = await world.run('ignition', 'show', iso);
@@ -41,12 +58,255 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(stdout).toContain('next: sealift ignition show rhcos-ibi.iso');
     expect(stdout).toContain('secrets   pullSecret, sshKey (public key of core)');
     const [made, base] = [await readFile(at('rhcos-ibi.iso')), await readFile(at('test.iso'))];
-    const start = offsetOf(at('test.iso'), 'IGNITION.IMG');
     expect(made.length).toBe(base.length);
-    made.fill(0, start, start + 262_144);
+    made.fill(0, area, area + AREA_SIZE);
     expect(made.equals(base)).toBe(true);
+    expect((await stat(at('rhcos-ibi.iso'))).mode & 0o777).toBe(0o600);
+  });
+
+  it('shows the same configuration to the kernel, to bsdtar and to sealift, and it is valid', async () => {
+    await writeFile(at('post.sh'), '#!/bin/sh\necho done\n');
+    await writeInstallationConfig(world.directory, {
+      additionalTrustBundle: TEST_CERTIFICATE,
+      ignitionConfigOverride: JSON.stringify({
+        ignition: { version: '3.1.0' },
+        storage: { files: [{ path: '/etc/site', mode: 420, contents: { source: 'data:,one' } }] },
+      }),
+    });
+    await buildWell();
+    await rm(at('post.sh'));
+    const shown = await show('rhcos-ibi.iso');
+    expect(JSON.parse(await readEmbedded(at('rhcos-ibi.iso'), area))).toEqual(shown);
+    const extract = ['-xOf', at('rhcos-ibi.iso'), 'images/ignition.img'];
+    await writeFile(at('ignition.img'), execFileSync('bsdtar', extract, { maxBuffer: 1 << 20 }));
+    expect(JSON.parse(await readEmbedded(at('ignition.img'), 0))).toEqual(shown);
+    await writeFile(at('config.ign'), JSON.stringify(shown));
+    execFileSync('ignition-validate', [at('config.ign')]);
+    expect(fileText(shown, '/var/tmp/post.sh')).toBe('#!/bin/sh\necho done\n');
+    expect(fileText(shown, '/var/tmp/pull-secret.json')).toBe(`${TEST_PULL_SECRET}\n`);
+    expect(shown.storage.files.map(({ path }) => path)).toContain('/etc/site');
+  });
+
+  it('has the same bytes when it is built again elsewhere', async () => {
+    await writeInstallationConfig(world.directory);
+    const first = await buildWell('--output', 'one.iso', '--work-dir', 'work-one');
+    const second = await buildWell('--output', 'two.iso', '--work-dir', 'work-two');
+    expect(first.digest).toBe(second.digest);
+    expect(await digestFile(at('two.iso'))).toBe(first.digest);
+    expect(await readFile(at('two.iso.sha256'), 'utf8')).toBe(
+      `${first.digest.slice('sha256:'.length)}  two.iso\n`,
+    );
+  });
+
+  it('grows a larger embed area for a configuration that does not fit', async () => {
+    const noise = createHash('shake256', { outputLength: 300_000 }).digest('base64');
+    await writeInstallationConfig(world.directory, {
+      ignitionConfigOverride: JSON.stringify({
+        ignition: { version: '3.2.0' },
+        storage: { files: [{ path: '/etc/noise', contents: { source: `data:;base64,${noise}` } }] },
+      }),
+    });
+    await buildWell('--output', 'grown.iso');
+    const grown = offsetOf(at('grown.iso'), 'IGNITION.IMG');
+    expect(grown).toBeGreaterThan((await stat(at('test.iso'))).size - 1);
+    expect(fileText(await show('grown.iso'), '/etc/noise')).toHaveLength(
+      Buffer.from(noise, 'base64').toString('utf8').length,
+    );
+  });
+
+  it('takes its live ISO out of a release payload', async () => {
+    await writeInstallationConfig(world.directory);
+    const { exitCode, stdout, stderr } = await world.run(
+      ...['build', 'installation-iso', '--output', 'payload.iso', '-o', 'json'],
+      ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
+    );
+    expect(exitCode, stderr).toBe(0);
+    const report = JSON.parse(stdout) as InstallationIsoReport;
+    expect(report.base.from).toContain('coreos/coreos-x86_64.iso of ');
+    const given = await buildWell('--output', 'given.iso');
+    expect(report.digest).toBe(given.digest);
+  });
+
+  it('tells every problem of its configuration at once, and writes nothing', async () => {
+    await writeInstallationConfig(world.directory, { seedImage: '', seedVersion: '' });
+    const { exitCode, stderr } = await build('--output', 'never.iso');
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain(':1:12: seedImage: Required value: you must specify a seedImage');
+    expect(stderr).toContain(':2:14: seedVersion: Required value: you must specify a seedVersion');
+    expect(await hasFile(at('never.iso'))).toBe(false);
+  });
+
+  it('is not built from what cannot be trusted or is no live ISO', async () => {
+    await writeInstallationConfig(world.directory);
+    await makeIso(world.directory, { files: { readme: 'no CoreOS' } }, 'plain.iso');
+    const cut = (await readFile(at('test.iso'))).subarray(0, 1_000_000);
+    await writeFile(at('cut.iso'), cut);
+    const reasons = {
+      'plain.iso': 'base-iso.not-coreos',
+      'image-based-installation-config.yaml': 'iso.not-iso9660',
+      'cut.iso': 'iso.truncated',
+      'absent.iso': 'base-iso.missing',
+      'https://mirror.example/a.iso': 'usage.base-iso',
+      'http://mirror.example/a.iso': 'usage.base-iso',
+    };
+    for (const [base, reason] of Object.entries(reasons)) {
+      const { exitCode, stderr } = await world.run(
+        ...['build', 'installation-iso', '--output', 'refused.iso', '--base-iso', base],
+      );
+      expect(stderr, base).toContain(`[${reason}]`);
+      expect([2, 3, 5]).toContain(exitCode);
+      expect(await hasFile(at('refused.iso'))).toBe(false);
+    }
+  });
+
+  it.each([
+    ['no live ISO', [], 'usage.no-base'],
+    ['two live ISOs', ['--base-iso', 'test.iso', '--release', 'q.io/a/b:1'], 'usage.two-bases'],
+    ['no release', ['--base-iso', 'test.iso', '--embed-release'], 'usage.no-release'],
+    ['no server', ['--base-iso', 'test.iso', '--embed-seed'], 'installation.no-registry-image'],
+    ['no file', ['--base-iso', 'test.iso', '--output', '-'], 'usage.no-stream'],
+  ])('says that it has been given %s', async (_what, args, code) => {
+    await writeInstallationConfig(world.directory);
+    const { stderr } = await world.run('build', 'installation-iso', ...args);
+    expect(stderr).toContain(`[${code}]`);
+    expect(stderr).toContain('hint: ');
+  });
+
+  describe('that carries its seed image', () => {
+    let args: string[] = [];
+
+    beforeAll(async () => {
+      const noise = createHash('shake256', { outputLength: 2_000_000 }).digest();
+      const seed = await buildLayeredImage([[['ostree.tgz', noise]], [['lca-cli', '#!/bin/sh\n']]]);
+      world.registry.add('edge/seed', seed, '4.21.3');
+      args = [
+        ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
+        ...['--embed-seed', '--embed-release'],
+      ];
+    });
+
+    const writeConfig = (changes: Readonly<Record<string, unknown>> = {}): Promise<string> =>
+      writeInstallationConfig(world.directory, {
+        seedImage: `${world.registry.host}/edge/seed:4.21.3`,
+        ...changes,
+      });
+
+    it('is verified image by image', async () => {
+      await writeConfig();
+      const report = await buildWell('--output', 'seed.iso', ...args);
+      expect(report.embedded?.images).toContainEqual(
+        expect.stringMatching(/\/edge\/seed:4\.21\.3@sha256:|\/edge\/seed@sha256:/),
+      );
+      const { exitCode, stdout, stderr } = await world.run('verify', 'seed.iso');
+      expect(exitCode, stdout + stderr).toBe(0);
+      expect(stdout).toMatch(/seed\.iso is whole: structure, \d+ extents .*, \d+ images/);
+      const names = execFileSync('bsdtar', ['-tf', at('seed.iso')], { encoding: 'utf8' });
+      expect(names).toMatch(/^registry\/images\/registry\/manifest\.json$/m);
+      expect(names).toMatch(
+        /^registry\/docker\/registry\/v2\/repositories\/edge\/seed\/_manifests\/tags\/4\.21\.3\//m,
+      );
+    });
+
+    it('leads the live system to the registry on it before any other', async () => {
+      await writeConfig({
+        releaseRegistry: 'registry.lab',
+        imageDigestSources: [
+          { source: world.registry.host, mirrors: ['far.example/m'], sourcePolicy: 'x' },
+        ],
+      });
+      await buildWell('--output', 'seed.iso', ...args);
+      const shown = await show('seed.iso');
+      const conf = fileText(shown, '/etc/containers/registries.conf') ?? '';
+      expect(conf).toContain(
+        [
+          '[[registry]]',
+          `  location = "${world.registry.host}/edge/seed"`,
+          '  prefix = ""',
+          '',
+          '  [[registry.mirror]]',
+          '    location = "localhost:22625/edge/seed"',
+          '',
+          '  [[registry.mirror]]',
+          '    location = "far.example/m/edge/seed"',
+          '    pull-from-mirror = "digest-only"',
+          '',
+        ].join('\n'),
+      );
+      expect(conf).toContain('  location = "registry.lab/ocp/art-dev"\n');
+      const units = new Map(shown.systemd.units.map((unit) => [unit.name, unit]));
+      expect(units.get('start-local-registry.service')?.enabled).toBe(true);
+      expect(units.get('install-rhcos-and-restore-seed.service')).toMatchObject({
+        dropins: [
+          { contents: expect.stringContaining('After=start-local-registry.service') as string },
+        ],
+      });
+      await writeFile(at('config.ign'), JSON.stringify(shown));
+      execFileSync('ignition-validate', [at('config.ign')]);
+    });
+
+    it('is whole, with the same bytes, when its build is killed and run again', async () => {
+      await writeConfig();
+      const whole = await buildWell('--output', 'whole.iso', ...args);
+      const start = (): Child =>
+        startSealift(
+          [
+            ...['build', 'installation-iso', '--base-iso', 'test.iso', '--output', 'killed.iso'],
+            ...['--work-dir', 'work-killed', ...args],
+          ],
+          { cwd: world.directory },
+        );
+      for (const sign of ['killed.iso.lock', 'work-killed/cache/blobs', 'killed.iso.partial']) {
+        const child = start();
+        while (!(await hasAny(at(sign))) && child.process.exitCode === null) {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+        child.process.kill('SIGKILL');
+        await child.ended;
+      }
+      const { code, stderr } = await start().ended;
+      expect(code, stderr).toBe(0);
+      expect(await digestFile(at('killed.iso'))).toBe(whole.digest);
+      const left = (await readdir(world.directory)).filter((name) => name.startsWith('killed.iso'));
+      expect(left.sort()).toEqual(['killed.iso', 'killed.iso.report.json', 'killed.iso.sha256']);
+    }, 60_000);
+
+    it('is not begun when the seed image is not there', async () => {
+      await writeConfig({ seedImage: `${world.registry.host}/edge/seed:9.9.9` });
+      const { exitCode, stderr } = await build('--output', 'absent.iso', ...args);
+      expect(exitCode, stderr).toBe(4);
+      expect(stderr).toContain('edge/seed:9.9.9');
+      expect(await hasFile(at('absent.iso'))).toBe(false);
+    });
+  });
+
+  it('tells no secret in its output, report or work directory', async () => {
+    await writeInstallationConfig(world.directory, {
+      ignitionConfigOverride:
+        '{"ignition":{"version":"3.2.0"},"passwd":{"users":[{"name":"a","passwordHash":"top-word"}]}}',
+    });
+    const { exitCode, stdout, stderr } = await build('--output', 'quiet.iso');
+    expect(exitCode, stderr).toBe(0);
+    const report = await readFile(at('quiet.iso.report.json'), 'utf8');
+    const stages = await Promise.all(
+      (await readdir(at('.sealift/stages'))).map((name) =>
+        readFile(at(`.sealift/stages/${name}`), 'utf8'),
+      ),
+    );
+    for (const text of [stdout, stderr, report, ...stages]) {
+      expect(text).not.toMatch(/top-word|dXNlcjpzZWNyZXQtd29yZA/);
+    }
   });
 });
+
+async function hasAny(path: string): Promise<boolean> {
+  if (!(await hasFile(path))) {
+    return readdir(path).then(
+      (names) => names.length > 0,
+      () => false,
+    );
+  }
+  return true;
+}
 
 /** Where isoinfo says that a file begins. */
 function offsetOf(iso: string, name: string): number {
