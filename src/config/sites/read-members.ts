@@ -45,17 +45,14 @@ type Parsed = {
 export function listMembers(source: MemberSource): SiteList {
   const problems: SiteProblem[] = [];
   const found = new Map<string, Found>();
-  const parsed = source.members.map((member): Parsed => ({
-    ...parseMemberPath(member.path),
-    member,
-  }));
-  const place = createPlacing(source, parsed.filter(isSeen));
+  const parsed = source.members.flatMap(parseMember);
+  const place = createPlacing(source, parsed);
   for (const entry of parsed) {
-    if (entry.refusal === undefined && !isSeen(entry)) continue;
     const { name, path } = place(entry.components);
     const shownAs = `${source.shownAs}/${printable(entry.member.path)}`;
     const refusal = findMemberFault(entry);
-    if (name === '') problems.push(...judgeStray(shownAs, refusal, entry.member));
+    const isStray = name === '' || (path === '' && entry.member.kind === 'file');
+    if (isStray) problems.push(...judgeStray(shownAs, refusal, entry.member));
     else
       addMember(
         findOrCreate(found, name, source),
@@ -68,8 +65,15 @@ export function listMembers(source: MemberSource): SiteList {
   return toList(source, [...found.values()], problems);
 }
 
-const isSeen = ({ components }: Parsed): boolean =>
-  components.length > 0 && !components.some(isIgnored);
+/** Of what is passed over, the folder remains in which it stands: an archive may not name it itself. */
+function parseMember(member: SiteMember): Parsed[] {
+  const { components, refusal } = parseMemberPath(member.path);
+  if (refusal !== undefined) return [{ components, refusal, member }];
+  const hidden = components.findIndex(isIgnored);
+  if (hidden === -1) return components.length === 0 ? [] : [{ components, member }];
+  const visible = components.slice(0, hidden);
+  return hidden === 0 ? [] : [{ components: visible, member: { ...member, kind: 'folder' } }];
+}
 
 type Place = (components: readonly string[]) => { readonly name: string; readonly path: string };
 
@@ -132,12 +136,18 @@ function addMember(site: Found, placed: Placed, refusal: string | undefined): vo
   if (fault !== undefined) {
     site.problems.push({ severity: 'error', name: site.name, shownAs, problem: fault });
   } else if (member.kind === 'folder') {
-    if (path !== '' && path !== MANIFESTS) site.unused.add(path);
+    if (path !== '' && path !== MANIFESTS) site.unused.add(findUnusedTop(path));
   } else if (isInput(path)) {
     addFile(site, placed);
   } else {
-    site.unused.add(path);
+    site.unused.add(findUnusedTop(path));
   }
+}
+
+/** One warning for a folder, not one for each file in it. */
+function findUnusedTop(path: string): string {
+  const components = path.split('/');
+  return components.slice(0, components[0] === MANIFESTS ? 2 : 1).join('/');
 }
 
 function findTwin({ seen }: Found, path: string): string | undefined {
@@ -187,11 +197,8 @@ function finishSite(site: Found): void {
 const sizeOf = ({ files }: Found): number =>
   files.reduce((sum, { member }) => sum + member.size, 0);
 
-/** One warning for a folder, not one for each file in it. */
 function warnUnused({ name, shownAs, unused, problems }: Found): void {
   for (const path of unused) {
-    const ancestors = path.split('/').map((_, index, all) => all.slice(0, index).join('/'));
-    if (ancestors.some((ancestor) => unused.has(ancestor))) continue;
     problems.push({
       severity: 'warning',
       name,
