@@ -1,0 +1,161 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startSealift } from '../support/child.ts';
+import { TEST_SSH_KEY, writeInstallationConfig } from '../support/installation-iso.ts';
+import { buildBaseIso } from './base-iso.ts';
+import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
+import { fileEntry } from './graft.ts';
+import type { ImageRecipe } from './images.ts';
+import { boot, BOOT_FAILURES } from './qemu.ts';
+import { pushImage, startRegistry } from './registry.ts';
+import { pushRelease, writeMirrorConf, type Release } from './release.ts';
+
+const SEED = 'quay.io/edge/seed:4.21.3';
+const UNIT = 'install-rhcos-and-restore-seed.service';
+
+/** The guest has no SELinux whose labels could be changed. */
+const CHCON = fileEntry(
+  '/usr/bin/chcon',
+  0o755,
+  '#!/bin/sh\necho "PROOF chcon $*" >/dev/console\n',
+);
+
+/** Says what it was asked for; the container's only file is a program that says the same. */
+const PODMAN = fileEntry(
+  '/usr/local/bin/podman',
+  0o755,
+  `#!/bin/sh
+echo "PROOF podman $*" >/dev/console
+case "$1" in
+  create) [ -e /run/asked ] || { touch /run/asked; exit 125; } ;;
+  cp) printf '#!/bin/sh\\n%s\\n' 'echo "PROOF lca-cli $*" >/dev/console' \\
+    'echo "PROOF config $(cat "$3")" >/dev/console' \\
+    'echo "PROOF environment $SEED_IMAGE $HTTPS_PROXY $https_proxy $NO_PROXY" >/dev/console' \\
+    'echo "PROOF done" >/dev/console' >"$3"; chmod 0755 "$3" ;;
+esac
+`,
+);
+
+const NMSTATECTL = fileEntry(
+  '/usr/bin/nmstatectl',
+  0o755,
+  '#!/bin/sh\necho "PROOF nmstatectl $* $(head -n 1 "$2")" >/dev/console\n',
+);
+
+/** Tells on the console why what installs does not: nothing else would. */
+const WITNESS = {
+  name: 'witness.service',
+  enabled: true,
+  contents: `[Unit]
+Description=Tells of the installation
+[Service]
+ExecStart=/bin/sh -c 'sleep 100; journalctl --no-pager -o cat -u ${UNIT} -u start-local-registry.service -n 60 >/dev/console; echo PROOF FAILED nothing installed >/dev/console'
+[Install]
+WantedBy=multi-user.target
+`,
+};
+
+const override = (files: readonly object[]): string =>
+  JSON.stringify({
+    ignition: { version: '3.2.0' },
+    storage: { files: files.map((file) => ({ ...file, overwrite: true })) },
+    systemd: { units: [WITNESS] },
+  });
+
+/** Has the program that installs, which pulls a release image as it would to precache it. */
+const seedImage = (component: string): ImageRecipe => ({
+  layers: [
+    [
+      { path: 'bin/busybox', copyOf: '/bin/busybox' },
+      {
+        path: 'bin/lca-cli',
+        text: `#!/bin/sh
+say() { echo "PROOF $*" >/dev/console; }
+say "lca-cli $*"
+if podman pull --quiet --authfile "$PULL_SECRET_FILE" ${component} >/run/pulled 2>&1
+then say "precached $(podman image inspect --format '{{.Digest}}' ${component})"
+else say "FAILED $(tail -n 3 /run/pulled)"
+fi
+say "registry $(podman ps --format '{{.Names}} {{.Status}}')"
+say done
+`,
+      },
+      { path: 'lca-cli', linkTo: 'bin/lca-cli' },
+    ],
+  ],
+});
+
+describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
+  let work = '';
+  let base = '';
+
+  beforeAll(async () => {
+    work = await mkdtemp(join(tmpdir(), 'installation-iso-'));
+    base = await buildBaseIso(BOOT_CACHE);
+  }, 600_000);
+  afterAll(() => rm(work, { recursive: true, force: true }));
+
+  async function build(config: Readonly<Record<string, unknown>>, ...args: string[]) {
+    await writeInstallationConfig(work, { seedImage: SEED, sshKey: TEST_SSH_KEY, ...config });
+    const { code, stderr } = await startSealift(
+      ['build', 'installation-iso', '--base-iso', base, ...args],
+      { cwd: work },
+    ).ended;
+    expect(code, stderr).toBe(0);
+    const { lines, seconds } = await boot({
+      ...{ iso: join(work, 'rhcos-ibi.iso'), firmware: 'seabios', as: 'disk' },
+      ...{ timeoutMs: 240_000, until: /PROOF done/, fail: BOOT_FAILURES },
+    });
+    const proofs = lines.filter((line) => line.startsWith('PROOF ')).join('\n');
+    console.log(`${seconds.toFixed(0)} s\n${proofs}`);
+    return proofs;
+  }
+
+  it('starts the program of the seed image with its configuration, when the image can be had', async () => {
+    const proofs = await build({
+      ignitionConfigOverride: override([CHCON, PODMAN, NMSTATECTL]),
+      networkConfig: { interfaces: [{ name: 'eth0', type: 'ethernet', state: 'up' }] },
+      proxy: { httpsProxy: 'http://proxy.lab:3128', noProxy: '.lab,10.0.0.0/8' },
+      coreosInstallerArgs: ['--append-karg', 'a=1'],
+      shutdown: true,
+    });
+    const create = `podman create --authfile /var/tmp/pull-secret.json --name lca-cli ${SEED} lca-cli`;
+    expect(proofs).toContain('PROOF nmstatectl apply /var/tmp/network-config.yaml interfaces:');
+    expect(proofs).toContain(
+      'PROOF chcon -t install_exec_t /usr/local/bin/install-rhcos-and-restore-seed.sh',
+    );
+    expect(proofs.split('\n').filter((line) => line === `PROOF ${create}`)).toHaveLength(2);
+    expect(proofs).toContain('PROOF lca-cli ibi -f /var/tmp/ibi-configuration.json');
+    expect(proofs).toContain(
+      'PROOF config {"extraPartitionLabel":"var-lib-containers","extraPartitionNumber":5,' +
+        `"extraPartitionStart":"-40G","installationDisk":"/dev/vda","seedImage":"${SEED}",` +
+        '"seedVersion":"4.21.3","shutdown":true,"coreosInstallerArgs":["--append-karg","a=1"]}',
+    );
+    expect(proofs).toContain(
+      `PROOF environment ${SEED} http://proxy.lab:3128 http://proxy.lab:3128 .lab,10.0.0.0/8`,
+    );
+  });
+
+  it('pulls the seed image and the release images out of itself, without any network', async () => {
+    const registry = await startRegistry(work);
+    const carry = async (): Promise<readonly [Release, string]> => {
+      const release = await pushRelease({ registry, work, version: '4.21.3' });
+      const recipe = seedImage(release.components['cli'] ?? '');
+      await pushImage(recipe, { registry, work, target: 'edge/seed:4.21.3' });
+      const conf = await writeMirrorConf(work, registry);
+      const args = ['--release', release.reference, '--registries-conf', conf];
+      const proofs = await build(
+        { ignitionConfigOverride: override([CHCON]) },
+        ...[...args, '--embed-seed', '--embed-release'],
+      );
+      return [release, proofs];
+    };
+    const [release, proofs] = await carry().finally(() => registry.stop());
+    expect(proofs).toContain('PROOF lca-cli ibi -f /var/tmp/ibi-configuration.json');
+    const [, digest = ''] = (release.components['cli'] ?? '').split('@');
+    expect(proofs).toContain(`PROOF precached ${digest}`);
+    expect(proofs).toMatch(/^PROOF registry registry Up /m);
+  });
+});
