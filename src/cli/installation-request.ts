@@ -3,7 +3,7 @@ import { digestFromHex, type Digest } from '../base/digest.ts';
 import { ConfigError, UsageError } from '../base/errors.ts';
 import { readInstallationConfig } from '../config/installation/read-installation-config.ts';
 import type { InstallationIsoRequest } from '../recipes/installation-iso-request.ts';
-import type { NamedBaseIso } from '../stages/fetch-given-base-iso.ts';
+import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import { readPostScript } from '../stages/read-post-script.ts';
 import type { CliHost } from './host.ts';
 
@@ -98,7 +98,7 @@ function readAccess(
   };
 }
 
-const readBase = (text: string, host: CliHost): NamedBaseIso =>
+const readBase = (text: string, host: CliHost): GivenBaseIso =>
   /^https?:/i.test(text) ? readAddress(text) : { file: resolve(host.cwd, text) };
 
 /** `?sha256=` is ours and not sent; any other query stays. */

@@ -7,6 +7,7 @@ import { isObject, parseJsonObject, type JsonObject } from './coreos/coreos-json
 import type { TreeFile } from './extent.ts';
 import type { KargArea } from './coreos/karg-areas.ts';
 import { encodeKargs, modifyKargs } from './coreos/kargs.ts';
+import { planEmbed, type EmbedPlan } from './coreos/plan-embed.ts';
 import type { IsoImage } from './open-iso.ts';
 
 /** What makes a live ISO boot with a further initrd, an Ignition config and other arguments. */
@@ -41,7 +42,7 @@ export async function planLiveGraft(
 ): Promise<LiveGraft> {
   const kargs = modifyKargs(live.kargs.text, { append: options.appendKargs });
   const menus = await planMenus(iso, live, { ...options, kargs });
-  const embed = await planEmbed(iso, live, options.embed);
+  const embed = await planEmbed(iso, live.embedArea, options.embed);
   const { path, bytes } = options.initrd;
   return {
     files: [{ path, content: { kind: 'bytes', bytes } }, ...menus.files, ...embed.files],
@@ -50,13 +51,11 @@ export async function planLiveGraft(
   };
 }
 
-type Changes = { readonly files: readonly TreeFile[]; readonly patches: readonly BasePatch[] };
-
 async function planMenus(
   iso: IsoImage,
   live: CoreosLive,
   options: LiveGraftOptions & { readonly kargs: string },
-): Promise<Changes> {
+): Promise<EmbedPlan> {
   const { size, areas } = live.kargs;
   const files: TreeFile[] = [];
   const moved = new Map<string, number>();
@@ -115,36 +114,3 @@ const jsonFile = (path: string, json: JsonObject): TreeFile => ({
   path,
   content: { kind: 'bytes', bytes: Buffer.from(formatReadableJson(json)) },
 });
-
-/** The archive in the embed area, or in a larger file that takes the area's place. */
-async function planEmbed(iso: IsoImage, live: CoreosLive, archive: Uint8Array): Promise<Changes> {
-  const { embedArea } = live;
-  if (archive.length <= embedArea.size) {
-    const bytes = new Uint8Array(embedArea.size);
-    bytes.set(archive);
-    return { files: [], patches: [{ offset: embedArea.offset, bytes }] };
-  }
-  const path = `/${embedArea.file.replace(/^\//, '')}`;
-  const node = await iso.find(path);
-  if (node?.kind !== 'file' || node.size !== embedArea.size) {
-    throw new IntegrityError(
-      'base-iso.fixed-embed-area',
-      `configuration takes ${archive.length} bytes, the embed area inside ${path} has ${embedArea.size}`,
-      { expected: `at most ${embedArea.size}`, found: String(archive.length) },
-    );
-  }
-  const bytes = new Uint8Array(sizeOfGrownArea(embedArea.size, archive.length));
-  bytes.set(archive);
-  const grown: TreeFile = { path, content: { kind: 'bytes', bytes } };
-  const info = await iso.find('/coreos/igninfo.json');
-  if (!info) return { files: [grown], patches: [] };
-  const json = parseJsonObject(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
-  const length = bytes.length;
-  return { files: [grown, jsonFile('/coreos/igninfo.json', { ...json, length })], patches: [] };
-}
-
-/** Grows by quarters, as the image service does, with one quarter free for what it adds. */
-function sizeOfGrownArea(size: number, needed: number): number {
-  const quarter = Math.ceil(size / 4);
-  return (1 + Math.ceil(needed / quarter)) * quarter;
-}

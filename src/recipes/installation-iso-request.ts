@@ -1,7 +1,7 @@
 import type { InstallationConfig } from '../config/installation/installation-config.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
-import type { NamedBaseIso } from '../stages/fetch-given-base-iso.ts';
+import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 
 /** Everything an installation ISO is made from. */
 export type InstallationIsoRequest = {
@@ -11,7 +11,7 @@ export type InstallationIsoRequest = {
   readonly output: string;
   readonly workDir: string;
   /** The live ISO to build on; default: that of the release. */
-  readonly base?: NamedBaseIso;
+  readonly base?: GivenBaseIso;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
   readonly embed: EmbedRequest;

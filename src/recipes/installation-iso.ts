@@ -8,8 +8,12 @@ import {
   type LocalRegistry,
 } from '../openshift/image-based/installation-registry.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
-import { fetchBaseIso, type BaseIso } from '../stages/fetch-base-iso.ts';
-import { fetchGivenBaseIso, type NamedBaseIso } from '../stages/fetch-given-base-iso.ts';
+import {
+  fetchBaseIso,
+  fetchGivenBaseIso,
+  type BaseIso,
+  type GivenBaseIso,
+} from '../stages/fetch-base-iso.ts';
 import { layOutInstallationIso } from '../stages/lay-out-installation-iso.ts';
 import { createExtentOpener } from '../stages/open-extents.ts';
 import { readCached } from '../stages/read-cached.ts';
@@ -138,7 +142,7 @@ function extractBase(
 }
 
 const fetchGiven = (
-  given: NamedBaseIso,
+  given: GivenBaseIso,
   { workDir }: InstallationIsoRequest,
   { engine, http, tls }: BuildTools,
 ): Promise<BaseIso> =>

@@ -26,7 +26,9 @@ export type FetchBaseIsoInput = {
   readonly workDir: string;
 };
 
-export type FetchBaseIsoTools = ImageTools & {
+export type FetchBaseIsoTools = ImageTools & FetchGivenTools;
+
+type FetchGivenTools = Pick<ImageTools, 'signal' | 'onProgress'> & {
   readonly http: Http;
   readonly tls?: TlsOptions;
   readonly pacing?: Pacing;
@@ -46,11 +48,26 @@ export async function fetchBaseIso(
   { release, arch, given, workDir }: FetchBaseIsoInput,
   tools: FetchBaseIsoTools,
 ): Promise<BaseIso> {
-  const directory = join(workDir, 'cache', 'base');
-  if (given === undefined) return extractBaseIso({ release, arch, directory }, tools);
-  if ('file' in given) return readGivenFile(given.file);
-  return downloadBaseIso(given, directory, tools);
+  if (given !== undefined) return fetchGivenBaseIso(given, workDir, tools);
+  return extractBaseIso({ release, arch, directory: directoryOf(workDir) }, tools);
 }
+
+/**
+ * A live ISO that the user names, where no release has one.
+ *
+ * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`; IntegrityError
+ * `download.digest`
+ */
+export async function fetchGivenBaseIso(
+  given: GivenBaseIso,
+  workDir: string,
+  tools: FetchGivenTools,
+): Promise<BaseIso> {
+  if ('file' in given) return readGivenFile(given.file);
+  return downloadBaseIso(given, directoryOf(workDir), tools);
+}
+
+const directoryOf = (workDir: string): string => join(workDir, 'cache', 'base');
 
 /** Where the live ISO is in `machine-os-images`; from 5.0 on there are two, and this is the one. */
 export function baseIsoPath(version: string, arch: RpmArchitecture): string {
@@ -76,7 +93,7 @@ async function readGivenFile(file: string): Promise<BaseIso> {
   const path = resolve(file);
   if (!(await hasFile(path))) {
     throw new ConfigError('base-iso.missing', `base ISO "${path}" does not exist`, {
-      hint: 'check build.baseIso, or leave it out to use that of the release',
+      hint: 'check its name, or leave it out to use the live ISO of a release',
     });
   }
   const { size } = await stat(path);
@@ -86,7 +103,7 @@ async function readGivenFile(file: string): Promise<BaseIso> {
 async function downloadBaseIso(
   { url: text, sha256 }: { readonly url: string; readonly sha256?: Digest },
   directory: string,
-  tools: FetchBaseIsoTools,
+  tools: FetchGivenTools,
 ): Promise<BaseIso> {
   const url = parseHttps(text);
   const from = redactUrl(url);

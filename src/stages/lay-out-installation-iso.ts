@@ -53,10 +53,9 @@ export async function layOutInstallationIso(parts: InstallationIsoParts): Promis
   const iso = await openIso(base.path);
   try {
     const plan = await planEmbed(iso, await findEmbedArea(iso), archive);
-    const isSameSize = plan.kind === 'patch' && embedded === undefined;
-    return isSameSize
-      ? await layOutPatched(iso, scan, plan.patch)
-      : await layOutGrown(iso, plan, parts);
+    const [patch] = plan.patches;
+    if (patch && !embedded) return await layOutPatched(iso, scan, patch);
+    return await layOutGrown(iso, plan, parts);
   } finally {
     await iso.close();
   }
@@ -69,12 +68,9 @@ async function layOutGrown(
 ): Promise<Layout> {
   return layOutIso({
     base: await decodeBaseScan(iso.path, scan),
-    files: [
-      ...(plan.kind === 'grown' ? plan.files : []),
-      ...(embedded ? await planRegistryFiles(embedded) : []),
-    ],
+    files: [...plan.files, ...(embedded ? await planRegistryFiles(embedded) : [])],
     remove: [MINIMAL_RECIPE],
-    patches: plan.kind === 'patch' ? [plan.patch] : [],
+    patches: plan.patches,
     epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
     ...(embedded && {
       index: {

@@ -7,9 +7,10 @@ import { parseJsonObject } from './coreos-json.ts';
 import type { EmbedArea } from './embed-area.ts';
 
 /** Bytes of the base that change where they are, or files that take the place of some of its. */
-export type EmbedPlan =
-  | { readonly kind: 'patch'; readonly patch: BasePatch }
-  | { readonly kind: 'grown'; readonly files: readonly TreeFile[] };
+export type EmbedPlan = {
+  readonly files: readonly TreeFile[];
+  readonly patches: readonly BasePatch[];
+};
 
 /**
  * The archive at the start of the embed area and zeros behind it. One that is too large goes to a larger file in the
@@ -25,7 +26,7 @@ export async function planEmbed(
   if (archive.length <= area.size) {
     const bytes = new Uint8Array(area.size);
     bytes.set(archive);
-    return { kind: 'patch', patch: { offset: area.offset, bytes } };
+    return { files: [], patches: [{ offset: area.offset, bytes }] };
   }
   const path = `/${area.file.replace(/^\//, '')}`;
   const node = await iso.find(path);
@@ -38,7 +39,7 @@ export async function planEmbed(
   }
   const bytes = new Uint8Array(sizeOfGrownArea(area.size, archive.length));
   bytes.set(archive);
-  return { kind: 'grown', files: [fileOf(path, bytes), ...(await growInfo(iso, bytes.length))] };
+  return { files: [fileOf(path, bytes), ...(await growInfo(iso, bytes.length))], patches: [] };
 }
 
 /** Grows by quarters, as the image service does, with one quarter free for what it adds. */
