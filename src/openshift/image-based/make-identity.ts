@@ -14,6 +14,7 @@ import type { RetainedIdentity } from './retain-identity.ts';
 import type { KeySource, RsaPair } from './rsa-keys.ts';
 import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './signers.ts';
 import type { KeyPair, SiteIdentity } from './site-identity.ts';
+import { readValidity } from './validity.ts';
 
 /** What an identity is made with. */
 export type IdentityTools = {
@@ -175,19 +176,18 @@ function loadSigner(
   pair: KeyPair,
   { name, epoch }: { readonly name: SignerName; readonly epoch: number },
 ): Omit<MadeSigner, 'subject'> {
-  const { validFrom, validTo } = new X509Certificate(pair.certificate);
-  if (Date.parse(validTo) / 1000 < epoch) {
+  const { notBefore, notAfter } = readValidity(pair.certificate);
+  if (notAfter < epoch) {
     const message = `the certificate that is kept of ${SIGNERS[name].file} is over`;
     throw new ConfigError('retained.expired', message, {
-      ...{ expected: `valid at ${new Date(epoch * 1000).toUTCString()}`, found: validTo },
+      ...{ expected: `valid at ${formatDate(epoch)}`, found: formatDate(notAfter) },
       hint: 'remove it, and its key, to have new ones',
     });
   }
-  return {
-    ...{ pair, signingKey: createPrivateKey(pair.privateKey) },
-    notBefore: Date.parse(validFrom) / 1000,
-  };
+  return { pair, signingKey: createPrivateKey(pair.privateKey), notBefore };
 }
+
+const formatDate = (seconds: number): string => new Date(seconds * 1000).toISOString();
 
 function loadKey(privateKey: string): RsaPair {
   const signingKey = createPrivateKey(privateKey);
