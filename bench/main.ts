@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { makeBaseIso } from '../demo/base-iso.ts';
 import { runCatalogs } from './catalogs.ts';
+import { benchSites } from './config-isos.ts';
 import { formatOperators, planOperators, type OperatorPlan } from './operators.ts';
 import { addFigures, median, printFigures, type Figures } from './figures.ts';
 import { runReferenceChain } from './reference.ts';
@@ -31,7 +32,8 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '20' },
     runs: { type: 'string', default: '3' },
     directory: { type: 'string', default: join(tmpdir(), 'sealift-bench') },
-    only: { type: 'string', default: 'copy,http,reference,plan,kill,catalogs,operators' },
+    only: { type: 'string', default: 'copy,http,reference,plan,kill,catalogs,operators,sites' },
+    sites: { type: 'string', default: '1000' },
   },
 });
 
@@ -282,4 +284,8 @@ if (['http', 'copy', 'reference', 'kill'].some((part) => parts.has(part))) await
 if (parts.has('plan')) await benchPlan();
 if (parts.has('catalogs')) await benchCatalogs();
 if (parts.has('operators')) await benchOperators();
+if (parts.has('sites')) {
+  const count = Number(values.sites);
+  await benchSites(figures, { directory: join(directory, 'sites'), count, runs });
+}
 report();

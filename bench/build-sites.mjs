@@ -1,0 +1,62 @@
+// @ts-check
+/*
+ * Makes the configuration ISOs of a table with a template: arguments are table, template and output
+ * directory. Keys and the hash of the password were made before and are handed out again and again,
+ * so that what is measured is everything else. Prints one JSON line: seconds, sites, and bytes of an
+ * ISO beyond what is in its files. A process of its own, of the built program, so that its memory is
+ * that of a build alone.
+ */
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { URL } from 'node:url';
+
+/** @param {string} name @returns {Promise<unknown>} */
+const load = (name) => import(new URL(`../dist/${name}`, import.meta.url).href);
+
+const { createKeySource } =
+  /** @type {typeof import('../src/openshift/image-based/rsa-keys.ts')} */
+  (await load('openshift/image-based/rsa-keys.js'));
+const { buildConfigIsos } =
+  /** @type {typeof import('../src/recipes/config-iso/build-config-isos.ts')} */
+  (await load('recipes/config-iso/build-config-isos.js'));
+const { readConfigIso } =
+  /** @type {typeof import('../src/recipes/config-iso/read-config-iso.ts')} */
+  (await load('recipes/config-iso/read-config-iso.js'));
+
+const KEYS = 60;
+
+const [sites = '', template = '', out = ''] = process.argv.slice(2);
+const source = createKeySource();
+const pairs = await Promise.all(Array.from({ length: KEYS }, () => source.next()));
+const hash = await source.hashPassword('bench', new Uint8Array(16));
+await source.close();
+let next = 0;
+/** @type {import('../src/openshift/image-based/rsa-keys.ts').KeySource} */
+const keys = {
+  next: () => Promise.resolve(/** @type {typeof pairs[number]} */ (pairs[next++ % KEYS])),
+  hashPassword: () => Promise.resolve(hash),
+  close: () => Promise.resolve(),
+};
+
+const started = performance.now();
+const report = await buildConfigIsos(
+  {
+    ...{ sites, template, out, cwd: out, dropIn: false, rotate: false },
+    ...{ jobs: availableParallelism(), epoch: Math.floor(Date.now() / 1000) },
+  },
+  {
+    keys,
+    emit: () => undefined,
+    now: () => performance.now(),
+    signal: new globalThis.AbortController().signal,
+  },
+);
+const seconds = (performance.now() - started) / 1000;
+const problem = [...report.findings, ...report.failed.flatMap(({ findings }) => findings)][0];
+if (problem) throw new Error(`a site was not built: ${JSON.stringify(problem)}`);
+const iso = await readConfigIso(join(out, report.sites[0]?.iso ?? ''));
+const content = iso.entries.reduce((sum, { size }) => sum + size, 0);
+process.stdout.write(
+  JSON.stringify({ seconds, sites: report.made, overhead: iso.size - content, isoSize: iso.size }),
+);
