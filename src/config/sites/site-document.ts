@@ -12,7 +12,12 @@ export type SiteDocument<S> = {
   readonly value: ValueOf<S>;
   /** Syntax, duplicate and unknown keys, values of another type. */
   readonly problems: readonly ConfigProblem[];
+  /** No YAML: nothing could be read. */
+  readonly isBroken: boolean;
   readonly report: Report;
+  readonly shownAs: string;
+  /** Of the value at a path, from 1. */
+  readonly lineOf: (path: string) => number;
 };
 
 /** More values than any site has: what aliases of aliases would unfold to is refused. */
@@ -48,7 +53,14 @@ export function readSiteDocument<S extends Shape>(file: SiteFile, shape: S): Sit
   const found = reader.findings.map(({ offset, path, problem, hint, hideValue }) =>
     report({ offset, path }, problem, { hint, hideValue }),
   );
-  return { value: (value ?? {}) as ValueOf<S>, problems: [...broken, ...found], report };
+  return {
+    value: (value ?? {}) as ValueOf<S>,
+    problems: [...broken, ...found],
+    isBroken: broken.length > 0,
+    report,
+    shownAs: file.shownAs,
+    lineOf: (path) => Math.max(1, lines.linePos(reader.offsetOf(path)).line),
+  };
 }
 
 function decodeText(bytes: Uint8Array): string | undefined {
@@ -103,7 +115,9 @@ class Reader {
     if (isMap(node)) {
       if (shape.kind === 'record') return this.#readRecord(node, shape.members, path);
       if (shape.kind === 'free') return this.#readMap(node, shape, path);
-      return shape.kind === 'map' ? this.#readMap(node, shape.of, path) : this.#refuse(path, shape, 'object');
+      return shape.kind === 'map'
+        ? this.#readMap(node, shape.of, path)
+        : this.#refuse(path, shape, 'object');
     }
     if (isSeq(node)) {
       if (shape.kind !== 'list' && shape.kind !== 'free') return this.#refuse(path, shape, 'array');
@@ -126,11 +140,7 @@ class Reader {
     return this.#refuse(path, shape, typeof value === 'boolean' ? 'bool' : typeof value);
   }
 
-  #readRecord(
-    node: YAMLMap,
-    members: Readonly<Record<string, Shape>>,
-    path: string,
-  ): Free {
+  #readRecord(node: YAMLMap, members: Readonly<Record<string, Shape>>, path: string): Free {
     return this.#readPairs(node, path, (written, pair) => {
       const name = findMember(members, written);
       if (name !== undefined) return { name, shape: members[name] };
@@ -228,10 +238,7 @@ const joinPath = (path: string, name: string): string => (path === '' ? name : `
 
 const offsetOfKey = ({ key }: Pair<Node | null, Node | null>): number => key?.range?.[0] ?? 0;
 
-function findMember(
-  members: Readonly<Record<string, Shape>>,
-  written: string,
-): string | undefined {
+function findMember(members: Readonly<Record<string, Shape>>, written: string): string | undefined {
   if (Object.hasOwn(members, written)) return written;
   const lower = written.toLowerCase();
   return Object.keys(members).find((name) => name.toLowerCase() === lower);

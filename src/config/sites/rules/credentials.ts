@@ -1,5 +1,5 @@
 /** Stands for a value that is nobody's business. */
-const HIDDEN = 'Invalid value: "[redacted]"';
+export const HIDDEN = 'Invalid value: "[redacted]"';
 
 /**
  * What is wrong with a pull secret. Nothing of it is repeated but the names of its registries.

@@ -34,7 +34,9 @@ function explainPolicy(policy: string, mirrors: number): readonly string[] {
   const names = POLICIES.map((name) => `"${name}"`).join(' and ');
   return [
     ...(POLICIES.includes(policy) ? [] : [invalid(policy, `supported values are ${names}`)]),
-    ...(mirrors === 0 ? [invalid(policy, 'sourcePolicy cannot be configured without a mirror')] : []),
+    ...(mirrors === 0
+      ? [invalid(policy, 'sourcePolicy cannot be configured without a mirror')]
+      : []),
   ];
 }
 
@@ -43,9 +45,11 @@ function checkRepository(report: Report, path: string, text = ''): readonly Conf
   return why === undefined ? [] : [report(path, invalid(text, why))];
 }
 
-const DOMAIN = /^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
+const DOMAIN =
+  /^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$/;
 const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
-const SUFFIX = /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
+const SUFFIX =
+  /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
 
 /** What is wrong with a repository `registry/path`, or with a whole registry `registry[:port]`. */
 export function explainRepository(text: string): string | undefined {

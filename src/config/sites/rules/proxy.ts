@@ -36,7 +36,8 @@ function explainUri(
 ): readonly string[] {
   if (text === '') return [];
   const [, scheme = '', host = ''] =
-    /^(?:([A-Za-z][A-Za-z0-9+.-]*):|(?=\/))(?:\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/?#]*))?/.exec(text) ?? [];
+    /^(?:([A-Za-z][A-Za-z0-9+.-]*):|(?=\/))(?:\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/?#]*))?/.exec(text) ??
+    [];
   if (!isRequestUri(text)) {
     return [invalid(text, `parse ${JSON.stringify(text)}: invalid URI for request`)];
   }

@@ -30,7 +30,7 @@ export function readTrustBundle(text: string): TrustBundle {
 
 function parseBundle(text: string): TrustBundle {
   const certificates: TrustBundle['certificates'][number][] = [];
-  for (let rest = text; rest !== ''; ) {
+  for (let rest = text; rest !== '';) {
     const block = BLOCK.exec(rest);
     if (!block) return { certificates, problem: 'invalid block' };
     const certificate = parseCertificate(block[2] ?? '');

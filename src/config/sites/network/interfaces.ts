@@ -1,0 +1,60 @@
+import type { Free } from '../shape.ts';
+import { listOf, mapOf, textOf, type FreeMap } from './free.ts';
+import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';
+
+/** An address of an interface, with its subnet. */
+export type InterfaceAddress = {
+  /** Of the address in the document. */
+  readonly path: string;
+  readonly text: string;
+  readonly subnet: Cidr;
+};
+
+/** What of an interface the checks look at. */
+export type NetworkInterface = {
+  readonly path: string;
+  readonly name: string;
+  readonly type: string;
+  /** Not `absent`, `down` or `ignore`. */
+  readonly isUp: boolean;
+  /** Lower case. */
+  readonly mac?: string;
+  readonly addresses: readonly InterfaceAddress[];
+  /** Families whose addresses come from DHCP or router advertisements. */
+  readonly dynamic: readonly Family[];
+  readonly value: FreeMap;
+};
+
+/** The interfaces of an nmstate document; addresses that are none are left out. */
+export const readInterfaces = (network: Free | undefined): readonly NetworkInterface[] =>
+  listOf(mapOf(network)['interfaces']).map((item, index) => {
+    const value = mapOf(item);
+    const path = `networkConfig.interfaces[${index}]`;
+    const mac = textOf(value['mac-address'])?.toLowerCase();
+    return {
+      ...{ path, value },
+      name: textOf(value['name']) ?? '',
+      type: textOf(value['type']) ?? '',
+      isUp: !['absent', 'down', 'ignore'].includes(textOf(value['state']) ?? 'up'),
+      ...(mac !== undefined && { mac }),
+      addresses: ([4, 6] as const).flatMap((family) => readAddresses(value, path, family)),
+      dynamic: ([4, 6] as const).filter((family) => isDynamic(mapOf(value[`ipv${family}`]))),
+    };
+  });
+
+function readAddresses(value: FreeMap, path: string, family: Family): readonly InterfaceAddress[] {
+  const settings = mapOf(value[`ipv${family}`]);
+  if (settings['enabled'] !== true) return [];
+  return listOf(settings['address']).flatMap((item, index) => {
+    const { ip, 'prefix-length': length } = mapOf(item);
+    const text = textOf(ip) ?? '';
+    const address = parseAddress(text);
+    if (address?.family !== family || typeof length !== 'number') return [];
+    if (!Number.isInteger(length) || length < 0 || length > widthOf(family)) return [];
+    const at = `${path}.ipv${family}.address[${index}].ip`;
+    return [{ path: at, text, subnet: createCidr(address, length, `${text}/${length}`) }];
+  });
+}
+
+const isDynamic = (settings: FreeMap): boolean =>
+  settings['enabled'] === true && (settings['dhcp'] === true || settings['autoconf'] === true);

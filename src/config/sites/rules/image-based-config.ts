@@ -1,0 +1,43 @@
+import type { ConfigProblem } from '../../problem.ts';
+import { checkNetworkConfig } from '../network/check-network-config.ts';
+import { checkPlausibility, type FleetNetworks } from '../network/plausibility.ts';
+import { invalid, type Report } from '../report.ts';
+import type { WrittenImageBasedConfig } from '../site-shapes.ts';
+import { explainSubdomain, isAddressOrDomain } from './names.ts';
+
+/** Of the kernel: longer names cannot be set. */
+const LONGEST_HOSTNAME = 64;
+
+/** The rules of image-based-config.yaml, and whether its network fits its cluster. */
+export function checkImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+  networks: FleetNetworks,
+): readonly ConfigProblem[] {
+  const { additionalNTPSources = [], networkConfig } = written;
+  const form = checkNetworkConfig(report, networkConfig);
+  return [
+    ...additionalNTPSources.flatMap((source = '', index) =>
+      isAddressOrDomain(source) ? [] : [reportNtpSource(report, source, index)],
+    ),
+    ...checkHostname(report, written.hostname),
+    ...form,
+    // Addresses that are none cannot be judged.
+    ...(form.length === 0 ? checkPlausibility(report, networkConfig, networks) : []),
+  ];
+}
+
+function reportNtpSource(report: Report, source: string, index: number): ConfigProblem {
+  const why = 'NTP server is not a valid IP or domain name';
+  const shownPath = 'AdditionalNTPSources';
+  return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });
+}
+
+function checkHostname(report: Report, hostname = ''): readonly ConfigProblem[] {
+  if (hostname === '') return [];
+  const why =
+    hostname.length > LONGEST_HOSTNAME
+      ? `must be no more than ${LONGEST_HOSTNAME} characters`
+      : explainSubdomain(hostname.toLowerCase());
+  return why === undefined ? [] : [report('hostname', invalid(hostname, why))];
+}

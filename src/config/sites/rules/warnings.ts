@@ -1,0 +1,138 @@
+import type { ConfigProblem } from '../../problem.ts';
+import type { Report } from '../report.ts';
+import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../site-shapes.ts';
+import { listPullSecretHosts } from './credentials.ts';
+import { warnOfMirrors } from './image-sources.ts';
+import { warnOfMachinePools } from './machine-pools.ts';
+import { readTrustBundle } from './trust-bundle.ts';
+
+const DAY = 24 * 3600 * 1000;
+/** A certificate with less time left is worth a word. */
+const SOON = 30 * DAY;
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * What is allowed in install-config.yaml and yet seldom meant.
+ *
+ * @param epoch seconds since 1970
+ */
+export function warnOfInstallConfig(
+  report: Report,
+  written: WrittenInstallConfig,
+  epoch: number,
+): readonly ConfigProblem[] {
+  const { pullSecret = '', imageDigestSources } = written;
+  return [
+    ...warnOfMachineNetworks(report, written.networking),
+    ...warnOfPolicy(report, written.additionalTrustBundlePolicy),
+    ...warnOfMachinePools(report, written),
+    ...warnOfMirrors(report, imageDigestSources, listPullSecretHosts(pullSecret)),
+    ...warnOfCertificates(report, written.additionalTrustBundle, epoch * 1000),
+    ...warnOfIgnored(report, written),
+  ];
+}
+
+function warnOfMachineNetworks(
+  report: Report,
+  { machineNetwork = [], machineCIDR = '' }: NonNullable<WrittenInstallConfig['networking']> = {},
+): readonly ConfigProblem[] {
+  if (machineNetwork.length > 0 || machineCIDR !== '') return [];
+  const problem =
+    'no machineNetwork is written: the node cannot tell which of its addresses to use';
+  const hint = 'write the networks that the node has its addresses in';
+  return [report('networking', problem, { shownPath: 'networking.machineNetwork', hint })];
+}
+
+function warnOfPolicy(report: Report, policy = ''): readonly ConfigProblem[] {
+  if (policy === '' || policy === 'Proxyonly') return [];
+  const problem = `${policy} is said to be ignored, but the cluster will trust the bundle everywhere`;
+  return [
+    report('additionalTrustBundlePolicy', problem, { shownPath: 'AdditionalTrustBundlePolicy' }),
+  ];
+}
+
+function warnOfCertificates(report: Report, bundle = '', now: number): readonly ConfigProblem[] {
+  return readTrustBundle(bundle).certificates.flatMap(({ subject, notBefore, notAfter }, index) => {
+    const at = (time: number): string => new Date(time).toISOString();
+    const who = `certificate ${index + 1} (${subject})`;
+    const why =
+      (notAfter < now && `expired at ${at(notAfter)}`) ||
+      (notAfter < now + SOON && `expires soon, at ${at(notAfter)}`) ||
+      (notBefore > now && `is not valid before ${at(notBefore)}`);
+    return why === false ? [] : [report('additionalTrustBundle', `${who} ${why}`)];
+  });
+}
+
+/** Keys whose values a seed has already decided. */
+function warnOfIgnored(
+  report: Report,
+  {
+    fips,
+    cpuPartitioningMode = 'None',
+    imageContentSources = [],
+    capabilities,
+  }: WrittenInstallConfig,
+): readonly ConfigProblem[] {
+  const seed = 'is ignored: the seed image has decided it';
+  return [
+    ...(fips === true ? [report('fips', seed)] : []),
+    ...(cpuPartitioningMode === 'None' ? [] : [report('cpuPartitioningMode', seed)]),
+    ...(capabilities ? [report('capabilities', seed)] : []),
+    ...(imageContentSources.length === 0
+      ? []
+      : [
+          report('imageContentSources', 'does not reach the node', {
+            hint: 'write imageDigestSources instead',
+          }),
+        ]),
+  ];
+}
+
+/** What is allowed in image-based-config.yaml and yet seldom meant. */
+export function warnOfImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+): readonly ConfigProblem[] {
+  const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
+  return [
+    ...warnOfHostname(report, hostname),
+    ...(additionalNTPSources.length > 0
+      ? []
+      : [
+          report('additionalNTPSources', 'no NTP source is given; the public pool alone is asked', {
+            hint: 'certificates are not valid yet on a node whose clock is behind',
+          }),
+        ]),
+    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'this is no UUID')]),
+    ...warnOfLabels(report, written.nodeLabels),
+  ];
+}
+
+function warnOfHostname(report: Report, hostname: string): readonly ConfigProblem[] {
+  if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
+  if (/^localhost(?:\.|$)/i.test(hostname)) {
+    return [report('hostname', `"${hostname}" counts as no hostname: the node keeps its own`)];
+  }
+  return hostname === hostname.toLowerCase()
+    ? []
+    : [report('hostname', `the node will be called "${hostname.toLowerCase()}"`)];
+}
+
+const LABEL_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+const LABEL_PREFIX = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+function warnOfLabels(
+  report: Report,
+  labels: Readonly<Record<string, string>> = {},
+): readonly ConfigProblem[] {
+  return Object.entries(labels).flatMap(([key, value]) => {
+    const slash = key.indexOf('/');
+    const prefix = key.slice(0, Math.max(slash, 0));
+    const isKey = LABEL_NAME.test(key.slice(slash + 1)) && (slash < 0 || LABEL_PREFIX.test(prefix));
+    const isValue = value === '' || LABEL_NAME.test(value);
+    if (isKey && isValue) return [];
+    const what = isKey ? `value ${JSON.stringify(value)}` : `key ${JSON.stringify(key)}`;
+    return [report('nodeLabels', `Kubernetes will refuse the label with ${what}`)];
+  });
+}
