@@ -5,6 +5,7 @@ import { registerBuild } from './build.ts';
 import { registerCat } from './cat.ts';
 import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
+import { registerConfigIso } from './config-iso.ts';
 import type { CliHost } from './host.ts';
 import { registerIgnition } from './ignition-show.ts';
 import { registerImportImageset } from './import-imageset.ts';
@@ -34,6 +35,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerWhy,
   registerResources,
   registerCatalog,
+  registerConfigIso,
   registerInspect,
   registerLs,
   registerCat,

@@ -53,7 +53,8 @@ export function formatProgress({ bytes, total, note, rate }: StageProgress): str
   return [
     ...(bytes > 0 || total !== undefined ? [`${formatSize(bytes)}${amount}`] : []),
     ...share,
-    ...formatRate(bytes, total, rate),
+    // A stage that counts something else than bytes says so in its note.
+    ...(bytes > 0 || total !== undefined ? formatRate(bytes, total, rate) : []),
     ...(note === undefined ? [] : [note]),
   ].join(', ');
 }

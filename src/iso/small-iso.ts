@@ -31,6 +31,8 @@ const DESCRIPTOR_SECTOR = 16;
 const STRUCTURES_SECTOR = DESCRIPTOR_SECTOR + 2;
 const DIRECTORY_MODE = 0o040755;
 const MAX_VOLUME_ID = 32;
+/** busybox takes a medium that ends before 68 KiB for an empty drive, and looks for no label on it. */
+const MIN_SECTORS = 64;
 
 /**
  * A whole ISO 9660 image with Rock Ridge, without Joliet, El Torito or partitions: same input, same
@@ -59,7 +61,7 @@ export function encodeSmallIso({ volumeId, directories, files, epoch }: SmallIso
     places,
     sectionsOf: (file) => sectionsAt(offsetOf(file), sizeOf(file)),
   });
-  const sectors = Math.ceil(end / SECTOR_SIZE);
+  const sectors = Math.max(MIN_SECTORS, Math.ceil(end / SECTOR_SIZE));
   const descriptor = encodeDescriptor({ ...volume, sectors }, { volumeId, epoch });
   const image = new Uint8Array(sectors * SECTOR_SIZE);
   image.set(descriptor, DESCRIPTOR_SECTOR * SECTOR_SIZE);

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { readdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
@@ -19,17 +19,15 @@ import type { RetainedIdentity } from '../../openshift/image-based/retain-identi
 import type { KeySource } from '../../openshift/image-based/rsa-keys.ts';
 import type { SiteIdentity } from '../../openshift/image-based/site-identity.ts';
 import type { SitePlaces } from './site-places.ts';
-import { writeRecord, type MadeIso } from './site-record.ts';
+import { sweep } from './sweep.ts';
+import { writeRecord, type MadeIso, type Wanted } from './site-record.ts';
 
 export type MakeSite = {
   readonly places: SitePlaces;
-  /** Of the site's inputs. */
-  readonly inputs: Digest;
+  readonly wanted: Wanted;
   readonly keys: KeySource;
   /** Seconds since 1970, for an identity that is made now. */
   readonly epoch: number;
-  /** Whether kept keys and ids are put aside. */
-  readonly rotate: boolean;
   readonly retained?: RetainedIdentity;
   readonly signal: AbortSignal;
 };
@@ -65,7 +63,7 @@ export async function makeSite(site: Site, options: MakeSite): Promise<MadeIso> 
       writeFileAtomic(places.password, password),
       writeFileAtomic(places.iso, iso),
     ]);
-    await writeRecord(places.record, { inputs: options.inputs, outputs, made });
+    await writeRecord(places.record, { ...options.wanted, outputs, made });
     return made;
   } catch (error) {
     throw explainObstacle(error, places);
@@ -79,9 +77,9 @@ const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
 });
 
 async function provideIdentity(site: Site, options: MakeSite): Promise<SiteIdentity> {
-  const { places, rotate, keys, epoch, retained, signal } = options;
+  const { places, keys, epoch, retained, signal } = options;
   const wanted = stateSiteOf(site);
-  if (!rotate) {
+  if (options.wanted.rotation === undefined) {
     const text = await readFileIfPresent(places.state);
     const state = text && parseState(text.toString('utf8'));
     const isKept = state && isSameSite(state.site, wanted) && holds(state.identity, retained);
@@ -127,25 +125,6 @@ function describeMade(
     notAfter: new Date(Math.min(...ends)).toISOString(),
   };
   return { ...iso, clusterId, infraId, validity };
-}
-
-/** What a killed build left beside its files, with secrets in it. */
-const LEFT_ASIDE = /\.[0-9a-f]{12}\.tmp$/;
-
-/** Removes them; call it only while the output is locked. */
-export async function sweep(directory: string): Promise<void> {
-  for (const name of await listNames(directory)) {
-    if (LEFT_ASIDE.test(name)) await rm(join(directory, name), { force: true });
-  }
-}
-
-async function listNames(directory: string): Promise<readonly string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
 }
 
 /** Something else of the same name concerns this site only. */

@@ -1,4 +1,4 @@
-import { SealiftError } from '../../base/errors.ts';
+import type { SealiftError } from '../../base/errors.ts';
 import { redact } from '../../base/redact.ts';
 import { formatProblem, type ConfigProblem } from '../../config/problem.ts';
 import type { SiteProblem } from '../../config/sites/read-list.ts';
@@ -50,7 +50,10 @@ export function formatFinding(finding: SiteFinding): string {
     return formatProblem(hint === undefined ? shown : { ...shown, hint });
   }
   const place = line === undefined ? file : `${file}:${line}`;
-  return [`${place}: ${problem}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n');
+  const where = path === '' ? '' : `${path}: `;
+  return [`${place}: ${where}${problem}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join(
+    '\n',
+  );
 }
 
 export const isError = ({ severity }: SiteFinding): boolean => severity === 'error';

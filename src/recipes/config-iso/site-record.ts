@@ -28,30 +28,46 @@ type SiteRecord = {
   readonly inputs: Digest;
   readonly outputs: Outputs;
   readonly made: MadeIso;
+  /** The rotation that its keys were made in, if any. */
+  readonly rotation?: string;
 };
+
+/** What a site is to be made from. */
+export type Wanted = { readonly inputs: Digest; readonly rotation?: string };
 
 /**
  * A digest of everything that a site is made from, but for the clock. Files are told apart by their
  * sizes, so that no two sets of files have the same bytes.
  */
-export function digestInputs(input: SiteInput, more: string): Digest {
+export function digestInputs(input: SiteInput): Digest {
   const hash = createHash('sha256');
   for (const { path, bytes } of [...input.files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
     hash.update(`${JSON.stringify(path)} ${bytes.length}\n`).update(bytes);
   }
-  return `sha256:${hash.update(more).digest('hex')}`;
+  return `sha256:${hash.digest('hex')}`;
 }
 
-/** What was made of these inputs before, if all of it is still there, byte by byte. */
-export async function findMade(places: SitePlaces, inputs: Digest): Promise<MadeIso | undefined> {
+/**
+ * What was made of these inputs before, and in this rotation if there is one, if all of it is still
+ * there, byte by byte.
+ */
+export async function findMade(
+  places: SitePlaces,
+  { inputs, rotation }: Wanted,
+): Promise<MadeIso | undefined> {
   const text = await readFileIfPresent(places.record);
   const record = text && parseRecord(text.toString('utf8'));
   if (record?.version !== VERSION || record.inputs !== inputs) return undefined;
+  if (rotation !== undefined && record.rotation !== rotation) return undefined;
+  return (await hasOutputs(places, record.outputs)) ? record.made : undefined;
+}
+
+async function hasOutputs(places: SitePlaces, wanted: Partial<Outputs> = {}): Promise<boolean> {
   for (const name of OUTPUTS) {
     const found = await digestIfPresent(places[name]);
-    if (found === undefined || found !== record.outputs?.[name]) return undefined;
+    if (found === undefined || found !== wanted[name]) return false;
   }
-  return record.made;
+  return true;
 }
 
 /** Written when all else of the site is in its place. */

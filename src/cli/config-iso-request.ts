@@ -1,0 +1,72 @@
+import { relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { ConfigError, UsageError } from '../base/errors.ts';
+import type { SitesRequest } from '../recipes/config-iso/config-isos-request.ts';
+import type { CliHost } from './host.ts';
+import { createOutputOption, type OutputFormat } from './output.ts';
+import { createLogFormatOption, type LogFormat } from './progress.ts';
+
+/** What `build` and `validate` are both told. */
+export type SitesOptions = {
+  readonly template?: string;
+  readonly dropIn: boolean;
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+const SITES =
+  'folder of site folders, one site folder, .zip, .tar or .tar.gz of either, or .csv or .yaml table';
+
+export const addSitesOptions = (command: Command): Command =>
+  command
+    .argument('<sites>', SITES)
+    .option('--template <dir>', 'site folder with {{ column }} holes that a table fills')
+    .option(
+      '--drop-in',
+      'SITES is the directory of one site, with the names of openshift-install',
+      false,
+    )
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+export function readSitesRequest(
+  sites: string,
+  { template, dropIn }: SitesOptions,
+  { cwd, env, now }: CliHost,
+): SitesRequest {
+  return {
+    ...{ sites: resolve(cwd, sites), cwd, dropIn },
+    ...(template !== undefined && { template: resolve(cwd, template) }),
+    epoch: readEpoch(env['SOURCE_DATE_EPOCH']) ?? Math.floor(now() / 1000),
+  };
+}
+
+/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
+function readEpoch(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  if (/^\d{1,10}$/.test(text)) return Number(text);
+  throw new ConfigError(
+    'env.source-date-epoch',
+    `SOURCE_DATE_EPOCH is "${text}", no whole seconds`,
+  );
+}
+
+/**
+ * Where output goes. What is written among the inputs would be taken for a site by the next run.
+ *
+ * @throws UsageError `usage.out-inside`
+ */
+export function readOut(
+  out: string | undefined,
+  { sites, dropIn }: SitesRequest,
+  { cwd }: CliHost,
+): string {
+  if (dropIn) return out === undefined ? sites : resolve(cwd, out);
+  const path = resolve(cwd, out ?? 'config-isos');
+  const below = relative(sites, path);
+  if (below !== '' && (below === '..' || below.startsWith('../'))) return path;
+  throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
+    ...{ expected: `a directory that is not ${sites} and not in it`, found: path },
+    hint: 'name another directory with --out',
+  });
+}

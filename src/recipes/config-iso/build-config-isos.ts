@@ -1,0 +1,73 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ConfigError } from '../../base/errors.ts';
+import { lockOutput } from '../../iso/pour/lock.ts';
+import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
+import { makeSites } from './make-sites.ts';
+import { openSites } from './open-sites.ts';
+import { listOutcomes, removeListing, writeListing, type SiteListing } from './site-list-file.ts';
+import { stateDirectoryOf } from './site-places.ts';
+import { surveySites, type Survey } from './survey-sites.ts';
+import { sweep } from './sweep.ts';
+
+export type ConfigIsosReport = SiteListing & {
+  readonly out: string;
+  /** ISOs that this run made. */
+  readonly made: number;
+  /** ISOs that were there already, of the same inputs. */
+  readonly kept: number;
+};
+
+/**
+ * Makes a configuration ISO of each site, with kubeconfig and password beside it, and a list of all.
+ * A bad site never stops the others: it is among `failed`. Killed at any moment, the same request
+ * makes what is missing, with the same keys. Two builds of one output directory exclude each other.
+ *
+ * @throws ConfigError `config-iso.no-sites`, those of `listSites` and `openRetained`; DiskError;
+ * UsageError `usage.drop-in`
+ */
+export async function buildConfigIsos(
+  request: ConfigIsosRequest,
+  tools: ConfigIsosTools,
+): Promise<ConfigIsosReport> {
+  const { out } = request;
+  const state = stateDirectoryOf(out);
+  await mkdir(state, { recursive: true, mode: 0o700 });
+  const unlock = await lockOutput(join(state, 'build.lock'));
+  try {
+    await sweep(out);
+    await sweep(state);
+    return await buildLocked(request, tools);
+  } finally {
+    await unlock();
+  }
+}
+
+async function buildLocked(
+  request: ConfigIsosRequest,
+  tools: ConfigIsosTools,
+): Promise<ConfigIsosReport> {
+  const { out, dropIn } = request;
+  const list = await openSites(request, tools.signal);
+  try {
+    const survey = await surveySites(list, request.epoch, tools);
+    refuseNothing(survey, request.sites);
+    if (!dropIn) await removeListing(out);
+    const outcomes = await makeSites(survey, request, tools);
+    const listing = await listOutcomes(survey, outcomes, request);
+    if (!dropIn) await writeListing(out, listing);
+    const count = (wanted: string): number =>
+      [...outcomes.values()].filter(({ kind }) => kind === wanted).length;
+    return { out, ...listing, made: count('made'), kept: count('kept') };
+  } finally {
+    await list.close();
+  }
+}
+
+/** @throws ConfigError `config-iso.no-sites` */
+export function refuseNothing({ sites, findings }: Survey, shownAs: string): void {
+  if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
+  throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
+    hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such',
+  });
+}

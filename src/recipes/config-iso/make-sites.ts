@@ -1,0 +1,123 @@
+import { digestOf } from '../../base/digest.ts';
+import { DiskError, InterruptedError, SealiftError } from '../../base/errors.ts';
+import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
+import { runLanes } from './lanes.ts';
+import { makeSite } from './make-site.ts';
+import { openRetained, type FindRetained } from './open-retained.ts';
+import { beginRotation, endRotation, type Rotation } from './rotation.ts';
+import { findingOfError, type SiteFinding } from './site-finding.ts';
+import { createSiteMeter } from './site-meter.ts';
+import { dropInPlaces, placesOf, type SitePlaces } from './site-places.ts';
+import { findMade, type MadeIso, type Wanted } from './site-record.ts';
+import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
+
+/** How it went with one site. */
+export type SiteOutcome =
+  | { readonly kind: 'made' | 'kept'; readonly made: MadeIso }
+  | { readonly kind: 'failed'; readonly finding: SiteFinding };
+
+type Making = {
+  readonly survey: Survey;
+  readonly request: ConfigIsosRequest;
+  readonly tools: ConfigIsosTools;
+  readonly rotation: Rotation | undefined;
+  readonly findRetained: FindRetained;
+};
+
+/** Files are written and looked at while others wait for their keys. */
+const LANES_BESIDE_KEYS = 4;
+
+/**
+ * Makes the ISOs of all sites that nothing speaks against, but for those that are there already. What
+ * goes wrong with one stops only that one; a full disk or an abort stops all.
+ *
+ * @throws DiskError; ConfigError `retained.ambiguous`, `retained.empty`
+ */
+export async function makeSites(
+  survey: Survey,
+  request: ConfigIsosRequest,
+  tools: ConfigIsosTools,
+): Promise<ReadonlyMap<string, SiteOutcome>> {
+  const good = survey.sites.filter(isGood);
+  const findRetained = await openKept(survey, request);
+  const rotation = await decideRotation(request, tools);
+  const making: Making = { survey, request, tools, rotation, findRetained };
+  const meter = createSiteMeter('make ISOs', good.length, tools);
+  const outcomes = new Map<string, SiteOutcome>();
+  const lanes = request.jobs + LANES_BESIDE_KEYS;
+  await runLanes(good, { lanes, signal: tools.signal }, async (site) => {
+    outcomes.set(site.name, await tryToMake(site, making));
+    meter.advance();
+  });
+  meter.end();
+  const isComplete = good.length === survey.sites.length && [...outcomes.values()].every(isThere);
+  if (isComplete) await endRotation(request.out);
+  return outcomes;
+}
+
+const isThere = ({ kind }: SiteOutcome): boolean => kind !== 'failed';
+
+const openKept = async (
+  { sites }: Survey,
+  { retainFrom }: ConfigIsosRequest,
+): Promise<FindRetained> =>
+  retainFrom === undefined
+    ? () => Promise.resolve(undefined)
+    : openRetained(
+        retainFrom,
+        sites.map(({ name }) => name),
+      );
+
+/** A run that is not to rotate puts an end to what an earlier one began. */
+async function decideRotation(
+  { rotate, out }: ConfigIsosRequest,
+  { emit }: ConfigIsosTools,
+): Promise<Rotation | undefined> {
+  if (!rotate) {
+    await endRotation(out);
+    return undefined;
+  }
+  const rotation = await beginRotation(out);
+  if (rotation.isContinued) {
+    const message =
+      'an earlier rotation did not reach all sites: it goes on with those that are left';
+    emit({ type: 'warning', message });
+  }
+  return rotation;
+}
+
+async function tryToMake(site: SurveyedSite, making: Making): Promise<SiteOutcome> {
+  try {
+    return await makeUnlessMade(site, making);
+  } catch (error) {
+    const isOfSite =
+      error instanceof SealiftError &&
+      !(error instanceof DiskError || error instanceof InterruptedError);
+    if (!isOfSite) throw error;
+    return { kind: 'failed', finding: findingOfError(site.name, error) };
+  }
+}
+
+async function makeUnlessMade(
+  site: SurveyedSite,
+  { survey, request, tools, rotation, findRetained }: Making,
+): Promise<SiteOutcome> {
+  const places = placesFor(request, site.name);
+  const retained = await findRetained(site.name);
+  const wanted: Wanted = {
+    inputs: digestOf(`${site.inputs ?? ''} ${retained?.digest ?? ''}`),
+    ...(rotation && { rotation: rotation.id }),
+  };
+  const kept = await findMade(places, wanted);
+  if (kept) return { kind: 'kept', made: kept };
+  const { keys, signal } = tools;
+  const made = await makeSite(await survey.recall(site), {
+    ...{ places, wanted, keys, signal, epoch: request.epoch },
+    ...(retained && { retained: retained.identity }),
+  });
+  return { kind: 'made', made };
+}
+
+/** Where a request puts what is made of a site. */
+export const placesFor = ({ dropIn, out }: ConfigIsosRequest, name: string): SitePlaces =>
+  dropIn ? dropInPlaces(out) : placesOf(out, name);

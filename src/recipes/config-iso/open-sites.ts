@@ -1,0 +1,65 @@
+import { UsageError } from '../../base/errors.ts';
+import type { SiteList, SiteProblem } from '../../config/sites/read-list.ts';
+import { readFolder } from '../../config/sites/read-folder.ts';
+import { listMembers } from '../../config/sites/read-members.ts';
+import { listSites } from '../../config/sites/read-sites.ts';
+import type { SitesRequest } from './config-isos-request.ts';
+
+/** What a directory's only site is called: its directory may be called anything. */
+export const DROP_IN_NAME = 'site';
+
+/** What lies beside the inputs after a build. */
+const MADE = ['auth', 'imagebasedconfig.iso'];
+/** Read when the directory is told to hold them, too. */
+const RETAINED = ['cluster-configuration', 'tls'];
+
+/**
+ * The sites of a source; must be closed.
+ *
+ * @throws ConfigError as `listSites`; UsageError `usage.drop-in`
+ */
+export async function openSites(request: SitesRequest, signal: AbortSignal): Promise<SiteList> {
+  const { sites, template, dropIn, cwd } = request;
+  if (dropIn) return shorten(await openDropIn(request, signal), cwd);
+  const options = { signal, ...(template !== undefined && { template }) };
+  return shorten(await listSites(sites, options), cwd);
+}
+
+async function openDropIn(
+  { sites, retainFrom }: SitesRequest,
+  signal: AbortSignal,
+): Promise<SiteList> {
+  const source = await readFolder(sites, signal);
+  const list = listMembers({ ...source, rootName: DROP_IN_NAME });
+  const known = [...MADE, ...(retainFrom === undefined ? [] : RETAINED)];
+  const strangers = [...list.names, ...list.problems.map(({ name }) => name)].filter(
+    (name) => ![DROP_IN_NAME, '', ...MADE, ...RETAINED].includes(name),
+  );
+  if (strangers.length > 0) {
+    throw new UsageError('usage.drop-in', `${sites} is not the directory of one site`, {
+      ...{ expected: 'install-config.yaml and image-based-config.yaml in it' },
+      hint: 'leave out --drop-in for a folder of sites',
+    });
+  }
+  const isWanted = ({ severity, shownAs }: SiteProblem): boolean =>
+    severity === 'error' || !known.includes(shownAs.slice(shownAs.lastIndexOf('/') + 1));
+  return { ...list, problems: list.problems.filter(isWanted) };
+}
+
+/** Problems name files the way that people type them. */
+function shorten(list: SiteList, cwd: string): SiteList {
+  const shortenName = <Named extends { readonly shownAs: string }>(named: Named): Named => {
+    const { shownAs } = named;
+    return shownAs.startsWith(`${cwd}/`)
+      ? { ...named, shownAs: shownAs.slice(cwd.length + 1) }
+      : named;
+  };
+  return {
+    ...list,
+    problems: list.problems.map(shortenName),
+    open: async (name) => {
+      const { files } = await list.open(name);
+      return { name, files: files.map(shortenName) };
+    },
+  };
+}

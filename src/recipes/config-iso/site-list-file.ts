@@ -1,0 +1,87 @@
+import { rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { formatReadableJson } from '../../base/canonical-json.ts';
+import { hexOf } from '../../base/digest.ts';
+import { hasFile, writeFileAtomic } from '../../base/files.ts';
+import type { ConfigIsosRequest } from './config-isos-request.ts';
+import { placesFor, type SiteOutcome } from './make-sites.ts';
+import type { SiteFinding } from './site-finding.ts';
+import type { MadeIso } from './site-record.ts';
+import type { Survey, SurveyedSite } from './survey-sites.ts';
+
+/** A site whose ISO is there. */
+export type BuiltSite = Omit<MadeIso, 'digest'> & {
+  readonly name: string;
+  /** File below the output directory. */
+  readonly iso: string;
+  /** 64 hex digits, as `sha256sum` prints them. */
+  readonly sha256: string;
+  /** Warnings. */
+  readonly findings: readonly SiteFinding[];
+};
+
+export type FailedSite = {
+  readonly name: string;
+  readonly findings: readonly SiteFinding[];
+};
+
+/** Every site of a run. Same inputs and same state, same list. */
+export type SiteListing = {
+  readonly sites: readonly BuiltSite[];
+  readonly failed: readonly FailedSite[];
+  /** What belongs to no site. */
+  readonly findings: readonly SiteFinding[];
+};
+
+/** Raised when a reader of an older list would misunderstand a newer one. */
+const VERSION = 1;
+const MODE = 0o644; // it has no secret
+
+/** Sites and what became of them, in the order of the source. */
+export async function listOutcomes(
+  survey: Survey,
+  outcomes: ReadonlyMap<string, SiteOutcome>,
+  request: ConfigIsosRequest,
+): Promise<SiteListing> {
+  const sites: BuiltSite[] = [];
+  const failed: FailedSite[] = [];
+  for (const site of survey.sites) {
+    const outcome = outcomes.get(site.name);
+    const { iso } = placesFor(request, site.name);
+    if (outcome !== undefined && outcome.kind !== 'failed') {
+      const { digest, ...made } = outcome.made;
+      const { name, findings } = site;
+      sites.push({ name, iso: basename(iso), sha256: hexOf(digest), ...made, findings });
+    } else {
+      failed.push(await describeFailed(site, outcome?.finding, iso));
+    }
+  }
+  return { sites, failed, findings: survey.findings };
+}
+
+/** Nothing is removed: an ISO that a former run made may be all that someone has. */
+async function describeFailed(
+  { name, findings }: SurveyedSite,
+  finding: SiteFinding | undefined,
+  iso: string,
+): Promise<FailedSite> {
+  const isStale = /^[a-z0-9-]+$/.test(name) && (await hasFile(iso));
+  const stale: SiteFinding = {
+    severity: 'warning',
+    file: basename(iso),
+    problem: 'is of an earlier run and was left as it is: do not use it for the inputs of this one',
+  };
+  return {
+    name,
+    findings: [...findings, ...(finding ? [finding] : []), ...(isStale ? [stale] : [])],
+  };
+}
+
+/** Named by a build that has ended, and by no other. */
+const listFileOf = (out: string): string => join(out, 'sites.json');
+
+/** What an earlier run said of the ISOs is about to become untrue. */
+export const removeListing = (out: string): Promise<void> => rm(listFileOf(out), { force: true });
+
+export const writeListing = (out: string, listing: SiteListing): Promise<void> =>
+  writeFileAtomic(listFileOf(out), formatReadableJson({ ...listing, version: VERSION }), MODE);

@@ -1,0 +1,143 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { runProgram } from '../../src/cli/program.ts';
+import type { SiteListing } from '../../src/recipes/config-iso/site-list-file.ts';
+import { writeTree, type Tree } from './site-archives.ts';
+
+export type Outcome = {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+/** A folder, and the program to run in it. */
+export type ConfigIsoWorld = {
+  readonly directory: string;
+  readonly at: (...names: string[]) => string;
+  readonly write: (tree: Tree) => void;
+  readonly run: (...args: string[]) => Promise<Outcome>;
+  readonly readListing: (out: string) => Promise<SiteListing>;
+  readonly close: () => Promise<void>;
+};
+
+export const PASSWORD = 'c2VjcmV0LXdvcmQ6aGVyZQ==';
+const PULL_SECRET = `{"auths":{"quay.io":{"auth":"${PASSWORD}"}}}`;
+export const SSH_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Y0pWyKuWmEWpYk6Pl5bG4V7gSTQeFn3mQp5b8Qm7H core@example.com';
+
+/** 2026-01-02T03:04:05Z. */
+export const EPOCH = '1767323045';
+
+export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
+  const directory = await mkdtemp(join(tmpdir(), 'sealift-config-iso-'));
+  const at = (...names: string[]): string => join(directory, ...names);
+  return {
+    ...{ directory, at },
+    write: (tree) => {
+      writeTree(directory, tree);
+    },
+    async run(...args) {
+      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+      const texts = { stdout: collect(stdout), stderr: collect(stderr) };
+      const exitCode = await runProgram(args, {
+        ...{ stdout, stderr, cwd: directory, isTTY: false, now: Date.now },
+        ...{ env: { SOURCE_DATE_EPOCH: EPOCH }, signal: new AbortController().signal },
+      });
+      return { exitCode, stdout: texts.stdout(), stderr: texts.stderr() };
+    },
+    readListing: async (out) =>
+      JSON.parse(await readFile(at(out, 'sites.json'), 'utf8')) as SiteListing,
+    close: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+function collect(stream: PassThrough): () => string {
+  const pieces: Buffer[] = [];
+  stream.on('data', (piece: Buffer) => pieces.push(piece));
+  return () => Buffer.concat(pieces).toString('utf8');
+}
+
+export type SiteParts = {
+  readonly clusterName?: string;
+  /** Last number of its address, and what else tells it from others. */
+  readonly number?: number;
+  /** Lines of install-config.yaml. */
+  readonly install?: readonly string[];
+  /** Lines of image-based-config.yaml. */
+  readonly imageBased?: readonly string[];
+  /** Names and texts below extra-manifests/. */
+  readonly manifests?: Tree;
+};
+
+/** The files of a good site, below a folder of its name. */
+export function siteTree(name: string, parts: SiteParts = {}): Tree {
+  const { number = 1, clusterName = name, install = [], imageBased = [], manifests = {} } = parts;
+  const files: Tree = {
+    'install-config.yaml': installConfig(clusterName, install),
+    'image-based-config.yaml': imageBasedConfig(name, addressOf(number), imageBased),
+    ...Object.fromEntries(
+      Object.entries(manifests).map(([file, text]) => [`extra-manifests/${file}`, text]),
+    ),
+  };
+  return Object.fromEntries(Object.entries(files).map(([path, text]) => [`${name}/${path}`, text]));
+}
+
+export const installConfig = (clusterName: string, more: readonly string[] = []): string =>
+  [
+    'apiVersion: v1',
+    'baseDomain: edge.example',
+    `metadata: {name: "${clusterName}"}`,
+    'controlPlane: {name: master, replicas: 1}',
+    'compute: [{name: worker, replicas: 0}]',
+    'networking:',
+    '  networkType: OVNKubernetes',
+    '  machineNetwork: [{cidr: 192.168.0.0/16}]',
+    '  clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 23}]',
+    '  serviceNetwork: [172.30.0.0/16]',
+    'platform: {none: {}}',
+    `pullSecret: '${PULL_SECRET}'`,
+    `sshKey: ${SSH_KEY}`,
+    ...more,
+    '',
+  ].join('\n');
+
+export type Address = { readonly ip: string; readonly mac: string };
+
+/** One of 65,000 that are different, below 192.168.0.0/16. */
+export const addressOf = (number: number): Address => {
+  const bytes = [number >> 8, number & 255];
+  const hex = bytes.map((byte) => byte.toString(16).padStart(2, '0'));
+  return { ip: `192.168.${bytes.join('.')}`, mac: `52:54:00:00:${hex.join(':')}` };
+};
+
+export function imageBasedConfig(
+  hostname: string,
+  { ip, mac }: Address,
+  more: readonly string[] = [],
+): string {
+  return [
+    'apiVersion: v1beta1',
+    'kind: ImageBasedConfig',
+    `hostname: ${hostname}`,
+    'releaseRegistry: quay.io',
+    'additionalNTPSources: [0.pool.ntp.org]',
+    'networkConfig:',
+    '  interfaces:',
+    '  - name: eth0',
+    '    type: ethernet',
+    '    state: up',
+    `    mac-address: "${mac}"`,
+    '    ipv4:',
+    '      enabled: true',
+    '      dhcp: false',
+    `      address: [{ip: ${ip}, prefix-length: 16}]`,
+    '  routes:',
+    '    config:',
+    '    - {destination: 0.0.0.0/0, next-hop-address: 192.168.255.254, next-hop-interface: eth0}',
+    '  dns-resolver: {config: {server: [192.168.255.253]}}',
+    ...more,
+    '',
+  ].join('\n');
+}
