@@ -102,6 +102,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...report.notes.map((note) => `  note      ${note}`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     // Only a medium that carries images has an index to verify it by.

@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../base/digest.ts';
 import { ConfigError, UsageError } from '../base/errors.ts';
+import { askNmstatectl } from '../config/installation/nmstatectl.ts';
 import { readInstallationConfig } from '../config/installation/read-installation-config.ts';
 import type { InstallationIsoRequest } from '../recipes/installation-iso-request.ts';
 import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
@@ -36,7 +37,7 @@ export async function readInstallationRequest(
   const postScript = await readPostScript(file);
   const epoch = readEpoch(host.env['SOURCE_DATE_EPOCH']);
   return {
-    config: await readInstallationConfig(file, path),
+    ...(await readConfig(file, path, host)),
     ...{ output, lanes: options.concurrency ?? 8 },
     workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
     embed: readEmbed(options),
@@ -45,6 +46,25 @@ export async function readInstallationRequest(
     ...(release !== undefined && { release }),
     ...(postScript && { postScript }),
     ...(epoch !== undefined && { epoch }),
+  };
+}
+
+async function readConfig(
+  file: string,
+  shownAs: string,
+  host: CliHost,
+): Promise<Pick<InstallationIsoRequest, 'config' | 'notes'>> {
+  const notes: string[] = [];
+  const judgeNetwork = async (text: string): Promise<string | undefined> => {
+    const verdict = await askNmstatectl(text, host);
+    if (verdict.kind === 'unseen') {
+      notes.push('nmstatectl is not installed here: nmstate itself did not see networkConfig');
+    }
+    return verdict.kind === 'refused' ? verdict.why : undefined;
+  };
+  return {
+    config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork }),
+    notes,
   };
 }
 

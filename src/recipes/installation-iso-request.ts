@@ -6,6 +6,8 @@ import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 /** Everything an installation ISO is made from. */
 export type InstallationIsoRequest = {
   readonly config: InstallationConfig;
+  /** What could not be checked of it. */
+  readonly notes: readonly string[];
   /** post.sh beside the configuration. */
   readonly postScript?: Uint8Array;
   readonly output: string;

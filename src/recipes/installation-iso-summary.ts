@@ -39,6 +39,8 @@ export type InstallationIsoReport = {
     readonly payloadSize: number;
   };
   readonly secretsOnMedia: readonly string[];
+  /** What could not be checked. */
+  readonly notes: readonly string[];
   readonly bytes: {
     readonly fetched: number;
     readonly copied: number;
@@ -79,6 +81,7 @@ export async function sealInstallationIso(
     installationDisk: config.installationDisk,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
     secretsOnMedia: listSecrets(request),
+    notes: request.notes,
     bytes: { fetched, copied, kept, written, readBack },
     unverifiedTls: request.build.insecureRegistries,
     stages: [

@@ -7,15 +7,15 @@ import type { SchemaNode } from '../schema.ts';
 
 type PlainObject = Readonly<Record<string, Plain>>;
 
-const PATH = fileURLToPath(
+/** The schema of image-based-installation-config.yaml, which editors read too. */
+export const INSTALLATION_SCHEMA_PATH = fileURLToPath(
   new URL('../../../schema/image-based-installation-config.schema.json', import.meta.url),
 );
 
 let schema: SchemaNode | undefined;
 
-/** The schema of image-based-installation-config.yaml, which editors read too. */
 export function readInstallationSchema(): SchemaNode {
-  schema ??= JSON.parse(readFileSync(PATH, 'utf8')) as SchemaNode;
+  schema ??= JSON.parse(readFileSync(INSTALLATION_SCHEMA_PATH, 'utf8')) as SchemaNode;
   return schema;
 }
 

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { dirname, resolve } from 'node:path';
 import { parseConfigDocument, type ConfigDocument, type Plain } from '../document.ts';
+import { readConfigText } from '../load-config.ts';
 import { maskLines } from '../masked-lines.ts';
 import { ConfigProblems, type ConfigProblem } from '../problem.ts';
 import { listKeys } from '../schema.ts';
@@ -11,46 +10,72 @@ import { readSiteDocument } from '../sites/site-document.ts';
 import { checkFields, readInstallationSchema } from './fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 import { formatNetworkConfig } from './network-config.ts';
+import { resolveReferences, type ReferenceSource } from './references.ts';
 import { checkInstallationRules } from './rules.ts';
 
 /** The name that openshift-install gives the file. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
 
-const MAX_SIZE = 4 << 20;
-
 const NETWORK_CONFIG = record({ networkConfig: FREE });
+
+export type ReadOptions = {
+  /** The file's name in problems. */
+  readonly shownAs?: string;
+  /** Where `env:NAME` looks; `file:PATH` begins at the folder of the configuration. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Says what is wrong with a network configuration in its normal form, if anything is. */
+  readonly judgeNetwork?: (text: string) => Promise<string | undefined>;
+};
 
 /**
  * Reads, checks and completes an image-based-installation-config.yaml.
  *
- * @param shownAs the file's name in problems
  * @throws ConfigProblems `config.problems` with all of them; ConfigError `config.missing`,
  * `config.unreadable`, `config.too-large`
  */
 export async function readInstallationConfig(
   path: string,
-  shownAs: string = path,
+  { shownAs = path, env = {}, judgeNetwork }: ReadOptions = {},
 ): Promise<InstallationConfig> {
-  const { config, problems } = checkInstallationConfig(await readText(path, shownAs), shownAs);
+  const text = await readConfigText(path);
+  const source = { directory: dirname(resolve(path)), env };
+  const { networkConfig } = checkInstallationConfig(text, shownAs, { source }).config;
+  const verdict = networkConfig === undefined ? undefined : await judgeNetwork?.(networkConfig);
+  const { config, problems } = checkInstallationConfig(text, shownAs, {
+    source,
+    ...(verdict !== undefined && { verdict }),
+  });
   if (problems.length > 0) throw new ConfigProblems(shownAs, problems);
   return config;
 }
+
+type Circumstances = {
+  /** Absent where references are not followed. */
+  readonly source?: ReferenceSource;
+  /** What somebody else has against the network configuration. */
+  readonly verdict?: string;
+};
 
 /** Checks a text; where there are problems the configuration is no more than a guess. */
 export function checkInstallationConfig(
   text: string,
   shownAs: string,
+  { source, verdict }: Circumstances = {},
 ): { readonly config: InstallationConfig; readonly problems: readonly ConfigProblem[] } {
   const document = parseConfigDocument(text, shownAs, readInstallationSchema());
   const network = readNetworkConfig(text, shownAs);
-  const config = applyDefaults(document, network.text);
+  const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
+  const config = applyDefaults(resolved.value, network.text);
+  const unresolved = new Set(resolved.problems.map(({ path }) => path));
   const problems = document.isBroken
     ? document.problems
     : [
         ...document.problems,
         ...network.problems,
+        ...(verdict === undefined ? [] : [reportNetwork(document, verdict)]),
+        ...resolved.problems,
         ...checkFields(document),
-        ...checkInstallationRules(config, document),
+        ...checkInstallationRules(config, document).filter(({ path }) => !unresolved.has(path)),
       ];
   const masked = maskText(text);
   return {
@@ -61,6 +86,12 @@ export function checkInstallationConfig(
   };
 }
 
+/** Its value is longer than a line. */
+function reportNetwork({ report, offsetOf }: ConfigDocument, why: string): ConfigProblem {
+  const path = 'networkConfig';
+  return report.atOffset(offsetOf(path), { path, problem: `Invalid value: ${why}` });
+}
+
 /** Lines without secrets: an Ignition config may hold passwords, a proxy's URL too. */
 function maskText(text: string): readonly string[] {
   const known = [...listKeys(readInstallationSchema())];
@@ -68,29 +99,8 @@ function maskText(text: string): readonly string[] {
   return maskLines(text, shown).map((line) => line.replaceAll(/:\/\/[^/@\s]*@/g, '://[redacted]@'));
 }
 
-async function readText(path: string, shownAs: string): Promise<string> {
-  try {
-    const bytes = await readFile(path);
-    if (bytes.length <= MAX_SIZE) return bytes.toString('utf8');
-    throw new ConfigError('config.too-large', `${shownAs} has ${bytes.length} bytes`, {
-      expected: `at most ${MAX_SIZE}`,
-      found: String(bytes.length),
-    });
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
-      throw new ConfigError('config.missing', `there is no configuration ${shownAs}`, {
-        hint: `write ${INSTALLATION_CONFIG_NAME}, or name another file`,
-      });
-    }
-    if (isErrno(error, 'EACCES', 'EISDIR', 'EPERM')) {
-      throw new ConfigError('config.unreadable', `${shownAs} cannot be read`, { cause: error });
-    }
-    throw error;
-  }
-}
-
 /** An absent value is its default; what is written counts, an empty text too. */
-function applyDefaults({ value }: ConfigDocument, networkConfig?: string): InstallationConfig {
+function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig {
   const { members, text: string, flag } = createReader(value);
   const override = string('ignitionConfigOverride', '');
   const proxy = readProxy(members['proxy']);

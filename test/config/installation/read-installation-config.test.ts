@@ -2,12 +2,19 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
+import { readInstallationSchema } from '../../../src/config/installation/fields.ts';
+import { askNmstatectl } from '../../../src/config/installation/nmstatectl.ts';
+import { renderInstallationTemplate } from '../../../src/config/installation/template.ts';
 import {
   checkInstallationConfig,
   readInstallationConfig,
 } from '../../../src/config/installation/read-installation-config.ts';
-import { MINIMAL_INSTALLATION, writeInstallationConfig } from '../../support/installation-iso.ts';
+import {
+  MINIMAL_INSTALLATION,
+  TEST_SSH_KEY,
+  writeInstallationConfig,
+} from '../../support/installation-iso.ts';
 
 const read = (changes: Readonly<Record<string, unknown>>) =>
   checkInstallationConfig(stringify({ ...MINIMAL_INSTALLATION, ...changes }), 'i.yaml').config;
@@ -102,11 +109,81 @@ networkConfig:
     expect(read({ networkConfig })).not.toHaveProperty('networkConfig');
   });
 
+  it('reads secrets from files and variables that it names', async () => {
+    await writeFile(join(directory, 'secret.json'), `${MINIMAL_INSTALLATION.pullSecret}\n`);
+    const path = await writeInstallationConfig(directory, {
+      pullSecret: 'file:secret.json',
+      sshKey: 'env:KEY',
+    });
+    const env = { KEY: TEST_SSH_KEY };
+    const { pullSecret, sshKey } = await readInstallationConfig(path, { env });
+    expect([pullSecret.reveal(), sshKey]).toEqual([MINIMAL_INSTALLATION.pullSecret, TEST_SSH_KEY]);
+    await rm(join(directory, 'secret.json'));
+    await expect(readInstallationConfig(path, { shownAs: 'i.yaml' })).rejects.toMatchObject({
+      problems: [
+        { line: 4, path: 'pullSecret', problem: `there is no file ${directory}/secret.json` },
+        { line: 5, path: 'sshKey', problem: 'the environment variable KEY is not set' },
+      ],
+    });
+  });
+
+  describe('with a network configuration', () => {
+    const withNmstatectl = async (script: string) => {
+      await writeFile(join(directory, 'nmstatectl'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+      return askNmstatectl('interfaces: []\n', {
+        env: { PATH: `${directory}:/usr/bin:/bin` },
+        signal: new AbortController().signal,
+      });
+    };
+
+    it('takes what nmstatectl makes profiles of', async () => {
+      const script = `[ "$1" = gc ] && grep -q interfaces "$2" && echo 'NetworkManager: [[a, b]]'`;
+      expect(await withNmstatectl(script)).toEqual({ kind: 'accepted' });
+    });
+
+    it('refuses what nmstatectl refuses, in its last words', async () => {
+      const script = 'echo "Error: first Error: InvalidArgument: bad" >&2; exit 1';
+      const verdict = await withNmstatectl(script);
+      expect(verdict).toEqual({
+        kind: 'refused',
+        why: "failed to execute 'nmstatectl gc', error: InvalidArgument: bad",
+      });
+      const path = await writeInstallationConfig(directory, { networkConfig: { interfaces: [] } });
+      const judgeNetwork = () => Promise.resolve('why' in verdict ? verdict.why : undefined);
+      await expect(readInstallationConfig(path, { judgeNetwork })).rejects.toMatchObject({
+        problems: [
+          {
+            ...{ line: 6, path: 'networkConfig' },
+            problem:
+              "Invalid value: failed to execute 'nmstatectl gc', error: InvalidArgument: bad",
+          },
+        ],
+      });
+    });
+
+    it.each(['NetworkManager: []', '--- {}', ': ['])(
+      'refuses no profile at all: %s',
+      async (text) => {
+        expect(await withNmstatectl(`echo '${text}'`)).toEqual({
+          kind: 'refused',
+          why: 'nmstate generated an empty NetworkManager config file content',
+        });
+      },
+    );
+
+    it('knows where there is no nmstatectl to ask', async () => {
+      const signal = new AbortController().signal;
+      expect(await askNmstatectl('', { env: { PATH: directory }, signal })).toEqual({
+        kind: 'unseen',
+      });
+    });
+  });
+
   it('says which file is missing, too large or cannot be read', async () => {
     const path = join(directory, 'absent.yaml');
-    await expect(readInstallationConfig(path, 'a.yaml')).rejects.toMatchObject({
+    await expect(readInstallationConfig(path)).rejects.toMatchObject({
       code: 'config.missing',
-      message: 'there is no configuration a.yaml',
+      message: `there is no configuration ${path}`,
     });
     await writeFile(path, Buffer.alloc((4 << 20) + 1, '#'));
     await expect(readInstallationConfig(path)).rejects.toMatchObject({ code: 'config.too-large' });
@@ -141,3 +218,40 @@ networkConfig:
 function fan(from: string, to: string, indent = ''): string {
   return `${indent}${to}: &${to} [${Array<string>(10).fill(`*${from}`).join(',')}]\n`;
 }
+
+describe('the template of an installation', () => {
+  const text = renderInstallationTemplate('file:///schema.json');
+
+  it('passes as it stands, once the pull secret is there', () => {
+    const directory = join(import.meta.dirname, 'absent');
+    const { problems } = checkInstallationConfig(text, 'i.yaml', {
+      source: { directory, env: {} },
+    });
+    expect(problems.map(({ path, problem }) => `${path}: ${problem}`)).toEqual([
+      expect.stringMatching(/^pullSecret: there is no file .*pull-secret\.json$/),
+    ]);
+  });
+
+  it("has the members of openshift-install's", () => {
+    expect(parse(text)).toEqual({
+      apiVersion: 'v1beta1',
+      kind: 'ImageBasedInstallationConfig',
+      metadata: { name: 'example-image-based-installation-config' },
+      seedImage: 'quay.io/openshift-kni/seed-image:4.16.0',
+      seedVersion: '4.16.0',
+      installationDisk: '/dev/vda',
+      pullSecret: 'file:pull-secret.json',
+    });
+  });
+
+  it('shows every other key as a comment that passes too', () => {
+    const whole = text
+      .replace(/^.*\n/, '')
+      .replaceAll(/^# ( *(?:[\w-]+:(?: .*)?|- .*))$/gm, '$1');
+    const { problems } = checkInstallationConfig(whole, 'i.yaml');
+    const paths = new Set(problems.map(({ path }) => path));
+    expect([...paths].sort()).toEqual(['additionalTrustBundle', 'pullSecret', 'sshKey']);
+    const keys = Object.keys(readInstallationSchema().properties ?? {});
+    expect(Object.keys(parse(whole) as object).sort()).toEqual(keys.sort());
+  });
+});
