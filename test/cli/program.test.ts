@@ -20,7 +20,9 @@ const collect = (stream: PassThrough): string => (stream.read() as Buffer | null
 type Captured = CliHost & { readonly stdout: PassThrough; readonly stderr: PassThrough };
 
 function createHost(signal = new AbortController().signal): Captured {
-  const streams = { stdout: new PassThrough(), stderr: new PassThrough() };
+  // Room for all that a command says, which is read when it has ended.
+  const room = { highWaterMark: 1 << 20 };
+  const streams = { stdout: new PassThrough(room), stderr: new PassThrough(room) };
   return { ...streams, env: {}, cwd: directory, isTTY: false, signal, now: () => 0 };
 }
 
@@ -34,6 +36,20 @@ async function run(
 }
 
 describe('sealift init', () => {
+  test('writes a configuration of an installation ISO that lacks its pull secret only', async () => {
+    expect(await run('init', '--template', 'ibi', 'site')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/next: .*sealift build installation-iso --base-iso/) as string,
+    });
+    const { code, stderr } = await run(
+      ...['build', 'installation-iso', '--base-iso', 'absent.iso'],
+      'site/image-based-installation-config.yaml',
+    );
+    expect(code).toBe(3);
+    expect(stderr).toContain('pullSecret: there is no file');
+    expect(stderr).toContain('has 1 problem [config.problems]');
+  });
+
   test.each(['ove', 'minimal'])('writes a %s configuration that validates', async (template) => {
     expect(await run('init', '--template', template, 'site')).toMatchObject({ code: 0 });
     const text = await readFile(join(directory, 'site/appliance-config.yaml'), 'utf8');
