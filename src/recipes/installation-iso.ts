@@ -7,6 +7,7 @@ import {
   planLocalMirrors,
   type LocalRegistry,
 } from '../openshift/image-based/installation-registry.ts';
+import { mergeMirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import {
   fetchBaseIso,
@@ -74,9 +75,11 @@ async function prepareInstallationIso(
         }),
       }),
   });
-  if (embedded) await surveySpace({ plan: embedded.plan, layout }, request, tools.cache);
+  await surveySpace({ plan: embedded?.plan ?? NO_IMAGES, layout }, request, tools.cache);
   return { base: await base, layout, ...(embedded && { embedded }) };
 }
+
+const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
 
 /** It holds the pull secret: no stage keeps it, no fingerprint shows it. */
 function renderIgnition(
@@ -173,7 +176,7 @@ function pourInstallationIso(
         mode: 0o600, // the pull secret is on it
         openExtent: createExtentOpener({
           ...{ base: base.path, cache, client },
-          blobs: embedded?.plan.blobs ?? [],
+          blobs: (embedded?.plan ?? NO_IMAGES).blobs,
         }),
         onProgress: (bytes) => {
           onProgress(bytes, layout.size);
