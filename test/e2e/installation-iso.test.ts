@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/files.ts';
@@ -125,6 +128,31 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(report.base.from).toContain('coreos/coreos-x86_64.iso of ');
     const given = await buildWell('--output', 'given.iso');
     expect(report.digest).toBe(given.digest);
+  });
+
+  it('is built on a live ISO from an address, which is fetched once and compared', async () => {
+    await writeInstallationConfig(world.directory);
+    const server = await serveFile(world.directory, 'test.iso');
+    const sha256 = (await digestFile(at('test.iso'))).slice('sha256:'.length);
+    const buildOn = (hex: string): Promise<Outcome> =>
+      world.run(
+        ...['build', 'installation-iso', '--output', 'fetched.iso', '--work-dir', 'work-fetched'],
+        ...['--ca-bundle', 'server.pem', '--base-iso', `${server.url}?sha256=${hex}&a=b`],
+      );
+    try {
+      const wrong = await buildOn('0'.repeat(64));
+      expect(wrong.stderr).toContain('[download.digest]');
+      expect(wrong.exitCode).toBe(5);
+      const right = await buildOn(sha256);
+      expect(right.exitCode, right.stderr).toBe(0);
+      expect(right.stdout).toContain(`base      ${server.url}?a=b`);
+      const asked = server.requests.length;
+      expect((await buildOn(sha256)).exitCode).toBe(0);
+      expect(server.requests).toHaveLength(asked);
+      expect(server.requests.every((request) => request === '/test.iso?a=b')).toBe(true);
+    } finally {
+      await server.close();
+    }
   });
 
   it('tells every problem of its configuration at once, and writes nothing', async () => {
@@ -297,6 +325,37 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     }
   });
 });
+
+/** By TLS, with a certificate that only `server.pem` vouches for. */
+async function serveFile(directory: string, name: string) {
+  const [key, certificate] = [join(directory, 'server.key'), join(directory, 'server.pem')];
+  execFileSync(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'],
+      ...['-keyout', key, '-out', certificate, '-subj', '/CN=localhost', '-days', '36500'],
+      ...['-addext', 'subjectAltName=DNS:localhost'],
+    ],
+    { stdio: 'ignore' },
+  );
+  const bytes = await readFile(join(directory, name));
+  const requests: string[] = [];
+  const tls = { key: await readFile(key), cert: await readFile(certificate) };
+  const server = createServer(tls, ({ url = '' }, response) => {
+    requests.push(url);
+    response.end(bytes);
+  }).listen(0);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    ...{ requests, url: `https://localhost:${port}/${name}` },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
 
 async function hasAny(path: string): Promise<boolean> {
   if (!(await hasFile(path))) {
