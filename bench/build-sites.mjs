@@ -2,9 +2,9 @@
 /*
  * Makes the configuration ISOs of a table with a template: arguments are table, template and output
  * directory. Keys and the hash of the password were made before and are handed out again and again,
- * so that what is measured is everything else. Prints one JSON line: seconds, sites, and bytes of an
- * ISO beyond what is in its files. A process of its own, of the built program, so that its memory is
- * that of a build alone.
+ * so that what is measured is everything else. Prints one JSON line: seconds, those of CPU in all
+ * threads, sites, and bytes of an ISO beyond what is in its files. A process of its own, of the built
+ * program, so that its memory is that of a build alone.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -39,6 +39,7 @@ const keys = {
   close: () => Promise.resolve(),
 };
 
+const before = process.cpuUsage();
 const started = performance.now();
 const report = await buildConfigIsos(
   {
@@ -53,10 +54,14 @@ const report = await buildConfigIsos(
   },
 );
 const seconds = (performance.now() - started) / 1000;
+const { user, system } = process.cpuUsage(before);
 const problem = [...report.findings, ...report.failed.flatMap(({ findings }) => findings)][0];
 if (problem) throw new Error(`a site was not built: ${JSON.stringify(problem)}`);
 const iso = await readConfigIso(join(out, report.sites[0]?.iso ?? ''));
 const content = iso.entries.reduce((sum, { size }) => sum + size, 0);
 process.stdout.write(
-  JSON.stringify({ seconds, sites: report.made, overhead: iso.size - content, isoSize: iso.size }),
+  JSON.stringify({
+    ...{ seconds, cpuSeconds: (user + system) / 1e6, sites: report.made },
+    ...{ overhead: iso.size - content, isoSize: iso.size },
+  }),
 );
