@@ -1,21 +1,16 @@
 import type { ConfigProblem } from '../problem.ts';
 import { listExtraManifests, warnOfExtraManifests } from './extra-manifests.ts';
-import { formatNetworkConfig } from './network/format-network-config.ts';
-import { isMapping } from './network/free.ts';
-import type { FleetNetworks } from './network/plausibility.ts';
+import { keepImageBasedConfig, keepInstallConfig } from './keep-site.ts';
+import type { ClusterNetworks } from './network/plausibility.ts';
 import { checkImageBasedConfig } from './rules/image-based-config.ts';
-import { checkInstallConfig, readProxy } from './rules/install-config.ts';
+import { checkInstallConfig } from './rules/install-config.ts';
 import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './rules/networks.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts';
+import type { Shape } from './shape.ts';
 import { readSiteDocument, type SiteDocument } from './site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
-import type { Site, SiteFile, SiteImageBasedConfig, SiteInput, SiteInstallConfig } from './site.ts';
-import {
-  IMAGE_BASED_CONFIG,
-  INSTALL_CONFIG,
-  type WrittenImageBasedConfig,
-  type WrittenInstallConfig,
-} from './site-shapes.ts';
+import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './site-shapes.ts';
+import type { Site, SiteFile, SiteInput } from './site.ts';
 
 export type { SiteFacts } from './site-facts.ts';
 
@@ -39,167 +34,113 @@ type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
  * @param epoch seconds since 1970: what certificates are measured by
  */
 export function checkSite(input: SiteInput, { epoch }: { readonly epoch: number }): SiteCheck {
-  const install = findFile(input, 'install-config.yaml');
-  const imageBased = findFile(input, 'image-based-config.yaml');
-  const manifests = warnOfExtraManifests(input.files);
-  const first = 'bytes' in install ? readSiteDocument(install, INSTALL_CONFIG) : undefined;
-  const second =
-    'bytes' in imageBased ? readSiteDocument(imageBased, IMAGE_BASED_CONFIG) : undefined;
-  const problems = [
-    ...('bytes' in install ? [] : [install]),
-    ...(first ? judgeInstall(first) : []),
-    ...('bytes' in imageBased ? [] : [imageBased]),
-    ...(second ? judgeImageBased(second, first?.value) : []),
-  ];
-  const warnings = [
-    ...(first && !first.isBroken ? warnOfInstallConfig(first.report, first.value, epoch) : []),
-    ...(second && !second.isBroken ? warnOfImageBasedConfig(second.report, second.value) : []),
-  ];
+  const install = openFile(input, 'install-config.yaml', INSTALL_CONFIG);
+  const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
+  const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
+  const problems = [...judgeInstall(install), ...judgeImageBased(imageBased, install)];
   return {
-    ...(first && second && { facts: gatherFacts(input, first, second) }),
-    ...(first && second && problems.length === 0 && { site: createSite(input, first, second) }),
+    ...(both && { facts: gatherFacts(input, both) }),
+    ...(both && problems.length === 0 && { site: createSite(input, both) }),
     problems,
-    warnings: [...inOrder(warnings), ...manifests],
+    warnings: [
+      ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, epoch)),
+      ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
+      ...warnOfExtraManifests(input.files),
+    ],
   };
 }
 
+type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };
+
+const isDocument = <D extends object>(opened: D | ConfigProblem): opened is D => 'value' in opened;
+
 /** A missing file is a problem that names it. */
-function findFile({ name, files }: SiteInput, path: string): SiteFile | ConfigProblem {
+function openFile<S extends Shape>(
+  { name, files }: SiteInput,
+  path: string,
+  shape: S,
+): SiteDocument<S> | ConfigProblem {
   const file = files.find((each) => each.path === path);
-  if (file) return file;
-  const near = files.find(
-    (each) => /\.(?:ya?ml|json)$/.test(each.path) && stem(each.path) === stem(path),
-  );
+  if (file) return readSiteDocument(file, shape);
+  const near = files.find((each) => isNear(each.path, path));
   return {
-    ...{
-      file: near?.shownAs ?? showPath(name, files, path),
-      line: 1,
-      column: 1,
-      path: '',
-      lineText: '',
-    },
-    problem: `${path} is missing`,
+    ...{ file: near?.shownAs ?? showPath(name, files, path), line: 1, column: 1 },
+    ...{ path: '', problem: `${path} is missing`, lineText: '' },
     ...(near && { hint: `rename ${near.path} to ${path}` }),
   };
 }
 
-const stem = (path: string): string =>
+const isNear = (path: string, wanted: string): boolean =>
   path
     .toLowerCase()
-    .replace(/\.[a-z]+$/, '')
-    .replaceAll('_', '-');
+    .replace(/\.(?:yml|json)$/, '.yaml')
+    .replaceAll('_', '-') === wanted;
 
 /** As the site's other files are called. */
 function showPath(name: string, files: readonly SiteFile[], path: string): string {
-  const other = files.find((each) => each.shownAs.endsWith(each.path));
+  const other = files.find((each) => each.shownAs.endsWith(`/${each.path}`));
   return other ? other.shownAs.slice(0, -other.path.length) + path : `${name}/${path}`;
 }
 
 /** A broken document holds nothing that rules could judge. */
-function judgeInstall({
-  value,
-  report,
-  problems,
-  isBroken,
-}: InstallDocument): readonly ConfigProblem[] {
+function judgeInstall(install: InstallDocument | ConfigProblem): readonly ConfigProblem[] {
+  if (!isDocument(install)) return [install];
+  const { value, report, problems, isBroken } = install;
   if (isBroken) return problems;
   const networks = resolveNetworks(value.networking);
   return inOrder([...problems, ...checkInstallConfig(report, value, networks)]);
 }
 
 function judgeImageBased(
-  { value, report, problems, isBroken }: ImageBasedDocument,
-  install: WrittenInstallConfig = {},
+  imageBased: ImageBasedDocument | ConfigProblem,
+  install: InstallDocument | ConfigProblem,
 ): readonly ConfigProblem[] {
+  if (!isDocument(imageBased)) return [imageBased];
+  const { value, report, problems, isBroken } = imageBased;
   if (isBroken) return problems;
-  const networks = resolveNetworks(install.networking);
-  const fleet: FleetNetworks = {
-    machine: cidrsOf(listMachineNetworks(install.networking)),
-    service: cidrsOf(networks.service),
-    cluster: cidrsOf(networks.cluster),
-  };
-  return inOrder([...problems, ...checkImageBasedConfig(report, value, fleet)]);
+  const networks = isDocument(install) ? listNetworks(install) : NO_NETWORKS;
+  return inOrder([...problems, ...checkImageBasedConfig(report, value, networks)]);
 }
 
-const cidrsOf = (entries: readonly NetworkEntry[]): FleetNetworks['machine'] =>
+const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
+
+/** Machine networks only as written: those that the node will be told. */
+function listNetworks({ value: { networking }, isBroken }: InstallDocument): ClusterNetworks {
+  if (isBroken) return NO_NETWORKS;
+  const { service, cluster } = resolveNetworks(networking);
+  const machine = listMachineNetworks(networking);
+  return { machine: cidrsOf(machine), service: cidrsOf(service), cluster: cidrsOf(cluster) };
+}
+
+const cidrsOf = (entries: readonly NetworkEntry[]): ClusterNetworks['machine'] =>
   entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
 
-/** One text may be told by two rules. */
-function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
-  const seen = new Set<string>();
-  return problems
-    .filter(({ line, column, path, problem }) => {
-      const key = JSON.stringify([line, column, path, problem]);
-      if (seen.has(key)) return false;
-      seen.add(key);
-      return true;
-    })
-    .toSorted((a, b) => a.line - b.line || a.column - b.column);
+function warn<D extends SiteDocument<Shape>>(
+  opened: D | ConfigProblem,
+  rule: (document: D) => readonly ConfigProblem[],
+): readonly ConfigProblem[] {
+  return isDocument(opened) && !opened.isBroken ? inOrder(rule(opened)) : [];
 }
 
-const gatherFacts = (
-  { name }: SiteInput,
-  install: InstallDocument,
-  imageBased: ImageBasedDocument,
-): SiteFacts => ({
+/** By line and column, each only once. */
+function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+  const different = new Map(
+    problems.map((each) => {
+      const { line, column, path, problem } = each;
+      return [JSON.stringify([line, column, path, problem]), each];
+    }),
+  );
+  return [...different.values()].toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
+
+const gatherFacts = ({ name }: SiteInput, { install, imageBased }: Both): SiteFacts => ({
   name,
-  facts: listFacts(install, imageBased, cidrsOf(listMachineNetworks(install.value.networking))),
+  facts: listFacts(install, imageBased, listNetworks(install).machine),
 });
 
-const createSite = (
-  { name, files }: SiteInput,
-  install: InstallDocument,
-  imageBased: ImageBasedDocument,
-): Site => ({
+const createSite = ({ name, files }: SiteInput, { install, imageBased }: Both): Site => ({
   name,
-  install: keepInstall(install.value),
-  imageBased: keepImageBased(imageBased.value),
+  install: keepInstallConfig(install.value),
+  imageBased: keepImageBasedConfig(imageBased.value),
   extraManifests: listExtraManifests(files),
 });
-
-function keepInstall(written: WrittenInstallConfig): SiteInstallConfig {
-  const { additionalTrustBundle: bundle, additionalTrustBundlePolicy: policy } = written;
-  const proxy = readProxy(written.proxy);
-  const machine = listMachineNetworks(written.networking).map(({ text }) => text);
-  const sources = written.imageDigestSources;
-  return {
-    clusterName: written.metadata?.name ?? '',
-    baseDomain: written.baseDomain ?? '',
-    sshKey: written.sshKey ?? '',
-    pullSecret: written.pullSecret ?? '',
-    ...(proxy && { proxy }),
-    ...(bundle && { additionalTrustBundle: bundle }),
-    ...(policy && { additionalTrustBundlePolicy: policy }),
-    ...(machine.length > 0 && { machineNetworks: machine }),
-    ...(sources && { imageDigestSources: sources.map(keepSource) }),
-  };
-}
-
-type WrittenSource = NonNullable<WrittenInstallConfig['imageDigestSources']>[number];
-
-const keepSource = ({
-  source = '',
-  mirrors = [],
-  sourcePolicy,
-}: NonNullable<WrittenSource> = {}): NonNullable<
-  SiteInstallConfig['imageDigestSources']
->[number] => ({
-  source,
-  mirrors: mirrors.map((mirror = '') => mirror),
-  ...(sourcePolicy && { sourcePolicy }),
-});
-
-function keepImageBased(written: WrittenImageBasedConfig): SiteImageBasedConfig {
-  const { networkConfig: network, releaseRegistry } = written;
-  const { cluster_id: clusterId, infra_id: infraId } = written;
-  const isGiven = isMapping(network) && Object.keys(network).length > 0;
-  return {
-    additionalNTPSources: (written.additionalNTPSources ?? []).map((source = '') => source),
-    hostname: written.hostname ?? '',
-    ...(isGiven && { networkConfig: formatNetworkConfig(network) }),
-    ...(releaseRegistry && { releaseRegistry }),
-    ...(clusterId && { clusterId }),
-    ...(infraId && { infraId }),
-    nodeLabels: written.nodeLabels ?? {},
-  };
-}

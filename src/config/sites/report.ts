@@ -29,21 +29,35 @@ type Source = {
 export function createReporter({ text, file, lines, marks }: Source): Report {
   let masked: readonly string[] | undefined;
   return (place, problem, { hint, shownPath, hideValue = false } = {}) => {
-    const path = typeof place === 'string' ? place : (place.path ?? '');
-    const offset = typeof place === 'string' ? marks.offsetOf(place) : place.offset;
+    const { offset, path = '' } =
+      typeof place === 'string' ? { offset: marks.offsetOf(place), path: place } : place;
     const { line, col } = lines.linePos(Math.min(offset, text.length));
     masked ??= maskLines(text, PUBLIC_KEYS);
-    const shown = maskUserInfo(masked[line - 1] ?? '');
     return {
       file,
       line: Math.max(1, line),
       column: Math.max(1, col),
       path: shownPath ?? path,
       problem,
-      lineText: hideValue ? shown.replace(/^([^:]*:).*$/, '$1') : shown,
+      lineText: showLine(masked[line - 1] ?? '', hideValue),
       ...(hint !== undefined && { hint }),
     };
   };
+}
+
+const MAX_SHOWN = 200;
+const MAX_VALUE = 1000;
+
+/** A key of a mapping on one line, as JSON has them. */
+const INNER_KEY = /[{,]\s*["']?([\w.-]+)["']?\s*:/g;
+
+/** A line too long to help is left out, and so is one that holds keys nobody knows. */
+function showLine(line: string, hideValue: boolean): string {
+  if (line.length > MAX_SHOWN) return '';
+  const keys = [...line.matchAll(INNER_KEY)].map(([, key = '']) => key.toLowerCase());
+  if (!keys.every((key) => PUBLIC_KEYS.has(key))) return '';
+  const shown = maskUserInfo(line);
+  return hideValue ? shown.replace(/^([^:]*:).*$/, '$1') : shown;
 }
 
 // The shapes of the Kubernetes field errors that the peers print behind the path.
@@ -60,12 +74,18 @@ export const unsupported = (value: string, supported: readonly string[]): string
 export const tooMany = (count: number, most: number): string =>
   `Too many: ${count}: must have at most ${most} items`;
 
-/** User and password of URLs, however broken the URL is: up to the last @ of the word. */
-const maskUserInfo = (text: string): string => text.replaceAll(/\/\/\S*@/g, '//[redacted]@');
-
-const MAX_SHOWN = 200;
+/**
+ * User and password of URLs, however broken the URL is: up to the last @ of the word. Before the @ of
+ * a digest stands none.
+ */
+const maskUserInfo = (text: string): string =>
+  text
+    .replaceAll(/\/\/\S*@/g, '//[redacted]@')
+    .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
 
 function quote(value: string): string {
+  // Not even a part: its end may tell that its beginning is a password.
+  if (value.length > MAX_VALUE) return `"[${value.length} characters]"`;
   const shown = maskUserInfo(value);
   return JSON.stringify(shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}...` : shown);
 }

@@ -6,6 +6,10 @@ const FALSE = /^(?:n|N|no|No|NO|false|False|FALSE|off|Off|OFF)$/;
 const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 
+/** Sexagesimals, dates, merge and value keys, the floats that are no number: some reader takes them so. */
+const OTHER =
+  /^(?:[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?.*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|<<|=)$/;
+
 /**
  * What a scalar means in YAML 1.1 as the peers read it: `yes` is true, `010` is 8, and sexagesimals and
  * dates stay text.
@@ -13,11 +17,17 @@ const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 export function resolveScalar(scalar: Scalar): null | boolean | number | string {
   const text = scalar.source ?? '';
   if (scalar.type !== 'PLAIN' || scalar.tag !== undefined) return text;
+  return resolvePlain(text);
+}
+
+function resolvePlain(text: string): null | boolean | number | string {
   if (NULL.test(text)) return null;
   if (TRUE.test(text)) return true;
   if (FALSE.test(text)) return false;
-  if (INTEGER.test(text)) return readInteger(text.replaceAll('_', ''));
-  return FLOAT.test(text) ? Number(text) : text;
+  if (!/^[-+.\d]/.test(text)) return text;
+  const digits = text.replaceAll('_', '');
+  const number = INTEGER.test(text) ? readInteger(digits) : readFloat(digits);
+  return Number.isFinite(number) ? number : text;
 }
 
 function readInteger(text: string): number {
@@ -25,3 +35,9 @@ function readInteger(text: string): number {
   const digits = text.replace(/^[-+]/, '');
   return sign * Number(/^0[0-7]/.test(digits) ? `0o${digits.slice(1)}` : digits);
 }
+
+const readFloat = (text: string): number => (FLOAT.test(text) ? Number(text) : NaN);
+
+/** Whether a text without quotes would be read as something else than that text, by any reader of YAML. */
+export const isOtherInYaml = (text: string): boolean =>
+  typeof resolvePlain(text) !== 'string' || OTHER.test(text);

@@ -1,10 +1,11 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Document, Node, Pair, Scalar, YAMLMap } from 'yaml';
+import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import type { Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { findNearest } from '../edit-distance.ts';
 import type { ConfigProblem } from '../problem.ts';
 import { createReporter, type Report } from './report.ts';
 import { resolveScalar } from './scalar.ts';
 import type { Free, Shape, ValueOf } from './shape.ts';
+import { createAliases, type Aliases, type NodePair } from './site-aliases.ts';
 import type { SiteFile } from './site.ts';
 
 /** A file of a site, read along its shape. */
@@ -31,22 +32,14 @@ const MAX_DEPTH = 100;
  * where text is wanted keeps its written text, and an empty value counts as absent.
  */
 export function readSiteDocument<S extends Shape>(file: SiteFile, shape: S): SiteDocument<S> {
-  const text = decodeText(file.bytes);
   const lines = new LineCounter();
-  const document = parseDocument(text ?? '', {
-    lineCounter: lines,
-    prettyErrors: false,
-    uniqueKeys: false,
-    logLevel: 'silent',
-    // Every scalar as text: what it means depends on what the shape wants.
-    schema: 'failsafe',
-  });
+  const { text, document, problem } = parse(file.bytes, lines);
   const reader = new Reader(document);
-  const report = createReporter({ text: text ?? '', file: file.shownAs, lines, marks: reader });
+  const report = createReporter({ text, file: file.shownAs, lines, marks: reader });
   const broken = [
-    ...(text === undefined ? [report('', 'error converting YAML to JSON: this is not UTF-8')] : []),
+    ...(problem === undefined ? [] : [report('', `${BROKEN}: ${problem}`)]),
     ...[...document.errors, ...document.warnings].map(({ code, pos }) =>
-      report({ offset: pos[0] }, `error converting YAML to JSON: ${explainYaml(code)}`),
+      report({ offset: pos[0] }, `${BROKEN}: ${explainYaml(code)}`),
     ),
   ];
   const value = broken.length === 0 ? reader.read(document.contents, shape, '') : undefined;
@@ -63,11 +56,34 @@ export function readSiteDocument<S extends Shape>(file: SiteFile, shape: S): Sit
   };
 }
 
-function decodeText(bytes: Uint8Array): string | undefined {
+const BROKEN = 'error converting YAML to JSON';
+const DECODER = new TextDecoder('utf-8', { fatal: true });
+
+type Parsed = {
+  readonly text: string;
+  readonly document: Document.Parsed;
+  readonly problem?: string;
+};
+
+/** What cannot be parsed at all is an empty document with a problem. */
+function parse(bytes: Uint8Array, lineCounter: LineCounter): Parsed {
+  const read = (text: string): Document.Parsed =>
+    parseDocument(text, {
+      lineCounter,
+      prettyErrors: false,
+      uniqueKeys: false,
+      logLevel: 'silent',
+      // Every scalar as text: what it means depends on what the shape wants.
+      schema: 'failsafe',
+    });
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const text = DECODER.decode(bytes);
+    return { text, document: read(text) };
   } catch (error) {
-    if (error instanceof TypeError) return undefined;
+    const empty = { text: '', document: read('') };
+    if (error instanceof TypeError) return { ...empty, problem: 'this is not UTF-8' };
+    // The parser's own recursion has no other limit than the stack.
+    if (error instanceof RangeError) return { ...empty, problem: 'this is nested too deep' };
     throw error;
   }
 }
@@ -80,15 +96,21 @@ type Finding = {
   readonly hideValue?: boolean;
 };
 
+/** What a key means: the name it goes by, and what may stand there; nothing may at an unknown key. */
+type Choose = (
+  written: string,
+  pair: NodePair,
+) => { readonly name: string; readonly shape: Shape | undefined };
+
 class Reader {
   readonly findings: Finding[] = [];
-  readonly #document: Document.Parsed;
+  readonly #aliases: Aliases;
   readonly #offsets = new Map<string, number>();
   #values = 0;
   #depth = 0;
 
   constructor(document: Document.Parsed) {
-    this.#document = document;
+    this.#aliases = createAliases(document);
   }
 
   /** Of the value, or of the nearest thing above it that is written. */
@@ -103,7 +125,7 @@ class Reader {
   read(node: Node | null | undefined, shape: Shape, path: string): Free | undefined {
     const offset = node?.range?.[0] ?? this.offsetOf(path);
     if (!this.#offsets.has(path)) this.#offsets.set(path, offset);
-    const target = isAlias(node) ? node.resolve(this.#document) : node;
+    const target = this.#aliases.follow(node);
     if (++this.#values > MAX_VALUES || this.#depth > MAX_DEPTH) return this.#refuseSize(path);
     this.#depth++;
     const value = this.#readNode(target, shape, path);
@@ -112,21 +134,24 @@ class Reader {
   }
 
   #readNode(node: Node | null | undefined, shape: Shape, path: string): Free | undefined {
-    if (isMap(node)) {
-      if (shape.kind === 'record') return this.#readRecord(node, shape.members, path);
-      if (shape.kind === 'free') return this.#readMap(node, shape, path);
-      return shape.kind === 'map'
-        ? this.#readMap(node, shape.of, path)
-        : this.#refuse(path, shape, 'object');
-    }
-    if (isSeq(node)) {
-      if (shape.kind !== 'list' && shape.kind !== 'free') return this.#refuse(path, shape, 'array');
-      const of = shape.kind === 'list' ? shape.of : shape;
-      return node.items.map(
-        (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? null,
-      );
-    }
+    if (isMap(node)) return this.#readMapping(node, shape, path);
+    if (isSeq(node)) return this.#readList(node, shape, path);
     return isScalar(node) ? this.#readScalar(node, shape, path) : undefined;
+  }
+
+  #readMapping(node: YAMLMap, shape: Shape, path: string): Free | undefined {
+    if (shape.kind === 'record') return this.#readRecord(node, shape.members, path);
+    if (shape.kind === 'free') return this.#readMap(node, shape, path);
+    if (shape.kind === 'map') return this.#readMap(node, shape.of, path);
+    return this.#refuse(path, shape, 'object');
+  }
+
+  #readList(node: YAMLSeq, shape: Shape, path: string): Free | undefined {
+    if (shape.kind !== 'list' && shape.kind !== 'free') return this.#refuse(path, shape, 'array');
+    const of = shape.kind === 'list' ? shape.of : shape;
+    return node.items.map(
+      (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? null,
+    );
   }
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Free | undefined {
@@ -160,62 +185,52 @@ class Reader {
     return this.#readPairs(node, path, (name) => ({ name, shape }));
   }
 
-  #readPairs(
-    node: YAMLMap,
-    path: string,
-    choose: (
-      written: string,
-      pair: Pair<Node | null, Node | null>,
-    ) => { readonly name: string; readonly shape: Shape | undefined },
-  ): Free {
+  #readPairs(node: YAMLMap, path: string, choose: Choose): Free {
     // Without a prototype: a key may be called __proto__.
     const result = Object.create(null) as Record<string, Free>;
-    const seen = new Map<string, number>();
-    for (const pair of node.items as readonly Pair<Node | null, Node | null>[]) {
+    const seen = new Set<string>();
+    for (const pair of this.#aliases.listPairs(node)) {
       const { name, shape } = choose(this.#readKey(pair, path), pair);
       const place = joinPath(path, name);
-      if (this.#isDuplicate(seen, { name, place, offset: offsetOfKey(pair) })) continue;
-      this.#offsets.set(place, pair.value?.range?.[0] ?? offsetOfKey(pair));
-      const value = shape === undefined ? undefined : this.read(pair.value, shape, place);
+      if (seen.has(name)) {
+        this.#refuseDuplicate(name, place, offsetOfKey(pair));
+        continue;
+      }
+      seen.add(name);
+      const value = this.#readValue(pair, shape, place);
       if (value !== undefined) result[name] = value;
-      else if (shape?.kind === 'free') result[name] = null;
-      if (value === undefined || value === '') this.#offsets.set(place, offsetOfKey(pair));
     }
     return result;
   }
 
-  #readKey({ key }: Pair<Node | null, Node | null>, path: string): string {
-    const target = isAlias(key) ? key.resolve(this.#document) : key;
+  /** In free data null is a value; everywhere else it counts as absent. */
+  #readValue(pair: NodePair, shape: Shape | undefined, place: string): Free | undefined {
+    this.#offsets.set(place, pair.value?.range?.[0] ?? offsetOfKey(pair));
+    const value = shape && this.read(pair.value, shape, place);
+    if (value === undefined || value === '') this.#offsets.set(place, offsetOfKey(pair));
+    return value === undefined && shape?.kind === 'free' ? null : value;
+  }
+
+  #readKey({ key }: NodePair, path: string): string {
+    const target = this.#aliases.follow(key);
     if (isScalar(target)) return target.source ?? String(target.value);
     const offset = key?.range?.[0] ?? this.offsetOf(path);
     this.findings.push({ offset, path, problem: 'a key must be text', hideValue: true });
     return '(no text)';
   }
 
-  #isDuplicate(
-    seen: Map<string, number>,
-    key: { readonly name: string; readonly place: string; readonly offset: number },
-  ): boolean {
-    if (!seen.has(key.name)) {
-      seen.set(key.name, key.offset);
-      return false;
-    }
-    this.findings.push({
-      offset: key.offset,
-      path: key.place,
-      problem: `key "${key.name}" already set in map`,
-      hideValue: true,
-    });
-    return true;
+  #refuseDuplicate(name: string, path: string, offset: number): void {
+    const problem = `key "${name}" already set in map`;
+    this.findings.push({ offset, path, problem, hideValue: true });
   }
 
-  #refuse(path: string, shape: Shape, found: string): undefined {
+  #refuse(path: string, shape: Shape, found: string): Free | undefined {
     const problem = `cannot unmarshal ${found} into ${TYPES[shape.kind]}`;
     this.findings.push({ offset: this.offsetOf(path), path, problem });
     return undefined;
   }
 
-  #refuseSize(path: string): undefined {
+  #refuseSize(path: string): Free | undefined {
     if (this.#values > MAX_VALUES + 1) return undefined;
     this.#values = MAX_VALUES + 1;
     const problem = `the document has more than ${MAX_VALUES} values or ${MAX_DEPTH} levels`;
@@ -236,7 +251,7 @@ const TYPES: Readonly<Record<Shape['kind'], string>> = {
 
 const joinPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 
-const offsetOfKey = ({ key }: Pair<Node | null, Node | null>): number => key?.range?.[0] ?? 0;
+const offsetOfKey = ({ key }: NodePair): number => key?.range?.[0] ?? 0;
 
 function findMember(members: Readonly<Record<string, Shape>>, written: string): string | undefined {
   if (Object.hasOwn(members, written)) return written;

@@ -3,7 +3,7 @@ import { invalid, type Report } from '../report.ts';
 import type { Free } from '../shape.ts';
 import { isMapping, listOf, mapOf, textOf, type FreeMap } from './free.ts';
 import { checkInterface, checkPorts } from './check-interface.ts';
-import { parseAddress, parseCidr } from './ip-address.ts';
+import { parseAddress, parseCidr, type Family } from './ip-address.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 
 const MEMBERS = [
@@ -91,36 +91,32 @@ function checkRoute(
   { route, names }: { readonly route: FreeMap; readonly names: ReadonlySet<string> },
 ): readonly ConfigProblem[] {
   if (route['state'] === 'absent') return [];
-  const destination = textOf(route['destination']);
+  const destination = textOf(route['destination']) ?? '';
+  const network = parseCidr(destination) ?? parseAddress(destination);
   const via = textOf(route['next-hop-address']) ?? '';
   const out = textOf(route['next-hop-interface']) ?? '';
-  const network = parseCidr(destination ?? '') ?? parseAddress(destination ?? '');
-  const hop = parseAddress(via);
   const isBlackhole = route['route-type'] !== undefined;
   return [
     ...explain(report, `${path}.destination`, explainDestination(destination, network)),
-    ...explain(
-      report,
-      `${path}.next-hop-address`,
-      via !== '' && !hop ? invalid(via, 'this is no IP address') : undefined,
-    ),
-    ...explain(
-      report,
-      `${path}.next-hop-address`,
-      hop && network && hop.family !== network.family
-        ? invalid(via, `this is of another family than the destination ${destination ?? ''}`)
-        : undefined,
-    ),
+    ...explain(report, `${path}.next-hop-address`, explainNextHop(via, network)),
     ...explain(report, `${path}.next-hop-interface`, explainOut(out, names, isBlackhole)),
   ];
 }
 
-function explainDestination(
-  text: string | undefined,
-  network: object | undefined,
-): string | undefined {
-  if (text === undefined) return 'Required value: a route needs a destination';
+function explainDestination(text: string, network: object | undefined): string | undefined {
+  if (text === '') return 'Required value: a route needs a destination';
   return network ? undefined : invalid(text, 'this is no network');
+}
+
+function explainNextHop(
+  text: string,
+  network: { readonly family: Family } | undefined,
+): string | undefined {
+  if (text === '') return undefined;
+  const hop = parseAddress(text);
+  if (!hop) return invalid(text, 'this is no IP address');
+  const fits = !network || network.family === hop.family;
+  return fits ? undefined : invalid(text, 'this is of another family than the destination');
 }
 
 function explainOut(

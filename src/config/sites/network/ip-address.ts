@@ -75,7 +75,7 @@ export function formatAddress({ family, value }: IpAddress): string {
   const runs = groups.join(':').match(/\b0(?::0)+\b/g) ?? [];
   const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), '');
   if (longest === '') return groups.join(':');
-  const [head = '', tail = ''] = splitOnce(groups.join(':'), longest);
+  const [head, tail] = splitOnce(groups.join(':'), longest);
   return `${head.replace(/:$/, '')}::${tail.replace(/^:/, '')}`;
 }
 

@@ -6,7 +6,7 @@ import { contains, overlaps, parseAddress, type Cidr, type Family } from './ip-a
 import { readInterfaces, type InterfaceAddress, type NetworkInterface } from './interfaces.ts';
 
 /** The networks of install-config.yaml that a site's addresses must fit. */
-export type FleetNetworks = {
+export type ClusterNetworks = {
   /** As written; empty where the user wrote none. */
   readonly machine: readonly Cidr[];
   readonly service: readonly Cidr[];
@@ -20,7 +20,7 @@ export type FleetNetworks = {
 export function checkPlausibility(
   report: Report,
   network: Free | undefined,
-  networks: FleetNetworks,
+  networks: ClusterNetworks,
 ): readonly ConfigProblem[] {
   const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
   if (interfaces.length === 0) return [];
@@ -62,7 +62,7 @@ function checkMachineNetworks(
 function checkOwnNetworks(
   report: Report,
   addresses: readonly InterfaceAddress[],
-  { service, cluster }: FleetNetworks,
+  { service, cluster }: ClusterNetworks,
 ): readonly ConfigProblem[] {
   return addresses.flatMap(({ path, text, subnet }) => [
     ...listOverlaps(subnet, service).map((other) =>

@@ -1,6 +1,6 @@
 import type { ConfigProblem } from '../../problem.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
-import { checkPlausibility, type FleetNetworks } from '../network/plausibility.ts';
+import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
 import { invalid, type Report } from '../report.ts';
 import type { WrittenImageBasedConfig } from '../site-shapes.ts';
 import { explainSubdomain, isAddressOrDomain } from './names.ts';
@@ -12,7 +12,7 @@ const LONGEST_HOSTNAME = 64;
 export function checkImageBasedConfig(
   report: Report,
   written: WrittenImageBasedConfig,
-  networks: FleetNetworks,
+  networks: ClusterNetworks,
 ): readonly ConfigProblem[] {
   const { additionalNTPSources = [], networkConfig } = written;
   const form = checkNetworkConfig(report, networkConfig);

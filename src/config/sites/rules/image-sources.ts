@@ -1,6 +1,6 @@
 import type { ConfigProblem } from '../../problem.ts';
 import { parseAddress } from '../network/ip-address.ts';
-import { invalid, required, type Report } from '../report.ts';
+import { invalid, type Report } from '../report.ts';
 import { explainSubdomain } from './names.ts';
 
 type Source = {
@@ -51,25 +51,36 @@ const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|
 const SUFFIX =
   /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
 
+/** Longer names are none (distribution's reference grammar). */
+const LONGEST_NAME = 255;
+
 /** What is wrong with a repository `registry/path`, or with a whole registry `registry[:port]`. */
 export function explainRepository(text: string): string | undefined {
-  const slash = text.indexOf('/');
-  const head = text.slice(0, Math.max(slash, 0));
-  const hasDomain = /[.:A-Z]/.test(head) || head === 'localhost';
-  const rest = hasDomain ? text.slice(slash + 1) : text;
-  const suffix = SUFFIX.exec(rest)?.[0] ?? '';
-  const path = rest.slice(0, rest.length - suffix.length);
+  const { domain, rest } = splitDomain(text);
   const untagged = rest.split(/[:@]/, 1)[0] ?? '';
   if (untagged !== untagged.toLowerCase()) {
     return 'failed to parse: invalid reference format: repository name must be lowercase';
   }
-  if (!PATH.test(path) || (hasDomain && !DOMAIN.test(head))) {
-    return 'failed to parse: invalid reference format';
-  }
+  const suffix = SUFFIX.exec(rest)?.[0] ?? '';
+  const path = rest.slice(0, rest.length - suffix.length);
+  if (!isPath(path) || !isDomain(domain)) return 'failed to parse: invalid reference format';
   // Docker's short names mean another repository than they say.
-  if (!hasDomain || head === 'index.docker.io') return explainRegistry(text);
+  if (domain === undefined || domain === 'index.docker.io') return explainRegistry(text);
   return suffix === '' ? undefined : 'must be repository--not reference';
 }
+
+/** What stands before the first slash is a registry only if it looks like one. */
+function splitDomain(text: string): { readonly domain?: string; readonly rest: string } {
+  const slash = text.indexOf('/');
+  const head = text.slice(0, Math.max(slash, 0));
+  const isDomain = /[.:A-Z]/.test(head) || head === 'localhost';
+  return isDomain ? { domain: head, rest: text.slice(slash + 1) } : { rest: text };
+}
+
+const isPath = (path: string): boolean => path.length <= LONGEST_NAME && PATH.test(path);
+
+const isDomain = (domain: string | undefined): boolean =>
+  domain === undefined || (domain.length <= LONGEST_NAME && DOMAIN.test(domain));
 
 function explainRegistry(text: string): string | undefined {
   const host = text.replace(/:\d*$/, '');
@@ -97,5 +108,3 @@ export function warnOfMirrors(
 /** Both keys at once contradict each other. */
 export const explainBoth = (count: number): string =>
   invalid(String(count), 'cannot set imageContentSources and imageDigestSources at the same time');
-
-export const missingSource = required('a source must be given');

@@ -98,17 +98,16 @@ function checkNames(
   const name = metadata?.name ?? '';
   const nameProblem = explainClusterName(name);
   const domainProblem = explainDomain(baseDomain);
-  const whole = `${name}.${baseDomain}`;
-  const wholeProblem = nameProblem ?? domainProblem ?? explainDomain(whole);
-  return [
+  const problems = [
     ...(nameProblem === undefined ? [] : [report('metadata.name', invalid(name, nameProblem))]),
     ...(domainProblem === undefined
       ? []
       : [report('baseDomain', invalid(baseDomain, domainProblem))]),
-    ...(nameProblem === undefined && domainProblem === undefined && wholeProblem !== undefined
-      ? [report('baseDomain', invalid(whole, wholeProblem))]
-      : []),
   ];
+  if (problems.length > 0) return problems;
+  const whole = `${name}.${baseDomain}`;
+  const why = explainDomain(whole);
+  return why === undefined ? [] : [report('baseDomain', invalid(whole, why))];
 }
 
 const explainClusterName = (name: string): string | undefined =>

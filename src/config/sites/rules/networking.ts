@@ -86,12 +86,18 @@ function explainHostPrefix(cidr: Cidr, hostPrefix: number): readonly string[] {
     : [];
 }
 
+/** More networks than any cluster has. */
+const MOST_NETWORKS = 100;
+
 /** Every network against those before it: machine networks first, then service, then cluster networks. */
 function checkOverlaps(report: Report, networks: SiteNetworks): readonly ConfigProblem[] {
   const kinds = ['machine', 'service', 'cluster'] as const;
   const all = kinds.flatMap((kind) =>
     networks[kind].map((entry, index) => ({ kind, entry, index })),
   );
+  if (all.length > MOST_NETWORKS) {
+    return [report('networking', tooMany(all.length, MOST_NETWORKS))];
+  }
   return all.flatMap(({ kind, entry }, at) =>
     all.slice(0, at).flatMap((other) => {
       if (!entry.cidr || !other.entry.cidr || !overlaps(entry.cidr, other.entry.cidr)) return [];
