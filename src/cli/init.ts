@@ -1,46 +1,65 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Option, type Command } from 'commander';
 import { DiskError, UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { hasFile, isErrno } from '../base/files.ts';
 import { INSTALLATION_SCHEMA_PATH } from '../config/installation/fields.ts';
 import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
 import { renderInstallationTemplate } from '../config/installation/template.ts';
 import { SCHEMA_PATH } from '../config/schema.ts';
+import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
 import { writeResult } from './output.ts';
 
 type Template = {
-  readonly file: string;
-  readonly text: string;
-  /** The command that takes the file when it is filled in. */
-  readonly next: string;
+  /** The first is the one to go on with. */
+  readonly files: readonly StarterFile[];
+  /** What to do next with the first file. */
+  readonly next: (first: string) => string;
 };
 
 const toUrl = (path: string): string => pathToFileURL(path).href;
 
-const APPLIANCE = { file: 'appliance-config.yaml', next: 'validate' };
+const beginConfig = (path: string, text: string, command: string): Template => ({
+  files: [{ path, text }],
+  next: (first) =>
+    `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
+    `then run: sealift ${command} ${first}`,
+});
+
+const beginAppliance = (name: 'ove' | 'minimal'): Template =>
+  beginConfig('appliance-config.yaml', renderTemplate(name, toUrl(SCHEMA_PATH)), 'validate');
 
 const TEMPLATES: Readonly<Record<string, () => Template>> = {
-  ove: () => ({ ...APPLIANCE, text: renderTemplate('ove', toUrl(SCHEMA_PATH)) }),
-  minimal: () => ({ ...APPLIANCE, text: renderTemplate('minimal', toUrl(SCHEMA_PATH)) }),
-  ibi: () => ({
-    file: INSTALLATION_CONFIG_NAME,
-    text: renderInstallationTemplate(toUrl(INSTALLATION_SCHEMA_PATH)),
-    next: 'build installation-iso --base-iso rhcos-live.x86_64.iso',
+  ove: () => beginAppliance('ove'),
+  minimal: () => beginAppliance('minimal'),
+  ibi: () =>
+    beginConfig(
+      INSTALLATION_CONFIG_NAME,
+      renderInstallationTemplate(toUrl(INSTALLATION_SCHEMA_PATH)),
+      'build installation-iso --base-iso rhcos-live.x86_64.iso',
+    ),
+  sites: () => ({
+    files: SITES_STARTER,
+    next: (first) =>
+      'put the pull secret of your sites into the template, ' +
+      `then run: sealift config-iso validate ${first} --template ${join(dirname(first), 'template')}`,
   }),
 };
 
-/** `sealift init [--template ove|minimal|ibi] [DIR]`. */
+/** `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
 export function registerInit(program: Command, host: CliHost): void {
   program
     .command('init')
     .description('write a commented configuration to start from')
     .argument('[dir]', 'directory to write it in', '.')
     .addOption(
-      new Option('--template <name>', 'what to start from; ibi is for an installation ISO')
+      new Option(
+        '--template <name>',
+        'what to start from; ibi is for an installation ISO, sites for configuration ISOs',
+      )
         .choices(Object.keys(TEMPLATES))
         .default('minimal'),
     )
@@ -48,16 +67,28 @@ export function registerInit(program: Command, host: CliHost): void {
     .action(async (dir: string, options: { readonly template: string }) => {
       const template = TEMPLATES[options.template]?.();
       if (!template) throw new Error(`commander let the template "${options.template}" through`);
-      const path = join(resolve(host.cwd, dir), template.file);
-      await writeNew(path, template.text);
-      const shown = relative(host.cwd, path);
-      const secret = relative(host.cwd, join(path, '..', 'pull-secret.json'));
+      const paths = template.files.map(({ path }) => join(resolve(host.cwd, dir), path));
+      await refuseIfPresent(paths);
+      for (const [index, { text }] of template.files.entries()) {
+        await writeNew(paths[index] ?? '', text);
+      }
+      const shown = paths.map((path) => relative(host.cwd, path));
       await writeResult(
         host,
-        `wrote ${shown}\nnext: put your pull secret at ${secret}, then run: sealift ${template.next} ${shown}\n`,
+        `wrote ${shown.join(', ')}\nnext: ${template.next(shown[0] ?? '')}\n`,
       );
     });
 }
+
+/** All or nothing: what is there stays, and nothing is put beside it. */
+async function refuseIfPresent(paths: readonly string[]): Promise<void> {
+  for (const path of paths) if (await hasFile(path)) throw alreadyThere(path);
+}
+
+const alreadyThere = (path: string): UsageError =>
+  new UsageError('init.exists', `${path} cannot be written: something is there`, {
+    hint: 'choose another directory, or remove the file first',
+  });
 
 /** Mode 0600: people paste secrets into it. */
 async function writeNew(path: string, text: string): Promise<void> {
@@ -66,10 +97,7 @@ async function writeNew(path: string, text: string): Promise<void> {
     await writeFile(path, text, { flag: 'wx', mode: 0o600 });
   } catch (error) {
     if (isErrno(error, 'EEXIST', 'ENOTDIR')) {
-      const hint = 'choose another directory, or remove the file first';
-      throw new UsageError('init.exists', `${path} cannot be written: something is there`, {
-        hint,
-      });
+      throw alreadyThere(path);
     }
     if (isErrno(error, 'EACCES', 'EROFS', 'ENOSPC', 'EPERM')) {
       throw new DiskError('disk.refused', `${path} cannot be written`, { cause: error });

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -58,6 +58,26 @@ describe('sealift init', () => {
     const validated = await run('validate', 'site/appliance-config.yaml');
     expect(validated.stdout).toContain('site/appliance-config.yaml is valid');
     expect(validated.code).toBe(0);
+  });
+
+  test('writes a table of sites and its template, which are valid as they stand', async () => {
+    const { code, stdout } = await run('init', '--template', 'sites', 'field');
+    expect(code).toBe(0);
+    const [, command = ''] = /then run: sealift (.*)\n/.exec(stdout) ?? [];
+    expect(command).toBe('config-iso validate field/sites.csv --template field/template');
+    expect(await run(...command.split(' '))).toMatchObject({
+      code: 0,
+      stdout: '2 sites are valid\n',
+    });
+  });
+
+  test('writes none of several files when one is there', async () => {
+    await mkdir(join(directory, 'template'));
+    await writeFile(join(directory, 'template/install-config.yaml'), 'mine');
+    const { code, stderr } = await run('init', '--template', 'sites');
+    expect(code).toBe(2);
+    expect(stderr).toContain('install-config.yaml cannot be written: something is there');
+    expect(await readdir(directory)).toEqual(['template']);
   });
 
   test('never overwrites', async () => {
