@@ -36,9 +36,9 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nA script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
-        'With --embed-seed the ISO installs where no registry can be reached.\n' +
+        'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
         '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
-        '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-release',
+        '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
     )
     .action(async (config: string, options: Options) => {
       const report = await run(config, options, host);
@@ -53,7 +53,8 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
 const addEmbedOptions = (command: Command): Command =>
   command
     .option('--embed-seed', 'carry the seed image and serve it from the ISO')
-    .option('--embed-release', 'carry the images of --release too, for precaching')
+    .option('--embed-precached', 'carry the images that the seed names for precaching')
+    .option('--embed-release', 'carry all images of --release')
     .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo, [])
     .option(
       '--registry-image <reference>',

@@ -16,6 +16,7 @@ export type InstallationRequestOptions = {
   readonly concurrency?: number;
   readonly embedSeed?: boolean;
   readonly embedRelease?: boolean;
+  readonly embedPrecached?: boolean;
   readonly embedImage: readonly string[];
   readonly registryImage?: string;
   readonly registriesConf?: string;
@@ -95,15 +96,17 @@ function checkUsage(options: InstallationRequestOptions): void {
 }
 
 const isCarrying = (options: InstallationRequestOptions): boolean =>
-  options.embedSeed === true || options.embedRelease === true || options.embedImage.length > 0;
+  [options.embedSeed, options.embedRelease, options.embedPrecached].includes(true) ||
+  options.embedImage.length > 0;
 
 const readEmbed = ({
   embedSeed = false,
   embedRelease = false,
+  embedPrecached = false,
   embedImage,
   registryImage,
 }: InstallationRequestOptions): InstallationIsoRequest['embed'] => ({
-  ...{ seed: embedSeed, release: embedRelease, images: embedImage },
+  ...{ seed: embedSeed, release: embedRelease, precached: embedPrecached, images: embedImage },
   ...(registryImage !== undefined && { registryImage }),
 });
 

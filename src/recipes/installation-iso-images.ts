@@ -9,6 +9,7 @@ import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import { parseReference } from '../registry/reference.ts';
 import { planMirror } from '../stages/plan-mirror.ts';
+import { readPrecacheList } from '../stages/read-precache-list.ts';
 import { resolveRelease } from '../stages/resolve-release.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
@@ -44,11 +45,16 @@ export async function planEmbedded(
   named: Promise<Release> | undefined,
 ): Promise<EmbeddedImages | undefined> {
   const { config, embed } = request;
-  const wanted = [...(embed.seed ? [config.seedImage] : []), ...embed.images];
-  if (wanted.length === 0 && !embed.release) return undefined;
+  const isWanted = embed.seed || embed.release || embed.precached || embed.images.length > 0;
+  if (!isWanted) return undefined;
   const release = await named;
   const server = chooseServer(request, release);
   const { engine, client, cache } = tools;
+  const wanted = [
+    ...(embed.seed ? [config.seedImage] : []),
+    ...(embed.precached ? await listPrecached(request, tools) : []),
+    ...embed.images,
+  ];
   const plan = engine.stage({
     name: 'plan mirror',
     inputs: {
@@ -75,6 +81,17 @@ export async function planEmbedded(
   });
   return { plan: await plan, server };
 }
+
+const listPrecached = (
+  { config, workDir }: InstallationIsoRequest,
+  { engine, client, cache }: BuildTools,
+): Promise<readonly string[]> =>
+  engine.stage({
+    name: 'read precache list',
+    inputs: { seedImage: config.seedImage, arch: architectureOf(config), workDir },
+    run: (input, { signal, onProgress }) =>
+      readPrecacheList(input, { client, cache, signal, onProgress }),
+  });
 
 const EVERYTHING = {
   catalogs: [],

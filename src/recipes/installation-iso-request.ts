@@ -34,6 +34,8 @@ export type EmbedRequest = {
   readonly seed: boolean;
   /** The images of the release, for precaching. */
   readonly release: boolean;
+  /** The images that the seed names for precaching. */
+  readonly precached: boolean;
   /** Further images, by tag or digest. */
   readonly images: readonly string[];
   /** The registry server; default: that of the release. */

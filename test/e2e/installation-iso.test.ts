@@ -205,7 +205,17 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
 
     beforeAll(async () => {
       const noise = createHash('shake256', { outputLength: 2_000_000 }).digest();
-      const seed = await buildLayeredImage([[['ostree.tgz', noise]], [['lca-cli', '#!/bin/sh\n']]]);
+      const operator = await buildLayeredImage([[['manager', 'an operator\n']]]);
+      world.registry.add('edge/operator', operator, '1');
+      const { host } = world.registry;
+      const list = `${host}/edge/operator:1\n\n${host}/edge/operator:1\n`;
+      const seed = await buildLayeredImage([
+        [['ostree.tgz', noise]],
+        [
+          ['lca-cli', '#!/bin/sh\n'],
+          ['containers.list', list],
+        ],
+      ]);
       world.registry.add('edge/seed', seed, '4.21.3');
       args = [
         ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
@@ -270,6 +280,14 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       });
       await writeFile(at('config.ign'), JSON.stringify(shown));
       execFileSync('ignition-validate', [at('config.ign')]);
+    });
+
+    it('carries what the seed names for precaching, where that is wanted', async () => {
+      await writeConfig();
+      const report = await buildWell('--output', 'seed.iso', '--embed-precached', ...args);
+      expect(report.embedded?.images).toContainEqual(expect.stringContaining('/edge/operator'));
+      const conf = fileText(await show('seed.iso'), '/etc/containers/registries.conf');
+      expect(conf).toContain('    location = "localhost:22625/edge/operator"\n');
     });
 
     it('is whole, with the same bytes, when its build is killed and run again', async () => {

@@ -8,7 +8,7 @@ import {
   type Unit,
 } from '../../ignition/config.ts';
 import { mergeConfigs } from '../../ignition/merge.ts';
-import { renderNodeRegistry } from '../node/node-registry.ts';
+import { NODE_REGISTRY_PORT, renderNodeRegistry } from '../node/node-registry.ts';
 import { renderText } from '../node/templates.ts';
 import { formatIbiConfiguration } from './ibi-configuration.ts';
 import { formatInstallationRegistriesConf } from './installation-registries-conf.ts';
@@ -129,7 +129,12 @@ function renderUnits({ settings, localRegistry }: InstallationInput): readonly U
       contents: renderText(`ibi/${INSTALL}.service`, { environment }),
       enabled: true,
       ...(localRegistry && {
-        dropins: [{ name: 'local-registry.conf', contents: renderText('ibi/local-registry.conf') }],
+        dropins: [
+          {
+            name: 'local-registry.conf',
+            contents: renderText('ibi/local-registry.conf', { port: String(NODE_REGISTRY_PORT) }),
+          },
+        ],
       }),
     },
     {

@@ -20,7 +20,7 @@ export function formatInstallationRegistriesConf(
 ): string | undefined {
   const merged = addLocal(mergeSources(sources), local);
   const tables = [...merged].filter(
-    ([, { mirrors, local }]) => mirrors.size > 0 || local !== undefined,
+    ([, { mirrors, local }]) => mirrors.size > 0 || local.length > 0,
   );
   if (tables.length === 0) return undefined;
   return [HEAD, ...tables.map(formatTable)].join('\n');
@@ -30,7 +30,7 @@ type Mirrors = {
   readonly mirrors: ReadonlySet<string>;
   readonly isBlocked: boolean;
   /** On the medium: asked first, and for tags too. */
-  readonly local?: string;
+  readonly local: readonly string[];
 };
 
 function mergeSources(sources: Sources): ReadonlyMap<string, Mirrors> {
@@ -40,6 +40,7 @@ function mergeSources(sources: Sources): ReadonlyMap<string, Mirrors> {
     merged.set(source, {
       mirrors: new Set([...(known?.mirrors ?? []), ...mirrors]),
       isBlocked: known?.isBlocked === true || sourcePolicy === 'NeverContactSource',
+      local: [],
     });
   }
   return merged;
@@ -54,13 +55,13 @@ function addLocal(
   local: readonly LocalMirror[],
 ): ReadonlyMap<string, Mirrors> {
   const all = new Map(merged);
-  for (const { source, mirror } of local) {
-    all.set(source, { ...inherit(merged, source), local: mirror });
+  for (const { source, mirrors } of local) {
+    all.set(source, { ...inherit(merged, source), local: mirrors });
   }
   return all;
 }
 
-function inherit(merged: ReadonlyMap<string, Mirrors>, source: string): Mirrors {
+function inherit(merged: ReadonlyMap<string, Mirrors>, source: string): Omit<Mirrors, 'local'> {
   for (let scope = source; scope !== ''; scope = parentOf(scope)) {
     const above = merged.get(scope);
     // A table without mirrors is not written, so that its policy holds for nobody.
@@ -78,7 +79,7 @@ const parentOf = (path: string): string => path.slice(0, Math.max(0, path.lastIn
 
 function formatTable([source, table]: readonly [string, Mirrors]): string {
   const { mirrors, isBlocked, local } = table;
-  const isLocal = local !== undefined;
+  const isLocal = local.length > 0;
   return [
     '[[registry]]',
     ...(isBlocked ? ['  blocked = true'] : []),
@@ -86,7 +87,7 @@ function formatTable([source, table]: readonly [string, Mirrors]): string {
     // Said of the whole table or of each mirror; both at once is an error.
     ...(isLocal ? [] : ['  mirror-by-digest-only = true']),
     '  prefix = ""',
-    ...(isLocal ? formatMirrorTable(local) : []),
+    ...local.flatMap(formatMirrorTable),
     ...[...mirrors].flatMap((mirror) => [
       ...formatMirrorTable(mirror),
       ...(isLocal ? ['    pull-from-mirror = "digest-only"'] : []),

@@ -260,7 +260,7 @@ unqualified-search-registries = []
 
   it('starts the registry on the medium before what installs, where there is one', () => {
     const image = { reference: 'quay.io/r@sha256:0', useDistributionEntrypoint: true };
-    const mirrors = [{ source: 'quay.io/edge/seed', mirror: 'localhost:22625/edge/seed' }];
+    const mirrors = [{ source: 'quay.io/edge/seed', mirrors: ['localhost:22625/edge/seed'] }];
     const config = render(
       {
         imageDigestSources: [

@@ -20,20 +20,20 @@ describe('the registry on an installation ISO', () => {
       image('quay.io/edge/seed:1', 'edge/seed'),
     ];
     expect(planLocalMirrors(images, '')).toEqual([
-      { source: 'docker.io/library/registry', mirror: 'localhost:22625/library/registry' },
-      { source: 'quay.io/edge/seed', mirror: 'localhost:22625/edge/seed' },
+      { source: 'docker.io/library/registry', mirrors: ['localhost:22625/library/registry'] },
+      { source: 'quay.io/edge/seed', mirrors: ['localhost:22625/edge/seed'] },
     ]);
   });
 
-  it('stands for release images at the registry that they are precached from, too', () => {
+  it('has every place where images of a repository are, at the release registry too', () => {
     const images = [
       image('quay.io/ocp/art-dev:1', 'openshift/release', 'release'),
-      image('quay.io/edge/seed:1', 'edge/seed'),
+      image('quay.io/ocp/art-dev:2', 'ocp/art-dev'),
     ];
-    expect(planLocalMirrors(images, 'registry.lab').map(({ source }) => source)).toEqual([
-      'quay.io/edge/seed',
-      'quay.io/ocp/art-dev',
-      'registry.lab/ocp/art-dev',
+    const mirrors = ['localhost:22625/openshift/release', 'localhost:22625/ocp/art-dev'];
+    expect(planLocalMirrors(images, 'registry.lab')).toEqual([
+      { source: 'quay.io/ocp/art-dev', mirrors },
+      { source: 'registry.lab/ocp/art-dev', mirrors },
     ]);
   });
 });
