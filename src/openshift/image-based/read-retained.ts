@@ -3,12 +3,17 @@ import type { X509Certificate } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno, readFileIfPresent } from '../../base/files.ts';
 import type { RetainedIdentity } from './retain-identity.ts';
-import { parseRetainedManifest, type RetainedManifest } from './retained-manifest.ts';
+import {
+  parseRetainedManifest,
+  parseRetainedSources,
+  type RetainedManifest,
+} from './retained-manifest.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
 import { INGRESS_PREFIX, SIGNER_NAMES, SIGNERS, type SignerName } from './signers.ts';
 import type { KeyPair } from './site-identity.ts';
 
 const MANIFEST_FILE = 'cluster-configuration/manifest.json';
+const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.json';
 const HASH_FILE = 'tls/kubeadmin-password.hash';
 const PASSWORD_FILE = 'tls/kubeadmin-password';
 
@@ -20,7 +25,7 @@ type Signers = Partial<Record<SignerName, Signer>>;
 
 /**
  * What openshift-install left in its directory, or was given there: signers and password in `tls/`,
- * and `cluster-configuration/manifest.json`. Signers are all there or none; with a manifest, whose
+ * `cluster-configuration/manifest.json`, and the list of mirrors below it. Signers are all there or none; with a manifest, whose
  * keys are used, only the administrator's must be. Costs no key and no hash.
  *
  * @throws ConfigError `retained.unreadable`, `retained.empty`, `retained.incomplete`,
@@ -28,22 +33,34 @@ type Signers = Partial<Record<SignerName, Signer>>;
  */
 export async function readRetained(dir: string): Promise<RetainedIdentity> {
   const text = await readText(dir, MANIFEST_FILE);
+  const sources = await readSources(dir);
   const signers = await readSigners(dir);
   const password = await readPassword(dir);
-  const isEmpty = text === undefined && !password && Object.keys(signers).length === 0;
-  if (isEmpty) {
+  const count = Object.keys(signers).length;
+  if (text === undefined && !sources && !password && count === 0) {
     throw new ConfigError('retained.empty', `${dir} has neither tls/ nor ${MANIFEST_FILE}`, {
       hint: 'give the directory in which openshift-install ran',
     });
   }
-  const kept = { ...describeSigners(signers), ...(password && { password }) };
+  const kept = {
+    ...describeSigners(signers),
+    ...(password && { password }),
+    ...(sources && { imageDigestSources: sources }),
+  };
   if (text === undefined) {
-    if (Object.keys(signers).length > 0) refuseMissing(dir, signers, SIGNER_NAMES);
+    if (count > 0) refuseMissing(dir, signers, SIGNER_NAMES);
     return { ...kept, signerKeys: {} };
   }
   refuseMissing(dir, signers, ['adminKubeconfig']);
   const manifest = parseRetainedManifest(text, { directory: dir, path: MANIFEST_FILE });
   return { ...kept, ...joinManifest(manifest, { dir, signers, password }), manifest: text };
+}
+
+async function readSources(dir: string): Promise<RetainedIdentity['imageDigestSources']> {
+  const text = await readText(dir, MIRRORS_FILE);
+  return text === undefined
+    ? undefined
+    : parseRetainedSources(text, { directory: dir, path: MIRRORS_FILE });
 }
 
 async function readText(dir: string, file: string): Promise<string | undefined> {

@@ -1,3 +1,4 @@
+import type { RetainedSource } from './retained-manifest.ts';
 import type { KeyPair } from './site-identity.ts';
 import type { SignerName } from './signers.ts';
 
@@ -17,4 +18,6 @@ export type RetainedIdentity = {
   readonly password?: { readonly text: string; readonly bcrypt: string };
   /** manifest.json as it was found: it goes on the ISO as it is. */
   readonly manifest?: string;
+  /** Mirrors that take the place of those of install-config.yaml. */
+  readonly imageDigestSources?: readonly RetainedSource[];
 };

@@ -1,5 +1,10 @@
-import { parseDocument } from 'yaml';
-import { ConfigError } from '../../base/errors.ts';
+import {
+  decodeStrictly,
+  isObject,
+  manifestError,
+  type Shape,
+  type ShownFile,
+} from './retained-json.ts';
 
 /** What a manifest.json of an earlier producer says of a cluster's identity; texts may be empty. */
 export type RetainedManifest = {
@@ -15,9 +20,6 @@ export type RetainedManifest = {
   readonly adminCertificate: string;
   readonly ingressCommonName: string;
 };
-
-/** A type of Go, or the members of a struct. */
-type Shape = 'string' | 'integer' | 'strings' | 'labels' | { readonly [key: string]: Shape };
 
 const STRINGS = (...keys: readonly string[]): Shape =>
   Object.fromEntries(keys.map((key) => [key, 'string' as const]));
@@ -62,9 +64,6 @@ const MANIFEST: Shape = {
 
 const API_VERSION = 1;
 
-/** The path of a file that has a fault, for its message. */
-export type ShownFile = { readonly directory: string; readonly path: string };
-
 /**
  * Reads strictly: keys are those of openshift-install to the case, and none twice.
  *
@@ -78,7 +77,10 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
   };
   const version = findMember(manifest, ['api_version']) ?? 0;
   if (version !== API_VERSION) {
-    throw manifestError(file, `api_version is ${JSON.stringify(version)}, but should be ${API_VERSION}`);
+    throw manifestError(
+      file,
+      `api_version is ${JSON.stringify(version)}, but should be ${API_VERSION}`,
+    );
   }
   const kubeApi = ['KubeconfigCryptoRetention', 'KubeAPICrypto'];
   const serving = (name: keyof typeof SERVING_KEYS): string =>
@@ -104,70 +106,27 @@ function findMember(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), value);
 }
 
-function decodeStrictly(text: string, shape: Shape, file: ShownFile): unknown {
-  const value = parseJson(text, file);
-  if (!isObject(value)) throw manifestError(file, 'should be a JSON object');
-  // JSON is YAML, whose parser tells what JSON.parse overlooks.
-  const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
-  if (repeated) throw manifestError(file, `a key is there twice in line ${lineOf(repeated)}`);
-  refuseStrange(value, shape, { file, path: '' });
-  return value;
-}
+/** What a node is to be told of mirrors, as install-config.yaml has it. */
+export type RetainedSource = {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  readonly sourcePolicy?: string;
+};
 
-const lineOf = ({ linePos }: { readonly linePos?: readonly { readonly line: number }[] }): number =>
-  linePos?.[0]?.line ?? 1;
+const SOURCES: Shape = [{ source: 'string', mirrors: 'strings', sourcePolicy: 'string' }];
 
-/** The parser's own message would quote the text, keys and all. */
-function parseJson(text: string, file: ShownFile): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw manifestError(file, 'invalid JSON syntax');
-  }
-}
-
-type Place = { readonly file: ShownFile; readonly path: string };
-
-/** Null stands for what is not there, as in Go. */
-function refuseStrange(value: unknown, shape: Shape, place: Place): void {
-  if (value === null) return;
-  if (typeof shape === 'string') {
-    if (!SHAPES[shape].test(value)) throw wrongType(place, SHAPES[shape].name);
-    return;
-  }
-  if (!isObject(value)) throw wrongType(place, 'an object');
-  for (const [key, member] of Object.entries(value)) {
-    const path = place.path === '' ? key : `${place.path}.${key}`;
-    const inner = Object.hasOwn(shape, key) ? shape[key] : undefined;
-    if (inner === undefined) {
-      throw manifestError(place.file, `unknown field ${JSON.stringify(path)}`);
-    }
-    refuseStrange(member, inner, { file: place.file, path });
-  }
-}
-
-const isString = (value: unknown): boolean => typeof value === 'string' || value === null;
-
-const SHAPES = {
-  string: { name: 'a string', test: isString },
-  integer: { name: 'an integer', test: Number.isSafeInteger },
-  strings: {
-    name: 'a list of strings',
-    test: (value: unknown) => Array.isArray(value) && value.every(isString),
-  },
-  labels: {
-    name: 'an object of strings',
-    test: (value: unknown) => isObject(value) && Object.values(value).every(isString),
-  },
-} as const;
-
-const wrongType = ({ file, path }: Place, name: string): ConfigError =>
-  manifestError(file, `field ${JSON.stringify(path)} should be ${name}`);
-
-const manifestError = ({ directory, path }: ShownFile, problem: string): ConfigError =>
-  new ConfigError('retained.manifest', `${directory}: failed to unmarshal ${path}: ${problem}`, {
-    hint: 'give the file as openshift-install wrote it, or leave it out',
+/**
+ * Reads image-digest-mirror-set.json, which is a list when it is given and an object on the ISO.
+ *
+ * @throws ConfigError `retained.manifest`, in the words of openshift-install
+ */
+export function parseRetainedSources(text: string, file: ShownFile): readonly RetainedSource[] {
+  const sources = decodeStrictly(text, SOURCES, file) as readonly (RetainedSource | null)[];
+  return sources.map((one) => {
+    const { source, mirrors, sourcePolicy } = one ?? {};
+    return {
+      ...{ source: source ?? '', mirrors: mirrors ?? [] },
+      ...(sourcePolicy && { sourcePolicy }),
+    };
   });
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+}

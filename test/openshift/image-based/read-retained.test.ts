@@ -259,7 +259,8 @@ describe('a manifest.json that an earlier producer left', () => {
   it.each<readonly [string, (text: string) => string, string]>([
     ['no JSON', (text) => text.slice(0, -1), 'invalid JSON syntax'],
     ['YAML', () => 'api_version: 1\n', 'invalid JSON syntax'],
-    ['no object', () => '[]', 'should be a JSON object'],
+    ['no object', () => '[]', 'all of it should be an object'],
+    ['nothing', () => 'null', 'all of it should be an object'],
     ['an unknown key', (text) => text.replace('{', '{"x":1,'), 'unknown field "x"'],
     ['a key of a prototype', (text) => text.replace('{', '{"toString":1,'), 'field "toString"'],
     [
@@ -339,6 +340,30 @@ describe('a manifest.json that an earlier producer left', () => {
     const certificate = JSON.stringify(earlier.signers.adminKubeconfig.certificate);
     putManifest((text) => text.replace(certificate, stranger));
     await refused('admin_ca_certificate is another', 'mismatch');
+  });
+});
+
+describe('mirrors that an earlier producer left', () => {
+  const MIRRORS = 'cluster-configuration/manifests/image-digest-mirror-set.json';
+
+  it('are a list, and not the object that they become', async () => {
+    const sources = [
+      { source: 'quay.io/a', mirrors: ['mirror.example/a'], sourcePolicy: 'NeverContactSource' },
+      { source: 'quay.io/b', mirrors: [] },
+    ];
+    put(MIRRORS, JSON.stringify(sources));
+    expect((await readRetained(dir)).imageDigestSources).toEqual(sources);
+  });
+
+  it.each([
+    ['[{"source":"a","wrongField":1}]', 'unknown field "[0].wrongField"'],
+    ['{"kind":"ImageDigestMirrorSet"}', 'all of it should be a list'],
+    ['[{"source":"a"},{"source":2}]', 'field "[1].source" should be a string'],
+    ['[7]', 'field "[0]" should be an object'],
+    ['[', 'invalid JSON syntax'],
+  ])('are refused as %s', async (text, problem) => {
+    put(MIRRORS, text);
+    await refused(`failed to unmarshal ${MIRRORS}: ${problem}`, 'manifest');
   });
 });
 
