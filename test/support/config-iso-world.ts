@@ -3,6 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { runProgram } from '../../src/cli/program.ts';
+import type { KeySource } from '../../src/openshift/image-based/rsa-keys.ts';
+import type { Nmstate } from '../../src/recipes/config-iso/ask-nmstate.ts';
+import {
+  buildConfigIsos,
+  type ConfigIsosReport,
+} from '../../src/recipes/config-iso/build-config-isos.ts';
 import type { SiteListing } from '../../src/recipes/config-iso/site-list-file.ts';
 import { writeTree, type Tree } from './site-archives.ts';
 
@@ -18,8 +24,23 @@ export type ConfigIsoWorld = {
   readonly at: (...names: string[]) => string;
   readonly write: (tree: Tree) => void;
   readonly run: (...args: string[]) => Promise<Outcome>;
+  /** Below the command line, so that keys can be made before. */
+  readonly build: (keys: KeySource, request: BuildRequest) => Promise<ConfigIsosReport>;
   readonly readListing: (out: string) => Promise<SiteListing>;
   readonly close: () => Promise<void>;
+};
+
+/** Names are below the folder. */
+export type BuildRequest = {
+  readonly sites: string;
+  readonly out: string;
+  readonly template?: string;
+  readonly dropIn?: boolean;
+  readonly rotate?: boolean;
+  readonly retainFrom?: string;
+  readonly epoch?: number;
+  readonly nmstate?: Nmstate;
+  readonly signal?: AbortSignal;
 };
 
 export const PASSWORD = 'c2VjcmV0LXdvcmQ6aGVyZQ==';
@@ -47,6 +68,17 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
       });
       return { exitCode, stdout: texts.stdout(), stderr: texts.stderr() };
     },
+    build: (keys, { nmstate, signal = new AbortController().signal, ...request }) =>
+      buildConfigIsos(
+        {
+          ...{ cwd: directory, dropIn: false, rotate: false, jobs: 2, epoch: Number(EPOCH) },
+          ...request,
+          ...{ sites: at(request.sites), out: at(request.out) },
+          ...(request.template !== undefined && { template: at(request.template) }),
+          ...(request.retainFrom !== undefined && { retainFrom: at(request.retainFrom) }),
+        },
+        { keys, signal, emit: () => undefined, now: Date.now, nmstate },
+      ),
     readListing: async (out) =>
       JSON.parse(await readFile(at(out, 'sites.json'), 'utf8')) as SiteListing,
     close: () => rm(directory, { recursive: true, force: true }),
@@ -83,6 +115,14 @@ export function siteTree(name: string, parts: SiteParts = {}): Tree {
   };
   return Object.fromEntries(Object.entries(files).map(([path, text]) => [`${name}/${path}`, text]));
 }
+
+/** The trees below a folder. */
+export const inFolder = (folder: string, ...trees: readonly Tree[]): Tree =>
+  Object.fromEntries(
+    trees.flatMap((tree) =>
+      Object.entries(tree).map(([path, text]) => [`${folder}/${path}`, text] as const),
+    ),
+  );
 
 export const installConfig = (clusterName: string, more: readonly string[] = []): string =>
   [

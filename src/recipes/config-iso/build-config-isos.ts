@@ -1,7 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError } from '../../base/errors.ts';
+import { ConfigError, DiskError } from '../../base/errors.ts';
+import { isErrno, syncDirectory } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
+import { explainOutputError } from '../../iso/pour/output-file.ts';
 import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
 import { makeSites } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
@@ -32,15 +34,30 @@ export async function buildConfigIsos(
 ): Promise<ConfigIsosReport> {
   const { out } = request;
   const state = stateDirectoryOf(out);
-  await mkdir(state, { recursive: true, mode: 0o700 });
-  const unlock = await lockOutput(join(state, 'build.lock'));
   try {
-    await sweep(out);
-    await sweep(state);
-    return await buildLocked(request, tools);
-  } finally {
-    await unlock();
+    await mkdir(state, { recursive: true, mode: 0o700 });
+    const unlock = await lockOutput(join(state, 'build.lock'));
+    try {
+      await sweep(out);
+      await sweep(state);
+      return await buildLocked(request, tools);
+    } finally {
+      await unlock();
+    }
+  } catch (error) {
+    throw explainObstacle(error, out);
   }
+}
+
+/** What is wrong with one site's place was told of that site; this is of all. */
+function explainObstacle(cause: unknown, out: string): unknown {
+  if (!isErrno(cause, 'EEXIST', 'ENOTDIR', 'EISDIR', 'ERR_FS_EISDIR')) {
+    return explainOutputError(cause, out);
+  }
+  return new DiskError('output.in-the-way', `something else is in the way of files in ${out}`, {
+    cause,
+    hint: 'choose another folder with --out, or move it away',
+  });
 }
 
 async function buildLocked(
@@ -54,6 +71,7 @@ async function buildLocked(
     refuseNothing(survey, request.sites);
     if (!dropIn) await removeListing(out);
     const outcomes = await makeSites(survey, request, tools);
+    for (const path of [out, stateDirectoryOf(out)]) await syncDirectory(path);
     const listing = await listOutcomes(survey, outcomes, request);
     if (!dropIn) await writeListing(out, listing);
     const count = (wanted: string): number =>

@@ -1,11 +1,12 @@
-import { X509Certificate } from 'node:crypto';
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { isErrno, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { isErrno, readFileIfPresent, syncDirectory } from '../../base/files.ts';
 import type { Site } from '../../config/sites/site.ts';
+import { explainOutputError } from '../../iso/pour/output-file.ts';
 import { encodeSmallIso } from '../../iso/small-iso.ts';
+import { readValidity } from '../../openshift/image-based/certificate-validity.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from '../../openshift/image-based/config-tree.ts';
 import {
   formatState,
@@ -21,6 +22,7 @@ import type { SiteIdentity } from '../../openshift/image-based/site-identity.ts'
 import type { SitePlaces } from './site-places.ts';
 import { sweep } from './sweep.ts';
 import { writeRecord, type MadeIso, type Wanted } from './site-record.ts';
+import { writeFiles } from './write-files.ts';
 
 export type MakeSite = {
   readonly places: SitePlaces;
@@ -55,19 +57,25 @@ export async function makeSite(site: Site, options: MakeSite): Promise<MadeIso> 
       ...{ password: digestOf(password), iso: digestOf(iso) },
     };
     const made = describeMade(identity, { digest: outputs.iso, size: iso.length });
-    await sweep(dirname(places.kubeconfig));
     await rm(places.record, { force: true });
-    await writeFileAtomic(places.state, state);
-    await Promise.all([
-      writeFileAtomic(places.kubeconfig, kubeconfig),
-      writeFileAtomic(places.password, password),
-      writeFileAtomic(places.iso, iso),
+    await prepareDirectory(dirname(places.kubeconfig));
+    await writeFiles([{ path: places.state, data: state }]);
+    await writeFiles([
+      { path: places.kubeconfig, data: kubeconfig },
+      { path: places.password, data: password },
+      { path: places.iso, data: iso },
     ]);
+    await syncDirectory(dirname(places.kubeconfig));
     await writeRecord(places.record, { ...options.wanted, outputs, made });
     return made;
   } catch (error) {
     throw explainObstacle(error, places);
   }
+}
+
+async function prepareDirectory(path: string): Promise<void> {
+  const created = await mkdir(path, { recursive: true });
+  if (created === undefined) await sweep(path);
 }
 
 const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
@@ -115,21 +123,19 @@ function describeMade(
   iso: { readonly digest: Digest; readonly size: number },
 ): MadeIso {
   const { clusterId, infraId, signers, adminClient } = identity;
-  const certificates = [...Object.values(signers), adminClient].map(
-    ({ certificate }) => new X509Certificate(certificate),
+  const all = [...Object.values(signers), adminClient].map(({ certificate }) =>
+    readValidity(certificate),
   );
-  const starts = certificates.map(({ validFrom }) => Date.parse(validFrom));
-  const ends = certificates.map(({ validTo }) => Date.parse(validTo));
   const validity = {
-    notBefore: new Date(Math.max(...starts)).toISOString(),
-    notAfter: new Date(Math.min(...ends)).toISOString(),
+    notBefore: new Date(Math.max(...all.map(({ notBefore }) => notBefore))).toISOString(),
+    notAfter: new Date(Math.min(...all.map(({ notAfter }) => notAfter))).toISOString(),
   };
   return { ...iso, clusterId, infraId, validity };
 }
 
 /** Something else of the same name concerns this site only. */
 function explainObstacle(error: unknown, { iso }: SitePlaces): unknown {
-  if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return error;
+  if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return explainOutputError(error, iso);
   return new ConfigError('config-iso.in-the-way', `something else is in the way of ${iso}`, {
     cause: error,
     hint: 'choose another folder with --out, or move it away',

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { formatReadableJson } from '../../base/canonical-json.ts';
-import { digestFile, isErrno, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { digestFile, isErrno, readFileIfPresent } from '../../base/files.ts';
 import type { Digest } from '../../base/digest.ts';
 import type { SiteInput } from '../../config/sites/site.ts';
 import type { SitePlaces } from './site-places.ts';
+import { writeFiles } from './write-files.ts';
 
 /** What a configuration ISO is, besides its bytes. */
 export type MadeIso = {
@@ -75,7 +76,7 @@ export async function writeRecord(
   path: string,
   record: Omit<SiteRecord, 'version'>,
 ): Promise<void> {
-  await writeFileAtomic(path, formatReadableJson({ ...record, version: VERSION }));
+  await writeFiles([{ path, data: formatReadableJson({ ...record, version: VERSION }) }], false);
 }
 
 function parseRecord(text: string): Partial<SiteRecord> | undefined {
