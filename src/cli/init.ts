@@ -3,7 +3,7 @@ import { join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Option, type Command } from 'commander';
 import { DiskError, UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { SCHEMA_PATH } from '../config/schema.ts';
 import { renderTemplate, type TemplateName } from '../config/template.ts';
 import type { CliHost } from './host.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import semver from 'semver';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
 import type { ConfigProblem } from './problem.ts';
 import { readTexts, type View } from './view.ts';
