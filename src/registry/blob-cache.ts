@@ -116,7 +116,9 @@ async function openFile(path: string, { digest, size }: Descriptor, offset: numb
     const file = await open(path);
     const found = (await file.stat()).size;
     if (found === size) {
-      return { offset, body: file.createReadStream({ start: offset, highWaterMark: READ_SIZE }) };
+      // A stream takes all of its buffer at once, and most blobs of a cache are small.
+      const highWaterMark = Math.min(READ_SIZE, Math.max(1, size - offset));
+      return { offset, body: file.createReadStream({ start: offset, highWaterMark }) };
     }
     await file.close();
     throw new IntegrityError(
