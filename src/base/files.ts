@@ -1,12 +1,11 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from './digest.ts';
+import { nameAside } from './aside.ts';
+import { isErrno } from './errno.ts';
 import { DiskError } from './errors.ts';
-
-export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
-  error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
@@ -28,7 +27,7 @@ export async function writeFileAtomic(
 
 async function replaceFile(path: string, data: string | Uint8Array, mode: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  const aside = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  const aside = await nameAside(path);
   try {
     const file = await open(aside, 'wx', mode);
     try {

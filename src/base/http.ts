@@ -86,6 +86,9 @@ async function send(dispatcher: Dispatcher, wanted: HttpRequest): Promise<HttpRe
     method: wanted.method ?? 'GET',
     headers: wanted.headers ?? {},
     body: wanted.body ?? null,
+    // Else undici closes the connection behind every HEAD, for servers that send a body all the same.
+    // What such a server sends breaks the next request, and that is asked again.
+    ...(wanted.method === 'HEAD' && { reset: false }),
     signal: wanted.signal ?? null,
     dispatcher: onBytes ? dispatcher.compose(countBytes(onBytes)) : dispatcher,
     highWaterMark: BODY_BUFFER,

@@ -1,6 +1,6 @@
 import { execa, ExecaError } from 'execa';
 import { ToolError } from './errors.ts';
-import { isErrno } from './files.ts';
+import { isErrno } from './errno.ts';
 import { redact } from './redact.ts';
 
 export type ProcessOptions = {

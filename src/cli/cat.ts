@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { openMedium } from '../stages/open-medium.ts';
 import type { CliHost } from './host.ts';
 import { requireNode } from './ls.ts';

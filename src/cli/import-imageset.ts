@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { DiskError, UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import {
   importImageSet,
   renderImportedConfig,

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, IntegrityError, UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { createRegistryServer } from '../registry/server.ts';
 import { checkKeyPair, type KeyPair } from '../registry/server/key-pair.ts';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import semver from 'semver';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
 import type { ConfigProblem } from './problem.ts';
 import { readTexts, type View } from './view.ts';
@@ -20,7 +20,7 @@ export function checkRules(view: View, directory: string): readonly ConfigProble
     ...checkReferences(view),
     ...checkDuplicates(view, 'additionalImages', '.name'),
     ...checkDuplicates(view, 'blockedImages', '.name'),
-    ...checkPatterns(view),
+    ...checkPatterns(view, 'blockedImages'),
     ...checkHosts(view),
     ...checkMirrorPath(view, directory),
     ...checkBaseIso(view, directory),
@@ -93,8 +93,9 @@ export function checkDuplicates(
   });
 }
 
-function checkPatterns(view: View): readonly ConfigProblem[] {
-  return readTexts(view, 'blockedImages', '.name').flatMap(({ path, text }) => {
+/** Of a list of blocked images. */
+export function checkPatterns(view: View, list: string): readonly ConfigProblem[] {
+  return readTexts(view, list, '.name').flatMap(({ path, text }) => {
     try {
       new RegExp(text);
       return [];

@@ -1,5 +1,5 @@
 import { checkOperators } from './check-operators.ts';
-import { checkDuplicates } from './check-rules.ts';
+import { checkDuplicates, checkPatterns } from './check-rules.ts';
 import { checkReferenceShape } from './check-shapes.ts';
 import { checkImageSetShape, IMAGESET_API_VERSION, IMAGESET_KIND } from './imageset-schema.ts';
 import type { ConfigProblem } from './problem.ts';
@@ -20,7 +20,7 @@ export function checkImageSet(view: View): readonly ConfigProblem[] {
     ...checkPlatform(view),
     ...checkOperators(viewUnder(view, 'mirror')),
     ...checkTargets(view),
-    ...checkPatterns(view),
+    ...checkPatterns(view, 'mirror.blockedImages'),
   ];
 }
 
@@ -72,18 +72,6 @@ function checkTargets(view: View): readonly ConfigProblem[] {
           ),
       ),
   );
-}
-
-function checkPatterns(view: View): readonly ConfigProblem[] {
-  return readTexts(view, 'mirror.blockedImages', '.name').flatMap(({ path, text }) => {
-    try {
-      new RegExp(text);
-      return [];
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      return [view.document.report.at(path, `"${text}" is no regular expression`)];
-    }
-  });
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import type { ApplianceConfig } from './appliance-config.ts';
 import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';

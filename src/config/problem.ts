@@ -22,7 +22,7 @@ export class ConfigProblems extends ConfigError {
 
   constructor(file: string, problems: readonly ConfigProblem[]) {
     const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
-    super('config.problems', `the appliance configuration ${file} has ${count}`);
+    super('config.problems', `${file} has ${count}`);
     this.problems = problems;
   }
 }

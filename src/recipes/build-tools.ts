@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createHmac, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { sweepDirectory } from '../base/aside.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
@@ -65,6 +66,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     },
   });
   const key = await readSealKey(workDir);
+  await sweepWorkDir(workDir);
   return {
     engine: createEngine({ store: createStageStore(join(workDir, 'stages')), signal, emit }),
     http,
@@ -87,4 +89,11 @@ async function readSealKey(workDir: string): Promise<Uint8Array> {
   const key = randomBytes(32);
   await writeFileAtomic(path, key, 0o600);
   return key;
+}
+
+/** Where a build makes what it keeps, below its work directory. Blobs have partial files of their own. */
+const KEPT = ['stages', 'cache/base', 'cache/catalogs', 'cache/installer'];
+
+async function sweepWorkDir(workDir: string): Promise<void> {
+  for (const name of KEPT) await sweepDirectory(join(workDir, name));
 }

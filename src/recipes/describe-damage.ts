@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 
 /**

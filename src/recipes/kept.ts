@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 
 /** Whether a file that a stage made is still there, and as long as it was. */
 export async function isKept(file: {

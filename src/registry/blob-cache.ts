@@ -2,7 +2,8 @@ import { mkdir, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { digestFile, hasFile, isErrno, writeFileAtomic } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
+import { digestFile, hasFile, writeFileAtomic } from '../base/files.ts';
 import type { BlobSource } from './blob-source.ts';
 import { download, type EnsureOptions } from './cache/download.ts';
 import { explainDiskFailure } from './cache/disk-failure.ts';
@@ -115,7 +116,9 @@ async function openFile(path: string, { digest, size }: Descriptor, offset: numb
     const file = await open(path);
     const found = (await file.stat()).size;
     if (found === size) {
-      return { offset, body: file.createReadStream({ start: offset, highWaterMark: READ_SIZE }) };
+      // A stream takes all of its buffer at once, and most blobs of a cache are small.
+      const highWaterMark = Math.min(READ_SIZE, Math.max(1, size - offset));
+      return { offset, body: file.createReadStream({ start: offset, highWaterMark }) };
     }
     await file.close();
     throw new IntegrityError(

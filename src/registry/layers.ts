@@ -1,6 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { nameAside } from '../base/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { syncDirectory } from '../base/files.ts';
@@ -48,7 +49,7 @@ export async function extractFile(
 ): Promise<ExtractedFile> {
   const wanted = normaliseName(path);
   await mkdir(dirname(output), { recursive: true });
-  const aside = `${output}.${randomBytes(6).toString('hex')}.tmp`;
+  const aside = await nameAside(output);
   const file = await open(aside, 'wx', 0o600);
   try {
     const extracted = await copyFile(layers, wanted, { ...options, file }).finally(() =>

@@ -2,7 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { ConfigError } from '../base/errors.ts';
-import { isErrno, readFileIfPresent } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
+import { readFileIfPresent } from '../base/files.ts';
 import type { Candidate } from './client/manifests.ts';
 import { formatReference, parseReference, type Reference } from './reference.ts';
 

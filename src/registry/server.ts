@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { answerRoute, type Answer } from './server/answer.ts';
 import { encodeFailure, failure, type Failure } from './server/failure.ts';
 import { parseRange } from './server/range.ts';

@@ -2,7 +2,8 @@ import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { isErrno, readFileIfPresent } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
+import { readFileIfPresent } from '../base/files.ts';
 
 /** Bytes of a file, both ends included, as in HTTP. */
 export type ByteRange = { readonly start: number; readonly end: number };

@@ -1,6 +1,6 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import type { IndexExtent, IndexImage, MediaIndex } from '../openshift/media/media-index.ts';
 

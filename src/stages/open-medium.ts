@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 
 const REASONS: Readonly<Record<string, string>> = {

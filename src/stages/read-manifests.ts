@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
 
 export type UserManifests = {

@@ -1,7 +1,7 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { isErrno } from '../base/files.ts';
+import { isErrno } from '../base/errno.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
 import type { IndexExtent } from '../openshift/media/media-index.ts';
 

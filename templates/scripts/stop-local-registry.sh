@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Stops the local registry when the cluster is there, and on node zero takes the mirrors to it out of
-# the cluster's configuration.
+# Stops the local registry when the cluster is there and has its pinned images, and on node zero takes
+# the mirrors to it out of the cluster's configuration.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
+# The machine config operator writes it when it has pulled every pinned image.
+readonly pinned=/etc/crio/crio.conf.d/50-pinned-images
 readonly interval=60
 readonly control_plane_limit=7200
 
@@ -33,6 +35,10 @@ until is_cluster_available; do
   fi
   sleep "${interval}"
   waited=$((waited + interval))
+done
+while [[ -d /etc/assisted/pinned-image-sets && ! -e "${pinned}" ]]; do
+  echo "local registry: it runs until this host has every pinned image"
+  sleep "${interval}"
 done
 if [[ -f /etc/assisted/node0 ]]; then
   drop_mirrors master

@@ -62,6 +62,17 @@ describe('the door to HTTP', () => {
     body.resume();
   });
 
+  it('asks one HEAD after the other on one connection', async () => {
+    let connections = 0;
+    server.on('connection', () => (connections += 1));
+    http = createHttp({ env: {}, connections: 1 });
+    for (let index = 0; index < 3; index++) {
+      const { body } = await http.request({ method: 'HEAD', url: urlOf('/') });
+      await body.toArray();
+    }
+    expect(connections).toBe(1);
+  });
+
   it('outlives a body that breaks while nobody reads it', async () => {
     http = createHttp({ env: {} });
     const { body } = await http.request({ url: urlOf('/cut') });

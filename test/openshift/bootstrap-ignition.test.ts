@@ -217,6 +217,9 @@ describe('the install configuration', () => {
       '0555 /usr/local/bin/load-local-registry-image.sh',
       '0555 /usr/local/bin/setup-local-registry.sh',
       '0644 /etc/assisted/registry.env',
+      '0555 /usr/local/bin/create-pinned-image-sets.sh',
+      '0644 /etc/assisted/pinned-image-sets/master-pinned-image-set.yaml',
+      '0644 /etc/assisted/pinned-image-sets/worker-pinned-image-set.yaml',
       '0555 /usr/local/bin/apply-operator-crs.sh',
       '0600 /etc/assisted/extra-manifests/post-installation/index',
       '0600 /etc/assisted/extra-manifests/post-installation/nmstate-0.yaml',
@@ -224,6 +227,7 @@ describe('the install configuration', () => {
       'enabled set-installed-node-zero.service',
       '- mount-live-iso@.service',
       'enabled start-local-registry.service',
+      'enabled create-pinned-image-sets.service',
       'enabled apply-operator-crs.service',
     ]);
   });

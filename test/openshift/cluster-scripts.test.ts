@@ -57,6 +57,37 @@ custom resources: c-0.yaml is there
   });
 });
 
+runs('create-pinned-image-sets.sh', () => {
+  const directory = '/etc/assisted/pinned-image-sets';
+  const files = [renderScript('create-pinned-image-sets.sh'), kubeconfig];
+  const run = (definition: string) =>
+    runInThrowAwayRoot(
+      [
+        ...files,
+        fakeOc(`
+  "get clusterversion") [[ -e /tmp/asked ]] && echo True; touch /tmp/asked ;;
+  "get customresourcedefinition/pinnedimagesets.machineconfiguration.openshift.io") ${definition} ;;`),
+      ],
+      faster('create-pinned-image-sets.sh'),
+    );
+
+  it('applies the sets where the cluster serves them, and leaves its features alone', async () => {
+    const { exitCode, stdout } = await run('echo True');
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(`oc apply --filename ${directory}\n`);
+  });
+
+  it('elsewhere makes the cluster a technology preview, and waits until it serves them', async () => {
+    const { exitCode, stdout } = await run('[[ -e /tmp/seen ]] && echo True; touch /tmp/seen');
+    expect(exitCode).toBe(0);
+    expect(stdout.split('\n')).toEqual([
+      'oc patch featuregate cluster --type merge --patch {"spec":{"featureSet":"TechPreviewNoUpgrade"}}',
+      `oc apply --filename ${directory}`,
+      '',
+    ]);
+  });
+});
+
 runs('stop-local-registry.sh', () => {
   const systemctl = textFile('/usr/local/bin/systemctl', '#!/bin/sh\necho systemctl "$@"\n', 0o755);
   const files = [renderScript('stop-local-registry.sh'), systemctl];
@@ -85,6 +116,19 @@ runs('stop-local-registry.sh', () => {
       faster('stop-local-registry.sh'),
     );
     expect(stdout).toBe('systemctl disable --now start-local-registry.service\n');
+  });
+
+  it('waits until this host has pulled every pinned image, where some are pinned', async () => {
+    const set = textFile('/etc/assisted/pinned-image-sets/master.yaml', '', 0o644);
+    const { stdout } = await runInThrowAwayRoot(
+      [...files, oc, kubeconfig, set],
+      `mkdir -p /etc/crio/crio.conf.d
+      (sleep 0.5; touch /etc/crio/crio.conf.d/50-pinned-images) &
+      ${faster('stop-local-registry.sh')}`,
+    );
+    const lines = stdout.trim().split('\n');
+    expect(lines[0]).toBe('local registry: it runs until this host has every pinned image');
+    expect(lines.at(-1)).toBe('systemctl disable --now start-local-registry.service');
   });
 
   it('leaves the registry of a worker alone, because a worker cannot see the cluster', async () => {

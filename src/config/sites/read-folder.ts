@@ -2,7 +2,7 @@ import { constants, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 import { refuseManyMembers } from './read-limits.ts';
 import { isIgnored } from './read-path.ts';

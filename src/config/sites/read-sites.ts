@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 import { readFilled } from './fill-sites.ts';
 import { readFolder } from './read-folder.ts';
 import type { MemberSource, SiteList } from './read-list.ts';

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { open, rm, type FileHandle } from 'node:fs/promises';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 import type { Slice } from './hasher.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
 

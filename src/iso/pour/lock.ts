@@ -3,8 +3,10 @@ import { link, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/p
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf } from '../../base/digest.ts';
+import { readStartTime } from '../../base/start-time.ts';
 import { DiskError } from '../../base/errors.ts';
-import { isErrno, readFileIfPresent } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
+import { readFileIfPresent } from '../../base/files.ts';
 import { explainOutputError } from './output-file.ts';
 
 const ATTEMPTS = 200;
@@ -140,15 +142,4 @@ async function findHolder(text: string): Promise<number | undefined> {
   const [pid = '', started = ''] = text.trim().split(' ');
   const isAlive = /^\d+$/.test(pid) && (await readStartTime(Number(pid))) === started;
   return isAlive ? Number(pid) : undefined;
-}
-
-/** proc(5), /proc/pid/stat field 22: clock ticks after boot. Field 2 may hold spaces and brackets. */
-async function readStartTime(pid: number): Promise<string | undefined> {
-  try {
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
-    throw error;
-  }
 }

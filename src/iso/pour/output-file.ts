@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { DiskError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 import type { Slice } from './hasher.ts';
 
 /** Direct I/O wants offsets, lengths and memory at multiples of the device's block; 4096 suits all. */

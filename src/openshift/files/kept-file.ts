@@ -2,13 +2,8 @@ import { rename, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
-import {
-  digestFile,
-  isErrno,
-  readFileIfPresent,
-  syncDirectory,
-  writeFileAtomic,
-} from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
+import { digestFile, readFileIfPresent, syncDirectory, writeFileAtomic } from '../../base/files.ts';
 
 /** A file that we made before, and its digest. */
 export type KeptFile = { readonly path: string; readonly size: number; readonly digest: Digest };

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import type { X509Certificate } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
-import { isErrno, readFileIfPresent } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
+import { readFileIfPresent } from '../../base/files.ts';
 import type { RetainedIdentity } from './retain-identity.ts';
 import {
   parseRetainedManifest,

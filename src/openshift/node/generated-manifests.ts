@@ -45,9 +45,7 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
     ...(corePasswordHash === undefined
       ? []
       : ROLES.map((role) => renderCorePassword(role, corePasswordHash))),
-    ...(input.createPinnedImageSets
-      ? ROLES.map((role) => renderPinnedImageSet(role, input.pinnedImages))
-      : []),
+    ...planPinnedImageSets(input),
     ...(input.interactive ? [renderInternalReleaseImage(input.release)] : []),
   ];
 }
@@ -106,6 +104,14 @@ const renderCorePassword = (role: string, passwordHash: string): Manifest => ({
     },
   }),
 });
+
+/** One for each role, when they are wanted. */
+export const planPinnedImageSets = (
+  input: Pick<GeneratedManifestsInput, 'createPinnedImageSets' | 'pinnedImages'>,
+): readonly Manifest[] =>
+  input.createPinnedImageSets
+    ? ROLES.map((role) => renderPinnedImageSet(role, input.pinnedImages))
+    : [];
 
 const renderPinnedImageSet = (role: string, images: readonly string[]): Manifest => ({
   name: `${role}-pinned-image-set.yaml`,

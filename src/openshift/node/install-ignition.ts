@@ -6,6 +6,7 @@ import {
   type Unit,
 } from '../../ignition/config.ts';
 import { planCustomResources, type Manifest } from './extra-manifests.ts';
+import { planPinnedImageSets } from './generated-manifests.ts';
 import {
   renderNodeRegistry,
   renderRegistryEnvironment,
@@ -22,6 +23,9 @@ export type InstallInput = {
   readonly stopLocalRegistry: boolean;
   /** No registry of ours on installed hosts: the cluster's own takes over. */
   readonly skipLocalRegistry: boolean;
+  readonly createPinnedImageSets: boolean;
+  /** References of the images to pin, as they are named before mirroring. */
+  readonly pinnedImages: readonly string[];
   /** Custom resources that wait for their operators, as the user wrote them. */
   readonly crs: readonly Manifest[];
 };
@@ -29,6 +33,8 @@ export type InstallInput = {
 /** Replaced on the rendezvous host, which alone knows its address, by the file of this path there. */
 export const RENDEZVOUS_PLACEHOLDER = 'placeholder-content-for-rendezvous-host.env';
 
+/** Where the script that stops the registry looks whether there are any, too. */
+const PINNED_IMAGE_SETS = '/etc/assisted/pinned-image-sets';
 const CUSTOM_RESOURCES = '/etc/assisted/extra-manifests/post-installation';
 
 /**
@@ -36,7 +42,12 @@ const CUSTOM_RESOURCES = '/etc/assisted/extra-manifests/post-installation';
  * bootstrap configuration and reaches the hosts through the assisted service.
  */
 export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
-  const parts = [renderCommon(), renderRegistry(input), renderCustomResources(input.crs)];
+  const parts = [
+    renderCommon(),
+    renderRegistry(input),
+    renderPinnedImageSets(planPinnedImageSets(input)),
+    renderCustomResources(input.crs),
+  ];
   return {
     ignition: { version: IGNITION_VERSION },
     storage: { files: parts.flatMap((part) => part.files) },
@@ -74,6 +85,21 @@ function renderRegistry(input: InstallInput): Part {
   return {
     files: [...files, renderScript('stop-local-registry.sh')],
     units: [...units, renderEnabledUnit('stop-local-registry.service')],
+  };
+}
+
+/**
+ * Again, besides those among the manifests of the installation: those do nothing in releases where
+ * the sets are a technology preview.
+ */
+function renderPinnedImageSets(manifests: readonly Manifest[]): Part {
+  if (manifests.length === 0) return { files: [], units: [] };
+  return {
+    files: [
+      renderScript('create-pinned-image-sets.sh'),
+      ...manifests.map(({ name, text }) => textFile(`${PINNED_IMAGE_SETS}/${name}`, text, 0o644)),
+    ],
+    units: [renderEnabledUnit('create-pinned-image-sets.service')],
   };
 }
 

@@ -1,7 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, DiskError } from '../../base/errors.ts';
-import { isErrno, syncDirectory } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
+import { syncDirectory } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
 import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';

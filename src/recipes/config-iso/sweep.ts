@@ -1,6 +1,6 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 
 /** What a killed build left beside its files, with secrets in it. */
 const LEFT_ASIDE =

@@ -1,5 +1,5 @@
 import { DiskError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 
 /** What the disk said, as an error that says what to do; anything else as it is. */
 export function explainDiskFailure(

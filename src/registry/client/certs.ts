@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
 import type { TlsOptions } from '../../base/http.ts';
 
 /** containers-certs.d(5), in order; the first that has a directory of the host is read. */

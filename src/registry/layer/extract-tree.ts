@@ -1,8 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { nameAside } from '../../base/aside.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
-import { isErrno, syncDirectory } from '../../base/files.ts';
+import { isErrno } from '../../base/errno.ts';
+import { syncDirectory } from '../../base/files.ts';
 import type { ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';
@@ -50,7 +51,7 @@ export async function extractTree(
   options: ExtractTreeOptions,
 ): Promise<ExtractedTree> {
   await mkdir(dirname(output), { recursive: true });
-  const aside = `${output}.${randomBytes(6).toString('hex')}.tmp`;
+  const aside = await nameAside(output);
   const staging = join(aside, 'staged');
   const tree = join(aside, 'tree');
   try {

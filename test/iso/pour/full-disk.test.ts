@@ -8,24 +8,9 @@ import { digestOf } from '../../../src/base/digest.ts';
 import type { Layout } from '../../../src/iso/extent.ts';
 import { pourIso } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+import { mayMount } from '../../support/may-mount.ts';
 
 const MIB = 1024 * 1024;
-
-/** Whether this process may mount; in CI it must. */
-function mayMount(): boolean {
-  const directory = mkdtempSync(join(tmpdir(), 'sealift-mount-'));
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', 'none', directory], { stdio: 'ignore' });
-    execFileSync('umount', [directory]);
-    return true;
-  } catch (error) {
-    if (process.env['CI'] === 'true') throw error;
-    console.warn('tests that mount are skipped: this process may not');
-    return false;
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
 
 describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
   let directory: string;

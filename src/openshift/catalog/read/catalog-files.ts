@@ -1,7 +1,7 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
-import { isErrno } from '../../../base/files.ts';
+import { isErrno } from '../../../base/errno.ts';
 import { isIgnored, parseIgnoreFile } from './ignore-file.ts';
 import type { Dirent } from 'node:fs';
 import type { IgnoreRule } from './ignore-file.ts';

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, IntegrityError } from '../../../base/errors.ts';
-import { isErrno } from '../../../base/files.ts';
+import { isErrno } from '../../../base/errno.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';
 import { addDocument } from './parse-document.ts';
