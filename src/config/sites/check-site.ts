@@ -88,7 +88,7 @@ function judgeInstall(install: InstallDocument | ConfigProblem): readonly Config
   const { value, report, problems, isBroken } = install;
   if (isBroken) return problems;
   const networks = resolveNetworks(value.networking);
-  return inOrder([...problems, ...checkInstallConfig(report, value, networks)]);
+  return join(problems, checkInstallConfig(report, value, networks));
 }
 
 function judgeImageBased(
@@ -99,7 +99,7 @@ function judgeImageBased(
   const { value, report, problems, isBroken } = imageBased;
   if (isBroken) return problems;
   const networks = isDocument(install) ? listNetworks(install) : NO_NETWORKS;
-  return inOrder([...problems, ...checkImageBasedConfig(report, value, networks)]);
+  return join(problems, checkImageBasedConfig(report, value, networks));
 }
 
 const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
@@ -120,6 +120,15 @@ function warn<D extends SiteDocument<Shape>>(
   rule: (document: D) => readonly ConfigProblem[],
 ): readonly ConfigProblem[] {
   return isDocument(opened) && !opened.isBroken ? inOrder(rule(opened)) : [];
+}
+
+/** Of a value that could not be read no rule has anything to say. */
+function join(
+  unread: readonly ConfigProblem[],
+  judged: readonly ConfigProblem[],
+): readonly ConfigProblem[] {
+  const paths = new Set(unread.map(({ path }) => path.toLowerCase()));
+  return inOrder([...unread, ...judged.filter(({ path }) => !paths.has(path.toLowerCase()))]);
 }
 
 /** By line and column, each only once. */

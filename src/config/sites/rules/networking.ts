@@ -1,5 +1,5 @@
 import type { ConfigProblem } from '../../problem.ts';
-import { formatNetwork, overlaps, type Cidr } from '../network/ip-address.ts';
+import { formatNetwork, overlaps, widthOf, type Cidr } from '../network/ip-address.ts';
 import { invalid, tooMany, type Report } from '../report.ts';
 import type { NetworkEntry, SiteNetworks } from './networks.ts';
 import { checkStack } from './stack.ts';
@@ -25,6 +25,7 @@ export function checkNetworking(
     ...each('machine', machine),
     ...each('service', service),
     ...each('cluster', cluster),
+    ...cluster.flatMap((entry) => checkHostPrefix(report, entry)),
     ...checkOverlaps(report, networks),
     ...checkStack(report, networks),
   ];
@@ -46,7 +47,7 @@ function checkCount(report: Report, { length }: readonly NetworkEntry[]): readon
 
 function explainNetwork(
   kind: string,
-  { cidr, text, hostPrefix }: NetworkEntry,
+  { cidr, text }: NetworkEntry,
   internal: readonly Cidr[],
 ): readonly string[] {
   if (!cidr) return [`invalid CIDR address: ${text}`];
@@ -61,7 +62,6 @@ function explainNetwork(
       (network) => `must not overlap with the OVNKubernetes internal subnet ${network.text}`,
     ),
     ...(kind === 'service' ? explainServiceSize(cidr) : []),
-    ...(hostPrefix === undefined ? [] : explainHostPrefix(cidr, hostPrefix)),
   ];
 }
 
@@ -72,18 +72,26 @@ function explainServiceSize({ family, prefix }: Cidr): readonly string[] {
     : [];
 }
 
-function explainHostPrefix(cidr: Cidr, hostPrefix: number): readonly string[] {
+function checkHostPrefix(
+  report: Report,
+  { path, cidr, hostPrefix = 0 }: NetworkEntry,
+): readonly ConfigProblem[] {
+  const why = cidr && explainHostPrefix(cidr, hostPrefix);
+  if (why === undefined) return [];
+  const at = path.replace(/\.cidr$/, '.hostPrefix');
+  return [report(at, invalid(String(hostPrefix), why))];
+}
+
+function explainHostPrefix(cidr: Cidr, hostPrefix: number): string | undefined {
   if (hostPrefix < cidr.prefix) {
-    return [
-      `cluster network host subnetwork prefix ${hostPrefix} must not be larger size than CIDR ${cidr.text}`,
-    ];
+    return `cluster network host subnetwork prefix ${hostPrefix} must not be larger size than CIDR ${cidr.text}`;
   }
   if (cidr.family === 6 && hostPrefix !== 64) {
-    return ['cluster network host subnetwork prefix must be 64 for IPv6 networks'];
+    return 'cluster network host subnetwork prefix must be 64 for IPv6 networks';
   }
-  return hostPrefix > 32 && cidr.family === 4
-    ? [`cluster network host subnetwork prefix ${hostPrefix} is longer than an IPv4 address`]
-    : [];
+  return hostPrefix > widthOf(cidr.family)
+    ? `cluster network host subnetwork prefix ${hostPrefix} is longer than an address`
+    : undefined;
 }
 
 /** More networks than any cluster has. */
