@@ -81,8 +81,10 @@ function encodeElement(tag: number, parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Uint8Array.of(tag, ...encodeSize(size)), ...parts]);
 }
 
+/** X.690 8.1.3: itself when below 128, else how many bytes it takes, and those. */
 function encodeSize(size: number): readonly number[] {
   if (size < 0x80) return [size];
-  if (size < 0x100) return [0x81, size];
-  return [0x82, size >>> 8, size & 0xff];
+  const bytes: number[] = [];
+  for (let left = size; left > 0; left >>>= 8) bytes.unshift(left & 0xff);
+  return [0x80 | bytes.length, ...bytes];
 }
