@@ -64,7 +64,7 @@ const override = (files: readonly object[]): string =>
     systemd: { units: [WITNESS] },
   });
 
-/** Has the program that installs, which pulls a release image as it would to precache it. */
+/** Has the program that installs, which pulls what the list beside it names. */
 const seedImage = (component: string): ImageRecipe => ({
   layers: [
     [
@@ -83,6 +83,7 @@ say done
 `,
       },
       { path: 'lca-cli', linkTo: 'bin/lca-cli' },
+      { path: 'containers.list', text: `${component}\n` },
     ],
   ],
 });
@@ -138,7 +139,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     );
   });
 
-  it('pulls the seed image and the release images out of itself, without any network', async () => {
+  it('pulls the seed image and what it precaches out of itself, without any network', async () => {
     const registry = await startRegistry(work);
     const carry = async (): Promise<readonly [Release, string]> => {
       const release = await pushRelease({ registry, work, version: '4.21.3' });
@@ -148,7 +149,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
       const args = ['--release', release.reference, '--registries-conf', conf];
       const proofs = await build(
         { ignitionConfigOverride: override([CHCON]) },
-        ...[...args, '--embed-seed', '--embed-release'],
+        ...[...args, '--embed-seed', '--embed-precached'],
       );
       return [release, proofs];
     };
