@@ -5,7 +5,7 @@ export type NodePair = Pair<Node | null, Node | null>;
 
 /** Follows aliases and merge keys (yaml.org/type/merge.html) of one document. */
 export type Aliases = {
-  /** The node that an alias means; any other node itself. */
+  /** The node that an alias means, undefined where there is none; any other node itself. */
   readonly follow: (node: Node | null | undefined) => Node | null | undefined;
   /** The pairs of a mapping: its own, then those that `<<` brings and that it does not have. */
   readonly listPairs: (node: YAMLMap) => readonly NodePair[];
@@ -44,10 +44,10 @@ function resolveAll(document: Document.Parsed): ReadonlyMap<Alias, Node> {
 function mergePairs(node: YAMLMap, follow: Aliases['follow'], depth: number): readonly NodePair[] {
   const pairs = node.items as readonly NodePair[];
   if (depth === 0 || !pairs.some(isMerge)) return pairs;
-  const own = pairs.filter((pair) => !isMerge(pair));
-  const brought = pairs
-    .filter(isMerge)
-    .flatMap(({ value }) => listSources(value, follow))
+  const read = pairs.map((pair) => ({ pair, sources: listSources(pair, follow) }));
+  const own = read.filter(({ sources }) => sources.length === 0).map(({ pair }) => pair);
+  const brought = read
+    .flatMap(({ sources }) => sources)
     .flatMap((source) => mergePairs(source, follow, depth - 1));
   const taken = new Set(own.map(nameOf));
   const added = brought.filter((pair) => {
@@ -59,16 +59,13 @@ function mergePairs(node: YAMLMap, follow: Aliases['follow'], depth: number): re
   return [...own, ...added];
 }
 
-/** Only what can be merged counts as a merge: else `<<` is a key like any other, and unknown. */
-const isMerge = ({ key, value }: NodePair): boolean =>
-  isScalar(key) &&
-  key.type === 'PLAIN' &&
-  key.source === '<<' &&
-  !isScalar(value) &&
-  value !== null;
+const isMerge = ({ key }: NodePair): boolean =>
+  isScalar(key) && key.type === 'PLAIN' && key.source === '<<';
 
-function listSources(value: Node | null, follow: Aliases['follow']): readonly YAMLMap[] {
-  const target = follow(value);
+/** Where nothing can be merged, `<<` is a key like any other, and so an unknown one. */
+function listSources(pair: NodePair, follow: Aliases['follow']): readonly YAMLMap[] {
+  if (!isMerge(pair)) return [];
+  const target = follow(pair.value);
   if (isMap(target)) return [target];
   if (!isSeq(target)) return [];
   return (target.items as readonly (Node | null)[]).map(follow).filter((node) => isMap(node));

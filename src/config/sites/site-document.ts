@@ -72,7 +72,8 @@ function parse(bytes: Uint8Array, lineCounter: LineCounter): Parsed {
       lineCounter,
       prettyErrors: false,
       uniqueKeys: false,
-      logLevel: 'silent',
+      // Silent, it would leave out further documents without a word.
+      logLevel: 'error',
       // Every scalar as text: what it means depends on what the shape wants.
       schema: 'failsafe',
     });
@@ -126,6 +127,7 @@ class Reader {
     const offset = node?.range?.[0] ?? this.offsetOf(path);
     if (!this.#offsets.has(path)) this.#offsets.set(path, offset);
     const target = this.#aliases.follow(node);
+    if (node && !target) return this.#refuseAlias(path, offset);
     if (++this.#values > MAX_VALUES || this.#depth > MAX_DEPTH) return this.#refuseSize(path);
     this.#depth++;
     const value = this.#readNode(target, shape, path);
@@ -230,6 +232,11 @@ class Reader {
     return undefined;
   }
 
+  #refuseAlias(path: string, offset: number): Free | undefined {
+    this.findings.push({ offset, path, problem: `${BROKEN}: this alias has no anchor` });
+    return undefined;
+  }
+
   #refuseSize(path: string): Free | undefined {
     if (this.#values > MAX_VALUES + 1) return undefined;
     this.#values = MAX_VALUES + 1;
@@ -268,7 +275,7 @@ function explainYaml(code: string): string {
     MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line',
     BLOCK_AS_IMPLICIT_KEY: 'a second colon stands in the value; put the value in quotes',
     BAD_SCALAR_START: 'a value may not start with this character; put it in quotes',
-    BAD_ALIAS: 'this alias has no anchor',
+    BAD_ALIAS: 'this is no alias',
     BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; use single quotes',
     TAG_RESOLVE_FAILED: 'this tag has no meaning here',
     UNEXPECTED_TOKEN: 'nothing may stand here',

@@ -412,11 +412,14 @@ const NETWORKS: readonly Row[] = [
 ];
 
 describe('an install-config.yaml is refused for', () => {
-  it.each([...GENERAL, ...CLUSTER, ...ACCESS, ...NETWORKS])('%s', (_, sections, ...expected) => {
-    const { site, problems } = checkInstall(sections);
-    expect(tell(problems)).toEqual(expected);
-    expect(site).toBeUndefined();
-  });
+  it.each([...GENERAL, ...CLUSTER, ...ACCESS, ...NETWORKS])(
+    '%s',
+    (...[, sections, ...expected]: Row) => {
+      const { site, problems } = checkInstall(sections);
+      expect(tell(problems)).toEqual(expected);
+      expect(site).toBeUndefined();
+    },
+  );
 });
 
 describe('an install-config.yaml is accepted with', () => {
@@ -449,7 +452,7 @@ describe('an install-config.yaml is accepted with', () => {
       { p: 'proxy: {httpsProxy: "https://p:3128", noProxy: "*"}' },
     ],
     ['capabilities of a release', { c: 'capabilities: {baselineCapabilitySet: v4.18}' }],
-  ])('%s', (_, sections) => {
+  ])('%s', (...[, sections]: Row) => {
     expect(tell(checkInstall(sections).problems)).toEqual([]);
   });
 });
