@@ -26,11 +26,14 @@ export async function sweepAside(path: string): Promise<void> {
 const REST_MS = 60_000;
 
 /**
- * Removes what killed processes left in a directory that others may be writing to. What is gone when
- * its turn comes is nobody's loss.
+ * Removes what killed processes left in a directory that others may be writing to, too; with `alone`,
+ * only this process writes there. What is gone when its turn comes is nobody's loss.
  */
-export async function sweepDirectory(directory: string): Promise<void> {
-  await sweep(directory, { restMs: REST_MS });
+export async function sweepDirectory(
+  directory: string,
+  { alone = false }: { readonly alone?: boolean } = {},
+): Promise<void> {
+  await sweep(directory, { restMs: alone ? 0 : REST_MS });
 }
 
 type Sweep = { readonly name?: string; readonly restMs: number };

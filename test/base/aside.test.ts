@@ -46,6 +46,8 @@ describe('a name for what is not whole yet', () => {
     await utimes(own, 1, 1);
     await sweepDirectory(directory);
     expect((await left()).map(at)).toEqual([young, own].sort());
+    await sweepDirectory(directory, { alone: true });
+    expect((await left()).map(at)).toEqual([own]);
   });
 
   it('is looked for in vain where there is no directory', async () => {

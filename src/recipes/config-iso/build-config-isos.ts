@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sweepDirectory } from '../../base/aside.ts';
 import { ConfigError, DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { syncDirectory } from '../../base/files.ts';
@@ -11,7 +12,6 @@ import { openSites } from './open-sites.ts';
 import { listOutcomes, removeListing, writeListing, type SiteListing } from './site-list-file.ts';
 import { stateDirectoryOf } from './site-places.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
-import { sweep } from './sweep.ts';
 
 export type ConfigIsosReport = SiteListing & {
   readonly out: string;
@@ -39,8 +39,8 @@ export async function buildConfigIsos(
     await mkdir(state, { recursive: true, mode: 0o700 });
     const unlock = await lockOutput(join(state, 'build.lock'));
     try {
-      await sweep(out);
-      await sweep(state);
+      await sweepDirectory(out, { alone: true });
+      await sweepDirectory(state, { alone: true });
       return await buildLocked(request, tools);
     } finally {
       await unlock();

@@ -1,5 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { sweepDirectory } from '../../base/aside.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
@@ -21,7 +22,6 @@ import type { RetainedIdentity } from '../../openshift/image-based/retain-identi
 import type { KeySource } from '../../openshift/image-based/rsa-keys.ts';
 import type { SiteIdentity } from '../../openshift/image-based/site-identity.ts';
 import type { SitePlaces } from './site-places.ts';
-import { sweep } from './sweep.ts';
 import { writeRecord, type MadeIso, type Wanted } from './site-record.ts';
 import { writeFiles } from './write-files.ts';
 
@@ -76,7 +76,7 @@ export async function makeSite(site: Site, options: MakeSite): Promise<MadeIso> 
 
 async function prepareDirectory(path: string): Promise<void> {
   const created = await mkdir(path, { recursive: true });
-  if (created === undefined) await sweep(path);
+  if (created === undefined) await sweepDirectory(path, { alone: true });
 }
 
 const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({

@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
+import { nameAside } from '../../base/aside.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
 
@@ -9,10 +9,9 @@ export type NewFile = { readonly path: string; readonly data: string | Uint8Arra
  * those. What is checked before it is used need not be synced.
  */
 export async function writeFiles(files: readonly NewFile[], isSynced = true): Promise<void> {
-  const asides = files.map(({ path, data }) => ({
-    ...{ path, data },
-    aside: `${path}.${randomBytes(6).toString('hex')}.tmp`,
-  }));
+  const asides = await Promise.all(
+    files.map(async ({ path, data }) => ({ path, data, aside: await nameAside(path) })),
+  );
   try {
     await settle(asides.map(({ aside, data }) => writeAside(aside, data, isSynced)));
     await settle(asides.map(({ aside, path }) => rename(aside, path)));
