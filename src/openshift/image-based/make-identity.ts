@@ -6,6 +6,7 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
+import { readValidity } from './certificate-validity.ts';
 import { issueClient, issueSigner, type Subject } from './certificates.ts';
 import { makeInfraId } from './infra-id.ts';
 import { drawPassword } from './kubeadmin-password.ts';
@@ -14,7 +15,6 @@ import type { RetainedIdentity } from './retain-identity.ts';
 import type { KeySource, RsaPair } from './rsa-keys.ts';
 import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './signers.ts';
 import type { KeyPair, SiteIdentity } from './site-identity.ts';
-import { readValidity } from './validity.ts';
 
 /** What an identity is made with. */
 export type IdentityTools = {
@@ -177,17 +177,19 @@ function loadSigner(
   { name, epoch }: { readonly name: SignerName; readonly epoch: number },
 ): Omit<MadeSigner, 'subject'> {
   const { notBefore, notAfter } = readValidity(pair.certificate);
-  if (notAfter < epoch) {
+  if (notAfter < epoch * 1000) {
     const message = `the certificate that is kept of ${SIGNERS[name].file} is over`;
     throw new ConfigError('retained.expired', message, {
-      ...{ expected: `valid at ${formatDate(epoch)}`, found: formatDate(notAfter) },
+      ...{
+        expected: `valid at ${new Date(epoch * 1000).toISOString()}`,
+        found: new Date(notAfter).toISOString(),
+      },
       hint: 'remove it, and its key, to have new ones',
     });
   }
-  return { pair, signingKey: createPrivateKey(pair.privateKey), notBefore };
+  const signingKey = createPrivateKey(pair.privateKey);
+  return { pair, signingKey, notBefore: notBefore / 1000 };
 }
-
-const formatDate = (seconds: number): string => new Date(seconds * 1000).toISOString();
 
 function loadKey(privateKey: string): RsaPair {
   const signingKey = createPrivateKey(privateKey);

@@ -2,7 +2,7 @@ import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { issueSigner } from '../../../src/openshift/image-based/certificates.ts';
-import { readValidity } from '../../../src/openshift/image-based/validity.ts';
+import { readValidity } from '../../../src/openshift/image-based/certificate-validity.ts';
 import { openssl } from '../../support/site-identity.ts';
 import { requireTool } from '../../support/tools.ts';
 
@@ -16,7 +16,10 @@ it('a certificate is valid from and to the second that it was made for, as Node 
       const subject = { commonName: 'x'.repeat(300) };
       const terms = { subject, publicKey, serial, notBefore, notAfter };
       const pem = await issueSigner(terms, privateKey);
-      expect(readValidity(pem)).toEqual({ notBefore, notAfter });
+      expect(readValidity(pem)).toEqual({
+        notBefore: notBefore * 1000,
+        notAfter: notAfter * 1000,
+      });
       const { validFrom, validTo } = new X509Certificate(pem);
       expect([validFrom, validTo].map((date) => Date.parse(date) / 1000)).toEqual([
         notBefore,
@@ -32,8 +35,8 @@ it.skipIf(!requireTool('openssl'))('a certificate of openssl is read, too', asyn
   const pem = await openssl(['req', ...args, '-keyout', '/dev/null', '-subj', '/CN=x']);
   const { validFrom, validTo } = new X509Certificate(pem);
   expect(readValidity(pem)).toEqual({
-    notBefore: Date.parse(validFrom) / 1000,
-    notAfter: Date.parse(validTo) / 1000,
+    notBefore: Date.parse(validFrom),
+    notAfter: Date.parse(validTo),
   });
 });
 
