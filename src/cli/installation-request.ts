@@ -1,8 +1,8 @@
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../base/digest.ts';
 import { ConfigError, UsageError } from '../base/errors.ts';
-import { askNmstatectl } from '../config/installation/nmstatectl.ts';
 import { readInstallationConfig } from '../config/installation/read-installation-config.ts';
+import { findNmstate } from '../recipes/config-iso/ask-nmstate.ts';
 import type { InstallationIsoRequest } from '../recipes/installation-iso-request.ts';
 import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import { readPostScript } from '../stages/read-post-script.ts';
@@ -56,12 +56,13 @@ async function readConfig(
   host: CliHost,
 ): Promise<Pick<InstallationIsoRequest, 'config' | 'notes'>> {
   const notes: string[] = [];
+  const nmstate = await findNmstate(host.env);
   const judgeNetwork = async (text: string): Promise<string | undefined> => {
-    const verdict = await askNmstatectl(text, host);
-    if (verdict.kind === 'unseen') {
-      notes.push('nmstatectl is not installed here: nmstate itself did not see networkConfig');
-    }
-    return verdict.kind === 'refused' ? verdict.why : undefined;
+    if (nmstate) return nmstate.ask(text, host.signal);
+    notes.push(
+      'nmstatectl is not installed: networkConfig was checked, but nmstate did not see it',
+    );
+    return undefined;
   };
   return {
     config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork }),

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -162,6 +162,26 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(stderr).toContain(':1:12: seedImage: Required value: you must specify a seedImage');
     expect(stderr).toContain(':2:14: seedVersion: Required value: you must specify a seedVersion');
     expect(await hasFile(at('never.iso'))).toBe(false);
+  });
+
+  it('has its network configuration judged by nmstate, where that is installed', async () => {
+    const networkConfig = { interfaces: [{ name: 'eth0', type: 'ethernet', state: 'up' }] };
+    await writeInstallationConfig(world.directory, { networkConfig });
+    const { notes } = await buildWell('--output', 'network.iso');
+    expect(notes).toEqual([
+      'nmstatectl is not installed: networkConfig was checked, but nmstate did not see it',
+    ]);
+    const script = '#!/bin/sh\n[ "$1" = gc ] || exit 0; echo "Error: Invalid: bad" >&2; exit 1\n';
+    await mkdir(at('bin'));
+    await writeFile(at('bin/nmstatectl'), script, { mode: 0o755 });
+    const { code, stderr } = await startSealift(
+      ['build', 'installation-iso', '--base-iso', 'test.iso', '--output', 'network.iso'],
+      { cwd: world.directory, env: { PATH: `${at('bin')}:${process.env['PATH'] ?? ''}` } },
+    ).ended;
+    expect(code).toBe(3);
+    expect(stderr).toContain(
+      "networkConfig: Invalid value: failed to execute 'nmstatectl gc', error: Invalid: bad",
+    );
   });
 
   it('is not built from what cannot be trusted or is no live ISO', async () => {

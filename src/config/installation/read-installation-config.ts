@@ -5,11 +5,13 @@ import { maskLines } from '../masked-lines.ts';
 import { ConfigProblems, type ConfigProblem } from '../problem.ts';
 import { listKeys } from '../schema.ts';
 import { Secret } from '../secret.ts';
+import { checkNetworkConfig } from '../sites/network/check-network-config.ts';
+import { formatNetworkConfig } from '../sites/network/format-network-config.ts';
+import { PUBLIC_KEYS } from '../sites/public-keys.ts';
 import { FREE, record } from '../sites/shape.ts';
 import { readSiteDocument } from '../sites/site-document.ts';
 import { checkFields, readInstallationSchema } from './fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
-import { formatNetworkConfig } from './network-config.ts';
 import { resolveReferences, type ReferenceSource } from './references.ts';
 import { checkInstallationRules } from './rules.ts';
 
@@ -95,7 +97,10 @@ function reportNetwork({ report, offsetOf }: ConfigDocument, why: string): Confi
 /** Lines without secrets: an Ignition config may hold passwords, a proxy's URL too. */
 function maskText(text: string): readonly string[] {
   const known = [...listKeys(readInstallationSchema())];
-  const shown = new Set(known.filter((key) => key !== 'ignitionconfigoverride'));
+  const shown = new Set([
+    ...known.filter((key) => key !== 'ignitionconfigoverride'),
+    ...PUBLIC_KEYS,
+  ]);
   return maskLines(text, shown).map((line) => line.replaceAll(/:\/\/[^/@\s]*@/g, '://[redacted]@'));
 }
 
@@ -133,13 +138,16 @@ function readNetworkConfig(
   shownAs: string,
 ): { readonly text?: string; readonly problems: readonly ConfigProblem[] } {
   const file = { path: INSTALLATION_CONFIG_NAME, bytes: Buffer.from(text), shownAs };
-  const { value, problems } = readSiteDocument(file, NETWORK_CONFIG);
+  const { value, problems, report } = readSiteDocument(file, NETWORK_CONFIG);
   const { networkConfig: network } = value;
-  const found = problems.filter(({ path }) => path.startsWith('networkConfig.'));
+  const found = problems.filter(({ path }) => path.startsWith('networkConfig'));
   if (typeof network !== 'object' || network === null || Object.keys(network).length === 0) {
     return { problems: found };
   }
-  return { text: formatNetworkConfig(network), problems: found };
+  return {
+    text: formatNetworkConfig(network),
+    problems: [...found, ...checkNetworkConfig(report, network)],
+  };
 }
 
 function readProxy(value: Plain | undefined): InstallationProxy | undefined {

@@ -133,6 +133,12 @@ const REFUSED: readonly Row[] = [
     '7:3 networkConfig.interfaces: key "interfaces" already set in map',
   ],
   [
+    'a network interface that nmstate would refuse',
+    ['networkConfig:', '  interfaces:', '  - {name: eth0, type: ethernet, state: sideways}'],
+    '7:41 networkConfig.interfaces[0].state: Unsupported value: "sideways": ' +
+      'supported values: "up", "down", "absent", "ignore"',
+  ],
+  [
     'a negative partition number',
     ['extraPartitionNumber: -1'],
     '5:23 extraPartitionNumber: must be a whole number of at least 0',
