@@ -148,7 +148,7 @@ describe('the files of a site', () => {
       shownAs: 'a.zip/alpha/install_config.yml',
     };
     const { site, facts, problems } = checkSite(
-      { ...input, files: [renamed] },
+      { name: 'alpha', files: [renamed] },
       { epoch: TEST_EPOCH },
     );
     expect(site).toBeUndefined();

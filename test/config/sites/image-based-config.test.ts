@@ -223,7 +223,7 @@ const SENSE: readonly Row[] = [
 ];
 
 describe('a network configuration is refused for', () => {
-  it.each([...FORM, ...SENSE])('%s', (...[, lines, ...expected]: Row) => {
+  it.for([...FORM, ...SENSE])('%s', ([, lines, ...expected]) => {
     const { site, problems } = checkImageBased(network(...lines));
     expect(tell(problems)).toEqual(expected);
     expect(site).toBeUndefined();
@@ -231,7 +231,7 @@ describe('a network configuration is refused for', () => {
 });
 
 describe('a network configuration is accepted with', () => {
-  it.each<Row>([
+  it.for<Row>([
     [
       'a static address and a gateway',
       route('destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0'),
@@ -271,7 +271,7 @@ describe('a network configuration is accepted with', () => {
       eth0('- {name: p0, ipv4: {enabled: true, address: [{ip: 198.51.100.0, prefix-length: 31}]}}'),
     ],
     ['nothing in it', []],
-  ])('%s', (...[, lines]: Row) => {
+  ])('%s', ([, lines]) => {
     expect(tell(checkImageBased(network(...lines)).problems)).toEqual([]);
   });
 });

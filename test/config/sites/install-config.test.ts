@@ -412,18 +412,15 @@ const NETWORKS: readonly Row[] = [
 ];
 
 describe('an install-config.yaml is refused for', () => {
-  it.each([...GENERAL, ...CLUSTER, ...ACCESS, ...NETWORKS])(
-    '%s',
-    (...[, sections, ...expected]: Row) => {
-      const { site, problems } = checkInstall(sections);
-      expect(tell(problems)).toEqual(expected);
-      expect(site).toBeUndefined();
-    },
-  );
+  it.for([...GENERAL, ...CLUSTER, ...ACCESS, ...NETWORKS])('%s', ([, sections, ...expected]) => {
+    const { site, problems } = checkInstall(sections);
+    expect(tell(problems)).toEqual(expected);
+    expect(site).toBeUndefined();
+  });
 });
 
 describe('an install-config.yaml is accepted with', () => {
-  it.each<Row>([
+  it.for<Row>([
     ['an older version', { apiVersion: 'apiVersion: v1beta4' }],
     ['a dot behind the domain', { baseDomain: 'baseDomain: edge.example.com.' }],
     ['several keys of SSH', { sshKey: `sshKey: "${TEST_SSH_KEY}\\n\\n${TEST_SSH_KEY}\\n"` }],
@@ -452,7 +449,7 @@ describe('an install-config.yaml is accepted with', () => {
       { p: 'proxy: {httpsProxy: "https://p:3128", noProxy: "*"}' },
     ],
     ['capabilities of a release', { c: 'capabilities: {baselineCapabilitySet: v4.18}' }],
-  ])('%s', (...[, sections]: Row) => {
+  ])('%s', ([, sections]) => {
     expect(tell(checkInstall(sections).problems)).toEqual([]);
   });
 });
