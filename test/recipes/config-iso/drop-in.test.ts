@@ -131,7 +131,7 @@ describe('--retain-from', () => {
     const digest = entries.find(({ path }) => path.endsWith('/manifest.json'))?.digest;
     const { manifest } = await readConfigIso(world.at('made-before/alpha.iso'));
     await mkdir(world.at('kept/cluster-configuration'));
-    const text = JSON.stringify(manifest).replaceAll(/[<>&]/g, escape);
+    const text = JSON.stringify(manifest);
     await writeFile(world.at('kept/cluster-configuration/manifest.json'), text);
     const { failed, sites } = await world.build(keys, {
       ...{ sites: 'sites', out: 'out', retainFrom: 'kept' },

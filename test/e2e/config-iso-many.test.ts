@@ -1,0 +1,86 @@
+import { readdir, stat, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { digestFile } from '../../src/base/files.ts';
+import type { KeySource } from '../../src/openshift/image-based/rsa-keys.ts';
+import type { ConfigIsosReport } from '../../src/recipes/config-iso/build-config-isos.ts';
+import { readConfigIso } from '../../src/recipes/config-iso/read-config-iso.ts';
+import {
+  addressOf,
+  createConfigIsoWorld,
+  imageBasedConfig,
+  installConfig,
+  siteTree,
+  type ConfigIsoWorld,
+} from '../support/config-iso-world.ts';
+import { membersOf, packZip } from '../support/site-archives.ts';
+import { makeKeyRing } from '../support/site-identity.ts';
+
+const COUNT = 1000;
+const NUMBERS = Array.from({ length: COUNT }, (_, index) => index + 1);
+const nameOf = (number: number): string => `edge-${String(number).padStart(4, '0')}`;
+
+describe('a thousand sites, made with six keys and a hash that were made before', () => {
+  let world: ConfigIsoWorld;
+  let keys: KeySource;
+  beforeAll(async () => {
+    world = await createConfigIsoWorld();
+    const ring = await makeKeyRing();
+    const hash = await ring.hashPassword('any', new Uint8Array(16));
+    keys = { ...ring, hashPassword: () => Promise.resolve(hash) };
+  }, 60_000);
+  afterAll(async () => {
+    await keys.close();
+    await world.close();
+  });
+
+  async function expectAll({ sites, failed, made }: ConfigIsosReport, out: string): Promise<void> {
+    expect([failed, sites.length, made]).toEqual([[], COUNT, COUNT]);
+    expect(new Set(sites.map(({ clusterId }) => clusterId)).size).toBe(COUNT);
+    const isos = (await readdir(world.at(out))).filter((name) => name.endsWith('.iso'));
+    expect(isos.sort()).toEqual(NUMBERS.map((number) => `${nameOf(number)}.iso`));
+    const last = sites.at(-1);
+    const path = world.at(out, last?.iso ?? '');
+    expect(await digestFile(path)).toBe(`sha256:${last?.sha256 ?? ''}`);
+    const { manifest } = await readConfigIso(path);
+    expect(manifest).toMatchObject({ cluster_name: nameOf(COUNT), hostname: nameOf(COUNT) });
+  }
+
+  it('come from a table and a template', async () => {
+    const rows = NUMBERS.map((number) => {
+      const { ip, mac } = addressOf(number);
+      return `${nameOf(number)},${ip},${mac}`;
+    });
+    world.write({
+      'sites.csv': ['name,ip,mac', ...rows, ''].join('\n'),
+      'template/install-config.yaml': installConfig('{{ name }}'),
+      'template/image-based-config.yaml': imageBasedConfig('{{ name }}', {
+        ...{ ip: '{{ ip }}', mac: '{{ mac }}' },
+      }),
+    });
+    const request = { sites: 'sites.csv', template: 'template', out: 'from-table' };
+    await expectAll(await world.build(keys, request), 'from-table');
+    const again = await world.build(keys, request);
+    expect([again.made, again.kept]).toEqual([0, COUNT]);
+  }, 120_000);
+
+  it('come from a zip of site folders', async () => {
+    const members = NUMBERS.flatMap((number) =>
+      membersOf(siteTree(nameOf(number), { number }), 'sites/'),
+    );
+    await writeFile(world.at('sites.zip'), packZip(members));
+    await expectAll(await world.build(keys, { sites: 'sites.zip', out: 'from-zip' }), 'from-zip');
+    expect((await stat(world.at('from-zip/sites.json'))).mode & 0o777).toBe(0o644);
+  }, 120_000);
+
+  it('collide when two have one address, and 998 are good', async () => {
+    const rows = NUMBERS.map((number) => {
+      const { ip, mac } = addressOf(number === COUNT ? 1 : number);
+      return `${nameOf(number)},${ip},${mac}`;
+    });
+    world.write({ 'sites.csv': ['name,ip,mac', ...rows, ''].join('\n') });
+    const args = ['sites.csv', '--template', 'template', '-o', 'json'];
+    const { exitCode, stdout } = await world.run('config-iso', 'validate', ...args);
+    const { good, failed } = JSON.parse(stdout) as { good: number; failed: readonly string[] };
+    expect([exitCode, good, failed]).toEqual([3, 998, [nameOf(1), nameOf(COUNT)]]);
+  }, 60_000);
+});
