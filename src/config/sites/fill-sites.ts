@@ -37,7 +37,7 @@ export async function readFilled(
   { template, signal }: FillOptions,
 ): Promise<SiteList> {
   const folder = await readTemplateFolder(template, signal);
-  const { rows, rowProblems, tableProblems } = await readTable(path, signal);
+  const { rows, rowProblems, tableProblems, headerLine } = await readTable(path, signal);
   const filling: Filling = {
     path,
     folder,
@@ -47,7 +47,8 @@ export async function readFilled(
   for (const problem of [...tableProblems, ...rowProblems]) report(filling, problem, '');
   const isUsable =
     tableProblems.length === 0 && folder.problems.every(({ severity }) => severity !== 'error');
-  const common = isUsable && rows.length > 0 && checkColumns(filling, rows);
+  const common =
+    isUsable && rows.length > 0 && checkColumns(filling, rows, headerLine ?? rows[0]?.line);
   const usable = common ? checkRows(filling, rows, common) : new Map<string, TableRow>();
   return toList(filling, usable);
 }
@@ -70,6 +71,7 @@ function findWanted({ files }: TemplateFolder): Filling['wanted'] {
 function checkColumns(
   filling: Filling,
   rows: readonly TableRow[],
+  line = 1,
 ): ReadonlySet<string> | undefined {
   const all = new Set(rows.flatMap(({ cells }) => [...cells.keys()]));
   const common = new Set([...all].filter((column) => rows.every(({ cells }) => cells.has(column))));
@@ -79,7 +81,6 @@ function checkColumns(
     const problem = `hole "${column}" has no column${suggest(column, all)}`;
     filling.problems.push({ severity: 'error', name: '', shownAs, line, problem });
   }
-  const line = rows[0]?.line ?? 1;
   for (const column of common)
     if (!isUsed(filling, column))
       report(filling, { line, problem: unusedText(filling, column) }, '');

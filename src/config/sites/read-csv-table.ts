@@ -30,7 +30,7 @@ export function readCsvTable(text: string): Table {
       rows.push({ line, cells: new Map(columns.map((column, i) => [column, cells[i] ?? ''])) });
     else rowProblems.push({ line, problem: fault });
   }
-  return { rows, rowProblems, tableProblems };
+  return { rows, rowProblems, tableProblems, headerLine: header.line };
 }
 
 function readLines(text: string, problems: TableProblem[]): Line[] {

@@ -66,4 +66,6 @@ export type Table = {
   readonly rowProblems: readonly TableProblem[];
   /** Of the whole table: no row can be used. */
   readonly tableProblems: readonly TableProblem[];
+  /** Where the columns are named once for all rows. */
+  readonly headerLine?: number;
 };

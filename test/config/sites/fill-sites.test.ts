@@ -126,19 +126,19 @@ describe('a table that does not fit stops all', () => {
   it('when a hole has no column', async () => {
     expect(await problemsOf('a.csv', 'name,domian\nalpha,x\n')).toEqual([
       'error template/install-config.yaml:2: hole "domain" has no column: did you mean "domian"?',
-      'error a.csv:2: column "domian" has no hole in the template: did you mean "domain"?',
+      'error a.csv:1: column "domian" has no hole in the template: did you mean "domain"?',
     ]);
   });
 
   it('when a column has no hole', async () => {
     const problems = await problemsOf('a.csv', 'name,domain,note\nalpha,x,y\n');
-    expect(problems).toEqual(['error a.csv:2: column "note" has no hole in the template']);
+    expect(problems).toEqual(['error a.csv:1: column "note" has no hole in the template']);
   });
 
   it('when it does not name sites', async () => {
     writeTree(join(root, 'template'), { 'install-config.yaml': '', 'image-based-config.yaml': '' });
     expect(await problemsOf('a.csv', 'Name\nalpha\n')).toContain(
-      'error a.csv:2: there is no column "name", which names the site: did you mean "Name"?',
+      'error a.csv:1: there is no column "name", which names the site: did you mean "Name"?',
     );
   });
 
