@@ -4,7 +4,7 @@ import { formatSize } from '../../base/format-size.ts';
 /** A site's inputs are some ten kilobytes; these keep hostile archives from filling memory or disk. */
 export const MAX_FILE = 1 << 20;
 export const MAX_SITE = 16 << 20;
-export const MAX_TOTAL = 4 * 2 ** 30;
+const MAX_TOTAL = 4 * 2 ** 30;
 export const MAX_TABLE = 64 << 20;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
