@@ -51,7 +51,7 @@ const WITNESS = {
   contents: `[Unit]
 Description=Tells of the installation
 [Service]
-ExecStart=/bin/sh -c 'sleep 100; journalctl --no-pager -o cat -u ${UNIT} -u start-local-registry.service -n 60 >/dev/console; echo PROOF FAILED nothing installed >/dev/console'
+ExecStart=/bin/sh -c 'sleep 400; journalctl --no-pager -o cat -u ${UNIT} -u start-local-registry.service -n 60 >/dev/console; echo PROOF FAILED nothing installed >/dev/console'
 [Install]
 WantedBy=multi-user.target
 `,
@@ -64,7 +64,10 @@ const override = (files: readonly object[]): string =>
     systemd: { units: [WITNESS] },
   });
 
-/** Has the program that installs, which pulls what the list beside it names. */
+/**
+ * Has the program that installs. Like the real one it puts the new disk's container storage in the place of
+ * the live system's, and then pulls the seed and what the list beside it names.
+ */
 const seedImage = (component: string): ImageRecipe => ({
   layers: [
     [
@@ -74,11 +77,11 @@ const seedImage = (component: string): ImageRecipe => ({
         text: `#!/bin/sh
 say() { echo "PROOF $*" >/dev/console; }
 say "lca-cli $*"
-if podman pull --quiet --authfile "$PULL_SECRET_FILE" ${component} >/run/pulled 2>&1
-then say "precached $(podman image inspect --format '{{.Digest}}' ${component})"
-else say "FAILED $(tail -n 3 /run/pulled)"
-fi
-say "registry $(podman ps --format '{{.Names}} {{.Status}}')"
+mount -t tmpfs disk /var/lib/containers
+pull() { podman pull --quiet --authfile "$PULL_SECRET_FILE" "$1" >/run/pulled 2>&1; }
+pull "$SEED_IMAGE" && say "pulled $(podman image inspect --format '{{.RepoTags}}' "$SEED_IMAGE")"
+pull ${component} && say "precached $(podman image inspect --format '{{.Digest}}' ${component})"
+tail -n 3 /run/pulled >/dev/console
 say done
 `,
       },
@@ -107,7 +110,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     expect(code, stderr).toBe(0);
     const { lines, seconds } = await boot({
       ...{ iso: join(work, 'rhcos-ibi.iso'), firmware: 'seabios', as: 'disk' },
-      ...{ timeoutMs: 240_000, until: /PROOF done/, fail: BOOT_FAILURES },
+      ...{ timeoutMs: 480_000, until: /PROOF done/, fail: BOOT_FAILURES },
     });
     const proofs = lines.filter((line) => line.startsWith('PROOF ')).join('\n');
     console.log(`${seconds.toFixed(0)} s\n${proofs}`);
@@ -157,6 +160,6 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     expect(proofs).toContain('PROOF lca-cli ibi -f /var/tmp/ibi-configuration.json');
     const [, digest = ''] = (release.components['cli'] ?? '').split('@');
     expect(proofs).toContain(`PROOF precached ${digest}`);
-    expect(proofs).toMatch(/^PROOF registry registry Up /m);
+    expect(proofs).toContain(`PROOF pulled [${SEED}]`);
   });
 });
