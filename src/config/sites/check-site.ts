@@ -37,17 +37,27 @@ export function checkSite(input: SiteInput, { epoch }: { readonly epoch: number 
   const install = openFile(input, 'install-config.yaml', INSTALL_CONFIG);
   const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
-  const problems = [...judgeInstall(install), ...judgeImageBased(imageBased, install)];
+  const problems = limit([...judgeInstall(install), ...judgeImageBased(imageBased, install)]);
   return {
     ...(both && { facts: gatherFacts(input, both) }),
     ...(both && problems.length === 0 && { site: createSite(input, both) }),
     problems,
-    warnings: [
+    warnings: limit([
       ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, epoch)),
       ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
       ...warnOfExtraManifests(input.files),
-    ],
+    ]),
   };
+}
+
+/** More than anybody mends before the next try. */
+const MOST_SHOWN = 200;
+
+function limit(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+  const last = problems[MOST_SHOWN];
+  if (!last) return problems;
+  const problem = `${problems.length - MOST_SHOWN} more problems begin here`;
+  return [...problems.slice(0, MOST_SHOWN), { ...last, path: '', problem }];
 }
 
 type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };

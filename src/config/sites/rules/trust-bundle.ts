@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 const BLOCK =
-  /^-----BEGIN ([^\n-][^\n]*?)-----[ \t\r]*\n([\s\S]*?)^-----END \1-----[ \t\r]*(?:\n|$)/m;
+  /^-----BEGIN ([^\n-][^\n]*?)-----[ \t\r]*\n([^-]*(?:-(?!----)[^-]*)*)^-----END \1-----[ \t\r]*(?:\n|$)/m;
 
 /** Sites of a fleet share their bundles: as many are kept parsed. */
 const KEPT = 64;
