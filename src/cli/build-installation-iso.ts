@@ -28,14 +28,15 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .option('--output <file>', 'the ISO to write', 'rhcos-ibi.iso')
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option('--base-iso <file|url>', 'CoreOS live ISO: a file, or https://...?sha256=HEX')
-    .option('--release <pullspec>', 'take the CoreOS live ISO of this release payload')
+    .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
     .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency);
   addEmbedOptions(command)
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nA script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
+      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names a live ISO where no option does.\n' +
+        'A script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
         'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
         '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
         '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',

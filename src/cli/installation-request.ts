@@ -27,9 +27,10 @@ export type InstallationRequestOptions = {
 /** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
 export async function readInstallationRequest(
   path: string,
-  options: InstallationRequestOptions,
+  given: InstallationRequestOptions,
   host: CliHost,
 ): Promise<InstallationIsoRequest> {
+  const options = withOverride(given, host.env[OVERRIDE]);
   checkUsage(options);
   const { release } = options;
   const base = options.baseIso === undefined ? undefined : readBase(options.baseIso, host);
@@ -48,6 +49,17 @@ export async function readInstallationRequest(
     ...(postScript && { postScript }),
     ...(epoch !== undefined && { epoch }),
   };
+}
+
+/** openshift-install takes its live ISO from this address, where it is set. */
+const OVERRIDE = 'OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE';
+
+function withOverride(
+  options: InstallationRequestOptions,
+  baseIso: string | undefined,
+): InstallationRequestOptions {
+  const isNamed = options.baseIso !== undefined || options.release !== undefined;
+  return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
 }
 
 async function readConfig(

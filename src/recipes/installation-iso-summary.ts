@@ -39,7 +39,7 @@ export type InstallationIsoReport = {
     readonly payloadSize: number;
   };
   readonly secretsOnMedia: readonly string[];
-  /** What could not be checked. */
+  /** What could not be checked, or may be missed. */
   readonly notes: readonly string[];
   readonly bytes: {
     readonly fetched: number;
@@ -81,7 +81,7 @@ export async function sealInstallationIso(
     installationDisk: config.installationDisk,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
     secretsOnMedia: listSecrets(request),
-    notes: request.notes,
+    notes: [...request.notes, ...noteMissing(request)],
     bytes: { fetched, copied, kept, written, readBack },
     unverifiedTls: request.build.insecureRegistries,
     stages: [
@@ -106,6 +106,12 @@ function describeEmbedded({
     payloadSize: blobSize,
   };
 }
+
+/** A factory without registries learns of it too late otherwise. */
+const noteMissing = ({ embed }: InstallationIsoRequest): readonly string[] =>
+  embed.seed && !embed.precached && !embed.release
+    ? ['the images that the seed precaches are not on the ISO: they are pulled while it installs']
+    : [];
 
 /** What on the media is not for everybody. */
 function listSecrets({ config, postScript }: InstallationIsoRequest): readonly string[] {

@@ -155,6 +155,15 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     }
   });
 
+  it('is built on the live ISO that openshift-install would be told of', async () => {
+    await writeInstallationConfig(world.directory);
+    const { code, stderr } = await startSealift(
+      ['build', 'installation-iso', '--output', 'override.iso'],
+      { cwd: world.directory, env: { OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE: 'test.iso' } },
+    ).ended;
+    expect(code, stderr).toBe(0);
+  });
+
   it('tells every problem of its configuration at once, and writes nothing', async () => {
     await writeInstallationConfig(world.directory, { seedImage: '', seedVersion: '' });
     const { exitCode, stderr } = await build('--output', 'never.iso');
@@ -272,7 +281,11 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
           { source: world.registry.host, mirrors: ['far.example/m'], sourcePolicy: 'x' },
         ],
       });
-      await buildWell('--output', 'seed.iso', ...args);
+      const seedOnly = args.filter((arg) => arg !== '--embed-release');
+      expect((await buildWell('--output', 'seed.iso', ...seedOnly)).notes).toEqual([
+        'the images that the seed precaches are not on the ISO: they are pulled while it installs',
+      ]);
+      expect((await buildWell('--output', 'seed.iso', ...args)).notes).toEqual([]);
       const shown = await show('seed.iso');
       const conf = fileText(shown, '/etc/containers/registries.conf') ?? '';
       expect(conf).toContain(
