@@ -40,4 +40,8 @@ const readFloat = (text: string): number => (FLOAT.test(text) ? Number(text) : N
 
 /** Whether a text without quotes would be read as something else than that text, by any reader of YAML. */
 export const isOtherInYaml = (text: string): boolean =>
-  typeof resolvePlain(text) !== 'string' || OTHER.test(text);
+  typeof resolvePlain(text) !== 'string' || isLikeNumber(text) || OTHER.test(text);
+
+/** Of any size: some reader takes the largest for infinite. */
+const isLikeNumber = (text: string): boolean =>
+  INTEGER.test(text) || FLOAT.test(text.replaceAll('_', ''));
