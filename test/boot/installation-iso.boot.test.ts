@@ -44,6 +44,13 @@ const NMSTATECTL = fileEntry(
   '#!/bin/sh\necho "PROOF nmstatectl $* $(head -n 1 "$2")" >/dev/console\n',
 );
 
+/** Mirrors that the guest does not reach, for everything, and the origin forbidden. */
+const FAR = {
+  source: 'quay.io',
+  mirrors: ['mirror.invalid/quay'],
+  sourcePolicy: 'NeverContactSource',
+};
+
 /** Tells on the console why what installs does not: nothing else would. */
 const WITNESS = {
   name: 'witness.service',
@@ -151,7 +158,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
       const conf = await writeMirrorConf(work, registry);
       const args = ['--release', release.reference, '--registries-conf', conf];
       const proofs = await build(
-        { ignitionConfigOverride: override([CHCON]) },
+        { ignitionConfigOverride: override([CHCON]), imageDigestSources: [FAR] },
         ...[...args, '--embed-seed', '--embed-precached'],
       );
       return [release, proofs];
