@@ -211,6 +211,11 @@ const SENSE: readonly Row[] = [
     '9:42 networkConfig.interfaces[1].ipv4.address[0].ip: Invalid value: "198.51.100.255": this is the broadcast address of 198.51.100.255/24',
   ],
   [
+    'an address that two interfaces have',
+    eth0('- name: eth1', '  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}'),
+    '9:42 networkConfig.interfaces[1].ipv4.address[0].ip: Duplicate value: "192.0.2.10"',
+  ],
+  [
     'a gateway outside of the subnet',
     route('destination: 0.0.0.0/0, next-hop-address: 192.0.3.1, next-hop-interface: eth0'),
     `8:64 ${ROUTE}.next-hop-address: Invalid value: "192.0.3.1": this is in no subnet of interface eth0`,
@@ -322,5 +327,49 @@ describe('an image-based-config.yaml is refused for', () => {
     expect(tell(checkSite(input, { epoch: TEST_EPOCH }).problems)).toEqual([
       '4:3 networkConfig: no interface has an IPv6 address for machine network 2001:db8::/64',
     ]);
+  });
+});
+
+describe('a network configuration is warned of for', () => {
+  const complete = (server: string): readonly string[] => [
+    'routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0}]}',
+    `dns-resolver: {config: {server: [${server}]}}`,
+  ];
+  it.for<Row>([
+    ['nothing, when it is complete', [...eth0(), ...complete('198.51.100.53')]],
+    [
+      'nothing, when DHCP tells the rest',
+      ['interfaces:', '- {name: a, ipv4: {enabled: true, dhcp: true}}'],
+    ],
+    [
+      'an interface of a type that nobody has heard of',
+      [...eth0('- {name: x0, type: quantum}'), ...complete('192.0.2.53')],
+      '8:22 networkConfig.interfaces[1].type: interfaces of type "quantum" are not checked here',
+    ],
+    [
+      'the MAC address of a template',
+      [...eth0('  mac-address: 00:00:00:00:00:00'), ...complete('192.0.2.53')],
+      '8:18 networkConfig.interfaces[0].mac-address: no interface has this MAC address',
+    ],
+    [
+      'a missing default route',
+      [...eth0(), 'dns-resolver: {config: {server: [192.0.2.53, 198.51.100.53]}}'],
+      '4:3 networkConfig.routes.config: there is no default route for IPv4',
+      '8:48 networkConfig.dns-resolver.config.server[1]: no route leads to the name server 198.51.100.53',
+    ],
+    [
+      'a missing name server',
+      [...eth0(), ...complete('')],
+      '9:35 networkConfig.dns-resolver.config.server: no name server is given',
+    ],
+    [
+      'a name server of a family that the node has no address of',
+      [...eth0(), ...complete('"2001:db8::53"')],
+      '9:36 networkConfig.dns-resolver.config.server[0]: no route leads to the name server 2001:db8::53',
+    ],
+  ])('%s', ([, lines, ...expected]) => {
+    const { problems, warnings } = checkImageBased(network(...lines));
+    expect(tell(problems)).toEqual([]);
+    expect(tell(warnings)).toEqual(expected);
   });
 });

@@ -2,7 +2,14 @@ import type { ConfigProblem } from '../../problem.ts';
 import { invalid, type Report } from '../report.ts';
 import type { Free } from '../shape.ts';
 import { listOf, mapOf, textOf } from './free.ts';
-import { contains, overlaps, parseAddress, type Cidr, type Family } from './ip-address.ts';
+import {
+  contains,
+  formatAddress,
+  overlaps,
+  parseAddress,
+  type Cidr,
+  type Family,
+} from './ip-address.ts';
 import { readInterfaces, type InterfaceAddress, type NetworkInterface } from './interfaces.ts';
 
 /** The networks of install-config.yaml that a site's addresses must fit. */
@@ -29,6 +36,7 @@ export function checkPlausibility(
     ...checkMachineNetworks(report, { interfaces, addresses }, networks.machine),
     ...checkOwnNetworks(report, addresses, networks),
     ...checkEdges(report, addresses),
+    ...checkTwice(report, addresses),
     ...checkNextHops(report, network, interfaces),
   ];
 }
@@ -88,6 +96,21 @@ function checkEdges(
     if (!isNetwork && subnet.value !== subnet.last) return [];
     const what = isNetwork ? 'network' : 'broadcast';
     return [report(path, invalid(text, `this is the ${what} address of ${subnet.text}`))];
+  });
+}
+
+function checkTwice(
+  report: Report,
+  addresses: readonly InterfaceAddress[],
+): readonly ConfigProblem[] {
+  const seen = new Set<string>();
+  return addresses.flatMap(({ path, text, subnet }) => {
+    const address = formatAddress(subnet);
+    if (!seen.has(address)) {
+      seen.add(address);
+      return [];
+    }
+    return [report(path, `Duplicate value: "${text}"`)];
   });
 }
 

@@ -1,4 +1,5 @@
 import type { ConfigProblem } from '../../problem.ts';
+import { warnOfNetworkConfig } from '../network/warnings.ts';
 import type { Report } from '../report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../site-shapes.ts';
 import { listPullSecretHosts } from './credentials.ts';
@@ -106,6 +107,7 @@ export function warnOfImageBasedConfig(
         ]),
     ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'this is no UUID')]),
     ...warnOfLabels(report, written.nodeLabels),
+    ...warnOfNetworkConfig(report, written.networkConfig),
   ];
 }
 

@@ -1,0 +1,113 @@
+import type { ConfigProblem } from '../../problem.ts';
+import type { Report } from '../report.ts';
+import type { Free } from '../shape.ts';
+import { listOf, mapOf, textOf } from './free.ts';
+import { readInterfaces, type NetworkInterface } from './interfaces.ts';
+import { contains, parseAddress, parseCidr, type Cidr, type Family } from './ip-address.ts';
+
+const TYPES = new Set([
+  ...[
+    'bond',
+    'dummy',
+    'ethernet',
+    'hsr',
+    'infiniband',
+    'ipsec',
+    'ipvlan',
+    'linux-bridge',
+    'loopback',
+  ],
+  ...[
+    'mac-vlan',
+    'mac-vtap',
+    'macsec',
+    'ovs-bridge',
+    'ovs-interface',
+    'tun',
+    'veth',
+    'vlan',
+    'vpn',
+  ],
+  ...['vrf', 'vxlan', 'wireguard', 'xfrm'],
+]);
+
+/** What nmstate takes and a node seldom works with; of a document whose form is right. */
+export function warnOfNetworkConfig(
+  report: Report,
+  network: Free | undefined,
+): readonly ConfigProblem[] {
+  const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
+  if (interfaces.length === 0) return [];
+  return [
+    ...interfaces.flatMap((each) => warnOfInterface(report, each)),
+    ...warnOfRoutes(report, network, interfaces),
+    ...warnOfNameServers(report, network, interfaces),
+  ];
+}
+
+function warnOfInterface(
+  report: Report,
+  { path, type, mac }: NetworkInterface,
+): readonly ConfigProblem[] {
+  return [
+    ...(type === '' || TYPES.has(type)
+      ? []
+      : [report(`${path}.type`, `interfaces of type "${type}" are not checked here`)]),
+    ...(mac !== undefined && /^(?:00:)+00$/.test(mac)
+      ? [report(`${path}.mac-address`, 'no interface has this MAC address')]
+      : []),
+  ];
+}
+
+/** Families that have addresses, none of which comes with routes and name servers of its own. */
+const listStatic = (interfaces: readonly NetworkInterface[]): readonly Family[] =>
+  interfaces.some(({ dynamic }) => dynamic.length > 0)
+    ? []
+    : ([4, 6] as const).filter((family) =>
+        interfaces.some(({ addresses }) =>
+          addresses.some(({ subnet }) => subnet.family === family),
+        ),
+      );
+
+const listRoutes = (network: Free | undefined): readonly Cidr[] =>
+  listOf(mapOf(mapOf(network)['routes'])['config'])
+    .map(mapOf)
+    .filter((route) => route['state'] !== 'absent')
+    .map((route) => parseCidr(textOf(route['destination']) ?? ''))
+    .filter((cidr) => cidr !== undefined);
+
+/** The cluster's own network takes the interface of the default route. */
+function warnOfRoutes(
+  report: Report,
+  network: Free | undefined,
+  interfaces: readonly NetworkInterface[],
+): readonly ConfigProblem[] {
+  const routes = listRoutes(network);
+  return listStatic(interfaces)
+    .filter((family) => !routes.some((route) => route.family === family && route.prefix === 0))
+    .map((family) =>
+      report('networkConfig.routes.config', `there is no default route for IPv${family}`),
+    );
+}
+
+function warnOfNameServers(
+  report: Report,
+  network: Free | undefined,
+  interfaces: readonly NetworkInterface[],
+): readonly ConfigProblem[] {
+  const families = listStatic(interfaces);
+  if (families.length === 0) return [];
+  const path = 'networkConfig.dns-resolver.config.server';
+  const servers = listOf(mapOf(mapOf(mapOf(network)['dns-resolver'])['config'])['server']);
+  if (servers.length === 0) return [report(path, 'no name server is given')];
+  const reached = [
+    ...listRoutes(network),
+    ...interfaces.flatMap(({ addresses }) => addresses.map(({ subnet }) => subnet)),
+  ];
+  return servers.flatMap((item, index) => {
+    const text = textOf(item) ?? '';
+    const server = parseAddress(text);
+    if (!server || reached.some((cidr) => contains(cidr, server))) return [];
+    return [report(`${path}[${index}]`, `no route leads to the name server ${text}`)];
+  });
+}
