@@ -5,17 +5,13 @@ import type { BasePatch } from '../iso/base/base-extents.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { findEmbedArea } from '../iso/coreos/embed-area.ts';
 import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
-import type { Extent, Layout, TreeFile } from '../iso/extent.ts';
+import type { Extent, Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
-import { formatMediaIndex, type MediaIndex } from '../openshift/media/media-index.ts';
+import { describeMedium } from '../openshift/media/describe-medium.ts';
+import type { MediaIndex } from '../openshift/media/media-index.ts';
 import { INDEX_PATH } from '../openshift/media/media-paths.ts';
-import type { MirrorPlan, PlannedImage } from '../openshift/mirror/mirror-plan.ts';
-import type { Descriptor } from '../registry/descriptor.ts';
-import { planDirLayout } from '../registry/dir-layout.ts';
-import { planDistributionTree } from '../registry/distribution-layout.ts';
-import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
-import { formatReference } from '../registry/reference.ts';
+import { planMediaRegistry, type MediaRegistry } from '../openshift/media/media-registry.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
@@ -31,12 +27,9 @@ export type InstallationIsoParts = {
 };
 
 /** Images that the medium serves by itself. */
-export type EmbeddedParts = {
-  readonly plan: MirrorPlan;
+export type EmbeddedParts = Pick<MediaRegistry, 'plan' | 'readManifest'> & {
   /** What the index of the medium says that it installs. */
   readonly release: MediaIndex['release'];
-  /** Bytes of every manifest of the plan. */
-  readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
 };
 
 /**
@@ -68,75 +61,18 @@ async function layOutGrown(
 ): Promise<Layout> {
   return layOutIso({
     base: await decodeBaseScan(iso.path, scan),
-    files: [...plan.files, ...(embedded ? await planRegistryFiles(embedded) : [])],
+    files: [...plan.files, ...(embedded ? await planMediaRegistry(embedded) : [])],
     remove: [MINIMAL_RECIPE],
     patches: plan.patches,
     epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
     ...(embedded && {
       index: {
         path: INDEX_PATH,
-        render: (extents) => renderIndex(embedded, scan, extents),
+        render: (extents) =>
+          describeMedium({ product: 'installation-iso', base: scan, ...embedded, extents }),
       },
     }),
   });
-}
-
-/** The registry's tree, and the image of the server that serves it. */
-async function planRegistryFiles(parts: EmbeddedParts): Promise<TreeFile[]> {
-  const { images, registryImage } = parts.plan;
-  const placed = await Promise.all(
-    images.map(async (image) => ({
-      ...image.destination,
-      manifests: await readManifests(image, parts),
-    })),
-  );
-  const server = registryImage ? planDirLayout(await readManifests(registryImage, parts)) : [];
-  return [
-    ...planDistributionTree(placed).map((file) => below('/registry', file)),
-    ...server.map((file) => below('/registry/images/registry', file)),
-  ];
-}
-
-const below = (root: string, { path, content }: TreeFile): TreeFile => ({
-  path: `${root}${path}`,
-  content,
-});
-
-const readManifests = (image: PlannedImage, parts: EmbeddedParts): Promise<StoredManifest[]> =>
-  Promise.all(
-    image.manifests.map(async (descriptor) => {
-      const bytes = await parts.readManifest(descriptor);
-      return { descriptor, bytes, manifest: parseManifest(bytes, descriptor.mediaType) };
-    }),
-  );
-
-/** What the medium holds, so that it can be verified and compared without anything else. */
-function renderIndex(
-  { plan, release }: EmbeddedParts,
-  base: BaseScan,
-  extents: readonly Extent[],
-): Uint8Array {
-  const { images, registryImage } = plan;
-  const text = formatMediaIndex({
-    format: 1,
-    product: 'installation-iso',
-    base: { digest: base.digest, size: base.size },
-    release,
-    images: [...images, ...(registryImage ? [registryImage] : [])].map((image) => ({
-      name: image.name,
-      set: image.set,
-      source: formatReference(image.source),
-      ...image.destination,
-      manifests: image.manifests.map(({ digest }) => digest),
-    })),
-    extents: extents
-      .filter(({ source }) => source.kind !== 'zero')
-      .map(({ offset, size, digest, paths }) => ({
-        ...{ offset, size, paths },
-        ...(digest !== undefined && { digest }),
-      })),
-  });
-  return Buffer.from(text);
 }
 
 /** Every extent is one of the base, but those that the patch touches. */

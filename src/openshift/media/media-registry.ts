@@ -1,0 +1,52 @@
+import { planDirLayout } from '../../registry/dir-layout.ts';
+import type { Descriptor } from '../../registry/descriptor.ts';
+import {
+  planDistributionTree,
+  type PlacedImage,
+  type RegistryFile,
+} from '../../registry/distribution-layout.ts';
+import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
+import type { MirrorPlan, PlannedImage } from '../mirror/mirror-plan.ts';
+
+/** What the registry of a medium is made of. */
+export type MediaRegistry = {
+  readonly plan: MirrorPlan;
+  /** Bytes of every manifest of the plan. */
+  readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
+  /** Images that no mirror plan has, because they were made here. */
+  readonly made?: readonly PlacedImage[];
+};
+
+/** The registry's tree on the medium, and the image of the server that serves it. */
+export async function planMediaRegistry(registry: MediaRegistry): Promise<RegistryFile[]> {
+  const { plan, made = [] } = registry;
+  const placed = await Promise.all(
+    plan.images.map(async (image) => ({
+      ...image.destination,
+      manifests: await readManifests(image, registry),
+    })),
+  );
+  const server = plan.registryImage
+    ? planDirLayout(await readManifests(plan.registryImage, registry))
+    : [];
+  return [
+    ...planDistributionTree([...placed, ...made]).map((file) => below('/registry', file)),
+    ...server.map((file) => below('/registry/images/registry', file)),
+  ];
+}
+
+const readManifests = (
+  image: PlannedImage,
+  { readManifest }: MediaRegistry,
+): Promise<StoredManifest[]> =>
+  Promise.all(
+    image.manifests.map(async (descriptor) => {
+      const bytes = await readManifest(descriptor);
+      return { descriptor, bytes, manifest: parseManifest(bytes, descriptor.mediaType) };
+    }),
+  );
+
+const below = (root: string, { path, content }: RegistryFile): RegistryFile => ({
+  path: `${root}${path}`,
+  content,
+});
