@@ -25,7 +25,7 @@ type Making = {
 };
 
 /** Files are written and looked at while others wait for their keys. */
-const LANES_BESIDE_KEYS = 4;
+const LANES_BESIDE_KEYS = 8;
 
 /**
  * Makes the ISOs of all sites that nothing speaks against, but for those that are there already. What

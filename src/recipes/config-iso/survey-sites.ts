@@ -37,8 +37,11 @@ type Looked = { inputs?: Digest; facts?: SiteFacts; findings: SiteFinding[] };
 
 /** Files of sites are read a few ahead; checking them is what takes long. */
 const LANES = 4;
-/** Bytes of inputs whose sites are kept in memory: some two thousand. */
-const REMEMBERED = 16 << 20;
+/** Bytes of inputs whose sites are kept in memory: those of a thousand or so. */
+const REMEMBERED = 4 << 20;
+
+/** More than these of one site are counted, not kept. */
+const MAX_FINDINGS = 50;
 
 const UNSEEN =
   'nmstatectl is not installed: network configurations were checked, but nmstate did not see them';
@@ -97,13 +100,23 @@ async function openSite(list: SiteList, name: string): Promise<SiteInput | Confi
 
 function look(input: SiteInput, epoch: number): Looked & { site?: Site } {
   const { site, facts, problems, warnings } = checkSite(input, { epoch });
-  const findings = [
+  const findings = limit([
     ...problems.map((problem) => findingOf('error', problem)),
     ...warnings.map((problem) => findingOf('warning', problem)),
-  ];
+  ]);
   // A text cut out of a file keeps the whole file in memory; a clone does not.
   const small = structuredClone({ findings, ...(facts && { facts }) });
   return { inputs: digestInputs(input), ...small, ...(site && { site }) };
+}
+
+/** Errors come first: a site that has one never looks good for want of room. */
+function limit(findings: readonly SiteFinding[]): SiteFinding[] {
+  const rest = findings.length - MAX_FINDINGS;
+  const last = findings[MAX_FINDINGS - 1];
+  if (rest <= 0 || !last) return [...findings];
+  const { severity, file } = last;
+  const more: SiteFinding = { severity, file, problem: `and ${rest + 1} more` };
+  return [...findings.slice(0, MAX_FINDINGS - 1), more];
 }
 
 async function askNmstate(

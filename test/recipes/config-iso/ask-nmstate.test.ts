@@ -1,0 +1,70 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { findNmstate, type Nmstate } from '../../../src/recipes/config-iso/ask-nmstate.ts';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sealift-nmstatectl-'));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+const { signal } = new AbortController();
+
+/** Stands in for nmstatectl, with what it does when it is asked for connections. */
+async function install(...gc: readonly string[]): Promise<Nmstate | undefined> {
+  const script = [
+    '#!/bin/sh',
+    'if [ "$1" = --version ]; then echo 2.2.0; exit 0; fi',
+    `[ "$1" = gc ] || exit 9`,
+    ...gc,
+    '',
+  ];
+  await writeFile(join(directory, 'nmstatectl'), script.join('\n'), { mode: 0o755 });
+  return findNmstate({ PATH: `${directory}:/usr/bin:/bin` });
+}
+
+describe('nmstatectl', () => {
+  it('is not asked where it is not installed', async () => {
+    expect(await findNmstate({})).toBeUndefined();
+    expect(await findNmstate({ PATH: directory })).toBeUndefined();
+  });
+
+  it('has nothing against a configuration that it makes connections of', async () => {
+    const nmstate = await install(
+      ...[
+        'grep -q "name: eth0" "$2" || exit 8',
+        "printf 'NetworkManager:\\n- - eth0\\n  - text\\n'",
+      ],
+    );
+    expect(await nmstate?.ask('interfaces:\n- name: eth0\n', signal)).toBeUndefined();
+  });
+
+  it.each(["''", "'---\\n{}\\n'", "'NetworkManager: []\\n'"])(
+    'is told to have made nothing when it prints %s',
+    async (text) => {
+      const nmstate = await install(`printf -- ${text}`);
+      expect(await nmstate?.ask('{}\n', signal)).toBe(
+        'nmstate generated an empty NetworkManager config file content',
+      );
+    },
+  );
+
+  it('is quoted behind the last "Error:"', async () => {
+    const nmstate = await install(
+      'echo "secret Error: InvalidArgument: Error: no such type" >&2; exit 1',
+    );
+    expect(await nmstate?.ask('{}\n', signal)).toBe(
+      "failed to execute 'nmstatectl gc', error: no such type",
+    );
+  });
+
+  it('leaves no file behind', async () => {
+    const nmstate = await install('exit 1');
+    vi.stubEnv('TMPDIR', directory);
+    await nmstate?.ask('{}\n', signal);
+    vi.unstubAllEnvs();
+    expect(await readdir(directory)).toEqual(['nmstatectl']);
+  });
+});
