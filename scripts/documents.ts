@@ -2,11 +2,13 @@ import { fileURLToPath } from 'node:url';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
+import { readInstallationSchema } from '../src/config/installation/fields.ts';
 import { readSchema, type SchemaNode } from '../src/config/schema.ts';
 
 /** The documents made from the program itself, by their path in the repository. */
 export const DOCUMENTS: readonly { readonly path: string; readonly render: () => string }[] = [
   { path: pathOf('docs/configuration.md'), render: renderConfiguration },
+  { path: pathOf('docs/installation-configuration.md'), render: renderInstallation },
   { path: pathOf('docs/cli.md'), render: renderCommandLine },
 ];
 
@@ -27,12 +29,31 @@ function renderConfiguration(): string {
     '`pullSecret`, `sshKey`, `userCorePass` and `build.embed.pullSecret` are given inline, as',
     '`file:PATH` or as `env:NAME`. Relative paths start at the directory of the file.',
     '',
-    '| key | type | default | meaning |',
-    '|---|---|---|---|',
-    ...rows,
-    '',
+    ...formatTable(rows),
   ].join('\n');
 }
+
+function renderInstallation(): string {
+  return [
+    '# image-based-installation-config.yaml',
+    '',
+    'Made from `schema/image-based-installation-config.schema.json`; `npx tsx scripts/generate-docs.ts`',
+    'writes it anew. What it is for stands in [image-based.md](image-based.md).',
+    '',
+    'The keys, defaults and rules are those of openshift-install. Unknown keys are refused.',
+    '`sealift init --template ibi` writes a file to start from. Relative paths of `file:PATH` start at',
+    'the directory of the file.',
+    '',
+    ...formatTable(listKeys(readInstallationSchema(), '')),
+  ].join('\n');
+}
+
+const formatTable = (rows: readonly string[]): readonly string[] => [
+  '| key | type | default | meaning |',
+  '|---|---|---|---|',
+  ...rows,
+  '',
+];
 
 function listKeys(schema: SchemaNode, path: string): readonly string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {
