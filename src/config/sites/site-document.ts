@@ -97,11 +97,16 @@ type Finding = {
   readonly hideValue?: boolean;
 };
 
-/** What a key means: the name it goes by, and what may stand there; nothing may at an unknown key. */
-type Choose = (
-  written: string,
-  pair: NodePair,
-) => { readonly name: string; readonly shape: Shape | undefined };
+/** What a key means. */
+type Meaning = {
+  readonly name: string;
+  /** What may stand there; nothing may at an unknown key. */
+  readonly shape: Shape | undefined;
+  /** The value where none is written; a member of a record is absent then. */
+  readonly empty?: Free;
+};
+
+type Choose = (written: string, pair: NodePair) => Meaning;
 
 class Reader {
   readonly findings: Finding[] = [];
@@ -184,7 +189,8 @@ class Reader {
   }
 
   #readMap(node: YAMLMap, shape: Shape, path: string): Free {
-    return this.#readPairs(node, path, (name) => ({ name, shape }));
+    const empty = shape.kind === 'text' ? '' : null;
+    return this.#readPairs(node, path, (name) => ({ name, shape, empty }));
   }
 
   #readPairs(node: YAMLMap, path: string, choose: Choose): Free {
@@ -192,25 +198,24 @@ class Reader {
     const result = Object.create(null) as Record<string, Free>;
     const seen = new Set<string>();
     for (const pair of this.#aliases.listPairs(node)) {
-      const { name, shape } = choose(this.#readKey(pair, path), pair);
+      const { name, shape, empty } = choose(this.#readKey(pair, path), pair);
       const place = joinPath(path, name);
       if (seen.has(name)) {
         this.#refuseDuplicate(name, place, offsetOfKey(pair));
         continue;
       }
       seen.add(name);
-      const value = this.#readValue(pair, shape, place);
+      const value = this.#readValue(pair, shape, place) ?? empty;
       if (value !== undefined) result[name] = value;
     }
     return result;
   }
 
-  /** In free data null is a value; everywhere else it counts as absent. */
   #readValue(pair: NodePair, shape: Shape | undefined, place: string): Free | undefined {
     this.#offsets.set(place, pair.value?.range?.[0] ?? offsetOfKey(pair));
     const value = shape && this.read(pair.value, shape, place);
     if (value === undefined || value === '') this.#offsets.set(place, offsetOfKey(pair));
-    return value === undefined && shape?.kind === 'free' ? null : value;
+    return value;
   }
 
   #readKey({ key }: NodePair, path: string): string {

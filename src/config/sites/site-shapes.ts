@@ -40,6 +40,22 @@ const CLUSTER_NETWORKS = list(
 
 const IMAGE_SOURCES = list(record({ source: TEXT, mirrors: list(TEXT), sourcePolicy: TEXT }));
 
+/** Only that one of the others is there matters; their members do not. */
+const PLATFORM = record({
+  aws: FREE,
+  azure: FREE,
+  baremetal: FREE,
+  external: FREE,
+  gcp: FREE,
+  ibmcloud: FREE,
+  none: record({}),
+  nutanix: FREE,
+  openstack: FREE,
+  powervc: FREE,
+  powervs: FREE,
+  vsphere: FREE,
+});
+
 /** install-config.yaml, with the deprecated networking keys that are still converted. */
 export const INSTALL_CONFIG = record({
   ...OBJECT,
@@ -62,7 +78,7 @@ export const INSTALL_CONFIG = record({
   controlPlane: MACHINE_POOL,
   arbiter: MACHINE_POOL,
   compute: list(MACHINE_POOL),
-  platform: FREE,
+  platform: PLATFORM,
   pullSecret: TEXT,
   proxy: record({ httpProxy: TEXT, httpsProxy: TEXT, noProxy: TEXT }),
   imageContentSources: list(record({ source: TEXT, mirrors: list(TEXT) })),
@@ -81,6 +97,9 @@ export const INSTALL_CONFIG = record({
   featureGates: list(TEXT),
   osImageStream: TEXT,
 });
+
+/** Names of platforms, in the order of the alphabet. */
+export const PLATFORMS: readonly string[] = Object.keys(PLATFORM.members);
 
 /** install-config.yaml as the user wrote it, without any default. */
 export type WrittenInstallConfig = ValueOf<typeof INSTALL_CONFIG>;

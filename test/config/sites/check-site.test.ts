@@ -66,7 +66,7 @@ describe('a site keeps', () => {
     const { site } = checkImageBased({
       ids: 'cluster_id: 3fd3a7a4-5d6c-4a5a-9f3e-0d3a3b6d9b11\ninfra_id: alpha-x2x4z',
       registry: 'releaseRegistry: registry.lab:5000',
-      labels: 'nodeLabels: {example.com/row: 7, site: "yes"}',
+      labels: 'nodeLabels: {example.com/row: 7, site: "yes", edge: }',
       network:
         'networkConfig: {interfaces: [{type: ethernet, name: eth0, ipv4: {enabled: yes, dhcp: on}}]}',
     });
@@ -76,7 +76,7 @@ describe('a site keeps', () => {
       releaseRegistry: 'registry.lab:5000',
       clusterId: '3fd3a7a4-5d6c-4a5a-9f3e-0d3a3b6d9b11',
       infraId: 'alpha-x2x4z',
-      nodeLabels: { 'example.com/row': '7', 'site': 'yes' },
+      nodeLabels: { 'example.com/row': '7', 'site': 'yes', 'edge': '' },
       networkConfig:
         'interfaces:\n- ipv4:\n    dhcp: true\n    enabled: true\n  name: eth0\n  type: ethernet\n',
     });

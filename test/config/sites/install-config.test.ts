@@ -115,7 +115,8 @@ const CLUSTER: readonly Row[] = [
   [
     'an unknown platform',
     { platform: 'platform: {nonne: {}}' },
-    '7:19 platform.nonne: unknown field "nonne"',
+    `7:11 platform: Invalid value: "": must specify one of the platforms (${PLATFORMS})`,
+    '7:12 platform.nonne: unknown field "nonne"',
   ],
   [
     'two platforms',
@@ -126,12 +127,22 @@ const CLUSTER: readonly Row[] = [
   [
     'a platform that is text',
     { platform: 'platform: none' },
-    '7:11 platform: cannot unmarshal it into a field of type Platform',
+    '7:11 platform: cannot unmarshal string into a field of type object',
   ],
   [
     'a feature set',
     { featureSet: 'featureSet: TechPreviewNoUpgrade' },
     '9:13 FeatureSet: Unsupported value: "TechPreviewNoUpgrade": supported values: ""',
+  ],
+  [
+    'the default feature set by its name',
+    { featureSet: 'featureSet: Default' },
+    '9:13 FeatureSet: Unsupported value: "Default": supported values: ""',
+  ],
+  [
+    'a setting of the platform none',
+    { platform: 'platform: {none: {vip: 192.0.2.1}}' },
+    '7:19 platform.none.vip: unknown field "vip"',
   ],
   [
     'feature gates',

@@ -155,7 +155,7 @@ export function checkPorts(
 }
 
 /** Ports of bonds stand as names, those of bridges as objects; older names are still read. */
-export function listPorts({
+function listPorts({
   value,
   path,
 }: NetworkInterface): readonly { readonly name: string; readonly path: string }[] {

@@ -1,10 +1,6 @@
 import { parseAddress, parseCidr } from '../network/ip-address.ts';
 
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
-
-/** RFC 1123, capitals allowed because names of folders and rows may have them. */
-export const isDnsLabel = (text: string): boolean => LABEL.test(text.toLowerCase());
 
 /** What is wrong with a DNS-1123 subdomain in the words of Kubernetes, or undefined. */
 export function explainSubdomain(text: string): string | undefined {

@@ -1,21 +1,6 @@
 import type { ConfigProblem } from '../../problem.ts';
 import { invalid, unsupported, type Report } from '../report.ts';
-import type { WrittenInstallConfig } from '../site-shapes.ts';
-
-const PLATFORMS = [
-  'aws',
-  'azure',
-  'baremetal',
-  'external',
-  'gcp',
-  'ibmcloud',
-  'none',
-  'nutanix',
-  'openstack',
-  'powervc',
-  'powervs',
-  'vsphere',
-];
+import { PLATFORMS, type WrittenInstallConfig } from '../site-shapes.ts';
 
 /** Image-based sites have the platform `none` and what goes with it. */
 export function checkPlatform(
@@ -32,41 +17,22 @@ export function checkPlatform(
 
 function checkPlatformName(
   report: Report,
-  platform: WrittenInstallConfig['platform'],
+  platform: WrittenInstallConfig['platform'] = {},
 ): readonly ConfigProblem[] {
-  if (typeof platform === 'string' || typeof platform === 'number' || Array.isArray(platform)) {
-    return [report('platform', 'cannot unmarshal it into a field of type Platform')];
+  const names = Object.entries(platform)
+    .filter(([, value]) => value !== null)
+    .map(([name]) => name);
+  if (names.length === 0) {
+    const problem = invalid('', `must specify one of the platforms (${PLATFORMS.join(', ')})`);
+    return [report('platform', problem, { hint: 'write none: {} below platform' })];
   }
-  const entries = Object.entries((platform ?? {}) as Readonly<Record<string, unknown>>);
-  const unknown = entries.filter(([name]) => !PLATFORMS.includes(name));
-  const names = entries.filter(([, value]) => value !== null).map(([name]) => name);
-  const known = names.filter((name) => PLATFORMS.includes(name));
-  const foreign = known.filter((name) => name !== 'none');
-  const isMissing = known.length === 0 && unknown.length === 0;
+  const foreign = names.filter((name) => name !== 'none');
+  const many = invalid(names.join(', '), 'must only specify a single type of platform');
   return [
-    ...unknown.map(([name]) =>
-      report(`platform.${name}`, `unknown field "${name}"`, { hideValue: true }),
-    ),
-    ...(isMissing
-      ? [
-          report(
-            'platform',
-            invalid('', `must specify one of the platforms (${PLATFORMS.join(', ')})`),
-            { hint: 'write none: {} below platform' },
-          ),
-        ]
-      : []),
+    ...(names.length > 1 ? [report('platform', many)] : []),
     ...foreign.map((name) =>
       report(`platform.${name}`, unsupported(name, ['none']), { shownPath: 'Platform' }),
     ),
-    ...(known.length > 1
-      ? [
-          report(
-            'platform',
-            invalid(known.join(', '), 'must only specify a single type of platform'),
-          ),
-        ]
-      : []),
   ];
 }
 
@@ -76,7 +42,7 @@ function checkFeatures(
 ): readonly ConfigProblem[] {
   const gates = 'Forbidden: featureGates can only be used with the CustomNoUpgrade feature set';
   return [
-    ...(featureSet === '' || featureSet === 'Default'
+    ...(featureSet === ''
       ? []
       : [report('featureSet', unsupported(featureSet, ['']), { shownPath: 'FeatureSet' })]),
     ...(featureGates.length === 0 ? [] : [report('featureGates', gates)]),

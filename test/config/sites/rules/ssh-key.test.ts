@@ -6,7 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { explainSshKeys } from '../../../../src/config/sites/rules/ssh-key.ts';
 import { requireTool } from '../../../support/tools.ts';
 
-describe.skipIf(!requireTool('ssh-keygen'))('a key of ssh-keygen', () => {
+const KEYGEN = 'ssh-keygen';
+
+describe.skipIf(!requireTool(KEYGEN))('a key of ssh-keygen', () => {
   let directory = '';
   beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'sealift-ssh-'));
@@ -18,7 +20,7 @@ describe.skipIf(!requireTool('ssh-keygen'))('a key of ssh-keygen', () => {
   const create = (type: string, bits: string): string => {
     const path = join(directory, `${type}-${bits}`);
     const kind = bits === '' ? ['-t', type] : ['-t', type, '-b', bits];
-    execFileSync('ssh-keygen', ['-q', '-N', '', '-C', 'core@edge', ...kind, '-f', path]);
+    execFileSync(KEYGEN, ['-q', '-N', '', '-C', 'core@edge', ...kind, '-f', path]);
     return readFileSync(`${path}.pub`, 'utf8');
   };
 
