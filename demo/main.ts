@@ -19,7 +19,10 @@ const NAMES = [
   ...['pod', 'prometheus', 'rhel-coreos'],
 ];
 
-/** The main job on a machine that has nothing but Node: a small release, a live ISO, a proof. */
+/**
+ * The main jobs on a machine that has nothing but Node: a small release, a live ISO, a proof, and the
+ * configuration ISOs of two sites.
+ */
 async function main(): Promise<void> {
   const directory = join(tmpdir(), 'sealift-demo');
   await rm(directory, { recursive: true, force: true });
@@ -35,6 +38,8 @@ async function main(): Promise<void> {
       ['build', 'live-iso', '--output', 'live.iso'],
       ['verify', 'live.iso'],
       ['inspect', 'live.iso'],
+      ['init', '--template', 'sites', 'field'],
+      ['config-iso', 'build', 'field/sites.csv', '--template', 'field/template', '--out', 'isos'],
     ]) {
       console.log(`\n$ sealift ${args.join(' ')}`);
       await runSealift(args, directory);
@@ -51,6 +56,7 @@ async function main(): Promise<void> {
       '  sealift ignition show live.iso          what the hosts will apply',
       '  sealift registry serve live.iso         the payload, straight out of the ISO',
       '  live.iso.report.json                    what was built from what',
+      '  isos/sites.json                         the configuration ISOs of two sites',
     ].join('\n'),
   );
 }
