@@ -1,3 +1,4 @@
+import { parse, stringify } from 'yaml';
 import { redact } from '../../base/redact.ts';
 
 export type JsonValue =
@@ -13,7 +14,7 @@ const PUBLIC = new Set([
 ]);
 const PUBLIC_CRYPTO = new Set(['admin_ca_certificate', 'ingress_certificate_cn']);
 /** NMState: 802.1X, WireGuard, IPsec, MACsec and their like. */
-const SECRET_OF_NETWORK = /password|secret|psk|private|mka-cak|token|pin$/i;
+const SECRET_OF_NETWORK = /password|passwd|secret|psk|private|shared|wep|mka-cak|token|pin$/i;
 
 /**
  * A manifest.json as it may be shown: the same shape, with keys, hashes, passwords and what is not
@@ -75,20 +76,28 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
   }
 }
 
-/** Line by line: the text is normalised, and what follows a secret's key is the secret. */
+/** Read anew, for other makers may write it in any style; what cannot be read is masked as a whole. */
 function redactNetwork(value: JsonValue): JsonValue {
-  if (typeof value !== 'string') return mapTexts(value, mask);
-  const shown: string[] = [];
-  let hiddenBelow: number | undefined;
-  for (const line of value.split('\n')) {
-    const indent = line.length - line.trimStart().length;
-    if (hiddenBelow !== undefined && (indent > hiddenBelow || line.trim() === '')) continue;
-    hiddenBelow = undefined;
-    const [, key] = /^[\s-]*["']?([^:"']+)["']?:/.exec(line) ?? [];
-    if (key !== undefined && SECRET_OF_NETWORK.test(key)) {
-      shown.push(`${line.slice(0, line.indexOf(':'))}: "${MASK}"`);
-      hiddenBelow = indent;
-    } else shown.push(line);
+  const state = readNetwork(value);
+  if (state === undefined) return mapTexts(value, mask);
+  return redact(stringify(redactState(state), { schema: 'failsafe', lineWidth: 0 }));
+}
+
+/** Every scalar stays the text that it is. */
+function readNetwork(value: JsonValue): JsonValue | undefined {
+  try {
+    const text = typeof value === 'string' ? value : '';
+    const state = parse(text, { schema: 'failsafe', logLevel: 'silent' }) as JsonValue;
+    return isObject(state) ? state : undefined;
+  } catch {
+    return undefined; // the parser's words would quote the text
   }
-  return redact(shown.join('\n'));
+}
+
+function redactState(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return (value as JsonValue[]).map(redactState);
+  if (!isObject(value)) return value;
+  return mapMembers(value, (key, member) =>
+    SECRET_OF_NETWORK.test(key) ? mapTexts(member, mask) : redactState(member),
+  );
 }

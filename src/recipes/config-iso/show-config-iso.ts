@@ -53,6 +53,7 @@ function flatten(manifest: JsonValue): Compared {
 function leavesOf(value: JsonValue, path = ''): Map<string, string> {
   if (typeof value !== 'object' || value === null) return new Map([[path, String(value)]]);
   const members = Object.entries(value as Readonly<Record<string, JsonValue>>);
+  if (members.length === 0) return new Map([[path, Array.isArray(value) ? '[]' : '{}']]);
   return new Map(
     members.flatMap(([key, member]) => [...leavesOf(member, path === '' ? key : `${path}.${key}`)]),
   );
