@@ -37,8 +37,8 @@ export function createReporter({ text, file, lines, marks }: Source): Report {
       file,
       line: Math.max(1, line),
       column: Math.max(1, col),
-      path: shownPath ?? path,
-      problem,
+      path: printable(shownPath ?? path),
+      problem: printable(problem),
       lineText: showLine(masked[line - 1] ?? '', hideValue),
       ...(hint !== undefined && { hint }),
     };
@@ -48,6 +48,14 @@ export function createReporter({ text, file, lines, marks }: Source): Report {
 const MAX_SHOWN = 200;
 const MAX_VALUE = 1000;
 
+const MAX_TEXT = 1000;
+
+/** Of what others wrote nothing may command a terminal or fill it; a tab keeps its place in the line. */
+export function printable(text: string): string {
+  const short = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
+  return short.replaceAll(/(?!\t)\p{Cc}/gu, '?');
+}
+
 /** A key of a mapping on one line, as JSON has them. */
 const INNER_KEY = /[{,]\s*["']?([\w.-]+)["']?\s*:/g;
 
@@ -56,7 +64,7 @@ function showLine(line: string, hideValue: boolean): string {
   if (line.length > MAX_SHOWN) return '';
   const keys = [...line.matchAll(INNER_KEY)].map(([, key = '']) => key.toLowerCase());
   if (!keys.every((key) => PUBLIC_KEYS.has(key))) return '';
-  const shown = maskUserInfo(line);
+  const shown = printable(maskUserInfo(line));
   return hideValue ? shown.replace(/^([^:]*:).*$/, '$1') : shown;
 }
 

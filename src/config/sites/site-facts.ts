@@ -1,5 +1,6 @@
 import { contains, formatAddress, type Cidr } from './network/ip-address.ts';
 import { readInterfaces } from './network/interfaces.ts';
+import { printable } from './report.ts';
 import type { SiteDocument } from './site-document.ts';
 import type { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './site-shapes.ts';
 
@@ -46,7 +47,9 @@ type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact
 const createWriter =
   ({ shownAs, lineOf }: Pick<Install, 'shownAs' | 'lineOf'>): Writer =>
   (kind, value, path) =>
-    value === '' ? [] : [{ kind, value: value.toLowerCase(), file: shownAs, line: lineOf(path) }];
+    value === ''
+      ? []
+      : [{ kind, value: printable(value.toLowerCase()), file: shownAs, line: lineOf(path) }];
 
 function listNetworkFacts(
   write: Writer,

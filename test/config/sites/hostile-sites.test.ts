@@ -130,6 +130,20 @@ describe('a hostile file ends in problems, and soon:', () => {
   });
 });
 
+it('nothing that a file says commands the terminal', () => {
+  const clear = '\u001b[2J';
+  const shown = show({
+    'install-config.yaml': writeInstallConfig({
+      metadata: `metadata: {name: "a${clear}"}`,
+      [clear]: `"key${clear}": 1`,
+      pullSecret: `pullSecret: '{"auths":{"q${clear}":{}}}'`,
+    }),
+    'image-based-config.yaml': writeImageBasedConfig({ hostname: `hostname: a${clear}` }),
+  });
+  expect(shown).toContain('key?[2J');
+  expect(shown).not.toContain('\u001b');
+});
+
 it('a key may have the name of a member of every object', () => {
   const { site, problems } = check(
     imageBased('nodeLabels: {__proto__: a, constructor: b, toString: c}'),
