@@ -1,5 +1,6 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { formatSize } from '../../base/format-size.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { MANIFEST_PATH } from '../../openshift/image-based/config-tree.ts';
 import type { JsonValue } from '../../openshift/image-based/redact-reconfiguration.ts';
@@ -23,6 +24,8 @@ type ConfigIsoEntry = {
 
 /** A configuration ISO has a handful; an image of some other kind is told early. */
 const MAX_ENTRIES = 10_000;
+/** Bytes of all files together; a site's inputs may have 16 MiB. */
+const MAX_CONTENT = 256 << 20;
 /** The lifecycle agent looks for both, the second for the sake of old media. */
 const VOLUME_IDS = ['cluster-config', 'relocation-config'];
 
@@ -53,13 +56,11 @@ const notLabelled = (path: string, found: string): IntegrityError =>
 
 async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {
   const entries: ConfigIsoEntry[] = [];
+  let content = 0;
   for await (const { path, node } of iso.walk()) {
-    if (entries.length === MAX_ENTRIES) {
-      throw new IntegrityError(
-        'config-iso.too-large',
-        `${iso.path} has more than ${MAX_ENTRIES} files`,
-      );
-    }
+    content += node.kind === 'file' ? node.size : 0;
+    if (entries.length === MAX_ENTRIES) throw tooLarge(iso, `more than ${MAX_ENTRIES} files`);
+    if (content > MAX_CONTENT) throw tooLarge(iso, `more than ${formatSize(MAX_CONTENT)} of files`);
     if (node.kind === 'file') {
       entries.push({ path, size: node.size, digest: digestOf(await iso.readFile(node)) });
     } else {
@@ -68,6 +69,9 @@ async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {
   }
   return entries.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
+
+const tooLarge = ({ path }: IsoImage, what: string): IntegrityError =>
+  new IntegrityError('config-iso.too-large', `${path} has ${what}`);
 
 async function readManifest(iso: IsoImage): Promise<JsonValue> {
   const node = await iso.find(MANIFEST_PATH);

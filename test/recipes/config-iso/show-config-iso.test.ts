@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import type { ConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
@@ -84,6 +84,25 @@ describe('sealift config-iso show', () => {
       );
     },
   );
+
+  it.skipIf(!requireTool('genisoimage'))('refuses what has too much in it, unread', async () => {
+    await mkdir(world.at('large/cluster-configuration'), { recursive: true });
+    await writeFile(world.at('large/cluster-configuration/manifest.json'), '{}');
+    await writeFile(world.at('large/hole'), '');
+    await truncate(world.at('large/hole'), 300 << 20);
+    const args = [
+      '-quiet',
+      '-R',
+      '-V',
+      'cluster-config',
+      '-o',
+      world.at('l.iso'),
+      world.at('large'),
+    ];
+    await runProcess('genisoimage', args);
+    const { exitCode, stderr } = await world.run('config-iso', 'show', 'l.iso');
+    expect([exitCode, stderr]).toEqual([5, expect.stringContaining('config-iso.too-large')]);
+  });
 
   it('tells what is no ISO', async () => {
     const { exitCode, stderr } = await world.run('config-iso', 'show', 'out/sites.json');
