@@ -6,7 +6,7 @@ import { listSites } from '../../config/sites/read-sites.ts';
 import type { SitesRequest } from './config-isos-request.ts';
 
 /** What a directory's only site is called: its directory may be called anything. */
-export const DROP_IN_NAME = 'site';
+const DROP_IN_NAME = 'site';
 
 /** What lies beside the inputs after a build. */
 const MADE = ['auth', 'imagebasedconfig.iso'];

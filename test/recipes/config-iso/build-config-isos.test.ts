@@ -37,8 +37,6 @@ const build = (more: Partial<Parameters<ConfigIsoWorld['build']>[1]> = {}) =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });
 const namesOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ name }) => name);
 const digestsOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ sha256 }) => sha256);
-const idsOf = ({ sites }: ConfigIsosReport): string[] =>
-  sites.map(({ clusterId, infraId }) => `${clusterId} ${infraId}`);
 
 describe('sealift config-iso build', () => {
   it('makes an ISO, a kubeconfig and a password of each site, and a list of all', async () => {
@@ -207,99 +205,6 @@ describe('sites that collide', () => {
     expect(alpha?.findings.map(({ problem }) => problem).join('\n')).toMatch(
       /alpha\.edge\.example of alpha is that of twin [^]*192\.168\.0\.1 of alpha/,
     );
-  });
-});
-
-describe('a build that runs again', () => {
-  it('makes nothing again, whatever the time', async () => {
-    world.write(inFolder('sites', ALPHA, BETA));
-    const first = await build();
-    const list = await readFile(world.at('out/sites.json'));
-    const second = await build({ epoch: 1_800_000_000 });
-    expect([second.made, second.kept]).toEqual([0, 2]);
-    expect(digestsOf(second)).toEqual(digestsOf(first));
-    expect(await readFile(world.at('out/sites.json'))).toEqual(list);
-  });
-
-  it.each([
-    'alpha.iso',
-    'alpha/auth/kubeconfig',
-    'alpha/auth/kubeadmin-password',
-    '.sealift/alpha.made.json',
-  ])('makes the same bytes from the same state where %s was lost', async (file) => {
-    world.write(inFolder('sites', ALPHA, BETA));
-    const first = await build();
-    const before = await readFile(world.at('out', file));
-    await rm(world.at('out', file));
-    const second = await build({ epoch: 1_800_000_000 });
-    expect([second.made, second.kept]).toEqual([1, 1]);
-    expect(digestsOf(second)).toEqual(digestsOf(first));
-    expect(await readFile(world.at('out', file))).toEqual(before);
-  });
-
-  it('makes an ISO again that somebody changed', async () => {
-    world.write(inFolder('sites', ALPHA));
-    const first = await build();
-    await writeFile(world.at('out/alpha.iso'), 'cut short');
-    expect(digestsOf(await build())).toEqual(digestsOf(first));
-    expect((await readConfigIso(world.at('out/alpha.iso'))).volumeId).toBe('cluster-config');
-  });
-
-  it('keeps keys and ids when a manifest changes, and makes new ones of another cluster', async () => {
-    world.write(inFolder('sites', ALPHA));
-    const first = await build();
-    world.write({ 'sites/alpha/extra-manifests/a.yaml': 'kind: B\n' });
-    const second = await build();
-    expect(idsOf(second)).toEqual(idsOf(first));
-    expect(digestsOf(second)).not.toEqual(digestsOf(first));
-    world.write(inFolder('sites', siteTree('alpha', { number: 1, clusterName: 'other' })));
-    expect(idsOf(await build())).not.toEqual(idsOf(first));
-  });
-
-  it('makes new keys of a state that is not whole', async () => {
-    world.write(inFolder('sites', ALPHA));
-    const first = await build();
-    const state = await readFile(world.at('out/.sealift/alpha.json'), 'utf8');
-    await writeFile(world.at('out/.sealift/alpha.json'), state.slice(0, -100));
-    expect(idsOf(await build())).not.toEqual(idsOf(first));
-  });
-
-  it('has the same bytes in two folders for the same state', async () => {
-    world.write(inFolder('sites', ALPHA));
-    const first = await build();
-    await mkdir(world.at('other/.sealift'), { recursive: true });
-    const state = await readFile(world.at('out/.sealift/alpha.json'));
-    await writeFile(world.at('other/.sealift/alpha.json'), state);
-    expect(digestsOf(await build({ out: 'other' }))).toEqual(digestsOf(first));
-  });
-});
-
-describe('--rotate', () => {
-  it('makes new keys, ids and passwords of every site', async () => {
-    world.write(inFolder('sites', ALPHA, BETA));
-    const first = await build();
-    const second = await build({ rotate: true });
-    expect([second.made, second.kept]).toEqual([2, 0]);
-    for (const [index, id] of idsOf(second).entries()) expect(id).not.toBe(idsOf(first)[index]);
-    expect(digestsOf(await build())).toEqual(digestsOf(second));
-  });
-
-  it('goes on with the sites that it did not reach', async () => {
-    world.write(inFolder('sites', ALPHA, BAD));
-    await build();
-    const half = await build({ rotate: true });
-    world.write(inFolder('sites', siteTree('gamma', { number: 3 })));
-    const whole = await build({ rotate: true });
-    expect([whole.made, whole.kept]).toEqual([1, 1]);
-    expect(idsOf(whole)).toContain(idsOf(half)[0]);
-    expect((await build({ rotate: true })).made).toBe(2);
-  });
-
-  it('that was broken off is over when a build without it runs', async () => {
-    world.write(inFolder('sites', ALPHA, BAD));
-    await build({ rotate: true });
-    await build();
-    expect((await build({ rotate: true })).made).toBe(1);
   });
 });
 
