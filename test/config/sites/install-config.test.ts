@@ -400,6 +400,13 @@ const NETWORKS: readonly Row[] = [
     '6:73 networking.clusterNetwork[0].hostPrefix: Invalid value: "0": cluster network host subnetwork prefix 0 must not be larger size than CIDR 10.128.0.0/14',
   ],
   [
+    'a node with more addresses than all nodes, in the old spelling',
+    network(
+      `${machine('192.0.2.0/24')}, clusterNetworks: [{cidr: 10.128.0.0/14, hostSubnetLength: 20}]`,
+    ),
+    '6:74 networking.clusterNetworks[0].hostPrefix: Invalid value: "12": cluster network host subnetwork prefix 12 must not be larger size than CIDR 10.128.0.0/14',
+  ],
+  [
     'an IPv6 host prefix other than 64',
     network(
       'machineNetwork: [{cidr: "2001:db8::/64"}], serviceNetwork: ["fd02::/112"], clusterNetwork: [{cidr: "fd01::/48", hostPrefix: 56}]',
@@ -439,6 +446,13 @@ describe('an install-config.yaml is accepted with', () => {
     ['keys in other cases', { baseDomain: 'BASEDOMAIN: edge.example.com' }],
     ['two machine networks of IPv4', network(machine('192.0.2.0/25', '192.0.2.128/25'))],
     ['machine networks of two families', network(machine('192.0.2.0/24', '2001:db8::/64'))],
+    [
+      'networks in the old spelling',
+      network(
+        'machineCIDR: 192.0.2.0/24, serviceCIDR: 172.30.0.0/16, type: OVNKubernetes, ' +
+          'clusterNetworks: [{cidr: 10.128.0.0/14, hostSubnetLength: 9}]',
+      ),
+    ],
     ['a machine network of IPv6 alone', network(machine('2001:db8::/64'))],
     [
       'a join network out of the way',
