@@ -7,7 +7,7 @@ import { createKeySource } from '../openshift/image-based/rsa-keys.ts';
 import { buildConfigIsos, type ConfigIsosReport } from '../recipes/config-iso/build-config-isos.ts';
 import type { ConfigIsosRequest } from '../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../recipes/config-iso/ask-nmstate.ts';
-import { isError } from '../recipes/config-iso/site-finding.ts';
+import { isError } from '../recipes/config-iso/site/site-finding.ts';
 import { writeFindings } from './config-iso-findings.ts';
 import {
   addSitesOptions,

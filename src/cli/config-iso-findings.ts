@@ -1,5 +1,9 @@
 import { redact } from '../base/redact.ts';
-import { formatFinding, isError, type SiteFinding } from '../recipes/config-iso/site-finding.ts';
+import {
+  formatFinding,
+  isError,
+  type SiteFinding,
+} from '../recipes/config-iso/site/site-finding.ts';
 import type { CliHost } from './host.ts';
 import type { LogFormat } from './progress.ts';
 

@@ -10,7 +10,7 @@ import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.t
 import { makeSites } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
 import { listOutcomes, removeListing, writeListing, type SiteListing } from './site-list-file.ts';
-import { stateDirectoryOf } from './site-places.ts';
+import { stateDirectoryOf } from './site/site-places.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
 
 export type ConfigIsosReport = SiteListing & {

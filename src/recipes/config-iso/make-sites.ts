@@ -2,13 +2,13 @@ import { digestOf } from '../../base/digest.ts';
 import { DiskError, InterruptedError, SealiftError } from '../../base/errors.ts';
 import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
-import { makeSite } from './make-site.ts';
-import { openRetained, type FindRetained } from './open-retained.ts';
-import { beginRotation, endRotation, type Rotation } from './rotation.ts';
-import { findingOfError, type SiteFinding } from './site-finding.ts';
+import { makeSite } from './site/make-site.ts';
+import { openRetained, type FindRetained } from './site/open-retained.ts';
+import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
+import { findingOfError, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
-import { dropInPlaces, placesOf, type SitePlaces } from './site-places.ts';
-import { findMade, type MadeIso, type Wanted } from './site-record.ts';
+import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
+import { findMade, type MadeIso, type Wanted } from './site/site-record.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
 /** How it went with one site. */

@@ -5,8 +5,8 @@ import { hexOf } from '../../base/digest.ts';
 import { hasFile, writeFileAtomic } from '../../base/files.ts';
 import type { ConfigIsosRequest } from './config-isos-request.ts';
 import { placesFor, type SiteOutcome } from './make-sites.ts';
-import type { SiteFinding } from './site-finding.ts';
-import type { MadeIso } from './site-record.ts';
+import type { SiteFinding } from './site/site-finding.ts';
+import type { MadeIso } from './site/site-record.ts';
 import type { Survey, SurveyedSite } from './survey-sites.ts';
 
 /** A site whose ISO is there. */

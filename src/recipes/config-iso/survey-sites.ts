@@ -13,8 +13,8 @@ import {
   findingOfList,
   isError,
   type SiteFinding,
-} from './site-finding.ts';
-import { digestInputs } from './site-record.ts';
+} from './site/site-finding.ts';
+import { digestInputs } from './site/site-record.ts';
 
 /** What is known of a site after it was looked at; small, for there may be ten thousand. */
 export type SurveyedSite = {

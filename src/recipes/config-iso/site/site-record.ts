@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { formatReadableJson } from '../../base/canonical-json.ts';
-import { isErrno } from '../../base/errno.ts';
-import { digestFile, readFileIfPresent } from '../../base/files.ts';
-import type { Digest } from '../../base/digest.ts';
-import type { SiteInput } from '../../config/sites/site.ts';
+import { formatReadableJson } from '../../../base/canonical-json.ts';
+import { isErrno } from '../../../base/errno.ts';
+import { digestFile, readFileIfPresent } from '../../../base/files.ts';
+import type { Digest } from '../../../base/digest.ts';
+import type { SiteInput } from '../../../config/sites/site.ts';
 import type { SitePlaces } from './site-places.ts';
 import { writeFiles } from './write-files.ts';
 

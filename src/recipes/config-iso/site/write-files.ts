@@ -1,5 +1,5 @@
 import { open, rename, rm } from 'node:fs/promises';
-import { nameAside } from '../../base/aside.ts';
+import { nameAside } from '../../../base/aside.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { readFileIfPresent, writeFileAtomic } from '../../../base/files.ts';
 import { stateDirectoryOf } from './site-places.ts';
 
 /** Names of sites have no dot: no site's state is called so. */
