@@ -78,6 +78,10 @@ describe('progress', () => {
     );
   });
 
+  test('says nothing of bytes where something else is counted', () => {
+    expect(formatProgress({ bytes: 0, rate: 0, note: '3 of 10 sites' })).toBe('3 of 10 sites');
+  });
+
   test.each([
     [999, '999 ms'],
     [59_400, '59 s'],
