@@ -10,9 +10,15 @@ import { createLogFormatOption, type LogFormat } from './progress.ts';
 export type SitesOptions = {
   readonly template?: string;
   readonly dropIn: boolean;
+  readonly allowShared?: readonly SharedFact[];
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
+
+type SharedFact = (typeof SHARED)[number];
+
+/** Never what tells clusters or hosts apart for good: names of clusters, their ids, MAC addresses. */
+const SHARED = ['address', 'hostname'] as const;
 
 const SITES =
   'folder of site folders, one site folder, .zip, .tar or .tar.gz of either, or .csv or .yaml table';
@@ -26,17 +32,33 @@ export const addSitesOptions = (command: Command): Command =>
       'SITES is the directory of one site, with the names of openshift-install',
       false,
     )
+    .option(
+      '--allow-shared <what>',
+      'only warn where sites have the same "address" or "hostname"; may be repeated',
+      addShared,
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
+/** @throws UsageError `usage.allow-shared` */
+function addShared(text: string, before: readonly SharedFact[] = []): readonly SharedFact[] {
+  const fact = SHARED.find((name) => name === text);
+  if (fact !== undefined) return [...before, fact];
+  throw new UsageError('usage.allow-shared', `--allow-shared is "${text}"`, {
+    expected: SHARED.join(' or '),
+    found: text,
+  });
+}
+
 export function readSitesRequest(
   sites: string,
-  { template, dropIn }: SitesOptions,
+  { template, dropIn, allowShared }: SitesOptions,
   { cwd, env, now }: CliHost,
 ): SitesRequest {
   return {
     ...{ sites: resolve(cwd, sites), cwd, dropIn },
     ...(template !== undefined && { template: resolve(cwd, template) }),
+    ...(allowShared && { shared: new Set(allowShared) }),
     epoch: readEpoch(env['SOURCE_DATE_EPOCH']) ?? Math.floor(now() / 1000),
   };
 }

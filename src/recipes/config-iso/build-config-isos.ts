@@ -68,7 +68,7 @@ async function buildLocked(
   const { out, dropIn } = request;
   const list = await openSites(request, tools.signal);
   try {
-    const survey = await surveySites(list, request.epoch, tools);
+    const survey = await surveySites(list, request, tools);
     refuseNothing(survey, request.sites);
     if (!dropIn) await removeListing(out);
     const outcomes = await makeSites(survey, request, tools);

@@ -1,3 +1,4 @@
+import type { FactKind } from '../../config/sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
 import type { KeySource } from '../../openshift/image-based/rsa-keys.ts';
 import type { Nmstate } from './ask-nmstate.ts';
@@ -14,6 +15,8 @@ export type SitesRequest = {
   readonly dropIn: boolean;
   /** Seconds since 1970: what is overdue by then is warned of. */
   readonly epoch: number;
+  /** What several sites may have in common; it is warned of. */
+  readonly shared?: ReadonlySet<FactKind>;
   /** What an earlier producer left: of the only site, or with a folder for each site. */
   readonly retainFrom?: string;
 };

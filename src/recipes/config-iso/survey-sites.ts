@@ -4,7 +4,7 @@ import { checkAcrossSites } from '../../config/sites/check-sites.ts';
 import { checkSite, type SiteFacts } from '../../config/sites/check-site.ts';
 import type { SiteList } from '../../config/sites/read-list.ts';
 import type { Site, SiteInput } from '../../config/sites/site.ts';
-import type { SiteTools } from './config-isos-request.ts';
+import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { createSiteMeter } from './site-meter.ts';
 import {
@@ -52,7 +52,7 @@ const UNSEEN =
  */
 export async function surveySites(
   list: SiteList,
-  epoch: number,
+  { epoch, shared }: Pick<SitesRequest, 'epoch' | 'shared'>,
   tools: SiteTools,
 ): Promise<Survey> {
   const meter = createSiteMeter('check sites', list.names.length, tools);
@@ -76,7 +76,7 @@ export async function surveySites(
     }
     meter.advance();
   });
-  compare(looked);
+  compare(looked, shared);
   meter.end();
   if (unseen.length > 0) tools.emit({ type: 'warning', message: UNSEEN });
   return {
@@ -134,10 +134,10 @@ async function askNmstate(
 const sizeOf = ({ files }: SiteInput): number =>
   files.reduce((sum, { bytes }) => sum + bytes.length, 0);
 
-function compare(looked: ReadonlyMap<string, Looked>): void {
+function compare(looked: ReadonlyMap<string, Looked>, shared: SitesRequest['shared']): void {
   const facts = [...looked.values()].flatMap((site) => (site.facts ? [site.facts] : []));
-  for (const { name, severity, file, line, problem } of checkAcrossSites(facts)) {
-    looked.get(name)?.findings.push({ severity, file, line, problem });
+  for (const { name, ...finding } of checkAcrossSites(facts, shared)) {
+    looked.get(name)?.findings.push(finding);
   }
 }
 

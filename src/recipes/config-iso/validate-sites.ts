@@ -30,7 +30,7 @@ export async function validateSites(
 ): Promise<SitesVerdict> {
   const list = await openSites(request, tools.signal);
   try {
-    const survey = await surveySites(list, request.epoch, tools);
+    const survey = await surveySites(list, request, tools);
     refuseNothing(survey, request.sites);
     const failed = survey.sites.filter((site) => !isGood(site));
     return {

@@ -52,6 +52,21 @@ const show = (sites: readonly SiteFacts[]): readonly string[] =>
 
 const UUID = '3fd3a7a4-5d6c-4a5a-9f3e-0d3a3b6d9b11';
 
+describe('what sites may share', () => {
+  it('is warned of when it is meant, and refused with the way to say so when it is not', () => {
+    const sites = ['a', 'bb'].map((name) => factsOf({ name, hostname: 'sno' }));
+    expect(checkAcrossSites(sites)).toMatchObject([
+      { severity: 'error', hint: 'where that is meant, add --allow-shared hostname' },
+      { severity: 'error' },
+    ]);
+    const meant = checkAcrossSites(sites, new Set(['hostname']));
+    expect(meant.map(({ severity, hint }) => [severity, hint])).toEqual([
+      ['warning', undefined],
+      ['warning', undefined],
+    ]);
+  });
+});
+
 describe('two sites may not have', () => {
   it.for<readonly [string, Omit<Given, 'name'>, string, string]>([
     [
