@@ -1,8 +1,9 @@
 import { relative, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { ConfigError, UsageError } from '../base/errors.ts';
+import { UsageError } from '../base/errors.ts';
 import type { SitesRequest } from '../recipes/config-iso/config-isos-request.ts';
 import type { CliHost } from './host.ts';
+import { readEpoch } from './source-date-epoch.ts';
 import { createOutputOption, type OutputFormat } from './output.ts';
 import { createLogFormatOption, type LogFormat } from './progress.ts';
 
@@ -59,20 +60,11 @@ export function readSitesRequest(
     ...{ sites: resolve(cwd, sites), cwd, dropIn },
     ...(template !== undefined && { template: resolve(cwd, template) }),
     ...(allowShared && { shared: new Set(allowShared) }),
-    epoch: readEpoch(env['SOURCE_DATE_EPOCH']) ?? Math.floor(now() / 1000),
+    epoch: readEpoch(env) ?? Math.floor(now() / 1000),
   };
 }
 
 /** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
-function readEpoch(text: string | undefined): number | undefined {
-  if (text === undefined || text === '') return undefined;
-  if (/^\d{1,10}$/.test(text)) return Number(text);
-  throw new ConfigError(
-    'env.source-date-epoch',
-    `SOURCE_DATE_EPOCH is "${text}", no whole seconds`,
-  );
-}
-
 /**
  * Where output goes. What is written among the inputs would be taken for a site by the next run.
  *

@@ -52,5 +52,7 @@ function refuseFailed({ good, failed, findings }: SitesVerdict): void {
 
 const formatVerdict = ({ good, failed }: SitesVerdict): string =>
   failed.length === 0
-    ? `${good} sites are valid\n`
-    : `${good} sites are valid, ${failed.length} are not\n`;
+    ? `${countSites(good)} valid\n`
+    : `${countSites(good)} valid, ${failed.length} not\n`;
+
+const countSites = (count: number): string => (count === 1 ? '1 site is' : `${count} sites are`);

@@ -1,12 +1,13 @@
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../base/digest.ts';
-import { ConfigError, UsageError } from '../base/errors.ts';
+import { UsageError } from '../base/errors.ts';
 import { readInstallationConfig } from '../config/installation/read-installation-config.ts';
 import { findNmstate } from '../recipes/config-iso/ask-nmstate.ts';
 import type { InstallationIsoRequest } from '../recipes/installation-iso-request.ts';
 import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import { readPostScript } from '../stages/read-post-script.ts';
 import type { CliHost } from './host.ts';
+import { readEpoch } from './source-date-epoch.ts';
 
 export type InstallationRequestOptions = {
   readonly output: string;
@@ -37,7 +38,7 @@ export async function readInstallationRequest(
   const file = resolve(host.cwd, path);
   const output = resolve(host.cwd, options.output);
   const postScript = await readPostScript(file);
-  const epoch = readEpoch(host.env['SOURCE_DATE_EPOCH']);
+  const epoch = readEpoch(host.env);
   return {
     ...(await readConfig(file, path, host)),
     ...{ output, lanes: options.concurrency ?? 8 },
@@ -155,11 +156,3 @@ const untrusted = (found: string): UsageError =>
   });
 
 /** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
-function readEpoch(text: string | undefined): number | undefined {
-  if (text === undefined || text === '') return undefined;
-  if (/^\d{1,10}$/.test(text)) return Number(text);
-  throw new ConfigError(
-    'env.source-date-epoch',
-    `SOURCE_DATE_EPOCH is "${text}", no whole seconds`,
-  );
-}

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex } from '../base/digest.ts';
-import { ConfigError, UsageError } from '../base/errors.ts';
+import { UsageError } from '../base/errors.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { refuseMissingFeatures } from '../config/missing-features.ts';
@@ -9,6 +9,7 @@ import type { LiveIsoRequest } from '../recipes/live-iso-request.ts';
 import { readUserManifests } from '../stages/read-manifests.ts';
 import type { GivenBaseIso } from '../stages/fetch-base-iso.ts';
 import type { CliHost } from './host.ts';
+import { readEpoch } from './source-date-epoch.ts';
 
 export type LiveIsoOptions = {
   readonly output?: string;
@@ -34,7 +35,7 @@ export async function readLiveIsoRequest(
   const output = resolve(host.cwd, options.output ?? DEFAULT_OUTPUT);
   const graphUrl = host.env['UPDATE_URL_OVERRIDE'];
   const signatureStore = host.env['OCP_SIGNATURE_URL'];
-  const epoch = readEpoch(host.env['SOURCE_DATE_EPOCH']);
+  const epoch = readEpoch(host.env);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = await readNmstate(config);
   return {
@@ -85,15 +86,6 @@ function findBaseIso(
 }
 
 /** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
-function readEpoch(text: string | undefined): number | undefined {
-  if (text === undefined || text === '') return undefined;
-  if (/^\d{1,10}$/.test(text)) return Number(text);
-  throw new ConfigError(
-    'env.source-date-epoch',
-    `SOURCE_DATE_EPOCH is "${text}", no whole seconds`,
-  );
-}
-
 /** @throws UsageError `usage.concurrency` */
 export function parseConcurrency(text: string): number {
   const value = Number(text);

@@ -131,7 +131,7 @@ async function createUnlessPresent(path: string, content: Buffer): Promise<boole
 
 const lockedBy = (holder: number): DiskError =>
   new DiskError('output.locked', `process ${holder} is already building this output`, {
-    hint: `wait for process ${holder} to end, or name another --output`,
+    hint: `wait for process ${holder} to end, or name another output`,
   });
 
 const readText = async (path: string): Promise<string | undefined> =>

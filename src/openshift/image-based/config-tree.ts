@@ -4,6 +4,7 @@ import {
   type ReconfiguredInstall,
   type ReconfiguredNode,
 } from './seed-reconfiguration.ts';
+import type { RetainedIdentity } from './retain-identity.ts';
 import type { SiteIdentity } from './site-identity.ts';
 
 /** What the files of a configuration ISO are made of; a checked site has all of it. */
@@ -47,14 +48,14 @@ const PLAIN = 0o644;
 
 /**
  * The exact tree of a configuration ISO. A manifest that an earlier producer left takes the place of
- * the rendered one, byte by byte.
+ * the rendered one, byte by byte, and its mirrors that of those of install-config.yaml.
  */
 export function planConfigTree(
   site: ConfiguredSite,
   identity: SiteIdentity,
-  retained: { readonly manifest?: string } = {},
+  retained: Pick<RetainedIdentity, 'manifest' | 'imageDigestSources'> = {},
 ): ConfigTree {
-  const { imageDigestSources } = site.install;
+  const { imageDigestSources = site.install.imageDigestSources } = retained;
   const text = retained.manifest ?? renderSeedReconfiguration(site, identity);
   const manifest = textFile(MANIFEST_PATH, text, SECRET);
   const mirrors = imageDigestSources && [

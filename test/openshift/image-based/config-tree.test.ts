@@ -71,6 +71,20 @@ describe('the tree of a configuration ISO', () => {
     expect(file?.bytes).toEqual(bytes);
   });
 
+  it('takes over manifest and mirrors of an earlier producer', () => {
+    const site = install({
+      imageDigestSources: [{ source: 'quay.io/a', mirrors: ['new.example'] }],
+    });
+    const { files } = planConfigTree(site, IDENTITY, {
+      manifest: '{"api_version":1}',
+      imageDigestSources: [{ source: 'quay.io/a', mirrors: ['kept.example'] }],
+    });
+    const [manifest, mirrors] = files.map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
+    expect(manifest).toBe('{"api_version":1}');
+    expect(mirrors).toContain('kept.example');
+    expect(mirrors).not.toContain('new.example');
+  });
+
   it('has a mirror set when the key is there, even without entries', () => {
     const path = '/cluster-configuration/manifests/image-digest-mirror-set.json';
     expect(textOf(SMALL, path)).toBeUndefined();

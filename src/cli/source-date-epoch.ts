@@ -1,0 +1,17 @@
+import { ConfigError } from '../base/errors.ts';
+
+/**
+ * SOURCE_DATE_EPOCH, seconds since 1970; undefined where it is not set.
+ * reproducible-builds.org/specs/source-date-epoch: whole seconds, in decimal.
+ *
+ * @throws ConfigError `env.source-date-epoch`
+ */
+export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
+  const text = env['SOURCE_DATE_EPOCH'];
+  if (text === undefined || text === '') return undefined;
+  if (/^\d{1,10}$/.test(text)) return Number(text);
+  throw new ConfigError(
+    'env.source-date-epoch',
+    `SOURCE_DATE_EPOCH is "${text}", no whole seconds`,
+  );
+}
