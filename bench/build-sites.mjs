@@ -15,8 +15,8 @@ import { URL } from 'node:url';
 const load = (name) => import(new URL(`../dist/${name}`, import.meta.url).href);
 
 const { createKeySource } =
-  /** @type {typeof import('../src/openshift/image-based/rsa-keys.ts')} */
-  (await load('openshift/image-based/rsa-keys.js'));
+  /** @type {typeof import('../src/openshift/image-based/identity/keys/rsa-keys.ts')} */
+  (await load('openshift/image-based/identity/keys/rsa-keys.js'));
 const { buildConfigIsos } =
   /** @type {typeof import('../src/recipes/config-iso/build-config-isos.ts')} */
   (await load('recipes/config-iso/build-config-isos.js'));
@@ -32,7 +32,7 @@ const pairs = await Promise.all(Array.from({ length: KEYS }, () => source.next()
 const hash = await source.hashPassword('bench', new Uint8Array(16));
 await source.close();
 let next = 0;
-/** @type {import('../src/openshift/image-based/rsa-keys.ts').KeySource} */
+/** @type {import('../src/openshift/image-based/identity/keys/rsa-keys.ts').KeySource} */
 const keys = {
   next: () => Promise.resolve(/** @type {typeof pairs[number]} */ (pairs[next++ % KEYS])),
   hashPassword: () => Promise.resolve(hash),

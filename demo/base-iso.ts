@@ -6,7 +6,7 @@ import {
 } from '../src/iso/directory/directory-record.ts';
 import type { Layout, TreeFile } from '../src/iso/extent.ts';
 import { layOutIso } from '../src/iso/lay-out.ts';
-import { encodePathTable } from '../src/iso/path-table.ts';
+import { encodePathTable } from '../src/iso/volume/path-table.ts';
 import { pourIso } from '../src/iso/pour/pour-iso.ts';
 import {
   encodeExtensionReference,
@@ -19,7 +19,7 @@ import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
   type PrimaryVolumeDescriptor,
-} from '../src/iso/volume-descriptor.ts';
+} from '../src/iso/volume/volume-descriptor.ts';
 
 const VOLUME_ID = 'rhcos-9.6.20260101-0';
 const TIME = new Date('2026-01-01T00:00:00Z');

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { readInstallationSchema } from '../src/config/installation/fields.ts';
-import { readSchema, type SchemaNode } from '../src/config/schema.ts';
+import { readSchema, type SchemaNode } from '../src/config/document/schema.ts';
 
 /** The documents made from the program itself, by their path in the repository. */
 export const DOCUMENTS: readonly { readonly path: string; readonly render: () => string }[] = [

@@ -15,8 +15,8 @@ import {
   type CatalogView,
 } from '../recipes/show-catalog.ts';
 import type { CliHost } from './host.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from './output.ts';
-import { createLogFormatOption, createProgress, type LogFormat } from './progress.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
+import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 
 type CatalogOptions = {
   readonly config?: string;

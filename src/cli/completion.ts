@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { CliHost } from './host.ts';
 import { renderCompletion, type Shell } from './completion-scripts.ts';
-import { writeResult } from './output.ts';
+import { writeResult } from './terminal/output.ts';
 
 /** `sealift completion bash|zsh|fish`. */
 export function registerCompletion(program: Command, host: CliHost): void {

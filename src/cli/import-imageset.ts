@@ -8,12 +8,17 @@ import {
   importImageSet,
   renderImportedConfig,
   type ImportedImageSet,
-} from '../config/import-imageset.ts';
+} from '../config/imageset/import-imageset.ts';
 import { readConfigText } from '../config/load-config.ts';
-import type { ConfigProblem } from '../config/problem.ts';
-import { SCHEMA_PATH } from '../config/schema.ts';
+import type { ConfigProblem } from '../config/document/problem.ts';
+import { SCHEMA_PATH } from '../config/document/schema.ts';
 import type { CliHost } from './host.ts';
-import { createOutputOption, writeFormatted, writeResult, type OutputFormat } from './output.ts';
+import {
+  createOutputOption,
+  writeFormatted,
+  writeResult,
+  type OutputFormat,
+} from './terminal/output.ts';
 
 type Options = { readonly output?: string; readonly outputFormat: OutputFormat };
 

@@ -8,11 +8,11 @@ import { hasFile } from '../base/files.ts';
 import { INSTALLATION_SCHEMA_PATH } from '../config/installation/fields.ts';
 import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
 import { renderInstallationTemplate } from '../config/installation/template.ts';
-import { SCHEMA_PATH } from '../config/schema.ts';
+import { SCHEMA_PATH } from '../config/document/schema.ts';
 import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
-import { writeResult } from './output.ts';
+import { writeResult } from './terminal/output.ts';
 
 type Template = {
   /** The first is the one to go on with. */

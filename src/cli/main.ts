@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { runProgram } from './program.ts';
-import { listenForSignals } from './signals.ts';
+import { listenForSignals } from './terminal/signals.ts';
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 

@@ -1,24 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
-import { registerBuild } from './build.ts';
-import { registerCat } from './cat.ts';
+import { registerBuild } from './build/build.ts';
+import { registerCat } from './medium/cat.ts';
 import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
-import { registerConfigIso } from './config-iso.ts';
+import { registerConfigIso } from './config-iso/config-iso.ts';
 import type { CliHost } from './host.ts';
-import { registerIgnition } from './ignition-show.ts';
+import { registerIgnition } from './medium/ignition-show.ts';
 import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
-import { describeError, describeErrorAsEvent } from './print-error.ts';
-import { registerInspect } from './inspect.ts';
-import { registerLs } from './ls.ts';
-import { registerPlan } from './plan.ts';
-import { registerRegistry } from './registry-serve.ts';
-import { registerResources } from './resources.ts';
+import { describeError, describeErrorAsEvent } from './terminal/print-error.ts';
+import { registerInspect } from './medium/inspect.ts';
+import { registerLs } from './medium/ls.ts';
+import { registerPlan } from './build/plan.ts';
+import { registerRegistry } from './medium/registry-serve.ts';
+import { registerResources } from './build/resources.ts';
 import { registerValidate } from './validate.ts';
-import { registerVerify } from './verify.ts';
-import { registerWhy } from './why.ts';
+import { registerVerify } from './medium/verify.ts';
+import { registerWhy } from './build/why.ts';
 
 const EXIT_USAGE = 2;
 

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { checkConfig, readConfigText } from '../config/load-config.ts';
-import { ConfigProblems, formatProblem, type ConfigProblem } from '../config/problem.ts';
+import { ConfigProblems, formatProblem, type ConfigProblem } from '../config/document/problem.ts';
 import type { CliHost } from './host.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from './output.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 
 type Verdict = {
   readonly file: string;

@@ -1,4 +1,4 @@
-import type { Secret } from './secret.ts';
+import type { Secret } from './secret/secret.ts';
 
 export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';
 export type CpuArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';

@@ -8,10 +8,10 @@ import type {
   VersionRange,
 } from './appliance-config.ts';
 import { parseSize } from './check-shapes.ts';
-import type { Secrets } from './resolve-secrets.ts';
-import { readSchema, type SchemaNode } from './schema.ts';
-import { Secret } from './secret.ts';
-import { readTexts, type View } from './view.ts';
+import type { Secrets } from './secret/resolve-secrets.ts';
+import { readSchema, type SchemaNode } from './document/schema.ts';
+import { Secret } from './secret/secret.ts';
+import { readTexts, type View } from './document/view.ts';
 
 /** The typed configuration of a document that has passed its checks. Defaults come from the schema. */
 export function applyDefaults(view: View, secrets: Secrets, directory: string): ApplianceConfig {

@@ -1,7 +1,7 @@
 import semver from 'semver';
 import { checkDuplicates } from './check-rules.ts';
-import type { ConfigProblem } from './problem.ts';
-import { readTexts, type View } from './view.ts';
+import type { ConfigProblem } from './document/problem.ts';
+import { readTexts, type View } from './document/view.ts';
 
 /** The rules of an ImageSetConfiguration for catalogs: nothing twice, versions, one kind of filter. */
 export function checkOperators(view: View): readonly ConfigProblem[] {

@@ -3,8 +3,8 @@ import { join, resolve } from 'node:path';
 import semver from 'semver';
 import { isErrno } from '../base/errno.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
-import type { ConfigProblem } from './problem.ts';
-import { readTexts, type View } from './view.ts';
+import type { ConfigProblem } from './document/problem.ts';
+import { readTexts, type View } from './document/view.ts';
 
 /** Smallest release of the agent-based flow, and the smallest one with PinnedImageSets. */
 const MIN_VERSION = '4.14.0';

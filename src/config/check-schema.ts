@@ -1,8 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import type { ConfigDocument, Plain } from './document.ts';
-import { findNearest } from './edit-distance.ts';
-import type { ConfigProblem } from './problem.ts';
-import { readSchema, type SchemaNode } from './schema.ts';
+import type { ConfigDocument, Plain } from './document/document.ts';
+import { findNearest } from './document/edit-distance.ts';
+import type { ConfigProblem } from './document/problem.ts';
+import { readSchema, type SchemaNode } from './document/schema.ts';
 
 /** Last members of paths whose values are never shown. */
 const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass)$/;

@@ -7,12 +7,12 @@ import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';
 import { checkRules, noteVersion } from './check-rules.ts';
 import { checkSchema } from './check-schema.ts';
-import { parseConfigDocument } from './document.ts';
+import { parseConfigDocument } from './document/document.ts';
 import { findMissingFeatures } from './missing-features.ts';
-import { ConfigProblems, type ConfigProblem } from './problem.ts';
-import { readSchema } from './schema.ts';
-import { resolveSecrets, type Secrets } from './resolve-secrets.ts';
-import { createView, type View } from './view.ts';
+import { ConfigProblems, type ConfigProblem } from './document/problem.ts';
+import { readSchema } from './document/schema.ts';
+import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
+import { createView, type View } from './document/view.ts';
 
 export type ConfigOptions = {
   /** Where `env:NAME` looks. */

@@ -1,7 +1,7 @@
 import type { ApplianceConfig } from './appliance-config.ts';
 import { ConfigError } from '../base/errors.ts';
-import type { ConfigProblem } from './problem.ts';
-import type { View } from './view.ts';
+import type { ConfigProblem } from './document/problem.ts';
+import type { View } from './document/view.ts';
 
 type Feature = { readonly path: string; readonly name: string; readonly hint: string };
 

@@ -12,7 +12,7 @@ import {
   type PosixAttributes,
 } from './directory/rock-ridge.ts';
 import { readSystemUse, type Continuation, type SystemUseEntry } from './directory/system-use.ts';
-import type { PrimaryVolumeDescriptor } from './volume-descriptor.ts';
+import type { PrimaryVolumeDescriptor } from './volume/volume-descriptor.ts';
 
 /**
  * The directory tree of a volume. Directories are read when they are asked for; `find` keeps those it

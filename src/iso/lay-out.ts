@@ -10,7 +10,7 @@ import { collectContents, placeContents, sectionsAt, type Contents } from './pla
 import type { BaseImage } from './base/scan-base.ts';
 import { layOutStructures, placeStructures } from './check/structure-extents.ts';
 import { mergeTree, type TreeLeaf } from './tree.ts';
-import { rewriteDescriptors } from './volume-descriptors.ts';
+import { rewriteDescriptors } from './volume/volume-descriptors.ts';
 
 export type LayoutOptions = {
   readonly base: BaseImage;

@@ -11,7 +11,7 @@ import {
   type PrimaryVolumeDescriptor,
   type SupplementaryVolumeDescriptor,
   type VolumeDescriptor,
-} from './volume-descriptor.ts';
+} from './volume/volume-descriptor.ts';
 
 /** An open ISO 9660 image; close it. Only what is asked for is read. */
 export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'find' | 'walk'> & {

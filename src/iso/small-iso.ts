@@ -7,8 +7,8 @@ import { encodeRockRidge } from './directory/rock-ridge.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { collectContents, placeContents, sectionsAt } from './place-files.ts';
 import { mergeTree, type TreeLeaf } from './tree.ts';
-import { encodePrimaryVolumeDescriptor, encodeTerminator } from './volume-descriptor.ts';
-import type { RewrittenVolume } from './volume-descriptors.ts';
+import { encodePrimaryVolumeDescriptor, encodeTerminator } from './volume/volume-descriptor.ts';
+import type { RewrittenVolume } from './volume/volume-descriptors.ts';
 
 export type SmallIso = {
   /** ECMA-119 8.4.6, as it is: lower case stays, though its characters would be upper case. */

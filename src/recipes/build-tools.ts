@@ -10,7 +10,10 @@ import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
 import { createBlobCache, type BlobCache } from '../registry/blob-cache.ts';
 import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
-import { credentialsFromFiles, credentialsFromPullSecret } from '../registry/credentials.ts';
+import {
+  credentialsFromFiles,
+  credentialsFromPullSecret,
+} from '../registry/client/auth/credentials.ts';
 import { loadRegistriesConf } from '../registry/registries-conf.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */

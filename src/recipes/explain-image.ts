@@ -3,8 +3,8 @@ import type { MirrorPlan, PlannedImage } from '../openshift/mirror/mirror-plan.t
 import type { Need } from '../openshift/mirror/image-set.ts';
 import { formatReference } from '../registry/reference.ts';
 import type { BuildTools } from './build-tools.ts';
-import type { LiveIsoRequest } from './live-iso-request.ts';
-import { selectImages } from './live-iso-images.ts';
+import type { LiveIsoRequest } from './live-iso/live-iso-request.ts';
+import { selectImages } from './live-iso/live-iso-images.ts';
 
 /** What `sealift why` tells. Sizes are bytes. */
 export type Explanation = {

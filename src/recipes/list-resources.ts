@@ -6,9 +6,13 @@ import {
 } from '../openshift/node/generated-manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
 import type { BuildTools } from './build-tools.ts';
-import { selectImages } from './live-iso-images.ts';
-import { describeCatalogs, describeCluster, fetchSignatures } from './live-iso-ignition.ts';
-import type { LiveIsoRequest } from './live-iso-request.ts';
+import { selectImages } from './live-iso/live-iso-images.ts';
+import {
+  describeCatalogs,
+  describeCluster,
+  fetchSignatures,
+} from './live-iso/live-iso-ignition.ts';
+import type { LiveIsoRequest } from './live-iso/live-iso-request.ts';
 
 /**
  * The objects that tell a cluster of the media: what the media themselves carry, and the

@@ -9,7 +9,7 @@ import { listBundles } from '../openshift/catalog/list-bundles.ts';
 import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
 import type { CatalogSelection } from '../openshift/catalog/selection.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
-import { openOciLayout } from '../registry/oci-layout.ts';
+import { openOciLayout } from '../registry/layout/oci-layout.ts';
 import type { Platform } from '../registry/descriptor.ts';
 
 export type CatalogRequest = {

@@ -1,7 +1,7 @@
 import { digestFromHex, isDigest, type Digest } from '../base/digest.ts';
 import { SealiftError } from '../base/errors.ts';
 import type { Descriptor } from './descriptor.ts';
-import { pathTo } from './distribution-layout.ts';
+import { pathTo } from './layout/distribution-layout.ts';
 import { blobsOf } from './foreign-layer.ts';
 import { parseManifest, type ImageIndex } from './manifest.ts';
 import { hasLink, listRepositories, listTags, readLink, readManifestBytes } from './stored.ts';

@@ -1,6 +1,6 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
-import { isRepository, isTag } from './names.ts';
+import { isRepository, isTag } from './layout/names.ts';
 
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */
 export type Reference = {

@@ -1,8 +1,8 @@
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { pathTo } from './distribution-layout.ts';
+import { pathTo } from './layout/distribution-layout.ts';
 import { MAX_MANIFEST_SIZE } from './manifest.ts';
-import { isRepository, isTag } from './names.ts';
+import { isRepository, isTag } from './layout/names.ts';
 import type { RegistryTree } from './store.ts';
 
 /** `sha256:` and 64 hex digits, no newline. */

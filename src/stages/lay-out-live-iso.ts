@@ -13,7 +13,7 @@ import { planMediaRegistry } from '../openshift/media/media-registry.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
-import type { RegistryFile } from '../registry/distribution-layout.ts';
+import type { RegistryFile } from '../registry/layout/distribution-layout.ts';
 import type { Descriptor } from '../registry/descriptor.ts';
 import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
 import { formatReference } from '../registry/reference.ts';

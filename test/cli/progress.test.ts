@@ -8,10 +8,14 @@ import {
   type SealiftError,
 } from '../../src/base/errors.ts';
 import type { BuildEvent } from '../../src/engine/events.ts';
-import { describeError } from '../../src/cli/print-error.ts';
-import { createRateMeter, formatDuration, formatProgress } from '../../src/cli/progress-text.ts';
-import { createProgress, type LogFormat } from '../../src/cli/progress.ts';
-import { listenForSignals } from '../../src/cli/signals.ts';
+import { describeError } from '../../src/cli/terminal/print-error.ts';
+import {
+  createRateMeter,
+  formatDuration,
+  formatProgress,
+} from '../../src/cli/terminal/progress-text.ts';
+import { createProgress, type LogFormat } from '../../src/cli/terminal/progress.ts';
+import { listenForSignals } from '../../src/cli/terminal/signals.ts';
 
 const EVENTS: readonly BuildEvent[] = [
   { type: 'stage-started', stage: 'pour' },

@@ -5,7 +5,7 @@ import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import type { MediaIndex } from '../../src/openshift/media/media-index.ts';
-import { readIndex } from '../../src/stages/read-index.ts';
+import { readIndex } from '../../src/stages/medium/read-index.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { makeIso } from '../support/iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
-import { registerRegistry } from '../../src/cli/registry-serve.ts';
+import { registerRegistry } from '../../src/cli/medium/registry-serve.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import { blobPath, makeMedium, type TestMedium } from '../support/medium.ts';
 import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';

@@ -7,9 +7,9 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { registerImportImageset } from '../../src/cli/import-imageset.ts';
-import { importImageSet, renderImportedConfig } from '../../src/config/import-imageset.ts';
+import { importImageSet, renderImportedConfig } from '../../src/config/imageset/import-imageset.ts';
 import { checkConfig } from '../../src/config/load-config.ts';
-import { ConfigProblems } from '../../src/config/problem.ts';
+import { ConfigProblems } from '../../src/config/document/problem.ts';
 
 const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
 

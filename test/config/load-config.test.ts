@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
 import { refuseMissingFeatures } from '../../src/config/missing-features.ts';
-import { ConfigProblems, formatProblem } from '../../src/config/problem.ts';
+import { ConfigProblems, formatProblem } from '../../src/config/document/problem.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';
 const HEAD = `apiVersion: v1beta1\nocpRelease: {version: "4.21"}\npullSecret: '${PULL_SECRET}'\n`;

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/files.ts';
-import type { InstallationIsoReport } from '../../src/recipes/installation-iso-summary.ts';
+import type { InstallationIsoReport } from '../../src/recipes/installation-iso/installation-iso-summary.ts';
 import { startSealift, type Child } from '../support/child.ts';
 import {
   fileText,

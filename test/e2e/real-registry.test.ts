@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import type { MediaIndex } from '../../src/openshift/media/media-index.ts';
-import { readIndex } from '../../src/stages/read-index.ts';
+import { readIndex } from '../../src/stages/medium/read-index.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { startPasswordRegistry } from '../support/password-registry.ts';

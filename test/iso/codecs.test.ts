@@ -7,7 +7,7 @@ import {
   encodeBoth32,
   isBothEqual16,
   isBothEqual32,
-} from '../../src/iso/both-endian.ts';
+} from '../../src/iso/volume/both-endian.ts';
 import {
   decodeDirectoryRecord,
   encodeDirectoryRecord,
@@ -20,13 +20,17 @@ import {
   decodeShortDate,
   encodeLongDate,
   encodeShortDate,
-} from '../../src/iso/iso-date.ts';
-import { decodePathTable, encodePathTable, sizeOfPathTable } from '../../src/iso/path-table.ts';
+} from '../../src/iso/volume/iso-date.ts';
+import {
+  decodePathTable,
+  encodePathTable,
+  sizeOfPathTable,
+} from '../../src/iso/volume/path-table.ts';
 import {
   decodeVolumeDescriptor,
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
-} from '../../src/iso/volume-descriptor.ts';
+} from '../../src/iso/volume/volume-descriptor.ts';
 
 const u8 = fc.integer({ min: 0, max: 0xff });
 const u16 = fc.integer({ min: 0, max: 0xffff });

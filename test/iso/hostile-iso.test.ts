@@ -16,7 +16,7 @@ import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/sys
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
-} from '../../src/iso/volume-descriptor.ts';
+} from '../../src/iso/volume/volume-descriptor.ts';
 import {
   ascii,
   CONTINUATION,

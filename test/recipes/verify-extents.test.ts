@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import type { IndexExtent } from '../../src/openshift/media/media-index.ts';
-import { verifyExtents, type DamagedExtent } from '../../src/stages/verify-extents.ts';
+import { verifyExtents, type DamagedExtent } from '../../src/stages/medium/verify-extents.ts';
 
 const MIB = 1024 * 1024;
 /** Four times what a lane holds, so that a large extent comes round its memory several times. */

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { createBlobCache } from '../../src/registry/blob-cache.ts';
-import { credentialsFromPullSecret } from '../../src/registry/credentials.ts';
+import { credentialsFromPullSecret } from '../../src/registry/client/auth/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { startPasswordRegistry } from '../support/password-registry.ts';
 import { createTestClient } from '../support/registry-client.ts';

@@ -2,7 +2,10 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { credentialsFromFiles, credentialsFromPullSecret } from '../../src/registry/credentials.ts';
+import {
+  credentialsFromFiles,
+  credentialsFromPullSecret,
+} from '../../src/registry/client/auth/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 
 const encode = (text: string): string => Buffer.from(text).toString('base64');

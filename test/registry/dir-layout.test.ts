@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hexOf } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
-import { planDirLayout } from '../../src/registry/dir-layout.ts';
+import { planDirLayout } from '../../src/registry/layout/dir-layout.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';
 import { requireTool } from '../support/tools.ts';
 

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { planDistributionTree, type PlacedImage } from '../../src/registry/distribution-layout.ts';
+import {
+  planDistributionTree,
+  type PlacedImage,
+} from '../../src/registry/layout/distribution-layout.ts';
 import { buildImage, buildIndex, descriptorOf, packTar, storeManifest } from '../support/images.ts';
 
 const tar = await packTar([['etc/hello', 'world']]);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf } from '../../src/base/digest.ts';
-import { openOciLayout } from '../../src/registry/oci-layout.ts';
+import { openOciLayout } from '../../src/registry/layout/oci-layout.ts';
 import { writeOciLayout } from '../support/catalog-images.ts';
 import { buildImage, buildIndex, packTar, type TestImage } from '../support/images.ts';
 import { requireTool } from '../support/tools.ts';

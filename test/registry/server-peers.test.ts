@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { hexOf } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
-import { planDistributionTree } from '../../src/registry/distribution-layout.ts';
+import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
 import { createRegistryServer } from '../../src/registry/server.ts';
 import { directoryTree } from '../../src/registry/store.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';

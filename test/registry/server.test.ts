@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { pathTo, planDistributionTree } from '../../src/registry/distribution-layout.ts';
+import { pathTo, planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
 import { createRegistryServer, type RequestEntry } from '../../src/registry/server.ts';
 import { directoryTree, type RegistryTree } from '../../src/registry/store.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { runProgram } from '../../src/cli/program.ts';
-import type { KeySource } from '../../src/openshift/image-based/rsa-keys.ts';
+import type { KeySource } from '../../src/openshift/image-based/identity/keys/rsa-keys.ts';
 import type { Nmstate } from '../../src/recipes/config-iso/ask-nmstate.ts';
 import {
   buildConfigIsos,

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { pack, type Header } from 'tar-stream';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import type { Descriptor, Platform } from '../../src/registry/descriptor.ts';
-import type { RegistryFile } from '../../src/registry/file-plan.ts';
+import type { RegistryFile } from '../../src/registry/layout/file-plan.ts';
 import type { Layer } from '../../src/registry/layers.ts';
 import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../src/registry/manifest.ts';
 

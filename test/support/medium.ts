@@ -7,7 +7,7 @@ import type { Extent, TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import { formatMediaIndex, type MediaIndex } from '../../src/openshift/media/media-index.ts';
 import { INDEX_PATH } from '../../src/openshift/media/media-paths.ts';
-import { planDistributionTree } from '../../src/registry/distribution-layout.ts';
+import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
 import { buildImage, packTar, type TestImage } from './images.ts';
 import { makeTinyIso } from './tiny-iso.ts';
 import { writeLayout } from './write-layout.ts';

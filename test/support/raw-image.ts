@@ -3,7 +3,7 @@ import {
   FILE_FLAG,
   type DirectoryRecord,
 } from '../../src/iso/directory/directory-record.ts';
-import { encodePathTable } from '../../src/iso/path-table.ts';
+import { encodePathTable } from '../../src/iso/volume/path-table.ts';
 import {
   encodeRockRidge,
   encodeSharingProtocol,
@@ -14,7 +14,7 @@ import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
   type PrimaryVolumeDescriptor,
-} from '../../src/iso/volume-descriptor.ts';
+} from '../../src/iso/volume/volume-descriptor.ts';
 
 export const ROOT = 20;
 export const SUBDIRECTORY = 21;

@@ -4,7 +4,7 @@ import {
   type RegistryClient,
   type RegistryClientOptions,
 } from '../../src/registry/client.ts';
-import type { Credential, CredentialStore } from '../../src/registry/credentials.ts';
+import type { Credential, CredentialStore } from '../../src/registry/client/auth/credentials.ts';
 
 /** A client that never waits and has no proxy; `waits` gathers what it would have waited. */
 export function createTestClient(

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import type { CliHost } from '../../src/cli/host.ts';
-import { describeError } from '../../src/cli/print-error.ts';
+import { describeError } from '../../src/cli/terminal/print-error.ts';
 
 export type CommandRun = {
   /** What was written so far. */

@@ -1,9 +1,18 @@
 import { createHash } from 'node:crypto';
 import { runProcess } from '../../src/base/process.ts';
-import { makeIdentity, type IdentityTools } from '../../src/openshift/image-based/make-identity.ts';
-import type { RandomBytes } from '../../src/openshift/image-based/random-text.ts';
-import { createKeySource, type KeySource } from '../../src/openshift/image-based/rsa-keys.ts';
-import type { KeyPair, SiteIdentity } from '../../src/openshift/image-based/site-identity.ts';
+import {
+  makeIdentity,
+  type IdentityTools,
+} from '../../src/openshift/image-based/identity/make-identity.ts';
+import type { RandomBytes } from '../../src/openshift/image-based/identity/random-text.ts';
+import {
+  createKeySource,
+  type KeySource,
+} from '../../src/openshift/image-based/identity/keys/rsa-keys.ts';
+import type {
+  KeyPair,
+  SiteIdentity,
+} from '../../src/openshift/image-based/identity/site-identity.ts';
 
 /** 2026-01-02T03:04:05Z, in seconds. */
 export const MADE_AT = 1_767_323_045;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { ConfigDocument, Plain } from '../document.ts';
-import { findNearest } from '../edit-distance.ts';
-import type { ConfigProblem } from '../problem.ts';
-import type { SchemaNode } from '../schema.ts';
+import type { ConfigDocument, Plain } from '../document/document.ts';
+import { findNearest } from '../document/edit-distance.ts';
+import type { ConfigProblem } from '../document/problem.ts';
+import type { SchemaNode } from '../document/schema.ts';
 
 type PlainObject = Readonly<Record<string, Plain>>;
 

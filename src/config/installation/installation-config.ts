@@ -1,4 +1,4 @@
-import type { Secret } from '../secret.ts';
+import type { Secret } from '../secret/secret.ts';
 
 /** Repositories that mirror one source; the form of install-config.yaml. */
 export type DigestSource = {

@@ -1,6 +1,6 @@
-import type { ConfigDocument, Plain } from '../document.ts';
-import type { ConfigProblem } from '../problem.ts';
-import { readSecretSource } from '../secret-source.ts';
+import type { ConfigDocument, Plain } from '../document/document.ts';
+import type { ConfigProblem } from '../document/problem.ts';
+import { readSecretSource } from '../secret/secret-source.ts';
 
 /** Where `file:` and `env:` look. */
 export type ReferenceSource = { readonly directory: string; readonly env: NodeJS.ProcessEnv };

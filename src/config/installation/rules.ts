@@ -3,9 +3,9 @@ import { explainPullSecret } from '../sites/rules/credentials.ts';
 import { explainRepository } from '../sites/rules/image-sources.ts';
 import { explainSshKeys } from '../sites/rules/ssh-key.ts';
 import { readTrustBundle } from '../sites/rules/trust-bundle.ts';
-import { invalid, required, type Report } from '../sites/report.ts';
-import type { ConfigDocument } from '../document.ts';
-import type { ConfigProblem } from '../problem.ts';
+import { invalid, required, type Report } from '../sites/document/report.ts';
+import type { ConfigDocument } from '../document/document.ts';
+import type { ConfigProblem } from '../document/problem.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 
 /** Stands for a value that is nobody's business, or may hold what does not belong there. */

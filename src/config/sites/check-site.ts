@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../problem.ts';
+import type { ConfigProblem } from '../document/problem.ts';
 import { listExtraManifests, warnOfExtraManifests } from './extra-manifests.ts';
 import { keepImageBasedConfig, keepInstallConfig } from './keep-site.ts';
 import type { ClusterNetworks } from './network/plausibility.ts';
@@ -6,10 +6,10 @@ import { checkImageBasedConfig } from './rules/image-based-config.ts';
 import { checkInstallConfig } from './rules/install-config.ts';
 import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './rules/networks.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts';
-import type { Shape } from './shape.ts';
-import { readSiteDocument, type SiteDocument } from './site-document.ts';
+import type { Shape } from './document/shape.ts';
+import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
-import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './site-shapes.ts';
+import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
 import type { Site, SiteFile, SiteInput } from './site.ts';
 
 export type { SiteFacts } from './site-facts.ts';

@@ -1,6 +1,6 @@
 import { digestOf } from '../../base/digest.ts';
 import { parseAllDocuments } from 'yaml';
-import type { ConfigProblem } from '../problem.ts';
+import type { ConfigProblem } from '../document/problem.ts';
 import type { Site, SiteFile } from './site.ts';
 
 const FOLDER = 'extra-manifests/';

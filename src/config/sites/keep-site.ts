@@ -2,7 +2,7 @@ import { formatNetworkConfig } from './network/format-network-config.ts';
 import { isMapping } from './network/free.ts';
 import { readProxy } from './rules/install-config.ts';
 import { listMachineNetworks } from './rules/networks.ts';
-import type { WrittenImageBasedConfig, WrittenInstallConfig } from './site-shapes.ts';
+import type { WrittenImageBasedConfig, WrittenInstallConfig } from './document/site-shapes.ts';
 import type { ImageDigestSource, SiteImageBasedConfig, SiteInstallConfig } from './site.ts';
 
 /** What of install-config.yaml goes to the node, without any default. */

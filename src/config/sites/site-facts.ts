@@ -1,8 +1,8 @@
 import { contains, formatAddress, type Cidr } from './network/ip-address.ts';
 import { readInterfaces } from './network/interfaces.ts';
-import { printable } from './report.ts';
-import type { SiteDocument } from './site-document.ts';
-import type { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './site-shapes.ts';
+import { printable } from './document/report.ts';
+import type { SiteDocument } from './document/site-document.ts';
+import type { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
 
 /** What may occur in one site only. */
 export type FactKind = 'cluster' | 'hostname' | 'address' | 'mac' | 'cluster id';

@@ -6,7 +6,7 @@ import { SECTOR_SIZE } from '../extent.ts';
 import { locateBackupGpt, readPartitionTables, SYSTEM_AREA_SIZE } from '../boot/hybrid.ts';
 import { rangesOfBase, type BaseRange } from './base-ranges.ts';
 import { openIso, type IsoImage } from '../open-iso.ts';
-import type { VolumeDescriptor } from '../volume-descriptor.ts';
+import type { VolumeDescriptor } from '../volume/volume-descriptor.ts';
 
 /** A file's data, or what lies between files. */
 export type BasePiece = {

@@ -1,4 +1,4 @@
-import { isBothEqual16, isBothEqual32 } from '../both-endian.ts';
+import { isBothEqual16, isBothEqual32 } from '../volume/both-endian.ts';
 import type { SystemUseEntry } from '../directory/system-use.ts';
 
 /** Offsets of numbers of 32 bits, and of 16. */

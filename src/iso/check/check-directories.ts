@@ -21,7 +21,7 @@ import {
   type UsedExtent,
 } from './structure-problem.ts';
 import { decodeSystemUse } from '../directory/system-use.ts';
-import type { PrimaryVolumeDescriptor } from '../volume-descriptor.ts';
+import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
 /** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
 export type FoundDirectory = {

@@ -2,11 +2,11 @@ import { IntegrityError } from '../../base/errors.ts';
 import type { FoundDirectory, FoundTree } from './check-directories.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { IsoImage } from '../open-iso.ts';
-import { decodePathTable, type ByteOrder, type PathTableRecord } from '../path-table.ts';
+import { decodePathTable, type ByteOrder, type PathTableRecord } from '../volume/path-table.ts';
 import type { ByteRange } from '../random-access.ts';
 import { whileReading } from '../reading-context.ts';
 import { damage, damageOf, type StructureProblem } from './structure-problem.ts';
-import type { PrimaryVolumeDescriptor } from '../volume-descriptor.ts';
+import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
 const MAX_TABLE_SIZE = 64 * 1024 * 1024;
 /** Parent numbers have 16 bits; a directory behind this one cannot be named as a parent. */

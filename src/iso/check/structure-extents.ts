@@ -7,9 +7,9 @@ import {
 } from '../directory/directory-area.ts';
 import { SECTOR_SIZE, type Extent } from '../extent.ts';
 import { bytesExtent } from '../base/extent-list.ts';
-import { encodePathTable } from '../path-table.ts';
+import { encodePathTable } from '../volume/path-table.ts';
 import type { TreeLeaf } from '../tree.ts';
-import type { RewrittenVolume } from '../volume-descriptors.ts';
+import type { RewrittenVolume } from '../volume/volume-descriptors.ts';
 
 /** Where path tables and directories begin, in sectors, and where they end, in bytes. */
 export type StructurePlaces = {

@@ -4,8 +4,8 @@ import { draftParent, draftRecord, draftSelf, type RecordDraft } from './directo
 import { FILE_FLAG } from './directory-record.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import { compareFilled } from './names.ts';
-import { sizeOfPathTable, type PathTableRecord } from '../path-table.ts';
-import { createSectorBuffer, type SectorBuffer } from '../sector-buffer.ts';
+import { sizeOfPathTable, type PathTableRecord } from '../volume/path-table.ts';
+import { createSectorBuffer, type SectorBuffer } from '../volume/sector-buffer.ts';
 import { encodeContinuation } from './system-use.ts';
 import type { TreeDirectory, TreeLeaf, TreeNode } from '../tree.ts';
 

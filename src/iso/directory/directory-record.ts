@@ -1,7 +1,7 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { decodeBoth16, decodeBoth32, encodeBoth16, encodeBoth32 } from '../both-endian.ts';
+import { decodeBoth16, decodeBoth32, encodeBoth16, encodeBoth32 } from '../volume/both-endian.ts';
 import { copyOf, requireBytes } from '../bounds.ts';
-import { decodeShortDate, encodeShortDate } from '../iso-date.ts';
+import { decodeShortDate, encodeShortDate } from '../volume/iso-date.ts';
 
 /** ECMA-119 9.1. */
 export type DirectoryRecord = {

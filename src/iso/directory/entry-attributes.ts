@@ -1,5 +1,5 @@
 import type { BaseDirectory, BaseNode } from '../base/base-tree.ts';
-import { encodeBoth32 } from '../both-endian.ts';
+import { encodeBoth32 } from '../volume/both-endian.ts';
 import { FILE_FLAG } from './directory-record.ts';
 import {
   decodeRockRidge,

@@ -1,5 +1,5 @@
-import { decodeBoth32, encodeBoth32 } from '../both-endian.ts';
-import { decodeShortDate, decodeLongDate, encodeShortDate } from '../iso-date.ts';
+import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
+import { decodeShortDate, decodeLongDate, encodeShortDate } from '../volume/iso-date.ts';
 import { decodeSymlink, encodeSymlink } from './rock-ridge-symlink.ts';
 import type { SystemUseEntry } from './system-use.ts';
 

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { decodeBoth32, encodeBoth32 } from '../both-endian.ts';
+import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
 import { copyOf, requireBytes } from '../bounds.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 

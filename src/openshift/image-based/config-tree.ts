@@ -4,8 +4,8 @@ import {
   type ReconfiguredInstall,
   type ReconfiguredNode,
 } from './seed-reconfiguration.ts';
-import type { RetainedIdentity } from './retain-identity.ts';
-import type { SiteIdentity } from './site-identity.ts';
+import type { RetainedIdentity } from './identity/retained/retain-identity.ts';
+import type { SiteIdentity } from './identity/site-identity.ts';
 
 /** What the files of a configuration ISO are made of; a checked site has all of it. */
 export type ConfiguredSite = {

@@ -1,6 +1,6 @@
 import { renderChronyConfig } from './chrony.ts';
 import { formatGoJson, omitEmpty, sortedMap, type GoJson } from './go-json.ts';
-import type { SiteIdentity } from './site-identity.ts';
+import type { SiteIdentity } from './identity/site-identity.ts';
 import { mapTrustBundle, type TrustBundleInput } from './trust-bundle.ts';
 
 /** What a seed reconfiguration takes of install-config.yaml, as written. */

@@ -1,10 +1,10 @@
-import { planDirLayout } from '../../registry/dir-layout.ts';
+import { planDirLayout } from '../../registry/layout/dir-layout.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import {
   planDistributionTree,
   type PlacedImage,
   type RegistryFile,
-} from '../../registry/distribution-layout.ts';
+} from '../../registry/layout/distribution-layout.ts';
 import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
 import type { MirrorPlan, PlannedImage } from '../mirror/mirror-plan.ts';
 

@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import semver from 'semver';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
-import { isTag } from '../../registry/names.ts';
+import { isTag } from '../../registry/layout/names.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 

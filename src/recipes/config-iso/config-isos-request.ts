@@ -1,6 +1,6 @@
 import type { FactKind } from '../../config/sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
-import type { KeySource } from '../../openshift/image-based/rsa-keys.ts';
+import type { KeySource } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
 import type { Nmstate } from './ask-nmstate.ts';
 
 /** Where sites come from. */

@@ -1,8 +1,8 @@
 import { UsageError } from '../../base/errors.ts';
-import type { SiteList, SiteProblem } from '../../config/sites/read-list.ts';
-import { readFolder } from '../../config/sites/read-folder.ts';
-import { listMembers } from '../../config/sites/read-members.ts';
-import { listSites } from '../../config/sites/read-sites.ts';
+import type { SiteList, SiteProblem } from '../../config/sites/sources/read-list.ts';
+import { readFolder } from '../../config/sites/sources/read-folder.ts';
+import { listMembers } from '../../config/sites/sources/read-members.ts';
+import { listSites } from '../../config/sites/sources/read-sites.ts';
 import type { SitesRequest } from './config-isos-request.ts';
 
 /** What a directory's only site is called: its directory may be called anything. */

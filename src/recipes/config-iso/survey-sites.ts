@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { checkAcrossSites } from '../../config/sites/check-sites.ts';
 import { checkSite, type SiteFacts } from '../../config/sites/check-site.ts';
-import type { SiteList } from '../../config/sites/read-list.ts';
+import type { SiteList } from '../../config/sites/sources/read-list.ts';
 import type { Site, SiteInput } from '../../config/sites/site.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';

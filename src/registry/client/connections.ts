@@ -1,6 +1,6 @@
 import { headerOf, readText } from './body.ts';
 import { explainAnswer, isPassingStatus } from './answer.ts';
-import { parseChallenges, type Challenge } from './challenge.ts';
+import { parseChallenges, type Challenge } from './auth/challenge.ts';
 import { isCertificateFailure, networkCodeOf } from './failure.ts';
 import { isLoopback, type Endpoint, type Transport } from './transport.ts';
 import { waitFor } from './wait-for.ts';

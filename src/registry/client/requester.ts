@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { readText } from './body.ts';
 import { describeErrors, explainAnswer, explainRefusal, isPassingStatus } from './answer.ts';
-import type { Access, Auth } from './auth.ts';
-import { parseChallenges, type Challenge } from './challenge.ts';
+import type { Access, Auth } from './auth/auth.ts';
+import { parseChallenges, type Challenge } from './auth/challenge.ts';
 import type { Connections } from './connections.ts';
 import { explainNetworkFailure, networkCodeOf } from './failure.ts';
 import { createHostLimit, type HostLimit, type Slot } from './host-limit.ts';

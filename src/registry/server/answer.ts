@@ -1,5 +1,5 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
-import { pathTo } from '../distribution-layout.ts';
+import { pathTo } from '../layout/distribution-layout.ts';
 import { parseManifest } from '../manifest.ts';
 import {
   hasLink,

@@ -1,5 +1,5 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
-import { isRepository } from '../names.ts';
+import { isRepository } from '../layout/names.ts';
 import { failure, type Failure } from './failure.ts';
 
 /** What a request asks for: distribution-spec 1.1, "Endpoints", the reading half. */

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { SiteList } from '../../../src/config/sites/read-list.ts';
-import { listSites } from '../../../src/config/sites/read-sites.ts';
-import { fillTemplate, parseTemplate } from '../../../src/config/sites/fill-template.ts';
+import type { SiteList } from '../../../src/config/sites/sources/read-list.ts';
+import { listSites } from '../../../src/config/sites/sources/read-sites.ts';
+import { fillTemplate, parseTemplate } from '../../../src/config/sites/sources/fill-template.ts';
 import { writeTree, type Tree } from '../../support/site-archives.ts';
 import { readAllSites, showProblems } from '../../support/site-lists.ts';
 

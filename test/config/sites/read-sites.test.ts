@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import type { SiteList } from '../../../src/config/sites/read-list.ts';
-import { listSites } from '../../../src/config/sites/read-sites.ts';
+import type { SiteList } from '../../../src/config/sites/sources/read-list.ts';
+import { listSites } from '../../../src/config/sites/sources/read-sites.ts';
 import {
   membersOf,
   packTar,

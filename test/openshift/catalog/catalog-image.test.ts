@@ -8,7 +8,7 @@ import {
   extractCatalog,
   openCatalogImage,
 } from '../../../src/openshift/catalog/image/catalog-image.ts';
-import { openOciLayout } from '../../../src/registry/oci-layout.ts';
+import { openOciLayout } from '../../../src/registry/layout/oci-layout.ts';
 import {
   buildCatalogImage,
   writeOciLayout,

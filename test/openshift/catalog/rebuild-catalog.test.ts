@@ -18,8 +18,8 @@ import {
   type RebuiltCatalog,
 } from '../../../src/openshift/catalog/image/rebuild-catalog.ts';
 import type { Platform } from '../../../src/registry/descriptor.ts';
-import { planDirLayout } from '../../../src/registry/dir-layout.ts';
-import { openOciLayout } from '../../../src/registry/oci-layout.ts';
+import { planDirLayout } from '../../../src/registry/layout/dir-layout.ts';
+import { openOciLayout } from '../../../src/registry/layout/oci-layout.ts';
 import {
   buildCatalogImage,
   writeOciLayout,

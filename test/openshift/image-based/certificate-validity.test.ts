@@ -1,9 +1,9 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readValidity } from '../../../src/openshift/image-based/certificate-validity.ts';
-import { issueSigner } from '../../../src/openshift/image-based/certificates.ts';
-import { createKeySource } from '../../../src/openshift/image-based/rsa-keys.ts';
+import { readValidity } from '../../../src/openshift/image-based/identity/certificates/certificate-validity.ts';
+import { issueSigner } from '../../../src/openshift/image-based/identity/certificates/certificates.ts';
+import { createKeySource } from '../../../src/openshift/image-based/identity/keys/rsa-keys.ts';
 
 /** 1970 to 2120, on both sides of 2050, where dates get years of four digits. */
 const SECONDS = fc.integer({ min: 0, max: 4_733_510_400 });

@@ -5,7 +5,7 @@ import {
   type ConfiguredSite,
 } from '../../../src/openshift/image-based/config-tree.ts';
 import { formatGoJson } from '../../../src/openshift/image-based/go-json.ts';
-import type { SiteIdentity } from '../../../src/openshift/image-based/site-identity.ts';
+import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 
 const pair = (name: string) => ({ privateKey: `${name} key\n`, certificate: `${name} cert\n` });
 const IDENTITY: SiteIdentity = {

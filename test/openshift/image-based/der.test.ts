@@ -13,7 +13,7 @@ import {
   encodeText,
   encodeTime,
   encodeTrue,
-} from '../../../src/openshift/image-based/der.ts';
+} from '../../../src/openshift/image-based/identity/certificates/der.ts';
 import { openssl } from '../../support/site-identity.ts';
 import { requireTool } from '../../support/tools.ts';
 

@@ -4,8 +4,8 @@ import {
   formatState,
   isSameSite,
   parseState,
-} from '../../../src/openshift/image-based/identity-state.ts';
-import type { SiteIdentity } from '../../../src/openshift/image-based/site-identity.ts';
+} from '../../../src/openshift/image-based/identity/identity-state.ts';
+import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import { ALPHA, makeAlpha, makeKeyRing } from '../../support/site-identity.ts';
 
 let identity: SiteIdentity;

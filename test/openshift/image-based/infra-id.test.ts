@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { makeInfraId } from '../../../src/openshift/image-based/infra-id.ts';
+import { makeInfraId } from '../../../src/openshift/image-based/identity/infra-id.ts';
 import { seedRandom } from '../../support/site-identity.ts';
 
 const nameOf = (clusterName: string): string =>

@@ -8,8 +8,8 @@ import { formatIgnition } from '../../../src/ignition/config.ts';
 import {
   renderInstallationIgnition,
   type InstallationInput,
-} from '../../../src/openshift/image-based/installation-ignition.ts';
-import type { InstallationSettings } from '../../../src/openshift/image-based/installation-settings.ts';
+} from '../../../src/openshift/image-based/installation/installation-ignition.ts';
+import type { InstallationSettings } from '../../../src/openshift/image-based/installation/installation-settings.ts';
 import { renderText } from '../../../src/openshift/node/templates.ts';
 import { fileText, TEST_SSH_KEY, type ShownIgnition } from '../../support/installation-iso.ts';
 import { requireTool } from '../../support/tools.ts';

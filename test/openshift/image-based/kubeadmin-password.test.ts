@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { drawPassword } from '../../../src/openshift/image-based/kubeadmin-password.ts';
-import { drawText } from '../../../src/openshift/image-based/random-text.ts';
+import { drawPassword } from '../../../src/openshift/image-based/identity/kubeadmin-password.ts';
+import { drawText } from '../../../src/openshift/image-based/identity/random-text.ts';
 import { seedRandom } from '../../support/site-identity.ts';
 
 const draw = seedRandom('passwords');

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseDocument } from 'yaml';
 import { runProcess } from '../../../src/base/process.ts';
-import { renderKubeconfig } from '../../../src/openshift/image-based/kubeconfig.ts';
-import type { SiteIdentity } from '../../../src/openshift/image-based/site-identity.ts';
+import { renderKubeconfig } from '../../../src/openshift/image-based/identity/kubeconfig.ts';
+import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import { ALPHA, makeAlpha, makeKeyRing, openssl } from '../../support/site-identity.ts';
 import { requireTool } from '../../support/tools.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import type { SiteIdentity } from '../../../src/openshift/image-based/site-identity.ts';
+import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import {
   ALPHA,
   listPairs,
@@ -16,8 +16,8 @@ import {
   type KeyRing,
 } from '../../support/site-identity.ts';
 import { requireTool } from '../../support/tools.ts';
-import { makeIdentity } from '../../../src/openshift/image-based/make-identity.ts';
-import { issueSigner } from '../../../src/openshift/image-based/certificates.ts';
+import { makeIdentity } from '../../../src/openshift/image-based/identity/make-identity.ts';
+import { issueSigner } from '../../../src/openshift/image-based/identity/certificates/certificates.ts';
 
 let keys: KeyRing;
 let identity: SiteIdentity;

@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { issueSigner } from '../../../src/openshift/image-based/certificates.ts';
-import { readRetained } from '../../../src/openshift/image-based/read-retained.ts';
+import { issueSigner } from '../../../src/openshift/image-based/identity/certificates/certificates.ts';
+import { readRetained } from '../../../src/openshift/image-based/identity/retained/read-retained.ts';
 import { renderSeedReconfiguration } from '../../../src/openshift/image-based/seed-reconfiguration.ts';
-import type { SiteIdentity } from '../../../src/openshift/image-based/site-identity.ts';
+import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import {
   ALPHA,
   listPairs,

@@ -1,6 +1,9 @@
 import { createPublicKey } from 'node:crypto';
 import { afterEach, expect, it } from 'vitest';
-import { createKeySource, type KeySource } from '../../../src/openshift/image-based/rsa-keys.ts';
+import {
+  createKeySource,
+  type KeySource,
+} from '../../../src/openshift/image-based/identity/keys/rsa-keys.ts';
 
 const open: KeySource[] = [];
 function start(jobs: number): KeySource {

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseState } from '../../../src/openshift/image-based/identity-state.ts';
-import type { SiteIdentity } from '../../../src/openshift/image-based/site-identity.ts';
+import { parseState } from '../../../src/openshift/image-based/identity/identity-state.ts';
+import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
 import {
   createConfigIsoWorld,

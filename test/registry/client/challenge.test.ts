@@ -4,7 +4,7 @@ import {
   formatChallenges,
   parseChallenges,
   type Challenge,
-} from '../../../src/registry/client/challenge.ts';
+} from '../../../src/registry/client/auth/challenge.ts';
 
 const plain = (challenges: readonly Challenge[]) =>
   challenges.map(({ scheme, parameters }) => ({ scheme, parameters: { ...parameters } }));

@@ -1,5 +1,5 @@
-import type { ConfigProblem } from '../../problem.ts';
-import { invalid, required, unsupported, type Report } from '../report.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
+import { invalid, required, unsupported, type Report } from '../document/report.ts';
 import { isMapping, listOf, mapOf, textOf, type FreeMap } from './free.ts';
 import { parseAddress, widthOf, type Family } from './ip-address.ts';
 import type { NetworkInterface } from './interfaces.ts';

@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
-import { invalid, type Report } from '../report.ts';
-import type { Free } from '../shape.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
+import { invalid, type Report } from '../document/report.ts';
+import type { Free } from '../document/shape.ts';
 import { isMapping, listOf, mapOf, textOf, type FreeMap } from './free.ts';
 import { checkInterface, checkPorts } from './check-interface.ts';
 import { parseAddress, parseCidr, type Family } from './ip-address.ts';

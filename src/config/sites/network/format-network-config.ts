@@ -1,5 +1,5 @@
-import { isOtherInYaml } from '../scalar.ts';
-import type { Free } from '../shape.ts';
+import { isOtherInYaml } from '../document/scalar.ts';
+import type { Free } from '../document/shape.ts';
 
 /** Plain in every context and for every reader: no indicator leads, no colon or dash ends a word. */
 const PLAIN =

@@ -1,4 +1,4 @@
-import type { Free } from '../shape.ts';
+import type { Free } from '../document/shape.ts';
 
 // Looks into data that no shape describes. What has another type reads as absent.
 

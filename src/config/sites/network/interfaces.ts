@@ -1,4 +1,4 @@
-import type { Free } from '../shape.ts';
+import type { Free } from '../document/shape.ts';
 import { listOf, mapOf, textOf, type FreeMap } from './free.ts';
 import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';
 

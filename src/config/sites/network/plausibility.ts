@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
-import { invalid, type Report } from '../report.ts';
-import type { Free } from '../shape.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
+import { invalid, type Report } from '../document/report.ts';
+import type { Free } from '../document/shape.ts';
 import { listOf, mapOf, textOf } from './free.ts';
 import {
   contains,

@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
-import type { Report } from '../report.ts';
-import type { Free } from '../shape.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
+import type { Report } from '../document/report.ts';
+import type { Free } from '../document/shape.ts';
 import { listOf, mapOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { contains, parseAddress, parseCidr, type Cidr, type Family } from './ip-address.ts';

@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
-import { invalid, unsupported, type Report } from '../report.ts';
-import type { WrittenInstallConfig } from '../site-shapes.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
+import { invalid, unsupported, type Report } from '../document/report.ts';
+import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** What must be there as well, and the first release whose baseline has it. */
 const NEEDS = {

@@ -1,8 +1,8 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
-import { invalid, type Report } from '../report.ts';
-import type { WrittenImageBasedConfig } from '../site-shapes.ts';
+import { invalid, type Report } from '../document/report.ts';
+import type { WrittenImageBasedConfig } from '../document/site-shapes.ts';
 import { explainSubdomain, isAddressOrDomain } from './names.ts';
 
 /** Of the kernel: longer names cannot be set. */

@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import { parseAddress } from '../network/ip-address.ts';
-import { invalid, type Report } from '../report.ts';
+import { invalid, type Report } from '../document/report.ts';
 import { explainSubdomain } from './names.ts';
 
 type Source = {

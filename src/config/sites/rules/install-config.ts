@@ -1,8 +1,8 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import type { Cidr } from '../network/ip-address.ts';
-import { invalid, required, unsupported, type Report } from '../report.ts';
+import { invalid, required, unsupported, type Report } from '../document/report.ts';
 import type { SiteProxy } from '../site.ts';
-import type { WrittenInstallConfig } from '../site-shapes.ts';
+import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { checkCapabilities } from './capabilities.ts';
 import { explainPullSecret, HIDDEN } from './credentials.ts';
 import { checkImageSources, explainBoth } from './image-sources.ts';

@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import { formatNetwork, overlaps, widthOf, type Cidr } from '../network/ip-address.ts';
-import { invalid, tooMany, type Report } from '../report.ts';
+import { invalid, tooMany, type Report } from '../document/report.ts';
 import type { NetworkEntry, SiteNetworks } from './networks.ts';
 import { checkStack } from './stack.ts';
 

@@ -1,5 +1,5 @@
 import { parseCidr, type Cidr } from '../network/ip-address.ts';
-import type { WrittenInstallConfig } from '../site-shapes.ts';
+import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** A network of install-config.yaml, and where it stands. */
 export type NetworkEntry = {

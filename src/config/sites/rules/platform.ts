@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
-import { invalid, unsupported, type Report } from '../report.ts';
-import { PLATFORMS, type WrittenInstallConfig } from '../site-shapes.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
+import { invalid, unsupported, type Report } from '../document/report.ts';
+import { PLATFORMS, type WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** Image-based sites have the platform `none` and what goes with it. */
 export function checkPlatform(

@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import { contains, parseAddress, type Cidr } from '../network/ip-address.ts';
-import { invalid, required, unsupported, type Report } from '../report.ts';
+import { invalid, required, unsupported, type Report } from '../document/report.ts';
 import type { SiteProxy } from '../site.ts';
 import { isNoProxyElement } from './names.ts';
 

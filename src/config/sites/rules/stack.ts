@@ -1,6 +1,6 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import type { Family } from '../network/ip-address.ts';
-import { invalid, type Report } from '../report.ts';
+import { invalid, type Report } from '../document/report.ts';
 import type { NetworkEntry, SiteNetworks } from './networks.ts';
 
 /** The service networks alone decide whether a cluster has one family of addresses or two. */

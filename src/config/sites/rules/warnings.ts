@@ -1,7 +1,7 @@
-import type { ConfigProblem } from '../../problem.ts';
+import type { ConfigProblem } from '../../document/problem.ts';
 import { warnOfNetworkConfig } from '../network/warnings.ts';
-import type { Report } from '../report.ts';
-import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../site-shapes.ts';
+import type { Report } from '../document/report.ts';
+import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';
 import { listPullSecretHosts } from './credentials.ts';
 import { warnOfMirrors } from './image-sources.ts';
 import { warnOfMachinePools } from './machine-pools.ts';

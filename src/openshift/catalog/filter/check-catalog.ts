@@ -1,5 +1,5 @@
 import type { Catalog, CatalogBundle, CatalogChannel, CatalogPackage } from '../catalog.ts';
-import { parseBundleVersion } from './bundle-version.ts';
+import { parseBundleVersion } from './version/bundle-version.ts';
 import { findGraphProblems } from './channel-graph.ts';
 import { findRepeated, groupBy } from './groups.ts';
 

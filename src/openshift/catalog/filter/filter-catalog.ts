@@ -1,4 +1,4 @@
-import { compareText } from './bundle-version.ts';
+import { compareText } from './version/bundle-version.ts';
 import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } from '../catalog.ts';
 import { checkCatalog } from './check-catalog.ts';
 import { filterPackage } from './filter-package.ts';

@@ -5,14 +5,14 @@ import {
   compareText,
   compareVersions,
   parseBundleVersion,
-} from './bundle-version.ts';
+} from './version/bundle-version.ts';
 import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { type ChannelGraph, planChannelGraph } from './channel-graph.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
-import { filterByRange } from './range-filter.ts';
+import { filterByRange } from './version/range-filter.ts';
 import type { VersionBounds } from '../selection.ts';
 import { formatRange, readSpecificVersion } from './selection-bounds.ts';
-import { completeVersion } from './version-constraint.ts';
+import { completeVersion } from './version/version-constraint.ts';
 
 export type ChannelFilter = PackageFilter & {
   /** The package with the channels that are selected, before any is filtered. */

@@ -1,6 +1,6 @@
 import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { chooseDefaultChannel } from './default-channel.ts';
-import { parseBundleVersion } from './bundle-version.ts';
+import { parseBundleVersion } from './version/bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
 import type { FilterReport } from './filter-report.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';

@@ -1,7 +1,7 @@
-import { type BundleVersion, compareText, parseBundleVersion } from './bundle-version.ts';
+import { type BundleVersion, compareText, parseBundleVersion } from './version/bundle-version.ts';
 import type { Catalog, CatalogBundle } from '../catalog.ts';
 import { groupBy } from './groups.ts';
-import { parseVersionRange } from './version-range.ts';
+import { parseVersionRange } from './version/version-range.ts';
 
 type Requiring = {
   readonly bundle: CatalogBundle;

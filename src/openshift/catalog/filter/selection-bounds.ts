@@ -1,5 +1,5 @@
 import type { PackageSelection, VersionBounds } from '../selection.ts';
-import { completeVersion } from './version-constraint.ts';
+import { completeVersion } from './version/version-constraint.ts';
 
 /** The range as oc-mirror writes it into its errors: `>=A <=B`; the maximum alone has a space before. */
 export function formatRange({ minVersion, maxVersion }: VersionBounds): string | undefined {

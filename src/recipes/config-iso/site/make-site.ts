@@ -8,19 +8,19 @@ import { readFileIfPresent, syncDirectory } from '../../../base/files.ts';
 import type { Site } from '../../../config/sites/site.ts';
 import { explainOutputError } from '../../../iso/pour/output-file.ts';
 import { encodeSmallIso } from '../../../iso/small-iso.ts';
-import { readValidity } from '../../../openshift/image-based/certificate-validity.ts';
+import { readValidity } from '../../../openshift/image-based/identity/certificates/certificate-validity.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from '../../../openshift/image-based/config-tree.ts';
 import {
   formatState,
   isSameSite,
   parseState,
   type StateSite,
-} from '../../../openshift/image-based/identity-state.ts';
-import { renderKubeconfig } from '../../../openshift/image-based/kubeconfig.ts';
-import { makeIdentity } from '../../../openshift/image-based/make-identity.ts';
-import type { RetainedIdentity } from '../../../openshift/image-based/retain-identity.ts';
-import type { KeySource } from '../../../openshift/image-based/rsa-keys.ts';
-import type { SiteIdentity } from '../../../openshift/image-based/site-identity.ts';
+} from '../../../openshift/image-based/identity/identity-state.ts';
+import { renderKubeconfig } from '../../../openshift/image-based/identity/kubeconfig.ts';
+import { makeIdentity } from '../../../openshift/image-based/identity/make-identity.ts';
+import type { RetainedIdentity } from '../../../openshift/image-based/identity/retained/retain-identity.ts';
+import type { KeySource } from '../../../openshift/image-based/identity/keys/rsa-keys.ts';
+import type { SiteIdentity } from '../../../openshift/image-based/identity/site-identity.ts';
 import type { SitePlaces } from './site-places.ts';
 import { writeRecord, type MadeIso, type Wanted } from './site-record.ts';
 import { writeFiles } from './write-files.ts';

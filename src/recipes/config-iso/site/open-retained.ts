@@ -3,8 +3,8 @@ import { formatCanonicalJson } from '../../../base/canonical-json.ts';
 import { digestOf } from '../../../base/digest.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { hasFile } from '../../../base/files.ts';
-import type { RetainedIdentity } from '../../../openshift/image-based/retain-identity.ts';
-import { readRetained } from '../../../openshift/image-based/read-retained.ts';
+import type { RetainedIdentity } from '../../../openshift/image-based/identity/retained/retain-identity.ts';
+import { readRetained } from '../../../openshift/image-based/identity/retained/read-retained.ts';
 
 /** What is kept of one site; the digest is of all of it, and tells nothing. */
 export type RetainedSite = { readonly identity: RetainedIdentity; readonly digest: string };

@@ -1,7 +1,7 @@
 import type { SealiftError } from '../../../base/errors.ts';
 import { redact } from '../../../base/redact.ts';
-import { formatProblem, type ConfigProblem } from '../../../config/problem.ts';
-import type { SiteProblem } from '../../../config/sites/read-list.ts';
+import { formatProblem, type ConfigProblem } from '../../../config/document/problem.ts';
+import type { SiteProblem } from '../../../config/sites/sources/read-list.ts';
 
 /** One thing about one site, or with an empty name about what belongs to none. Has no secret. */
 export type SiteFinding = {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { formatNetworkConfig } from '../../../../src/config/sites/network/format-network-config.ts';
-import { FREE, record, type Free } from '../../../../src/config/sites/shape.ts';
-import { readSiteDocument } from '../../../../src/config/sites/site-document.ts';
+import { FREE, record, type Free } from '../../../../src/config/sites/document/shape.ts';
+import { readSiteDocument } from '../../../../src/config/sites/document/site-document.ts';
 
 /** Reads as the files of sites are read. */
 function read(text: string): Free {

@@ -1,0 +1,114 @@
+import type { Command } from 'commander';
+import { relative } from 'node:path';
+import { formatSize } from '../../base/format-size.ts';
+import { INSTALLATION_CONFIG_NAME } from '../../config/installation/read-installation-config.ts';
+import { openBuildTools } from '../../recipes/build-tools.ts';
+import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
+import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
+import type { CliHost } from '../host.ts';
+import {
+  readInstallationRequest,
+  type InstallationRequestOptions,
+} from './installation-request.ts';
+import { parseConcurrency } from './live-request.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
+
+type Options = InstallationRequestOptions & {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+/** `sealift build installation-iso [CONFIG]`. */
+export function registerInstallationIso(build: Command, host: CliHost): void {
+  const command = build
+    .command('installation-iso')
+    .description('the ISO that installs a seed image on a disk, the same for any number of sites')
+    .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
+    .option('--output <file>', 'the ISO to write', 'rhcos-ibi.iso')
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .option('--base-iso <file|url>', 'CoreOS live ISO: a file, or https://...?sha256=HEX')
+    .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
+    .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency);
+  addEmbedOptions(command)
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names a live ISO where no option does.\n' +
+        'A script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
+        'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
+        '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
+        '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
+    )
+    .action(async (config: string, options: Options) => {
+      const report = await run(config, options, host);
+      await writeFormatted(host, options.outputFormat, {
+        value: report,
+        formatText: () => formatReport(report, host),
+      });
+    });
+}
+
+/** What the ISO carries, and how the registries are reached that have it. */
+const addEmbedOptions = (command: Command): Command =>
+  command
+    .option('--embed-seed', 'carry the seed image and serve it from the ISO')
+    .option('--embed-precached', 'carry the images that the seed names for precaching')
+    .option('--embed-release', 'carry all images of --release')
+    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo, [])
+    .option(
+      '--registry-image <reference>',
+      'registry server on the ISO (default: that of --release)',
+    )
+    .option('--registries-conf <file>', 'mirrors to fetch from, as containers-registries.conf(5)')
+    .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
+    .option('--insecure-registry <host>', 'fetch without TLS; may be repeated', addTo, []);
+
+const addTo = (value: string, values: readonly string[]): readonly string[] => [...values, value];
+
+async function run(path: string, options: Options, host: CliHost): Promise<InstallationIsoReport> {
+  const request = await readInstallationRequest(path, options, host);
+  const progress = createProgress(host, options.logFormat);
+  const { config, build, workDir } = request;
+  const tools = await openBuildTools({
+    ...{ config: { pullSecret: config.pullSecret, build }, workDir },
+    ...{ env: host.env, signal: host.signal, emit: progress.listener },
+  });
+  try {
+    return await buildInstallationIso(request, tools);
+  } finally {
+    progress.close();
+    await tools.close();
+  }
+}
+
+function formatReport(report: InstallationIsoReport, host: CliHost): string {
+  const { base, bytes, embedded } = report;
+  const output = relative(host.cwd, report.output) || report.output;
+  return [
+    '',
+    `${output} is complete: ${formatSize(report.isoSize)}, ${report.architecture}`,
+    '',
+    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    `  base      ${base.from}`,
+    `  seed      ${report.seedImage}, version ${report.seedVersion}`,
+    `  disk      ${report.installationDisk}`,
+    ...(embedded
+      ? [
+          `  carries   ${embedded.images.length} images, ${embedded.blobs} blobs, ` +
+            `${formatSize(embedded.payloadSize)}; served on the ISO by ${embedded.registryImage}`,
+        ]
+      : []),
+    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
+      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+    `  secrets   ${report.secretsOnMedia.join(', ')}`,
+    ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...report.notes.map((note) => `  note      ${note}`),
+    `  report    ${output}.report.json, ${output}.sha256`,
+    '',
+    // Only a medium that carries images has an index to verify it by.
+    `next: sealift ${embedded ? 'verify' : 'ignition show'} ${output}`,
+    '',
+  ].join('\n');
+}

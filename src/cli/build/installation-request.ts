@@ -1,0 +1,158 @@
+import { dirname, join, resolve } from 'node:path';
+import { digestFromHex, type Digest } from '../../base/digest.ts';
+import { UsageError } from '../../base/errors.ts';
+import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
+import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
+import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
+import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import { readPostScript } from '../../stages/read-post-script.ts';
+import type { CliHost } from '../host.ts';
+import { readEpoch } from '../source-date-epoch.ts';
+
+export type InstallationRequestOptions = {
+  readonly output: string;
+  readonly workDir?: string;
+  readonly baseIso?: string;
+  readonly release?: string;
+  readonly concurrency?: number;
+  readonly embedSeed?: boolean;
+  readonly embedRelease?: boolean;
+  readonly embedPrecached?: boolean;
+  readonly embedImage: readonly string[];
+  readonly registryImage?: string;
+  readonly registriesConf?: string;
+  readonly caBundle?: string;
+  readonly insecureRegistry: readonly string[];
+};
+
+/** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
+export async function readInstallationRequest(
+  path: string,
+  given: InstallationRequestOptions,
+  host: CliHost,
+): Promise<InstallationIsoRequest> {
+  const options = withOverride(given, host.env[OVERRIDE]);
+  checkUsage(options);
+  const { release } = options;
+  const base = options.baseIso === undefined ? undefined : readBase(options.baseIso, host);
+  const file = resolve(host.cwd, path);
+  const output = resolve(host.cwd, options.output);
+  const postScript = await readPostScript(file);
+  const epoch = readEpoch(host.env);
+  return {
+    ...(await readConfig(file, path, host)),
+    ...{ output, lanes: options.concurrency ?? 8 },
+    workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
+    embed: readEmbed(options),
+    build: readAccess(options, host),
+    ...(base && { base }),
+    ...(release !== undefined && { release }),
+    ...(postScript && { postScript }),
+    ...(epoch !== undefined && { epoch }),
+  };
+}
+
+/** openshift-install takes its live ISO from this address, where it is set. */
+const OVERRIDE = 'OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE';
+
+function withOverride(
+  options: InstallationRequestOptions,
+  baseIso: string | undefined,
+): InstallationRequestOptions {
+  const isNamed = options.baseIso !== undefined || options.release !== undefined;
+  return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
+}
+
+async function readConfig(
+  file: string,
+  shownAs: string,
+  host: CliHost,
+): Promise<Pick<InstallationIsoRequest, 'config' | 'notes'>> {
+  const notes: string[] = [];
+  const nmstate = await findNmstate(host.env);
+  const judgeNetwork = async (text: string): Promise<string | undefined> => {
+    if (nmstate) return nmstate.ask(text, host.signal);
+    notes.push(
+      'nmstatectl is not installed: networkConfig was checked, but nmstate did not see it',
+    );
+    return undefined;
+  };
+  return {
+    config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork }),
+    notes,
+  };
+}
+
+function checkUsage(options: InstallationRequestOptions): void {
+  const { output, baseIso, release, embedRelease } = options;
+  if (output === '-') {
+    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
+      hint: 'name a file with --output; it is written out of order and resumable',
+    });
+  }
+  if (baseIso === undefined && release === undefined) {
+    throw new UsageError('usage.no-base', 'no CoreOS live ISO is named', {
+      hint:
+        'name one with --base-iso, or a release with --release; ' +
+        'that of the CoreOS stream metadata is not built into sealift',
+    });
+  }
+  if (embedRelease === true && release === undefined) {
+    throw new UsageError('usage.no-release', '--embed-release carries the images of no release', {
+      hint: 'name the release of the seed with --release',
+    });
+  }
+  if (baseIso !== undefined && release !== undefined && !isCarrying(options)) {
+    throw new UsageError('usage.two-bases', '--base-iso and --release both name a live ISO', {
+      hint: 'leave one of them out',
+    });
+  }
+}
+
+const isCarrying = (options: InstallationRequestOptions): boolean =>
+  [options.embedSeed, options.embedRelease, options.embedPrecached].includes(true) ||
+  options.embedImage.length > 0;
+
+const readEmbed = ({
+  embedSeed = false,
+  embedRelease = false,
+  embedPrecached = false,
+  embedImage,
+  registryImage,
+}: InstallationRequestOptions): InstallationIsoRequest['embed'] => ({
+  ...{ seed: embedSeed, release: embedRelease, precached: embedPrecached, images: embedImage },
+  ...(registryImage !== undefined && { registryImage }),
+});
+
+function readAccess(
+  { caBundle, registriesConf, insecureRegistry }: InstallationRequestOptions,
+  { cwd }: CliHost,
+): InstallationIsoRequest['build'] {
+  return {
+    insecureRegistries: insecureRegistry,
+    ...(caBundle !== undefined && { caBundle: resolve(cwd, caBundle) }),
+    ...(registriesConf !== undefined && { registriesConf: resolve(cwd, registriesConf) }),
+  };
+}
+
+const readBase = (text: string, host: CliHost): GivenBaseIso =>
+  /^https?:/i.test(text) ? readAddress(text) : { file: resolve(host.cwd, text) };
+
+/** `?sha256=` is ours and not sent; any other query stays. */
+function readAddress(text: string): { readonly url: string; readonly sha256: Digest } {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'https:') throw untrusted(url?.protocol ?? 'no address');
+  const hex = url.searchParams.get('sha256')?.toLowerCase() ?? '';
+  if (!/^[0-9a-f]{64}$/.test(hex)) throw untrusted(`sha256=${hex}`);
+  url.searchParams.delete('sha256');
+  return { url: url.href, sha256: digestFromHex(hex) };
+}
+
+const untrusted = (found: string): UsageError =>
+  new UsageError('usage.base-iso', 'the address of the live ISO cannot be trusted', {
+    expected: 'https://HOST/PATH?sha256= and 64 hex digits',
+    found,
+    hint: 'add the sha256 that its publisher names',
+  });
+
+/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */

@@ -1,0 +1,47 @@
+import { Option, type Command } from 'commander';
+import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
+import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import type { CliHost } from '../host.ts';
+import { parseConcurrency, readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
+import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
+import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
+
+export type LiveCommandOptions = LiveIsoOptions & {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+/** The options that `plan` and `build` share: what one says of a medium the other makes. */
+export const addLiveOptions = (command: Command): Command =>
+  command
+    .option('--output <file>', 'the ISO to write (default: "appliance.iso")')
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency)
+    .addOption(
+      new Option('--ignition <how>', 'who renders the unconfigured ignition').choices([
+        ...['installer', 'embedded'],
+      ]),
+    )
+    .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** Runs a recipe with its tools, drawing what it does, and closes everything in any case. */
+export async function runLive<Result>(
+  call: { readonly config: string; readonly options: LiveCommandOptions; readonly host: CliHost },
+  work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const { config, options, host } = call;
+  const request = await readLiveIsoRequest(config, options, host);
+  const progress = createProgress(host, options.logFormat);
+  const tools = await openBuildTools({
+    ...{ config: request.config, workDir: request.workDir, env: host.env, signal: host.signal },
+    emit: progress.listener,
+  });
+  try {
+    return await work(request, tools);
+  } finally {
+    progress.close();
+    await tools.close();
+  }
+}

@@ -1,0 +1,97 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { digestFromHex } from '../../base/digest.ts';
+import { UsageError } from '../../base/errors.ts';
+import type { ApplianceConfig } from '../../config/appliance-config.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { refuseMissingFeatures } from '../../config/missing-features.ts';
+import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { readUserManifests } from '../../stages/medium/read-manifests.ts';
+import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import type { CliHost } from '../host.ts';
+import { readEpoch } from '../source-date-epoch.ts';
+
+export type LiveIsoOptions = {
+  readonly output?: string;
+  readonly workDir?: string;
+  readonly concurrency?: number;
+  readonly ignition?: 'installer' | 'embedded';
+  readonly baseIso?: string;
+};
+
+const DEFAULT_OUTPUT = 'appliance.iso';
+const MAX_CONCURRENCY = 64;
+
+/** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
+export async function readLiveIsoRequest(
+  path: string,
+  options: LiveIsoOptions,
+  host: CliHost,
+): Promise<LiveIsoRequest> {
+  refuseStream(options.output);
+  const file = resolve(host.cwd, path);
+  const config = await loadConfig(file, { env: host.env, shownAs: path });
+  refuseMissingFeatures(config);
+  const output = resolve(host.cwd, options.output ?? DEFAULT_OUTPUT);
+  const graphUrl = host.env['UPDATE_URL_OVERRIDE'];
+  const signatureStore = host.env['OCP_SIGNATURE_URL'];
+  const epoch = readEpoch(host.env);
+  const baseIso = findBaseIso(config, options, host);
+  const nmstate = await readNmstate(config);
+  return {
+    config: withConcurrency(config, options.concurrency),
+    manifests: await readUserManifests(dirname(file)),
+    output,
+    workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
+    ignition: options.ignition ?? config.build.ignition ?? 'installer',
+    ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch }),
+  };
+}
+
+/** Optional members are absent, never undefined. */
+function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
+  return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
+}
+
+function refuseStream(output: string | undefined): void {
+  if (output !== '-') return;
+  throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
+    hint: 'name a file with --output; it is written out of order and resumable',
+  });
+}
+
+async function readNmstate({ build }: ApplianceConfig): Promise<string | undefined> {
+  return build.nmstate === undefined ? undefined : readFile(build.nmstate, 'utf8');
+}
+
+function withConcurrency(config: ApplianceConfig, concurrency?: number): ApplianceConfig {
+  if (concurrency === undefined) return config;
+  return { ...config, build: { ...config.build, concurrency } };
+}
+
+function findBaseIso(
+  { build }: ApplianceConfig,
+  options: LiveIsoOptions,
+  host: CliHost,
+): GivenBaseIso | undefined {
+  if (options.baseIso !== undefined) return { file: resolve(host.cwd, options.baseIso) };
+  if (build.baseIso === undefined) return undefined;
+  if (!/^https?:/.test(build.baseIso)) return { file: build.baseIso };
+  const { baseIsoSha256 } = build;
+  return {
+    url: build.baseIso,
+    ...(baseIsoSha256 !== undefined && { sha256: digestFromHex(baseIsoSha256) }),
+  };
+}
+
+/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
+/** @throws UsageError `usage.concurrency` */
+export function parseConcurrency(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1 && value <= MAX_CONCURRENCY) return value;
+  throw new UsageError('usage.concurrency', `--concurrency is "${text}"`, {
+    expected: `a whole number from 1 to ${MAX_CONCURRENCY}`,
+    found: text,
+  });
+}

@@ -1,0 +1,77 @@
+import type { Command } from 'commander';
+import { formatSize } from '../../base/format-size.ts';
+import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
+import { summarizePlan, type LiveIsoPlan } from '../../recipes/live-iso/live-iso-summary.ts';
+import type { CliHost } from '../host.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
+import { writeFormatted } from '../terminal/output.ts';
+
+/** `sealift plan [CONFIG]`: everything that is known before the first payload byte moves. */
+export function registerPlan(program: Command, host: CliHost): void {
+  addLiveOptions(program.command('plan'))
+    .description('resolve everything and tell the exact size, without fetching the payload')
+    .argument('[config]', 'configuration file', 'appliance-config.yaml')
+    .addHelpText(
+      'after',
+      '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
+        'installer, which stay in the cache for the build.\n' +
+        '\nExample:\n  $ sealift plan -o json | jq .isoSize',
+    )
+    .action(async (config: string, options: LiveCommandOptions) => {
+      const value = await runLive({ config, options, host }, async (request, tools) =>
+        summarizePlan(request, await prepareLiveIso(request, tools)),
+      );
+      await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+    });
+}
+
+function formatPlan(plan: LiveIsoPlan): string {
+  const { release } = plan;
+  return [
+    `release        ${release.version} ${release.architecture}`,
+    `               ${release.reference}`,
+    `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
+    `images         ${plan.images}`,
+    `unique blobs   ${plan.blobs}, ${formatSize(plan.payloadSize)}`,
+    `shared         ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
+    `to fetch       ${formatSize(plan.bytesToFetch)}`,
+    `here already   ${formatSize(plan.bytesReused)}`,
+    `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
+    `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
+    '',
+    ...formatParts(plan.parts),
+    ...plan.catalogs.flatMap(({ warnings }) => warnings.map((warning) => `warning: ${warning}`)),
+    '',
+    'largest blobs',
+    ...plan.largestBlobs.map(
+      ({ digest, size, users }) =>
+        `${formatSize(size).padStart(10)}  ${digest.slice(0, 19)}  ${formatUsers(users)}`,
+    ),
+    '',
+  ].join('\n');
+}
+
+/** Names are of any length: a catalog is called by its reference. */
+function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
+  const title = 'part of the configuration';
+  const width = Math.max(...[title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
+  return [
+    `${title.padEnd(width)}  images        size  left out saves`,
+    ...parts.map(({ part, images, size, marginalSize }) =>
+      [
+        `  ${part}`.padEnd(width),
+        String(images).padStart(8),
+        formatSize(size).padStart(12),
+        formatSize(marginalSize).padStart(16),
+      ].join(''),
+    ),
+  ];
+}
+
+const lengthOf = (text: string): number => text.length;
+
+function formatUsers(users: readonly string[]): string {
+  const shown = users.slice(0, 3).join(', ');
+  return users.length > 3 ? `${shown} and ${users.length - 3} more` : shown;
+}

@@ -1,0 +1,143 @@
+import { availableParallelism } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { ConfigError, UsageError } from '../../base/errors.ts';
+import { formatSize } from '../../base/format-size.ts';
+import { createKeySource } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
+import {
+  buildConfigIsos,
+  type ConfigIsosReport,
+} from '../../recipes/config-iso/build-config-isos.ts';
+import type { ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
+import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
+import { isError } from '../../recipes/config-iso/site/site-finding.ts';
+import { writeFindings } from './config-iso-findings.ts';
+import {
+  addSitesOptions,
+  readOut,
+  readSitesRequest,
+  type SitesOptions,
+} from './config-iso-request.ts';
+import type { CliHost } from '../host.ts';
+import { writeFormatted } from '../terminal/output.ts';
+import { createProgress } from '../terminal/progress.ts';
+
+type BuildOptions = SitesOptions & {
+  readonly out?: string;
+  readonly jobs?: number;
+  readonly rotate: boolean;
+  readonly retainFrom?: string;
+};
+
+const MAX_JOBS = 256;
+
+/** `sealift config-iso build SITES`: exit code 3 when a site was not built. */
+export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
+  addSitesOptions(parent.command('build'))
+    .description('make an ISO of each site; run again after an interruption, it continues')
+    .option('--out <dir>', 'where to write (default: "config-isos"; with --drop-in SITES)')
+    .option('--jobs <n>', 'threads that make keys (default: one a core)', parseJobs)
+    .option('--rotate', 'put kept keys, ids and passwords aside and make new ones', false)
+    .option(
+      '--retain-from <dir>',
+      'use keys and ids of openshift-install: its directory, or a folder of them by site name',
+    )
+    .addHelpText(
+      'after',
+      '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
+        'sites.json of all. ISOs hold pull secrets and private keys. What later runs need is kept in\n' +
+        '.sealift; without --rotate a site keeps its keys and ids. A bad site does not stop the others.\n' +
+        'Inputs are never changed. SOURCE_DATE_EPOCH is the time of new keys, in seconds.\n' +
+        '\nExamples:\n  $ sealift config-iso build sites.csv --template ./template --out ./isos\n' +
+        '  $ sealift config-iso build ./workdir --drop-in',
+    )
+    .action(async (sites: string, options: BuildOptions) => {
+      const report = await run(readRequest(sites, options, host), options, host);
+      const { findings, failed } = report;
+      writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
+      await writeFormatted(host, options.outputFormat, {
+        value: report,
+        formatText: () => formatReport(report, options, host),
+      });
+      refuseFailed(report);
+    });
+}
+
+function readRequest(sites: string, options: BuildOptions, host: CliHost): ConfigIsosRequest {
+  const request = readSitesRequest(sites, options, host);
+  const { retainFrom, rotate } = options;
+  if (rotate && retainFrom !== undefined) {
+    throw new UsageError('usage.rotate', '--rotate and --retain-from ask for the opposite', {
+      hint: 'leave out one of them',
+    });
+  }
+  return {
+    ...request,
+    ...{ out: readOut(options.out, request, host), rotate },
+    ...(retainFrom !== undefined && { retainFrom: resolve(host.cwd, retainFrom) }),
+    jobs: options.jobs ?? availableParallelism(),
+  };
+}
+
+/** @throws UsageError `usage.jobs` */
+function parseJobs(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1 && value <= MAX_JOBS) return value;
+  throw new UsageError('usage.jobs', `--jobs is "${text}"`, {
+    expected: `a whole number from 1 to ${MAX_JOBS}`,
+    found: text,
+  });
+}
+
+async function run(
+  request: ConfigIsosRequest,
+  { logFormat }: BuildOptions,
+  host: CliHost,
+): Promise<ConfigIsosReport> {
+  const { signal, now } = host;
+  const nmstate = await findNmstate(host.env);
+  const progress = createProgress(host, logFormat);
+  const keys = createKeySource({ jobs: request.jobs });
+  try {
+    return await buildConfigIsos(request, { keys, signal, now, emit: progress.listener, nmstate });
+  } finally {
+    progress.close();
+    await keys.close();
+  }
+}
+
+/** @throws ConfigError `config-iso.sites` */
+function refuseFailed({ failed, sites, findings }: ConfigIsosReport): void {
+  if (failed.length === 0 && !findings.some(isError)) return;
+  const count = failed.length + sites.length;
+  const message =
+    failed.length === 0
+      ? 'some of the inputs belong to no site and are refused'
+      : `${failed.length} of ${count} sites were not built`;
+  throw new ConfigError('config-iso.sites', message, {
+    hint: 'mend what is told above and run the same command again: only what is missing is made',
+  });
+}
+
+/** As many of the sites that failed as fit in a line or two. */
+const NAMED = 10;
+
+function formatReport(report: ConfigIsosReport, options: BuildOptions, host: CliHost): string {
+  const { sites, failed, made, kept } = report;
+  const out = relative(host.cwd, report.out) || '.';
+  const size = sites.reduce((sum, site) => sum + site.size, 0);
+  const names = failed.slice(0, NAMED).map(({ name }) => name);
+  const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : '';
+  const first = sites[0] && join(out, sites[0].iso);
+  return [
+    '',
+    `${sites.length} of ${sites.length + failed.length} configuration ISOs are in ${out}: ` +
+      `${made} made, ${kept} as they were, ${formatSize(size)}`,
+    '',
+    ...(failed.length === 0 ? [] : [`  failed    ${names.join(', ')}${more}`]),
+    ...(options.dropIn ? [] : [`  list      ${join(out, 'sites.json')}`]),
+    '  secrets   pull secret and private keys on each ISO; kubeconfig and password in auth/',
+    ...(first === undefined ? [] : ['', `next: sealift config-iso show ${first}`]),
+    '',
+  ].join('\n');
+}

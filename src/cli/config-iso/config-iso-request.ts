@@ -1,0 +1,86 @@
+import { relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { UsageError } from '../../base/errors.ts';
+import type { SitesRequest } from '../../recipes/config-iso/config-isos-request.ts';
+import type { CliHost } from '../host.ts';
+import { readEpoch } from '../source-date-epoch.ts';
+import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+
+/** What `build` and `validate` are both told. */
+export type SitesOptions = {
+  readonly template?: string;
+  readonly dropIn: boolean;
+  readonly allowShared?: readonly SharedFact[];
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+type SharedFact = (typeof SHARED)[number];
+
+/** Never what tells clusters or hosts apart for good: names of clusters, their ids, MAC addresses. */
+const SHARED = ['address', 'hostname'] as const;
+
+const SITES =
+  'folder of site folders, one site folder, .zip, .tar or .tar.gz of either, or .csv or .yaml table';
+
+export const addSitesOptions = (command: Command): Command =>
+  command
+    .argument('<sites>', SITES)
+    .option('--template <dir>', 'site folder with {{ column }} holes that a table fills')
+    .option(
+      '--drop-in',
+      'SITES is the directory of one site, with the names of openshift-install',
+      false,
+    )
+    .option(
+      '--allow-shared <what>',
+      'only warn where sites have the same "address" or "hostname"; may be repeated',
+      addShared,
+    )
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** @throws UsageError `usage.allow-shared` */
+function addShared(text: string, before: readonly SharedFact[] = []): readonly SharedFact[] {
+  const fact = SHARED.find((name) => name === text);
+  if (fact !== undefined) return [...before, fact];
+  throw new UsageError('usage.allow-shared', `--allow-shared is "${text}"`, {
+    expected: SHARED.join(' or '),
+    found: text,
+  });
+}
+
+export function readSitesRequest(
+  sites: string,
+  { template, dropIn, allowShared }: SitesOptions,
+  { cwd, env, now }: CliHost,
+): SitesRequest {
+  return {
+    ...{ sites: resolve(cwd, sites), cwd, dropIn },
+    ...(template !== undefined && { template: resolve(cwd, template) }),
+    ...(allowShared && { shared: new Set(allowShared) }),
+    epoch: readEpoch(env) ?? Math.floor(now() / 1000),
+  };
+}
+
+/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
+/**
+ * Where output goes. What is written among the inputs would be taken for a site by the next run.
+ *
+ * @throws UsageError `usage.out-inside`
+ */
+export function readOut(
+  out: string | undefined,
+  { sites, dropIn }: SitesRequest,
+  { cwd }: CliHost,
+): string {
+  if (dropIn) return out === undefined ? sites : resolve(cwd, out);
+  const path = resolve(cwd, out ?? 'config-isos');
+  const below = relative(sites, path);
+  if (below !== '' && (below === '..' || below.startsWith('../../'))) return path;
+  throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
+    ...{ expected: `a directory that is not ${sites} and not in it`, found: path },
+    hint: 'name another directory with --out',
+  });
+}

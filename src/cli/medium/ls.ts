@@ -1,0 +1,96 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { UsageError } from '../../base/errors.ts';
+import type { IsoNode } from '../../iso/iso-node.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { openMedium } from '../../stages/medium/open-medium.ts';
+import type { CliHost } from '../host.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+
+type Entry = {
+  readonly path: string;
+  readonly kind: IsoNode['kind'];
+  /** Octal, as chmod takes it. */
+  readonly mode: string;
+  readonly size?: number;
+  readonly modifiedAt?: string;
+  readonly target?: string;
+};
+
+type LsOptions = {
+  readonly outputFormat: OutputFormat;
+  readonly long?: boolean;
+  readonly recursive?: boolean;
+};
+
+/** `sealift ls ISO [PATH]`. */
+export function registerLs(program: Command, host: CliHost): void {
+  program
+    .command('ls')
+    .description('list files of an ISO')
+    .argument('<iso>', 'ISO file, of any maker')
+    .argument('[path]', 'directory or file in it', '/')
+    .option('-l, --long', 'mode, size and time too')
+    .option('-R, --recursive', 'everything below, too')
+    .addOption(createOutputOption())
+    .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
+    .action(async (path: string, inside: string, options: LsOptions) => {
+      const iso = await openMedium(resolve(host.cwd, path));
+      try {
+        const value = await listEntries(iso, inside, options.recursive === true);
+        await writeFormatted(host, options.outputFormat, {
+          value,
+          formatText: (entries) => entries.map(options.long ? formatLong : formatShort).join(''),
+        });
+      } finally {
+        await iso.close();
+      }
+    });
+}
+
+async function listEntries(iso: IsoImage, inside: string, recursive: boolean): Promise<Entry[]> {
+  const path = `/${inside}`.replace(/\/+/g, '/').replace(/(.)\/$/, '$1');
+  const node = await requireNode(iso, path);
+  if (node.kind !== 'directory') return [describe(path, node)];
+  const prefix = path === '/' ? '/' : `${path}/`;
+  if (recursive) return listBelow(iso, prefix);
+  return (await iso.children(node)).map((child) => describe(`${prefix}${child.name}`, child));
+}
+
+async function listBelow(iso: IsoImage, prefix: string): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for await (const { path, node } of iso.walk()) {
+    if (path.startsWith(prefix) && path !== '/') entries.push(describe(path, node));
+  }
+  return entries;
+}
+
+/** @throws UsageError `iso.no-such-path` */
+export async function requireNode(iso: IsoImage, path: string): Promise<IsoNode> {
+  const node = await iso.find(path);
+  if (node) return node;
+  throw new UsageError('iso.no-such-path', `${iso.path} has no ${path}`, {
+    hint: 'list what there is with sealift ls',
+  });
+}
+
+function describe(path: string, node: IsoNode): Entry {
+  return {
+    path,
+    kind: node.kind,
+    mode: (node.mode & 0o7777).toString(8).padStart(4, '0'),
+    ...(node.kind === 'file' && { size: node.size }),
+    ...(node.kind === 'symlink' && { target: node.target }),
+    ...(node.modifiedAt && { modifiedAt: node.modifiedAt.toISOString() }),
+  };
+}
+
+const formatShort = ({ path, kind }: Entry): string =>
+  `${path}${kind === 'directory' ? '/' : ''}\n`;
+
+function formatLong(entry: Entry): string {
+  const size = String(entry.size ?? '').padStart(14);
+  const time = (entry.modifiedAt ?? '').slice(0, 19).padEnd(19);
+  const target = entry.target === undefined ? '' : ` -> ${entry.target}`;
+  return `${entry.mode} ${size} ${time} ${formatShort(entry).trimEnd()}${target}\n`;
+}

@@ -1,0 +1,195 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
+import { isErrno } from '../../base/errno.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { createRegistryServer } from '../../registry/server.ts';
+import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
+import type { RegistryTree } from '../../registry/store.ts';
+import { listRepositories, listTags } from '../../registry/stored.ts';
+import { isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
+import { openMedium } from '../../stages/medium/open-medium.ts';
+import type { CliHost } from '../host.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { createServeLog } from '../terminal/serve-log.ts';
+
+type ServeOptions = {
+  readonly host: string;
+  readonly port: number;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly verbose?: boolean;
+  readonly logFormat: LogFormat;
+};
+
+/** `sealift registry serve ISO`: until it is interrupted. */
+export function registerRegistry(program: Command, host: CliHost): void {
+  program
+    .command('registry')
+    .description('the registry that a medium carries')
+    .addHelpText('after', '\nExample:\n  $ sealift registry serve appliance.iso')
+    .command('serve')
+    .description('serve it read-only, straight out of the ISO file, until interrupted')
+    .argument('<iso>', 'ISO file with a registry')
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'TCP port; 0 takes a free one', parsePort, 5000)
+    .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
+    .option('--tls-key <file>', 'private key (PEM)')
+    .option('--verbose', 'tell every request on standard error, not only those that went wrong')
+    .addOption(createLogFormatOption())
+    .addHelpText(
+      'after',
+      '\nEnds with exit code 130 on SIGINT and 143 on SIGTERM. With --log-format json the first line\n' +
+        'has the member "url". Clients that shall trust a private CA need its certificate: skopeo and\n' +
+        'podman take a directory with it as ca.crt (--cert-dir).\n' +
+        '\nExample:\n  $ sealift registry serve appliance.iso --port 5000 &\n' +
+        '  $ skopeo list-tags --tls-verify=false docker://127.0.0.1:5000/openshift/release',
+    )
+    .action(async (path: string, options: ServeOptions) => {
+      const tls = await readTls(options, host);
+      const iso = await openMedium(resolve(host.cwd, path));
+      try {
+        await requireRegistry(iso, path);
+        await serve(iso, { ...options, ...(tls && { tls }) }, host);
+      } finally {
+        await iso.close();
+      }
+    });
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port < 65_536) return port;
+  throw new UsageError('usage.port', `--port is "${text}"`, {
+    expected: 'a whole number from 0 to 65535',
+    found: text,
+  });
+}
+
+async function readTls(options: ServeOptions, host: CliHost): Promise<KeyPair | undefined> {
+  const { tlsCert, tlsKey } = options;
+  if (tlsCert === undefined && tlsKey === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new UsageError('usage.tls', '--tls-cert and --tls-key go together', {
+      hint: `add ${tlsCert === undefined ? '--tls-cert' : '--tls-key'}`,
+    });
+  }
+  const cert = await readPem('--tls-cert', resolve(host.cwd, tlsCert));
+  const key = await readPem('--tls-key', resolve(host.cwd, tlsKey));
+  return checkKeyPair({ cert, key });
+}
+
+async function readPem(option: string, path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
+    throw new UsageError('usage.tls', `${option} names ${path}, which cannot be read`, { cause });
+  }
+}
+
+async function requireRegistry(iso: IsoImage, path: string): Promise<void> {
+  if ((await iso.find('/registry/docker/registry/v2'))?.kind === 'directory') return;
+  throw new ConfigError('registry.none-on-iso', `${path} carries no registry`, {
+    expected: '/registry/docker/registry/v2',
+    found: 'nothing there',
+  });
+}
+
+async function serve(
+  iso: IsoImage,
+  options: ServeOptions & { readonly tls?: KeyPair },
+  host: CliHost,
+): Promise<void> {
+  const { tls, verbose = false, logFormat } = options;
+  const log = createServeLog(host, { isJson: logFormat === 'json', verbose });
+  const tree = isoRegistryTree(iso);
+  const server = createRegistryServer(tree, {
+    ...(tls && { tls }),
+    onRequest: (entry) => {
+      if (!host.signal.aborted) log.request(entry);
+    },
+  });
+  await listen(server, options);
+  try {
+    const { port, address, family } = server.address() as AddressInfo;
+    const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    log.serving({
+      iso: iso.path,
+      url: `${tls ? 'https' : 'http'}://${where}`,
+      ...(await findExample(tree, `${tls ? '' : '--tls-verify=false '}docker://${where}`)),
+    });
+    await waitForEnd(server, host);
+  } finally {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  }
+  host.signal.throwIfAborted();
+}
+
+/** Until the signal, or an error of a server that listens. */
+async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
+  if (signal.aborted) return;
+  const failed = once(server, 'error').then(([error]) => {
+    throw error;
+  });
+  await Promise.race([once(signal, 'abort'), failed]);
+}
+
+async function listen(server: Server | TlsServer, { host, port }: ServeOptions): Promise<void> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (cause) {
+    throw explainListening(cause, { host, port });
+  }
+}
+
+function explainListening(
+  cause: unknown,
+  { host, port }: { readonly host: string; readonly port: number },
+): unknown {
+  if (isErrno(cause, 'EADDRINUSE')) {
+    return new UsageError('registry.port-in-use', `port ${port} of ${host} is in use`, {
+      hint: 'give another --port, or 0 for a free one',
+    });
+  }
+  if (isErrno(cause, 'EACCES', 'EPERM')) {
+    return new UsageError('registry.port-denied', `port ${port} of ${host} is not permitted`, {
+      hint: 'give a --port from 1024 on',
+    });
+  }
+  if (isErrno(cause, 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT')) {
+    return new UsageError('registry.address', `${host} is no address of this machine`, {
+      hint: 'give a --host of this machine, 0.0.0.0 or :: for all of its addresses',
+    });
+  }
+  return cause;
+}
+
+/** A command that works on this medium: on a repository with tags where there is one. */
+async function findExample(
+  tree: RegistryTree,
+  source: string,
+): Promise<{ readonly example: string } | { readonly problem: string }> {
+  const format = (name: string): string => `skopeo list-tags ${source}/${name}`;
+  try {
+    const repositories = (await listRepositories(tree)).sort();
+    for (const repository of repositories) {
+      if ((await listTags(tree, repository)).length > 0) return { example: format(repository) };
+    }
+    const [first] = repositories;
+    return first === undefined ? { problem: 'its registry is empty' } : { example: format(first) };
+  } catch (error) {
+    // What is not damaged can still be pulled.
+    if (!(error instanceof IntegrityError)) throw error;
+    return { problem: `its repositories cannot be listed: ${error.message}` };
+  }
+}

@@ -1,0 +1,116 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DifferenceError } from '../../base/errors.ts';
+import { formatSize } from '../../base/format-size.ts';
+import type { Verification, VerifyProblem } from '../../recipes/medium/verification.ts';
+import { verifyIso } from '../../recipes/medium/verify-iso.ts';
+import type { CliHost } from '../host.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
+
+type VerifyCliOptions = { readonly outputFormat: OutputFormat; readonly logFormat: LogFormat };
+
+/** `sealift verify ISO`: exit code 8 when anything is not as it should be. */
+export function registerVerify(program: Command, host: CliHost): void {
+  program
+    .command('verify')
+    .description('check the structure, every byte and every image of an ISO')
+    .argument('<iso>', 'ISO file')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nNeeds no network. An image that sealift did not make is checked as far as possible: its\n' +
+        'structure, and its registry where it has one. Of one that was cut off it tells what is lost.\n' +
+        `At most ${SHOWN} problems of a kind are printed; -o json has all.\n` +
+        '\nExample:\n  $ sealift verify appliance.iso',
+    )
+    .action(async (iso: string, options: VerifyCliOptions) => {
+      const value = await verifyWithProgress(resolve(host.cwd, iso), options, host);
+      await writeFormatted(host, options.outputFormat, {
+        value,
+        formatText: (value) => formatVerification(iso, value),
+      });
+      if (value.ok) return;
+      throw new DifferenceError(
+        'verify.differences',
+        `${iso} has ${count(value.problems, 'problem')}`,
+        {
+          hint: 'build it again with the same command, or copy it again',
+        },
+      );
+    });
+}
+
+async function verifyWithProgress(
+  path: string,
+  { logFormat }: VerifyCliOptions,
+  host: CliHost,
+): Promise<Verification> {
+  const stage = 'verify';
+  const { listener, close } = createProgress(host, logFormat);
+  const started = host.now();
+  listener({ type: 'stage-started', stage });
+  try {
+    const result = await verifyIso(path, {
+      signal: host.signal,
+      onProgress: (bytes, total) => {
+        listener({ type: 'stage-progress', stage, bytes, ...(total !== undefined && { total }) });
+      },
+    });
+    listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
+    return result;
+  } finally {
+    close();
+  }
+}
+
+/** Of each kind; `-o json` has all. A medium that was cut off lost thousands of files. */
+const SHOWN = 20;
+
+function formatVerification(iso: string, verification: Verification): string {
+  const { ok, problems, damagedImages, checked, oddities } = verification;
+  const byKind = new Map<VerifyProblem['kind'], VerifyProblem[]>();
+  for (const problem of problems) {
+    byKind.set(problem.kind, [...(byKind.get(problem.kind) ?? []), problem]);
+  }
+  const what =
+    `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
+    count(checked.images, 'image');
+  return [
+    ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
+    ...oddities.map((oddity) => `note: ${oddity}`),
+    ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatList(damagedImages)}`]),
+    ...(ok ? [`${iso} is whole: structure, ${what}`] : []),
+    '',
+  ].join('\n');
+}
+
+function formatKind(kind: string, found: readonly VerifyProblem[]): readonly string[] {
+  const more = found.length - SHOWN;
+  return [
+    ...found.slice(0, SHOWN).map(formatProblem),
+    ...(more > 0 ? [`${kind}: and ${more} more; -o json tells all`] : []),
+  ];
+}
+
+function formatList(names: readonly string[]): string {
+  const more = names.length - SHOWN;
+  return names.slice(0, SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+function formatProblem({ kind, problem, path, images, ...place }: VerifyProblem): string {
+  const { offset, size, expected, found } = place;
+  return [
+    `${kind}: ${path ?? 'image'}: ${problem}`,
+    ...(offset === undefined ? [] : [`  bytes ${offset} to ${offset + (size ?? 1) - 1}`]),
+    ...(images === undefined ? [] : [`  needed by ${formatList(images)}`]),
+    ...(expected === undefined ? [] : [`  expected ${expected}`]),
+    ...(found === undefined ? [] : [`  found    ${found}`]),
+  ].join('\n');
+}
+
+function count(what: number | readonly unknown[], word: string): string {
+  const number = typeof what === 'number' ? what : what.length;
+  return `${number} ${word}${number === 1 ? '' : 's'}`;
+}

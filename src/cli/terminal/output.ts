@@ -1,0 +1,31 @@
+import { Option } from 'commander';
+import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
+import type { CliHost } from '../host.ts';
+
+export type OutputFormat = 'text' | 'json';
+
+/** `-o json` of every command that prints a result. */
+export const createOutputOption = (): Option =>
+  new Option('-o, --output-format <format>', 'how the result is printed')
+    .choices(['text', 'json'])
+    .default('text');
+
+/** Waits until a slow reader has taken the text. */
+export async function writeResult(host: CliHost, text: string): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    host.stdout.write(text, (error) => {
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+}
+
+/** Prints a value as JSON with sorted keys, or as the text made of it. */
+export async function writeFormatted<T extends Json>(
+  host: CliHost,
+  format: OutputFormat,
+  result: { readonly value: T; readonly formatText: (value: T) => string },
+): Promise<void> {
+  const { value, formatText } = result;
+  await writeResult(host, format === 'json' ? formatReadableJson(value) : formatText(value));
+}

@@ -1,0 +1,89 @@
+import type { WriteStream } from 'node:tty';
+import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
+import { redact } from '../../base/redact.ts';
+import type { BuildEvent, EventListener } from '../../engine/events.ts';
+import {
+  createRateMeter,
+  formatDuration,
+  formatProgress,
+  type RateMeter,
+} from './progress-text.ts';
+
+type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
+type Task = List['tasks'][number];
+type Row = { readonly task: Task; readonly meter: RateMeter };
+
+/**
+ * Stages as lines of a terminal, redrawn in place by listr2's renderer. Its scheduler never runs: a
+ * task's state is what the engine's events say. Warnings and retries are kept for the end, where they
+ * can be read.
+ */
+export function drawTasks(
+  stream: WriteStream,
+  now: () => number,
+): { readonly listener: EventListener; close: () => void } {
+  const list: List = new Listr([], {
+    renderer: DefaultRenderer,
+    fallbackRenderer: DefaultRenderer,
+    registerSignalListeners: false,
+  });
+  const logger = new ListrLogger<never>({
+    useIcons: true,
+    processOutput: new ProcessOutput(stream, stream),
+  });
+  const renderer = new DefaultRenderer(list.tasks, { logger }, list.events);
+  // The renderer loads parts of itself before it draws; what ends sooner is drawn once, at its end.
+  const ready = renderer.render();
+  const rows = new Map<string, Row>();
+  const messages: string[] = [];
+  const rowOf = (stage: string): Row => {
+    const known = rows.get(stage);
+    if (known) return known;
+    list.add({ title: stage, task: () => undefined });
+    const task = list.tasks.at(-1);
+    if (task === undefined) throw new Error(`no line for stage ${stage}`);
+    // A task is drawn from its check on; nothing of it is run.
+    void task.check(undefined);
+    const row = { task, meter: createRateMeter() };
+    rows.set(stage, row);
+    return row;
+  };
+  return {
+    listener: (event) => {
+      if (event.type === 'warning') messages.push(`warning: ${redact(event.message)}`);
+      else if (event.type !== 'retry') update(rowOf(event.stage), event, now());
+    },
+    close: () => {
+      void ready.then(() => {
+        renderer.end();
+        for (const message of messages) stream.write(`${message}\n`);
+      });
+    },
+  };
+}
+
+type StageEvent = Exclude<BuildEvent, { type: 'warning' } | { type: 'retry' }>;
+
+function update({ task, meter }: Row, event: StageEvent, now: number): void {
+  switch (event.type) {
+    case 'stage-started':
+      task.state$ = ListrTaskState.STARTED;
+      break;
+    case 'stage-reused':
+      task.title$ = `${event.stage}: unchanged, reused`;
+      task.state$ = ListrTaskState.COMPLETED;
+      break;
+    case 'stage-progress':
+      meter.add({ time: now, bytes: event.bytes });
+      task.title$ = `${event.stage}: ${formatProgress({ ...event, rate: meter.read() })}`;
+      break;
+    case 'stage-done':
+      task.title$ = `${event.stage}: ${formatDuration(event.milliseconds)}`;
+      task.state$ = ListrTaskState.COMPLETED;
+      break;
+    case 'stage-failed':
+      task.title$ = redact(`${event.stage}: ${event.message}`);
+      task.state$ = ListrTaskState.FAILED;
+      break;
+  }
+}

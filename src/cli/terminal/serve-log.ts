@@ -1,0 +1,60 @@
+import { redact } from '../../base/redact.ts';
+import type { RequestEntry } from '../../registry/server.ts';
+import type { CliHost } from '../host.ts';
+
+/** What a server tells of itself once it can be asked. */
+type Serving = {
+  readonly iso: string;
+  readonly url: string;
+  readonly example?: string;
+  /** Why no example can be given. */
+  readonly problem?: string;
+};
+
+type ServeLog = {
+  readonly serving: (serving: Serving) => void;
+  readonly request: (entry: RequestEntry) => void;
+};
+
+/**
+ * Lines of a server on standard error. What went wrong on our side is always told, other requests
+ * when `verbose` asks for them.
+ */
+export function createServeLog(
+  host: CliHost,
+  { isJson, verbose }: { readonly isJson: boolean; readonly verbose: boolean },
+): ServeLog {
+  const writeEvent = (event: object): void => {
+    const time = new Date(host.now()).toISOString();
+    host.stderr.write(`${JSON.stringify({ time, ...event })}\n`);
+  };
+  return {
+    serving(serving) {
+      if (isJson) writeEvent({ type: 'serving', ...serving });
+      else host.stderr.write(formatServing(serving));
+    },
+    request({ method, url, status, complete, error }) {
+      if (!verbose && error === undefined) return;
+      const asked = redactPath(url);
+      const problem = error === undefined ? undefined : redact(describe(error));
+      if (isJson) writeEvent({ type: 'request', method, url: asked, status, complete, problem });
+      else {
+        const end = complete ? '' : ' (broken off)';
+        const why = problem === undefined ? '' : `: ${problem}`;
+        host.stderr.write(`${method} ${asked} ${status}${end}${why}\n`);
+      }
+    },
+  };
+}
+
+const formatServing = ({ iso, url, example, problem }: Serving): string =>
+  `serving ${iso} on ${url}; stop with Ctrl-C\n` +
+  (example === undefined ? `note: ${problem ?? 'no example'}\n` : `try: ${example}\n`);
+
+const ORIGIN = 'http://registry';
+
+/** Clients may put a token into the query. */
+const redactPath = (url: string): string => redact(`${ORIGIN}${url}`).replace(ORIGIN, '');
+
+const describe = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,94 @@
+import { checkOperators } from '../check-operators.ts';
+import { checkDuplicates, checkPatterns } from '../check-rules.ts';
+import { checkReferenceShape } from '../check-shapes.ts';
+import { checkImageSetShape, IMAGESET_API_VERSION, IMAGESET_KIND } from './imageset-schema.ts';
+import type { ConfigProblem } from '../document/problem.ts';
+import { readSchema } from '../document/schema.ts';
+import { readTexts, type View } from '../document/view.ts';
+
+/** Architectures of releases in Go's words, `multi` for all of them in one image. */
+const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];
+
+/** Everything for which oc-mirror would refuse an image set configuration. */
+export function checkImageSet(view: View): readonly ConfigProblem[] {
+  const { document } = view;
+  if (document.isBroken) return document.problems;
+  return [
+    ...document.problems,
+    ...checkImageSetShape(document),
+    ...checkKind(view),
+    ...checkPlatform(view),
+    ...checkOperators(viewUnder(view, 'mirror')),
+    ...checkTargets(view),
+    ...checkPatterns(view, 'mirror.blockedImages'),
+  ];
+}
+
+function checkKind(view: View): readonly ConfigProblem[] {
+  const expected = { apiVersion: IMAGESET_API_VERSION, kind: IMAGESET_KIND };
+  return Object.entries(expected).flatMap(([path, value]) => {
+    const text = view.text(path);
+    if (text === undefined || text === value) return [];
+    return [view.document.report.at(path, `must be "${value}", but is "${text}"`)];
+  });
+}
+
+function checkPlatform(view: View): readonly ConfigProblem[] {
+  const platform = 'mirror.platform';
+  const { at } = view.document.report;
+  const isBoth =
+    view.items(`${platform}.platforms`).length > 0 &&
+    view.items(`${platform}.architectures`).length > 0;
+  const both = '"platforms" and "architectures" exclude each other';
+  const unknown = readTexts(view, `${platform}.architectures`)
+    .filter(({ text }) => !ARCHITECTURES.includes(text))
+    .map(({ path, text }) =>
+      at(path, `must be one of ${ARCHITECTURES.join(', ')}, but is "${text}"`),
+    );
+  return [
+    ...(isBoth ? [at(`${platform}.platforms`, both, 'remove "architectures"')] : []),
+    ...unknown,
+    ...checkPayload(view, `${platform}.release`),
+    ...checkDuplicates(view, `${platform}.channels`, '.name'),
+  ];
+}
+
+function checkPayload(view: View, path: string): readonly ConfigProblem[] {
+  const text = view.text(path);
+  const problem = text === undefined ? undefined : checkReferenceShape(text);
+  return problem === undefined ? [] : [view.document.report.at(path, problem)];
+}
+
+/** Repositories and tags of copies, by the patterns of our own keys of the same names. */
+function checkTargets(view: View): readonly ConfigProblem[] {
+  return (['operators', 'additionalImages'] as const).flatMap((list) =>
+    Object.entries(readSchema().properties?.[list]?.items?.properties ?? {})
+      .filter(([name]) => name.startsWith('target'))
+      .flatMap(([name, { pattern = '' }]) =>
+        readTexts(view, `mirror.${list}`, `.${name}`)
+          .filter(({ text }) => !new RegExp(pattern).test(text))
+          .map(({ path, text }) =>
+            view.document.report.at(path, `must match ${pattern}, but is "${text}"`),
+          ),
+      ),
+  );
+}
+
+/**
+ * What stands below a key, as if it were the document. `full` is not in it: beside versions it is a
+ * mistake in a configuration of ours, but not in an image set.
+ */
+function viewUnder(view: View, prefix: string): View {
+  const full = (path: string): string => `${prefix}.${path}`;
+  const { report } = view.document;
+  return {
+    document: {
+      ...view.document,
+      report: { ...report, at: (path, ...rest) => report.at(full(path), ...rest) },
+    },
+    text: (path) => view.text(full(path)),
+    number: (path) => view.number(full(path)),
+    flag: () => undefined,
+    items: (path) => view.items(full(path)).map((item) => item.slice(prefix.length + 1)),
+  };
+}

@@ -1,0 +1,144 @@
+import type { Json } from '../../base/canonical-json.ts';
+import { checkReferenceShape } from '../check-shapes.ts';
+import type { Noted } from './imageset-platform.ts';
+import type { ConfigProblem } from '../document/problem.ts';
+import type { View } from '../document/view.ts';
+
+/** Keys of our configuration with the values to write, in the order to write them. */
+export type Written = Readonly<Record<string, Json | undefined>>;
+
+const OPERATORS = 'mirror.operators';
+const IMAGES = 'mirror.additionalImages';
+const RANGE = ['minVersion', 'maxVersion'];
+
+/** Catalogs with the packages to keep of each. */
+export function importOperators(view: View): Noted<readonly Written[]> {
+  return joinNoted(view.items(OPERATORS).map((path) => importCatalog(view, path)));
+}
+
+/** Images besides the release, without those that cannot be told apart or found. */
+export function importAdditionalImages(view: View): Noted<readonly Written[]> {
+  const seen = new Map<string, string>();
+  return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, seen)));
+}
+
+/** Patterns of images to leave out, each once. */
+export function importBlockedImages(view: View): Noted<readonly Written[]> {
+  const seen = new Map<string, string>();
+  return joinNoted(
+    view.items('mirror.blockedImages').map((path) => {
+      const name = view.text(`${path}.name`) ?? '';
+      const notes = noteTwice(view, `${path}.name`, seen);
+      return { value: notes.length === 0 ? [{ name }] : [], notes };
+    }),
+  );
+}
+
+function importCatalog(view: View, path: string): Noted<readonly Written[]> {
+  const { at } = view.document.report;
+  const catalog = view.text(`${path}.catalog`) ?? '';
+  const hint = 'push the catalog to a registry and name it there';
+  const refused = checkReferenceShape(catalog);
+  if (refused !== undefined) {
+    return { value: [], notes: [at(`${path}.catalog`, `left out: ${refused}`, hint)] };
+  }
+  const isFull = view.flag(`${path}.full`) === true;
+  const packages = joinNoted(
+    view.items(`${path}.packages`).map((item) => importPackage(view, item, isFull)),
+  );
+  const value: Written = {
+    catalog,
+    ...(isFull && { full: true }),
+    ...readTextsOf(view, path, ['targetCatalog', 'targetTag']),
+    ...(packages.value.length > 0 && { packages: packages.value }),
+  };
+  return { value: [value], notes: [...noteCatalogKeys(view, path), ...packages.notes] };
+}
+
+function noteCatalogKeys(view: View, path: string): readonly ConfigProblem[] {
+  const { at } = view.document.report;
+  const template = `${path}.targetCatalogSourceTemplate`;
+  const skip = `${path}.skipDependencies`;
+  const hint = 'put a CatalogSource of your own into openshift/';
+  return [
+    ...(view.text(template) === undefined
+      ? []
+      : [at(template, 'CatalogSources are made without templates', hint)]),
+    ...(view.flag(skip) === true ? [at(skip, 'dependencies are never added anyway')] : []),
+    ...notePlatforms(view, path),
+  ];
+}
+
+function importPackage(view: View, path: string, isFull: boolean): Noted<readonly Written[]> {
+  const channels = joinNoted(
+    view.items(`${path}.channels`).map((channel) => importNamed(view, channel, isFull)),
+  );
+  const { value, notes } = importNamed(view, path, isFull);
+  const written = channels.value.length > 0 ? { channels: channels.value } : {};
+  return {
+    value: value.map((item) => ({ ...item, ...written })),
+    notes: [...notes, ...channels.notes],
+  };
+}
+
+/** A package or a channel, whose versions say nothing beside `full`. */
+function importNamed(view: View, path: string, isFull: boolean): Noted<readonly Written[]> {
+  const ranges = readTextsOf(view, path, RANGE);
+  const problem = 'left out: "full" of the catalog keeps every version';
+  return {
+    value: [{ ...readTextsOf(view, path, ['name', 'defaultChannel']), ...(isFull ? {} : ranges) }],
+    notes: Object.keys(isFull ? ranges : {}).map((name) =>
+      view.document.report.at(`${path}.${name}`, problem),
+    ),
+  };
+}
+
+function importImage(
+  view: View,
+  path: string,
+  seen: Map<string, string>,
+): Noted<readonly Written[]> {
+  const { at } = view.document.report;
+  const place = `${path}.name`;
+  const name = view.text(place) ?? '';
+  const shape = checkReferenceShape(name);
+  const hasVersion = /@|:[^/]*$/.test(name);
+  const refused = shape ?? (hasVersion ? undefined : `"${name}" has no tag and no digest`);
+  if (refused !== undefined) return { value: [], notes: [at(place, `left out: ${refused}`)] };
+  const twice = noteTwice(view, place, seen);
+  if (twice.length > 0) return { value: [], notes: twice };
+  const value = readTextsOf(view, path, ['name', 'targetRepo', 'targetTag']);
+  return { value: [value], notes: notePlatforms(view, path) };
+}
+
+function noteTwice(view: View, place: string, seen: Map<string, string>): readonly ConfigProblem[] {
+  const text = view.text(place) ?? '';
+  const first = seen.get(text);
+  seen.set(text, first ?? place);
+  if (first === undefined) return [];
+  return [view.document.report.at(place, `left out: "${text}" is also ${first}`)];
+}
+
+function notePlatforms(view: View, path: string): readonly ConfigProblem[] {
+  if (view.items(`${path}.platforms`).length === 0) return [];
+  const hint = 'set build.allArchitectures to carry them all';
+  const problem = 'images are carried for the architecture of the release';
+  return [view.document.report.at(`${path}.platforms`, problem, hint)];
+}
+
+const readTextsOf = (
+  view: View,
+  path: string,
+  names: readonly string[],
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const text = view.text(`${path}.${name}`);
+      return text === undefined ? [] : [[name, text]];
+    }),
+  );
+
+const joinNoted = (parts: readonly Noted<readonly Written[]>[]): Noted<readonly Written[]> => ({
+  value: parts.flatMap(({ value }) => value),
+  notes: parts.flatMap(({ notes }) => notes),
+});

@@ -1,0 +1,119 @@
+import { stringify } from 'yaml';
+import { parseConfigDocument } from '../document/document.ts';
+import { checkImageSet } from './imageset-check.ts';
+import {
+  importAdditionalImages,
+  importBlockedImages,
+  importOperators,
+  type Written,
+} from './imageset-operators.ts';
+import { importPlatform, type ImportedRelease } from './imageset-platform.ts';
+import { IMAGESET_SCHEMA } from './imageset-schema.ts';
+import { ConfigProblems, type ConfigProblem } from '../document/problem.ts';
+import { createView, type View } from '../document/view.ts';
+
+/** A configuration of ours; `pullSecret` is where `sealift init` puts it, too. */
+export type ImportedConfig = {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly ocpRelease: ImportedRelease & { readonly version: string };
+  readonly pullSecret: string;
+  readonly additionalImages: readonly Written[];
+  readonly blockedImages: readonly Written[];
+  readonly operators: readonly Written[];
+};
+
+export type ImportedImageSet = {
+  readonly config: ImportedConfig;
+  /** What has no counterpart, in the order of the file. */
+  readonly notes: readonly ConfigProblem[];
+};
+
+/** Stands for a version that the image set does not name; a note says so. */
+const PLACEHOLDER_VERSION = '4.21';
+
+/**
+ * Reads oc-mirror's ImageSetConfiguration v2alpha1 as a configuration of ours. `file` is its name in
+ * problems and notes.
+ *
+ * @throws ConfigProblems `config.problems` where oc-mirror would refuse it
+ */
+export function importImageSet(text: string, file: string): ImportedImageSet {
+  const view = createView(parseConfigDocument(text, file, IMAGESET_SCHEMA));
+  const problems = sortByPlace(checkImageSet(view));
+  if (problems.length > 0) throw new ConfigProblems(file, problems);
+  const release = importPlatform(view);
+  const operators = importOperators(view);
+  const additional = importAdditionalImages(view);
+  const blocked = importBlockedImages(view);
+  return {
+    config: {
+      apiVersion: 'v1beta1',
+      kind: 'ApplianceConfig',
+      ocpRelease: { version: PLACEHOLDER_VERSION, ...release.value },
+      pullSecret: 'file:pull-secret.json',
+      additionalImages: additional.value,
+      blockedImages: blocked.value,
+      operators: operators.value,
+    },
+    notes: sortByPlace([
+      ...noteRest(view),
+      ...release.notes,
+      ...operators.notes,
+      ...additional.notes,
+      ...blocked.notes,
+    ]),
+  };
+}
+
+function noteRest(view: View): readonly ConfigProblem[] {
+  const { at } = view.document.report;
+  const charts = ['mirror.helm.repositories', 'mirror.helm.local'].filter(
+    (path) => view.items(path).length > 0,
+  );
+  return [
+    ...(view.number('archiveSize') === undefined
+      ? []
+      : [at('archiveSize', 'media are one ISO, not archives of a size')]),
+    ...charts.map((path) =>
+      at(path, 'Helm charts are not carried', 'name their images in additionalImages'),
+    ),
+    ...(view.items('mirror.samples').length > 0
+      ? [at('mirror.samples', 'samples are not carried')]
+      : []),
+  ];
+}
+
+/** The same, as a commented file to go on with. `origin` is what it was made from. */
+export function renderImportedConfig(
+  { ocpRelease, pullSecret, additionalImages, blockedImages, operators, ...head }: ImportedConfig,
+  { origin, schema }: { readonly origin: string; readonly schema: string },
+): string {
+  return [
+    `# yaml-language-server: $schema=${schema}\n` +
+      `# Made from ${oneLine(origin)}. Check it: sealift validate\n${formatYaml(head)}`,
+    formatYaml({ ocpRelease }),
+    '# Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.\n' +
+      formatYaml({ pullSecret }),
+    '# One public key line for the user core, or file:PATH or env:NAME.\n' +
+      '# sshKey: file:id_ed25519.pub\n',
+    ...formatList('Operators to carry, by catalog.', { operators }),
+    ...formatList('Images to carry besides the release.', { additionalImages }),
+    ...formatList('Images to leave out: regular expressions.', { blockedImages }),
+  ].join('\n');
+}
+
+const formatList = (
+  comment: string,
+  list: Readonly<Record<string, readonly Written[]>>,
+): string[] =>
+  Object.values(list).every((items) => items.length === 0)
+    ? []
+    : [`# ${comment}\n${formatYaml(list)}`];
+
+const formatYaml = (value: object): string => stringify(value, { lineWidth: 0 });
+
+const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, '?');
+
+const sortByPlace = (problems: readonly ConfigProblem[]): readonly ConfigProblem[] =>
+  problems.toSorted((a, b) => a.line - b.line || a.column - b.column);

@@ -1,0 +1,50 @@
+import { checkPullSecret, checkSshKey } from './check-secrets.ts';
+import type { ConfigProblem } from '../document/problem.ts';
+import { readSecretSource } from './secret-source.ts';
+import type { View } from '../document/view.ts';
+
+/** The values of a configuration's secrets, and what stands against them. */
+export type Secrets = {
+  readonly values: ReadonlyMap<SecretPath, string>;
+  readonly problems: readonly ConfigProblem[];
+  /** References to a file or variable that this machine does not have. */
+  readonly absent: readonly ConfigProblem[];
+};
+
+export type SecretPath = (typeof PATHS)[number];
+
+const PATHS = ['pullSecret', 'sshKey', 'userCorePass', 'build.embed.pullSecret'] as const;
+
+/** Reads `file:` and `env:` references and checks the values. No problem shows a value. */
+export function resolveSecrets(
+  view: View,
+  options: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
+): Secrets {
+  const values = new Map<SecretPath, string>();
+  const problems: ConfigProblem[] = [];
+  const absent: ConfigProblem[] = [];
+  const { at } = view.document.report;
+  for (const path of PATHS) {
+    const text = view.text(path);
+    if (text === undefined) continue;
+    const reading = readSecretSource(text, options);
+    if (reading.kind === 'absent') {
+      absent.push(at(path, reading.problem, reading.hint));
+    } else if (reading.kind === 'refused') {
+      problems.push(at(path, reading.problem));
+    } else {
+      values.set(path, reading.value);
+      problems.push(...checkValue(path, reading.value).map((problem) => at(path, problem)));
+    }
+  }
+  return { values, problems, absent };
+}
+
+function checkValue(path: SecretPath, value: string): readonly string[] {
+  if (path === 'userCorePass') {
+    return /[\r\n]/.test(value) ? ['must be one line'] : [];
+  }
+  if (path !== 'sshKey') return checkPullSecret(value);
+  const problem = checkSshKey(value);
+  return problem === undefined ? [] : [problem];
+}

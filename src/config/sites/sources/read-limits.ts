@@ -1,0 +1,46 @@
+import { ConfigError } from '../../../base/errors.ts';
+import { formatSize } from '../../../base/format-size.ts';
+
+/** A site's inputs are some ten kilobytes; these keep hostile archives from filling memory or disk. */
+export const MAX_FILE = 1 << 20;
+export const MAX_SITE = 16 << 20;
+const MAX_TOTAL = 4 * 2 ** 30;
+export const MAX_TABLE = 64 << 20;
+/** Ten thousand sites of fifty files each. */
+const MAX_MEMBERS = 500_000;
+/**
+ * How far a .tar.gz may unfold: sites made of one template reach some 60 times, a run of zeros 1,000
+ * times. Not asked of what unfolds to little.
+ */
+const MAX_RATIO = 300;
+const RATIO_FLOOR = 64 << 20;
+
+/** @throws ConfigError `sites.too-large` */
+export function refuseManyMembers(count: number, shownAs: string): void {
+  if (count <= MAX_MEMBERS) return;
+  throw new ConfigError('sites.too-large', `${shownAs} has more than ${MAX_MEMBERS} members`, {
+    hint: 'split the sites over several sources',
+  });
+}
+
+/** @throws ConfigError `sites.too-large` when so many bytes came out of so few. */
+export function refuseBomb(packed: number, unpacked: number, shownAs: string): void {
+  if (unpacked > RATIO_FLOOR && unpacked > packed * MAX_RATIO) {
+    throw new ConfigError(
+      'sites.too-large',
+      `${shownAs} unfolds to more than ${MAX_RATIO} times its size`,
+      { hint: 'do not use this archive: no folder of sites packs so well' },
+    );
+  }
+  refuseTotal(unpacked, shownAs);
+}
+
+/** @throws ConfigError `sites.too-large` */
+export function refuseTotal(size: number, shownAs: string): void {
+  if (size <= MAX_TOTAL) return;
+  throw new ConfigError(
+    'sites.too-large',
+    `${shownAs} has more than ${formatSize(MAX_TOTAL)} of files`,
+    { hint: 'split the sites over several sources' },
+  );
+}

@@ -1,0 +1,119 @@
+import { open, stat } from 'node:fs/promises';
+import { ConfigError } from '../../../base/errors.ts';
+import { isErrno } from '../../../base/errno.ts';
+import { readFilled } from './fill-sites.ts';
+import { readFolder } from './read-folder.ts';
+import type { MemberSource, SiteList } from './read-list.ts';
+import { listMembers } from './read-members.ts';
+import { readTar } from './read-tar.ts';
+import { readZip } from './read-zip.ts';
+
+export type SiteListOptions = {
+  /** Folder with the files of a site and `{{ column }}` holes: for tables, and only for them. */
+  readonly template?: string;
+  readonly signal: AbortSignal;
+};
+
+type SourceKind = 'folder' | 'zip' | 'tar' | 'tar.gz' | 'table';
+
+/**
+ * Lists the sites of a source without reading them. A source is a folder of site folders, one site
+ * folder, a .zip, .tar or .tar.gz of either, or a table (.csv, .yaml) that fills a template. What is
+ * wrong with one site is among the problems and keeps only that site out. Nothing is modified.
+ *
+ * | what                     | limit                                       |
+ * | ------------------------ | ------------------------------------------- |
+ * | a file                   | 1 MiB                                       |
+ * | a site                   | 16 MiB                                      |
+ * | all sites                | 4 GiB                                       |
+ * | a table                  | 64 MiB                                      |
+ * | an archive               | 500,000 members, 300 times its packed bytes |
+ *
+ * Of a .tar.gz the inputs are unpacked once, into a temporary file (`TMPDIR`) that has no name and
+ * goes when the list is closed or the process ends.
+ *
+ * @throws ConfigError `sites.unreadable`, `sites.unknown-kind`, `sites.damaged`, `sites.too-large`,
+ * `sites.template`
+ */
+export async function listSites(path: string, options: SiteListOptions): Promise<SiteList> {
+  const { template, signal } = options;
+  const kind = await detectKind(path);
+  if (kind === 'table') {
+    if (template === undefined)
+      throw templateError(`table ${path} needs a template folder`, 'name it with --template');
+    return readFilled(path, { template, signal });
+  }
+  if (template !== undefined) {
+    throw templateError(
+      `${path} has whole sites, so there is nothing to fill the template with`,
+      'leave out --template',
+    );
+  }
+  const source = await readSource(path, kind, signal);
+  try {
+    return listMembers(source);
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+const templateError = (message: string, hint: string): ConfigError =>
+  new ConfigError('sites.template', message, { hint });
+
+function readSource(
+  path: string,
+  kind: Exclude<SourceKind, 'table'>,
+  signal: AbortSignal,
+): Promise<MemberSource> {
+  switch (kind) {
+    case 'folder':
+      return readFolder(path, signal);
+    case 'zip':
+      return readZip(path, signal);
+    case 'tar':
+      return readTar(path, { packed: false, signal });
+    case 'tar.gz':
+      return readTar(path, { packed: true, signal });
+  }
+}
+
+/** Tables by their names, archives by their first bytes, whatever they are called. */
+async function detectKind(path: string): Promise<SourceKind> {
+  try {
+    if ((await stat(path)).isDirectory()) return 'folder';
+    if (/\.(csv|ya?ml)$/i.test(path)) return 'table';
+    return kindOfHead(await readHead(path)) ?? unknownKind(path);
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES')) throw cause;
+    throw new ConfigError('sites.unreadable', `${path} cannot be read`, {
+      cause,
+      hint: 'check the name and the permissions',
+    });
+  }
+}
+
+async function readHead(path: string): Promise<Buffer> {
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+function kindOfHead(head: Buffer): SourceKind | undefined {
+  const start = head.toString('latin1', 0, 4);
+  if (start === 'PK\x03\x04' || start === 'PK\x05\x06') return 'zip'; // APPNOTE 4.3.7, 4.3.16
+  if (start.startsWith('\x1f\x8b')) return 'tar.gz'; // RFC 1952 2.3.1
+  if (head.toString('latin1', 257, 262) === 'ustar') return 'tar'; // POSIX pax, ustar Header Block
+  return undefined;
+}
+
+function unknownKind(path: string): never {
+  throw new ConfigError('sites.unknown-kind', `${path} is no source of sites`, {
+    expected: 'a folder, .zip, .tar, .tar.gz, .csv or .yaml',
+    hint: 'give a folder, a .zip, .tar or .tar.gz archive, or a .csv or .yaml table',
+  });
+}

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { formatCanonicalJson, formatReadableJson } from '../../../base/canonical-json.ts';
+import type { SiteIdentity } from './site-identity.ts';
+
+/** What of a site its identity depends on: when one of these changes, everything is made anew. */
+export type StateSite = {
+  readonly clusterName: string;
+  readonly baseDomain: string;
+  /** As given by the user; absent when it was drawn. */
+  readonly clusterId?: string;
+  readonly infraId?: string;
+};
+
+/** A site's kept identity, and whose it is. */
+export type IdentityState = { readonly identity: SiteIdentity; readonly site: StateSite };
+
+/** Raised when the shape of a state changes: an older one is then unusable. */
+const VERSION = 1;
+
+/** The text of a state file. Holds private keys: for files of mode 0600. */
+export function formatState(identity: SiteIdentity, site: StateSite): string {
+  return formatReadableJson({
+    version: VERSION,
+    sha256: hashState({ identity, site }),
+    identity,
+    site,
+  });
+}
+
+/**
+ * What a state file holds, or undefined when it is not the whole of what `formatState` wrote: cut
+ * short, changed by hand, or of another version.
+ */
+export function parseState(text: string): IdentityState | undefined {
+  const { version, sha256, identity, site } = parseObject(text);
+  if (version !== VERSION || !isObject(identity) || !isObject(site)) return undefined;
+  const state = { identity, site } as unknown as IdentityState;
+  return sha256 === hashState(state) ? state : undefined;
+}
+
+/** Whether a kept identity is that of this site. */
+export const isSameSite = (a: StateSite, b: StateSite): boolean =>
+  a.clusterName === b.clusterName &&
+  a.baseDomain === b.baseDomain &&
+  a.clusterId === b.clusterId &&
+  a.infraId === b.infraId;
+
+const hashState = ({ identity, site }: IdentityState): string =>
+  createHash('sha256').update(formatCanonicalJson({ identity, site })).digest('hex');
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : {};
+  } catch {
+    return {}; // a broken state is an unusable one, which is the answer
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,46 @@
+import type { InstallationConfig } from '../../config/installation/installation-config.ts';
+import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
+import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+
+/** Everything an installation ISO is made from. */
+export type InstallationIsoRequest = {
+  readonly config: InstallationConfig;
+  /** What could not be checked of it. */
+  readonly notes: readonly string[];
+  /** post.sh beside the configuration. */
+  readonly postScript?: Uint8Array;
+  readonly output: string;
+  readonly workDir: string;
+  /** The live ISO to build on; default: that of the release. */
+  readonly base?: GivenBaseIso;
+  /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
+  readonly release?: string;
+  readonly embed: EmbedRequest;
+  /** How registries are reached. */
+  readonly build: {
+    readonly caBundle?: string;
+    readonly registriesConf?: string;
+    readonly insecureRegistries: readonly string[];
+  };
+  /** Extents poured at a time. */
+  readonly lanes: number;
+  /** SOURCE_DATE_EPOCH, seconds; default: the base ISO's creation. */
+  readonly epoch?: number;
+};
+
+/** What the medium carries besides its configuration. */
+export type EmbedRequest = {
+  readonly seed: boolean;
+  /** The images of the release, for precaching. */
+  readonly release: boolean;
+  /** The images that the seed names for precaching. */
+  readonly precached: boolean;
+  /** Further images, by tag or digest. */
+  readonly images: readonly string[];
+  /** The registry server; default: that of the release. */
+  readonly registryImage?: string;
+};
+
+/** Images that the medium carries, and the server that is to serve them there. */
+export type EmbeddedImages = { readonly plan: MirrorPlan; readonly server: RegistryImageChoice };

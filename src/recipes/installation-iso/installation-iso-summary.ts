@@ -1,0 +1,125 @@
+import type { Layout } from '../../iso/extent.ts';
+import type { PourResult } from '../../iso/pour/pour-iso.ts';
+import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import { formatReference } from '../../registry/reference.ts';
+import type { BaseIso } from '../../stages/fetch-base-iso.ts';
+import { sealIso } from '../../stages/seal-iso.ts';
+import type { BuildTools } from '../build-tools.ts';
+import { architectureOf } from './installation-iso-images.ts';
+import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
+
+/** Everything that is decided before the first byte of the ISO is written. */
+export type PreparedInstallationIso = {
+  readonly base: BaseIso;
+  readonly layout: Layout;
+  /** Absent where the medium carries no images. */
+  readonly embedded?: EmbeddedImages;
+};
+
+export type InstallationIsoReport = {
+  readonly format: 1;
+  readonly product: 'installation-iso';
+  readonly output: string;
+  /** Of the whole ISO. */
+  readonly digest: string;
+  /** Bytes. */
+  readonly isoSize: number;
+  readonly architecture: RpmArchitecture;
+  readonly base: { readonly digest: string; readonly from: string; readonly size: number };
+  readonly seedImage: string;
+  readonly seedVersion: string;
+  readonly installationDisk: string;
+  /** What the medium serves by itself; absent where it carries no images. */
+  readonly embedded?: {
+    /** By digest, as they are named elsewhere. */
+    readonly images: readonly string[];
+    readonly registryImage: string;
+    readonly blobs: number;
+    /** Every blob once. */
+    readonly payloadSize: number;
+  };
+  readonly secretsOnMedia: readonly string[];
+  /** What could not be checked, or may be missed. */
+  readonly notes: readonly string[];
+  readonly bytes: {
+    readonly fetched: number;
+    readonly copied: number;
+    readonly kept: number;
+    readonly written: number;
+    readonly readBack: number;
+  };
+  readonly unverifiedTls: readonly string[];
+  readonly stages: readonly { stage: string; milliseconds: number; reused: boolean }[];
+  /** What stays on disk for the next build. */
+  readonly cache: string;
+};
+
+/** Writes the checksum and the report beside the ISO. */
+export async function sealInstallationIso(
+  made: {
+    readonly prepared: PreparedInstallationIso;
+    readonly poured: PourResult;
+    /** Of the pour, which is still under way when this is written. */
+    readonly milliseconds: number;
+  },
+  request: InstallationIsoRequest,
+  { engine }: BuildTools,
+): Promise<InstallationIsoReport> {
+  const { base, layout, embedded } = made.prepared;
+  const { fetched, copied, kept, written, readBack, digest } = made.poured;
+  const { config } = request;
+  const report: InstallationIsoReport = {
+    format: 1,
+    product: 'installation-iso',
+    output: request.output,
+    digest,
+    isoSize: layout.size,
+    architecture: architectureOf(config),
+    base: { digest: base.digest, from: base.from, size: base.size },
+    seedImage: config.seedImage,
+    seedVersion: config.seedVersion,
+    installationDisk: config.installationDisk,
+    ...(embedded && { embedded: describeEmbedded(embedded) }),
+    secretsOnMedia: listSecrets(request),
+    notes: [...request.notes, ...noteMissing(request)],
+    bytes: { fetched, copied, kept, written, readBack },
+    unverifiedTls: request.build.insecureRegistries,
+    stages: [
+      ...engine.times(),
+      { stage: 'pour ISO', milliseconds: made.milliseconds, reused: false },
+    ],
+    cache: request.workDir,
+  };
+  await sealIso(request.output, digest, report);
+  return report;
+}
+
+function describeEmbedded({
+  plan,
+  server,
+}: EmbeddedImages): NonNullable<InstallationIsoReport['embedded']> {
+  const { images, registryImage, blobs, blobSize } = plan;
+  return {
+    images: images.map(({ source }) => formatReference(source)),
+    registryImage: formatReference(registryImage?.source ?? server.reference),
+    blobs: blobs.length,
+    payloadSize: blobSize,
+  };
+}
+
+/** A factory without registries learns of it too late otherwise. */
+const noteMissing = ({ embed }: InstallationIsoRequest): readonly string[] =>
+  embed.seed && !embed.precached && !embed.release
+    ? ['the images that the seed precaches are not on the ISO: they are pulled while it installs']
+    : [];
+
+/** What on the media is not for everybody. */
+function listSecrets({ config, postScript }: InstallationIsoRequest): readonly string[] {
+  return [
+    'pullSecret',
+    ...(config.sshKey === '' ? [] : ['sshKey (public key of core)']),
+    ...(config.proxy === undefined ? [] : ['proxy (and what its URLs hold)']),
+    ...(config.ignitionConfigOverride ? ['ignitionConfigOverride (whatever it holds)'] : []),
+    ...(postScript ? ['post.sh (whatever it holds)'] : []),
+  ];
+}

@@ -1,0 +1,196 @@
+import { formatValidIgnition } from '../../ignition/format-valid.ts';
+import { lockOutput } from '../../iso/pour/lock.ts';
+import { pourIso } from '../../iso/pour/pour-iso.ts';
+import { renderInstallationIgnition } from '../../openshift/image-based/installation/installation-ignition.ts';
+import {
+  describeServer,
+  planLocalMirrors,
+  type LocalRegistry,
+} from '../../openshift/image-based/installation/installation-registry.ts';
+import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import {
+  fetchBaseIso,
+  fetchGivenBaseIso,
+  type BaseIso,
+  type GivenBaseIso,
+} from '../../stages/fetch-base-iso.ts';
+import { layOutInstallationIso } from '../../stages/lay-out-installation-iso.ts';
+import { createExtentOpener } from '../../stages/open-extents.ts';
+import { readCached } from '../../stages/read-cached.ts';
+import { scanBase } from '../../stages/scan-base.ts';
+import type { BuildTools } from '../build-tools.ts';
+import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';
+import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
+import {
+  sealInstallationIso,
+  type InstallationIsoReport,
+  type PreparedInstallationIso,
+} from './installation-iso-summary.ts';
+import { isKept } from '../kept.ts';
+import { surveySpace } from '../live-iso/space.ts';
+
+/** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
+export async function buildInstallationIso(
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+): Promise<InstallationIsoReport> {
+  const unlock = await lockOutput(`${request.output}.lock`);
+  try {
+    const prepared = await prepareInstallationIso(request, tools);
+    return await pourInstallationIso(prepared, request, tools);
+  } finally {
+    await unlock();
+  }
+}
+
+/** From a configuration to every byte of the ISO: what feeds what. */
+async function prepareInstallationIso(
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+): Promise<PreparedInstallationIso> {
+  const { config, epoch } = request;
+  renderIgnition(request); // whatever is wrong with the override is told before anything is fetched
+  const release = resolveNamedRelease(request, tools);
+  const embedded = await planEmbedded(request, tools, release);
+  const { base, scan } = prepareBase(request, tools, release);
+  const layout = await tools.engine.stage({
+    name: 'lay out ISO',
+    inputs: { base, scan },
+    run: (parts, { signal }) =>
+      layOutInstallationIso({
+        ...parts,
+        ignition: renderIgnition(request, embedded),
+        ...(epoch !== undefined && { epoch }),
+        ...(embedded && {
+          embedded: {
+            plan: embedded.plan,
+            release: {
+              version: config.seedVersion,
+              reference: config.seedImage,
+              architecture: architectureOf(config),
+            },
+            readManifest: (manifest) => readCached(tools.cache, manifest, signal),
+          },
+        }),
+      }),
+  });
+  await surveySpace({ plan: embedded?.plan ?? NO_IMAGES, layout }, request, tools.cache);
+  return { base: await base, layout, ...(embedded && { embedded }) };
+}
+
+const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
+
+/** It holds the pull secret: no stage keeps it, no fingerprint shows it. */
+function renderIgnition(
+  { config, postScript }: InstallationIsoRequest,
+  embedded?: EmbeddedImages,
+): string {
+  const override = config.ignitionConfigOverride?.reveal();
+  const localRegistry = embedded && describeRegistry(embedded, config.releaseRegistry);
+  const ignition = renderInstallationIgnition({
+    settings: config,
+    pullSecret: config.pullSecret.reveal(),
+    ...(override !== undefined && { ignitionConfigOverride: override }),
+    ...(postScript && { postScript }),
+    ...(localRegistry && { localRegistry }),
+  });
+  return formatValidIgnition(ignition, 'Ignition config of the installation ISO');
+}
+
+const describeRegistry = (
+  { plan, server }: EmbeddedImages,
+  releaseRegistry: string,
+): LocalRegistry => ({
+  image: describeServer(
+    plan.registryImage ?? { source: server.reference },
+    server.useDistributionEntrypoint,
+  ),
+  mirrors: planLocalMirrors(plan.images, releaseRegistry),
+});
+
+/** The live ISO to build on, and where every byte of it is. */
+function prepareBase(
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+  release: Promise<Release> | undefined,
+) {
+  const base =
+    request.base === undefined
+      ? extractBase(request, tools, release)
+      : fetchGiven(request.base, request, tools);
+  const scan = tools.engine.stage({
+    name: 'scan base ISO',
+    inputs: { base },
+    isUsable: () => true,
+    run: ({ base }) => scanBase(base),
+  });
+  return { base, scan };
+}
+
+/** Out of a release payload, as it does for the live ISO. */
+function extractBase(
+  { config, workDir }: InstallationIsoRequest,
+  { engine, client, cache, http, tls }: BuildTools,
+  release: Promise<Release> | undefined,
+): Promise<BaseIso> {
+  if (release === undefined) throw new Error('a request names a live ISO or a release');
+  return engine.stage({
+    name: 'fetch base ISO',
+    inputs: { release, arch: architectureOf(config), workDir },
+    isUsable: isKept,
+    run: (input, { signal, onProgress }) =>
+      fetchBaseIso(input, { client, cache, http, tls, signal, onProgress }),
+  });
+}
+
+const fetchGiven = (
+  given: GivenBaseIso,
+  { workDir }: InstallationIsoRequest,
+  { engine, http, tls }: BuildTools,
+): Promise<BaseIso> =>
+  engine.stage({
+    name: 'fetch base ISO',
+    inputs: { given, workDir },
+    run: ({ given, workDir }, { signal, onProgress }) =>
+      fetchGivenBaseIso(given, workDir, { http, tls, signal, onProgress }),
+  });
+
+/** Brings every byte to its place; checksum and report are there before the ISO's name is. */
+function pourInstallationIso(
+  prepared: PreparedInstallationIso,
+  request: InstallationIsoRequest,
+  tools: BuildTools,
+): Promise<InstallationIsoReport> {
+  const { base, layout, embedded } = prepared;
+  const { cache, client } = tools;
+  const { output, lanes } = request;
+  return tools.engine.stage({
+    name: 'pour ISO',
+    inputs: {},
+    run: async (_inputs, { signal, onProgress, warn }) => {
+      let report: Promise<InstallationIsoReport> | undefined;
+      const started = performance.now();
+      const poured = await pourIso({
+        ...{ layout, output, signal, lanes },
+        mode: 0o600, // the pull secret is on it
+        openExtent: createExtentOpener({
+          ...{ base: base.path, cache, client },
+          blobs: (embedded?.plan ?? NO_IMAGES).blobs,
+        }),
+        onProgress: (bytes) => {
+          onProgress(bytes, layout.size);
+        },
+        onStale: () => {
+          warn('a partial output of other inputs was found; it is written anew');
+        },
+        onComplete: async (poured) => {
+          const milliseconds = Math.round(performance.now() - started);
+          report = sealInstallationIso({ prepared, poured, milliseconds }, request, tools);
+          await report;
+        },
+      });
+      return report ?? sealInstallationIso({ prepared, poured, milliseconds: 0 }, request, tools);
+    },
+  });
+}

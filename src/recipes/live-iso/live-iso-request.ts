@@ -1,0 +1,36 @@
+import type { ApplianceConfig } from '../../config/appliance-config.ts';
+import type { Layout } from '../../iso/extent.ts';
+import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import type { BaseIso, GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import type { UserManifests } from '../../stages/medium/read-manifests.ts';
+import type { Space } from './space.ts';
+
+/** Everything a live ISO is made from. */
+export type LiveIsoRequest = {
+  readonly config: ApplianceConfig;
+  readonly manifests: UserManifests;
+  /** NMStateConfig documents for the installer. */
+  readonly nmstate?: string;
+  readonly output: string;
+  readonly workDir: string;
+  readonly ignition: 'installer' | 'embedded';
+  readonly baseIso?: GivenBaseIso;
+  /** UPDATE_URL_OVERRIDE. */
+  readonly graphUrl?: string;
+  /** OCP_SIGNATURE_URL: where releases of others than Red Hat have their signatures. */
+  readonly signatureStore?: string;
+  /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
+  readonly epoch?: number;
+};
+
+/** Everything that is decided before the first payload byte moves. */
+export type PreparedLiveIso = {
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  readonly base: BaseIso;
+  readonly layout: Layout;
+  readonly space: Space;
+};

@@ -1,0 +1,161 @@
+import type { PourResult } from '../../iso/pour/pour-iso.ts';
+import { planCosts, type PartCost } from '../../openshift/mirror/plan-costs.ts';
+import { formatReference } from '../../registry/reference.ts';
+import { sealIso } from '../../stages/seal-iso.ts';
+import type { BuildTools } from '../build-tools.ts';
+import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
+
+/** What `sealift plan` tells. Sizes are bytes. */
+export type LiveIsoPlan = {
+  readonly release: {
+    readonly version: string;
+    readonly reference: string;
+    readonly architecture: string;
+  };
+  readonly base: { readonly digest: string; readonly from: string; readonly size: number };
+  readonly isoSize: number;
+  /** Every blob once. */
+  readonly payloadSize: number;
+  readonly bytesToFetch: number;
+  readonly bytesReused: number;
+  readonly dedupeSaved: number;
+  readonly freeBytes: number;
+  readonly neededBytes: number;
+  readonly images: number;
+  readonly blobs: number;
+  readonly largestBlobs: readonly {
+    readonly digest: string;
+    readonly size: number;
+    readonly users: readonly string[];
+  }[];
+  readonly imageSets: readonly {
+    readonly name: string;
+    readonly images: number;
+    readonly bytes: number;
+  }[];
+  /** The release, each operator, the additional images: what each costs, and would save. */
+  readonly parts: readonly PartCost[];
+  readonly catalogs: readonly {
+    readonly name: string;
+    /** By digest, on the media. */
+    readonly digest: string;
+    readonly isRebuilt: boolean;
+    readonly bundles: readonly string[];
+    readonly warnings: readonly string[];
+  }[];
+  readonly secretsOnMedia: readonly string[];
+  readonly blocked: readonly string[];
+};
+
+const LARGEST = 20;
+
+export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan {
+  const { release, plan, base, layout, space } = prepared;
+  const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
+  return {
+    release: {
+      version: release.version,
+      reference: formatReference(release.reference),
+      architecture: release.arch,
+    },
+    base: { digest: base.digest, from: base.from, size: base.size },
+    isoSize: layout.size,
+    payloadSize: plan.blobSize,
+    ...space,
+    dedupeSaved: plan.dedupeSaved,
+    images: plan.images.length + (plan.registryImage ? 1 : 0),
+    blobs: plan.blobs.length,
+    largestBlobs: largest
+      .slice(0, LARGEST)
+      .map(({ digest, size, users }) => ({ digest, size, users })),
+    imageSets: summarizeSets(prepared),
+    parts: planCosts(plan),
+    catalogs: prepared.catalogs.map(({ name, digest, rebuilt, bundles, warnings }) => ({
+      ...{ name, digest, warnings },
+      isRebuilt: rebuilt !== undefined,
+      bundles: bundles.map((bundle) => bundle.name),
+    })),
+    secretsOnMedia: listSecrets(request),
+    blocked: plan.blocked.map(({ image }) => image),
+  };
+}
+
+/** Each set's images and the blobs they need, each blob once a set. */
+function summarizeSets({ plan }: PreparedLiveIso): LiveIsoPlan['imageSets'] {
+  const names = [...new Set(plan.images.map(({ set }) => set))];
+  return names.map((name) => {
+    const images = plan.images.filter(({ set }) => set === name);
+    const blobs = new Map(
+      images.flatMap((image) => image.blobs.map(({ digest, size }) => [digest, size] as const)),
+    );
+    return { name, images: images.length, bytes: [...blobs.values()].reduce((a, b) => a + b, 0) };
+  });
+}
+
+/** What on the media is not for everybody. The pull secret used for mirroring never is on it. */
+function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly string[] {
+  return [
+    ...(config.sshKey === undefined ? [] : ['sshKey (public key of core)']),
+    ...(config.userCorePass === undefined ? [] : ['userCorePass (hash of the password of core)']),
+    ...(config.build.embed.pullSecret === undefined
+      ? []
+      : ['build.embed.pullSecret (for the hosts)']),
+  ];
+}
+
+export type LiveIsoReport = LiveIsoPlan & {
+  readonly format: 1;
+  readonly product: 'live-iso';
+  readonly output: string;
+  /** Of the whole ISO. */
+  readonly digest: string;
+  readonly bytes: {
+    /** Over the network while pouring. */
+    readonly fetched: number;
+    /** From the cache and the base ISO. */
+    readonly copied: number;
+    /** Stood in the interrupted output already. */
+    readonly kept: number;
+    readonly written: number;
+    /** Read again from the output for its digest. */
+    readonly readBack: number;
+  };
+  readonly ignition: 'installer' | 'embedded';
+  readonly hosts: readonly { host: string; requests: number; retries: number; bytes: number }[];
+  readonly unverifiedTls: readonly string[];
+  readonly stages: readonly { stage: string; milliseconds: number; reused: boolean }[];
+  /** What stays on disk for the next build. */
+  readonly cache: string;
+};
+
+/** Writes the checksum and the report beside the ISO. */
+export async function sealLiveIso(
+  made: {
+    readonly prepared: PreparedLiveIso;
+    readonly poured: PourResult;
+    /** Of the pour, which is still under way when this is written. */
+    readonly milliseconds: number;
+  },
+  request: LiveIsoRequest,
+  tools: BuildTools,
+): Promise<LiveIsoReport> {
+  const { fetched, copied, kept, written, readBack, digest } = made.poured;
+  const report: LiveIsoReport = {
+    ...summarizePlan(request, made.prepared),
+    format: 1,
+    product: 'live-iso',
+    output: request.output,
+    digest,
+    bytes: { fetched, copied, kept, written, readBack },
+    ignition: request.ignition,
+    hosts: tools.client.statistics().map((host) => ({ ...host })),
+    unverifiedTls: request.config.build.insecureRegistries,
+    stages: [
+      ...tools.engine.times(),
+      { stage: 'pour ISO', milliseconds: made.milliseconds, reused: false },
+    ],
+    cache: request.workDir,
+  };
+  await sealIso(request.output, digest, report);
+  return report;
+}

@@ -1,0 +1,120 @@
+import { checkStructure } from '../../iso/check/check-structure.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { INDEX_PATH } from '../../openshift/media/media-paths.ts';
+import { checkClosure } from '../../registry/closure.ts';
+import { isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
+import { openDamaged, type IsoFiles } from '../../stages/medium/open-damaged.ts';
+import { openMedium } from '../../stages/medium/open-medium.ts';
+import { readDamagedIndex } from '../../stages/medium/read-index.ts';
+import { describeDamage } from './describe-damage.ts';
+import type { Report, Verification, VerifyOptions, VerifyProblem } from './verification.ts';
+import { checkContents, compareTree, findLostFiles } from './verify-contents.ts';
+
+type Findings = {
+  readonly problems: VerifyProblem[];
+  readonly oddities: string[];
+  readonly report: Report;
+  checked: Verification['checked'];
+};
+
+/**
+ * Checks a medium against itself: the structure of the ISO, every extent of its index by digest, and
+ * that every image of its registry can be pulled whole. On an image without an index, what there is;
+ * on one that is cut off or damaged, what is left, and what is not.
+ *
+ * @throws UsageError `iso.unreadable`; the signal's reason
+ */
+export async function verifyIso(path: string, options: VerifyOptions): Promise<Verification> {
+  const findings = createFindings();
+  const iso = await guard('structure', findings, () => openMedium(path));
+  const files = iso ?? (await guard('structure', findings, () => openDamaged(path)));
+  try {
+    if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
+    if (files) await verifyFiles(files, findings, options);
+    if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
+  } finally {
+    await files?.close();
+  }
+  return conclude(findings);
+}
+
+function createFindings(): Findings {
+  const problems: VerifyProblem[] = [];
+  return {
+    problems,
+    oddities: [],
+    report: (...found) => {
+      for (const problem of found) problems.push(problem);
+    },
+    checked: { extents: 0, bytes: 0, images: 0 },
+  };
+}
+
+/** Damage may make a part unreadable: that is a finding, and the other parts are checked all the same. */
+async function guard<Result>(
+  kind: VerifyProblem['kind'],
+  { problems, report }: Findings,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    const problem = describeDamage(error);
+    if (problem === undefined) throw error;
+    // What made an image unreadable at first may do so again.
+    if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
+    return undefined;
+  }
+}
+
+async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {
+  for await (const { severity, problem, path, range } of checkStructure(iso)) {
+    if (severity === 'damage') {
+      report({ kind: 'structure', problem, ...(path !== undefined && { path }), ...range });
+    } else oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+  }
+}
+
+async function verifyFiles(
+  iso: IsoFiles,
+  findings: Findings,
+  options: VerifyOptions,
+): Promise<void> {
+  const { report, oddities } = findings;
+  const read = await guard('index', findings, () => readDamagedIndex(iso));
+  if (!read) {
+    await guard('structure', findings, () => findLostFiles(iso, report));
+    return;
+  }
+  const { index, damage } = read;
+  if (damage) {
+    const { message, expected, found } = damage;
+    const values = { ...(expected !== undefined && { expected }), ...(found && { found }) };
+    report({ kind: 'index', problem: message, ...values });
+  }
+  if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
+  await guard('index', findings, () => compareTree(iso, index, report));
+  const checked = await checkContents(iso, index, { ...options, report });
+  findings.checked = { ...checked, images: index.images.length };
+}
+
+async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
+  if ((await iso.find('/registry/docker/registry/v2'))?.kind !== 'directory') return;
+  for (const { repository, reference, path, problem } of await checkClosure(isoRegistryTree(iso))) {
+    report({
+      kind: 'registry',
+      problem,
+      path: `/registry${path}`,
+      images: [`${repository}${reference.startsWith('sha256:') ? '@' : ':'}${reference}`],
+    });
+  }
+}
+
+function conclude({ problems, oddities, checked }: Findings): Verification {
+  const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
+  const images = new Set(harmed.flatMap(({ images = [] }) => images));
+  return {
+    ...{ ok: problems.length === 0, problems, oddities, checked },
+    damagedImages: [...images].sort(),
+  };
+}

@@ -1,0 +1,177 @@
+import { ConfigError } from '../../../base/errors.ts';
+import { readFileIfPresent } from '../../../base/files.ts';
+import type { Credential, CredentialStore } from './credential.ts';
+import { askHelper } from './credential-helper.ts';
+import type { Reference } from '../../reference.ts';
+
+export type { Credential, CredentialStore };
+
+/** containers-auth.json(5); `name` stands in messages in place of anything out of the file. */
+type AuthFile = {
+  readonly name: string;
+  readonly auths: ReadonlyMap<string, Credential | undefined>;
+  readonly helpers: ReadonlyMap<string, string>;
+  readonly defaultHelper: string | undefined;
+};
+
+/**
+ * The entries of a pull secret. `name` says in messages where it came from.
+ *
+ * @throws ConfigError `credentials.malformed`, which never repeats any of the text
+ */
+export function credentialsFromPullSecret(json: string, name: string): CredentialStore {
+  const file = parseAuthFile(json, name);
+  return { find: (reference) => Promise.resolve(findEntry(file, keysOf(reference))) };
+}
+
+/**
+ * The credential files of this user, in containers-auth.json(5)'s order: REGISTRY_AUTH_FILE alone
+ * where it is set, else auth.json below XDG_RUNTIME_DIR, below ~/.config/containers,
+ * ~/.docker/config.json and ~/.dockercfg. Files are read at the first question. Helpers
+ * (credHelpers, credsStore) are run as `docker-credential-NAME get`.
+ */
+export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
+  let reading: Promise<readonly AuthFile[]> | undefined;
+  return {
+    async find(reference) {
+      reading ??= readAuthFiles(env);
+      const keys = keysOf(reference);
+      for (const file of await reading) {
+        const found = (await askHelpers(file, keys, env)) ?? findEntry(file, keys);
+        if (found) return found;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** docker.io stands in files as the address of its index. */
+function keysOf({ registry, repository }: Pick<Reference, 'registry' | 'repository'>): string[] {
+  const parts = repository.split('/');
+  const paths = parts.map((_, index) =>
+    [registry, ...parts.slice(0, parts.length - index)].join('/'),
+  );
+  const aliases = registry === 'docker.io' ? ['index.docker.io', 'registry-1.docker.io'] : [];
+  return [...paths, registry, ...aliases];
+}
+
+function findEntry({ auths }: AuthFile, keys: readonly string[]): Credential | undefined {
+  const key = keys.find((candidate) => auths.has(candidate));
+  return key === undefined ? undefined : auths.get(key);
+}
+
+async function askHelpers(
+  file: AuthFile,
+  keys: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<Credential | undefined> {
+  for (const key of keys) {
+    const helper = file.helpers.get(key);
+    if (helper !== undefined) return askHelper(helper, key, env);
+  }
+  const host = keys.find((key) => !key.includes('/'));
+  if (file.defaultHelper === undefined || host === undefined) return undefined;
+  return askHelper(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, env);
+}
+
+const DOCKER_INDEX = 'https://index.docker.io/v1/';
+
+async function readAuthFiles(env: NodeJS.ProcessEnv): Promise<readonly AuthFile[]> {
+  const explicit = env['REGISTRY_AUTH_FILE'];
+  if (explicit) {
+    const bytes = await readFileIfPresent(explicit);
+    if (bytes) return [parseAuthFile(bytes.toString(), explicit)];
+    throw new ConfigError('credentials.missing', `there is no file ${explicit}`, {
+      hint: 'correct or unset REGISTRY_AUTH_FILE',
+    });
+  }
+  const files: AuthFile[] = [];
+  for (const [directory, path] of [
+    [env['XDG_RUNTIME_DIR'], 'containers/auth.json'],
+    [env['HOME'], '.config/containers/auth.json'],
+    [env['HOME'], '.docker/config.json'],
+    [env['HOME'], '.dockercfg'],
+  ] as const) {
+    const name = `${directory ?? ''}/${path}`;
+    const bytes = directory ? await readFileIfPresent(name) : undefined;
+    if (bytes) files.push(parseAuthFile(bytes.toString(), name));
+  }
+  return files;
+}
+
+function parseAuthFile(json: string, name: string): AuthFile {
+  const document = parseObject(json, name);
+  // .dockercfg is the same without the outer object.
+  const auths = document['auths'] ?? (name.endsWith('.dockercfg') ? document : {});
+  const helpers = document['credHelpers'] ?? {};
+  if (!isObject(auths)) throw malformed(name, '"auths" is no object');
+  if (!isObject(helpers)) throw malformed(name, '"credHelpers" is no object');
+  const store = document['credsStore'];
+  return {
+    name,
+    // Exact keys come after legacy forms of the same host, so they win.
+    auths: new Map(
+      Object.entries(auths)
+        .map(([key, entry]) => [key, parseEntry(entry, `${name} entry ${key}`)] as const)
+        .sort(([a], [b]) => Number(isLegacy(b)) - Number(isLegacy(a)))
+        .map(([key, credential]) => [normaliseKey(key), credential]),
+    ),
+    helpers: new Map(Object.entries(helpers).map(([key, helper]) => [key, String(helper)])),
+    defaultHelper: typeof store === 'string' && store !== '' ? store : undefined,
+  };
+}
+
+/** JSON.parse quotes the text it stumbles over, and the text is secret: neither cause nor message. */
+function parseObject(json: string, name: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw malformed(name, 'it is not JSON');
+  }
+  if (isObject(value)) return value;
+  throw malformed(name, 'it is no JSON object');
+}
+
+const isLegacy = (key: string): boolean => key !== normaliseKey(key);
+
+/** Keys of old Docker clients are URLs: `https://index.docker.io/v1/`. */
+const normaliseKey = (key: string): string =>
+  key
+    .replace(/^https?:\/\//, '')
+    .replace(/\/+$/, '')
+    .replace(/\/v[12]$/, '');
+
+/** An entry without anything in it means: ask anonymously. */
+function parseEntry(entry: unknown, from: string): Credential | undefined {
+  if (!isObject(entry)) throw malformed(from, 'it is no object');
+  const { auth, identitytoken: token, username, password } = entry;
+  if (typeof token === 'string' && token !== '') return { kind: 'identity', token, from };
+  if (typeof auth === 'string' && auth !== '') return parseAuth(auth, from);
+  if (typeof username === 'string' && typeof password === 'string' && username !== '') {
+    return { kind: 'basic', username, password, from };
+  }
+  return undefined;
+}
+
+function parseAuth(auth: string, from: string): Credential {
+  const text = Buffer.from(auth, 'base64').toString();
+  const colon = text.indexOf(':');
+  if (!/^[A-Za-z0-9+/_-]+=*\s*$/.test(auth) || colon < 1) {
+    throw malformed(from, '"auth" is not the base64 form of user:password');
+  }
+  return {
+    kind: 'basic',
+    username: text.slice(0, colon),
+    password: text.slice(colon + 1).replace(/\0+$/, ''),
+    from,
+  };
+}
+
+const malformed = (name: string, reason: string): ConfigError =>
+  new ConfigError('credentials.malformed', `${name} cannot be used: ${reason}`, {
+    hint: 'download the pull secret again, or log in again with "podman login"',
+  });
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

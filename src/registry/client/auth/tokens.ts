@@ -1,0 +1,161 @@
+import { RegistryError } from '../../../base/errors.ts';
+import { explainAnswer, explainRefusal } from '../answer.ts';
+import { headerOf, readText } from '../body.ts';
+import type { Challenge } from './challenge.ts';
+import { formatBasic, type Credential } from './credential.ts';
+import {
+  isLoopback,
+  type Endpoint,
+  type Transport,
+  type TransportRequest,
+  type TransportResponse,
+} from '../transport.ts';
+import { waitFor } from '../wait-for.ts';
+
+type TokenRequest = {
+  readonly endpoint: Endpoint;
+  /** Where the registry itself answers. */
+  readonly base: URL;
+  readonly repository: string;
+  readonly challenge: Challenge;
+  readonly credential: Credential | undefined;
+  readonly signal: AbortSignal;
+  /** The token that was refused: not to be sent again. */
+  readonly refused: string | undefined;
+};
+
+export type Tokens = { get: (request: TokenRequest) => Promise<string> };
+
+/** Milliseconds since `now`'s beginning; until then the token is fresh. */
+type Token = { readonly value: string; readonly freshUntil: number };
+
+/** docker's token server documentation: the least and the assumed life of a token, in seconds. */
+const MIN_LIFE = 60;
+
+/** Renewed after this part of its life, so that no request sets out with one that ends on the way. */
+const FRESH_PART = 0.8;
+
+/** Names this program to token servers, which keep statistics by it. */
+const CLIENT_ID = 'sealift';
+
+/** One token a realm, service, scope and credential; one request at a time for each. */
+export function createTokens(transport: Transport, now: () => number): Tokens {
+  const known = new Map<string, Promise<Token>>();
+  return {
+    async get(request) {
+      const { signal, refused, credential } = request;
+      const question = parseQuestion(request);
+      const key = JSON.stringify([question, credential?.from]);
+      for (let held = known.get(key); held; held = known.get(key)) {
+        const token = await waitFor(held, signal);
+        if (token.value !== refused && token.freshUntil > now()) return token.value;
+        if (known.get(key) === held) known.delete(key);
+      }
+      const fetching = fetchToken(transport, { request, question, now });
+      known.set(key, fetching);
+      fetching.catch(() => known.delete(key));
+      return (await waitFor(fetching, signal)).value;
+    },
+  };
+}
+
+/** What the token server is asked (distribution's token specification). */
+type Question = { readonly realm: string; readonly service?: string; readonly scope: string };
+
+function parseQuestion({ endpoint, base, challenge, repository }: TokenRequest): Question {
+  const { realm = '', service, scope, error } = challenge.parameters;
+  const reason = whyRefused(realm, base);
+  if (reason !== undefined) {
+    throw new RegistryError('registry.realm', `${endpoint.host} names a token server ${reason}`);
+  }
+  return {
+    realm,
+    ...(service !== undefined && { service }),
+    // Only a refusal of a token says what it lacked; before that we know best what we want.
+    scope: error === 'insufficient_scope' && scope ? scope : `repository:${repository}:pull`,
+  };
+}
+
+/** Where a password may go: over TLS, or beside a registry that has none itself, or on this machine. */
+function whyRefused(realm: string, base: URL): string | undefined {
+  if (!URL.canParse(realm)) return 'whose realm is no URL';
+  const { protocol, hostname, host } = new URL(realm);
+  if (protocol === 'https:') return undefined;
+  const isBeside = base.protocol === 'http:' && hostname === base.hostname;
+  const isLocal = isLoopback(hostname) && isLoopback(base.hostname);
+  if (protocol === 'http:' && (isBeside || isLocal)) return undefined;
+  return `that would read the password in the clear, ${protocol}//${host}`;
+}
+
+type Fetching = {
+  readonly request: TokenRequest;
+  readonly question: Question;
+  readonly now: () => number;
+};
+
+/** Shared by all who wait for it, so that none of their signals ends it; its time limits do. */
+async function fetchToken(transport: Transport, fetching: Fetching): Promise<Token> {
+  const { request, now } = fetching;
+  const askedAt = now();
+  const { endpoint, repository, credential } = request;
+  const response = await transport({ endpoint, ...formatQuestion(fetching) });
+  const text = await readText(response.body);
+  if (response.status === 401 || response.status === 403) {
+    throw explainRefusal(
+      { host: endpoint.host, repository },
+      { status: response.status, text: `token server ${response.url.host}` },
+      credential?.from,
+    );
+  }
+  if (response.status !== 200) {
+    throw explainAnswer(response.url.host, { ...response, text, about: 'a token request' }, now());
+  }
+  return parseToken(text, response, askedAt);
+}
+
+function formatQuestion({ request, question }: Fetching): Omit<TransportRequest, 'endpoint'> {
+  const { credential } = request;
+  const { realm, service, scope } = question;
+  const url = new URL(realm);
+  const shared = { ...(service !== undefined && { service }), scope };
+  if (credential?.kind === 'identity') {
+    // RFC 6749 6 as docker's token server knows it.
+    const form = {
+      grant_type: 'refresh_token',
+      client_id: CLIENT_ID,
+      refresh_token: credential.token,
+    };
+    return {
+      url,
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ ...form, ...shared }).toString(),
+    };
+  }
+  if (credential) url.searchParams.set('account', credential.username);
+  for (const [name, value] of Object.entries(shared)) url.searchParams.set(name, value);
+  return { url, headers: credential ? { authorization: formatBasic(credential) } : {} };
+}
+
+/** The answer holds the token: no part of it goes into an error. */
+function parseToken(text: string, { url, headers }: TransportResponse, askedAt: number): Token {
+  const answer = parseObject(text);
+  const value = answer['token'] ?? answer['access_token'];
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value)) {
+    const type = headerOf(headers, 'content-type') ?? 'no type';
+    throw new RegistryError('registry.token', `${url.host} answers without a token (${type})`);
+  }
+  const life = Number(answer['expires_in'] ?? MIN_LIFE);
+  const seconds = Number.isFinite(life) ? Math.max(MIN_LIFE, life) : MIN_LIFE;
+  return { value, freshUntil: askedAt + seconds * 1000 * FRESH_PART };
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  } catch {
+    return {}; // JSON.parse would quote the token; the caller says that there is none
+  }
+  return {};
+}

@@ -1,0 +1,216 @@
+import { stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { isErrno } from '../../base/errno.ts';
+import { digestFile, readFileIfPresent } from '../../base/files.ts';
+import { createBlobCache, type BlobCache } from '../blob-cache.ts';
+import type { RegistryClient } from '../client.ts';
+import type { Descriptor } from '../descriptor.ts';
+import {
+  MAX_MANIFEST_SIZE,
+  parseManifest,
+  type ImageIndex,
+  type StoredManifest,
+} from '../manifest.ts';
+import type { Reference } from '../reference.ts';
+
+/** An OCI image layout on this machine, read as if it were a registry with one repository. */
+export type OciLayout = {
+  readonly client: Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
+  /** Gives the layout's own files, verified; nothing is ever written. */
+  readonly cache: Pick<BlobCache, 'source' | 'ensure' | 'has' | 'put'>;
+  /** What was asked for, by digest; `registry/repository` is the path, for errors. */
+  readonly reference: Reference;
+};
+
+/** image-spec annotations.md: the name of an image within a layout. */
+const REF_NAME = 'org.opencontainers.image.ref.name';
+
+const VERSION = '1.0.0';
+
+/**
+ * Opens an OCI image layout (image-spec image-layout.md) at the image of this name, or at its only one
+ * when no name is given. Every manifest and blob is verified when it is read.
+ *
+ * @throws ConfigError `oci-layout.missing`, `oci-layout.no-image`, `oci-layout.ambiguous`;
+ * IntegrityError `oci-layout.malformed`, `oci-layout.version`, and what `parseManifest` throws
+ */
+export async function openOciLayout(path: string, tag?: string): Promise<OciLayout> {
+  await checkVersion(path);
+  const images = await readIndex(path);
+  const chosen = chooseImage(images, { path, tag });
+  const reference: Reference = {
+    registry: `oci:${dirname(path)}`.replace(/\/$/, ''),
+    repository: basename(path),
+    digest: chosen.digest,
+  };
+  const { source } = createBlobCache(join(path, 'blobs'));
+  const verified = new Map<Digest, Promise<string>>();
+  return {
+    reference,
+    client: {
+      fetchManifest(wanted) {
+        const digest = findDigest(images, wanted);
+        if (digest !== undefined) return readStored(path, digest);
+        const { tag: name } = wanted;
+        return Promise.reject(noImage(path, images, name));
+      },
+      async resolveTag(wanted) {
+        const digest = findDigest(images, wanted);
+        return digest && (await readStored(path, digest)).descriptor;
+      },
+      sourcesOf: () => [{ ...source, name: `oci:${path}` }],
+    },
+    cache: {
+      source: { ...source, name: `oci:${path}` },
+      async ensure(blob, _sources, { signal, onProgress }) {
+        signal.throwIfAborted();
+        const known = verified.get(blob.digest) ?? verify(path, blob);
+        verified.set(blob.digest, known);
+        const file = await known;
+        onProgress?.(blob.size);
+        return file;
+      },
+      has: () => Promise.resolve(false), // so that manifests are always asked of the client
+      put: (bytes) => Promise.resolve(digestOf(bytes)),
+    },
+  };
+}
+
+async function checkVersion(path: string): Promise<void> {
+  const bytes = await readFileIfPresent(join(path, 'oci-layout'));
+  if (bytes === undefined) {
+    throw new ConfigError('oci-layout.missing', `directory ${path} has no file "oci-layout"`, {
+      hint: 'Name the directory of an OCI image layout, as `skopeo copy ... oci:DIRECTORY` makes it.',
+    });
+  }
+  const found = parseJson(bytes, `${path}/oci-layout`)['imageLayoutVersion'];
+  if (found === VERSION) return;
+  throw new IntegrityError(
+    'oci-layout.version',
+    `OCI layout ${path} should have version ${VERSION}, but has ${JSON.stringify(found)}`,
+    { expected: VERSION, found: JSON.stringify(found) },
+  );
+}
+
+type NamedDescriptor = { readonly name: string | undefined; readonly descriptor: Descriptor };
+
+async function readIndex(path: string): Promise<NamedDescriptor[]> {
+  const file = join(path, 'index.json');
+  const bytes = await readFileIfPresent(file);
+  if (bytes === undefined) {
+    throw new IntegrityError('oci-layout.malformed', `OCI layout ${path} has no index.json`);
+  }
+  const entries = parseJson(bytes, file)['manifests'];
+  const index = Array.isArray(entries) ? (parseManifest(bytes) as ImageIndex) : undefined;
+  if (index?.kind !== 'index') {
+    throw new IntegrityError('oci-layout.malformed', `${file} is no image index`);
+  }
+  return index.manifests.map((descriptor, at) => {
+    const { annotations } = (entries as { annotations?: Record<string, unknown> }[])[at] ?? {};
+    const name = annotations?.[REF_NAME];
+    return { name: typeof name === 'string' ? name : undefined, descriptor };
+  });
+}
+
+function chooseImage(
+  images: readonly NamedDescriptor[],
+  { path, tag }: { readonly path: string; readonly tag: string | undefined },
+): Descriptor {
+  const matching = tag === undefined ? images : images.filter(({ name }) => name === tag);
+  const digests = new Set(matching.map(({ descriptor }) => descriptor.digest));
+  const names = formatNames(images);
+  const [first] = matching;
+  if (first === undefined) throw noImage(path, images, tag);
+  if (digests.size === 1) return first.descriptor;
+  throw new ConfigError(
+    'oci-layout.ambiguous',
+    `OCI layout ${path} has ${digests.size} images${tag === undefined ? '' : ` named "${tag}"`}`,
+    { found: names, hint: `Name one of its images as oci:${path}:TAG, of: ${names}.` },
+  );
+}
+
+/** A digest counts more than a tag, as everywhere. */
+const findDigest = (
+  images: readonly NamedDescriptor[],
+  { digest, tag }: Reference,
+): Digest | undefined =>
+  digest ?? images.find(({ name }) => name !== undefined && name === tag)?.descriptor.digest;
+
+const formatNames = (images: readonly NamedDescriptor[]): string =>
+  images.map(({ name }) => name ?? 'one without a name').join(', ') || 'none';
+
+function noImage(
+  path: string,
+  images: readonly NamedDescriptor[],
+  tag: string | undefined,
+): ConfigError {
+  const names = formatNames(images);
+  const what = tag === undefined ? 'image' : `image "${tag}"`;
+  return new ConfigError('oci-layout.no-image', `OCI layout ${path} has no ${what}`, {
+    found: names,
+    hint: `Name one of its images: ${names}.`,
+  });
+}
+
+async function readStored(path: string, digest: Digest): Promise<StoredManifest> {
+  const size = await sizeOf(path, digest);
+  if (size > MAX_MANIFEST_SIZE) {
+    throw damaged(digest, `at most ${MAX_MANIFEST_SIZE} bytes`, `${size} bytes`);
+  }
+  const bytes = await readFileIfPresent(blobPath(path, digest));
+  const found = digestOf(bytes ?? '');
+  if (bytes === undefined || found !== digest) throw damaged(digest, digest, found);
+  const manifest = parseManifest(bytes);
+  return {
+    descriptor: { mediaType: manifest.mediaType, digest, size: bytes.length },
+    bytes,
+    manifest,
+  };
+}
+
+async function verify(path: string, { digest, size }: Descriptor): Promise<string> {
+  const found = await sizeOf(path, digest);
+  if (found !== size) throw damaged(digest, `${size} bytes`, `${found} bytes`);
+  const actual = await digestFile(blobPath(path, digest));
+  if (actual !== digest) throw damaged(digest, digest, actual);
+  return blobPath(path, digest);
+}
+
+async function sizeOf(path: string, digest: Digest): Promise<number> {
+  try {
+    const found = await stat(blobPath(path, digest));
+    return found.size;
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR')) throw cause;
+    throw new IntegrityError(
+      'oci-layout.blob-missing',
+      `OCI layout ${path} has no blob ${digest}`,
+      {
+        hint: 'Copy the image into the layout again, with all of its architectures.',
+        cause,
+      },
+    );
+  }
+}
+
+const blobPath = (path: string, digest: Digest): string =>
+  join(path, 'blobs', ...digest.split(':'));
+
+const damaged = (digest: Digest, expected: string, found: string): IntegrityError =>
+  new IntegrityError(
+    'oci-layout.blob-damaged',
+    `blob ${digest} should have ${expected}, but has ${found}`,
+    { expected, found, hint: 'Copy the image into the layout again.' },
+  );
+
+function parseJson(bytes: Uint8Array, file: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  } catch (cause) {
+    throw new IntegrityError('oci-layout.malformed', `${file} is not JSON`, { cause });
+  }
+  throw new IntegrityError('oci-layout.malformed', `${file} is no JSON object`);
+}
