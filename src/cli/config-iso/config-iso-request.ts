@@ -78,7 +78,7 @@ export function readOut(
   if (dropIn) return out === undefined ? sites : resolve(cwd, out);
   const path = resolve(cwd, out ?? 'config-isos');
   const below = relative(sites, path);
-  if (below !== '' && (below === '..' || below.startsWith('../../'))) return path;
+  if (below !== '' && (below === '..' || below.startsWith('../'))) return path;
   throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
     ...{ expected: `a directory that is not ${sites} and not in it`, found: path },
     hint: 'name another directory with --out',
