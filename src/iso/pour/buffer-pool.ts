@@ -14,6 +14,8 @@ export type BufferPool = {
   /** A free buffer, at once or as soon as there is one; `spill` may be asked to free one. */
   acquire: (options: { readonly urgent: () => boolean }) => Promise<Slice>;
   release: (slice: Slice) => void;
+  /** Whether lanes have waited for a buffer since the last call. */
+  wasShort: () => boolean;
   /** Whoever waits for a buffer, now or later, gets this error. */
   fail: (error: unknown) => void;
   /** Whoever holds buffers that can be given up: returns false when there is none to give. */
@@ -32,15 +34,12 @@ type Waiter = {
 };
 
 export function createBufferPool(memory: SharedArrayBuffer, alignment: number): BufferPool {
-  const free: Slice[] = [];
-  const count = Math.floor((memory.byteLength - alignment) / BUFFER_SIZE);
-  for (let index = count - 1; index >= 0; index--) {
-    free.push({ start: alignment + index * BUFFER_SIZE, size: BUFFER_SIZE });
-  }
-  const reserve = Math.min(RESERVE, Math.floor(count / 4));
+  const free = cutBuffers(memory, alignment);
+  const reserve = Math.min(RESERVE, Math.floor(free.length / 4));
   const waiters: Waiter[] = [];
   let spill: (urgent: boolean) => boolean = () => false;
   let timer: NodeJS.Timeout | undefined;
+  let short = false;
   let failure: { readonly error: unknown } | undefined;
   /** Who is at the frontier takes any buffer, others leave some for it. */
   const grant = (): void => {
@@ -71,6 +70,7 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
         waiters.push({ urgent, resolve, reject });
         grant();
         if (waiters.length === 0) return;
+        short = true;
         if (urgent()) spill(true);
         timer ??= setTimeout(press, PATIENCE_MS);
       });
@@ -79,6 +79,11 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
       // A slice may have been shortened; its buffer is known by where it starts.
       free.push({ start, size: BUFFER_SIZE });
       grant();
+    },
+    wasShort() {
+      const was = short || waiters.length > 0;
+      short = false;
+      return was;
     },
     fail(error) {
       failure = { error };
@@ -90,6 +95,13 @@ export function createBufferPool(memory: SharedArrayBuffer, alignment: number): 
     },
   };
 }
+
+/** The first in memory is the last in the list, and is taken first. */
+const cutBuffers = (memory: SharedArrayBuffer, alignment: number): Slice[] =>
+  Array.from({ length: Math.floor((memory.byteLength - alignment) / BUFFER_SIZE) }, (_, index) => ({
+    start: alignment + index * BUFFER_SIZE,
+    size: BUFFER_SIZE,
+  })).reverse();
 
 /**
  * Where in the memory direct I/O may start. JavaScript cannot ask for page-aligned memory, but it can

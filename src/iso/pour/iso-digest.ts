@@ -50,6 +50,7 @@ export class IsoDigest {
   #restarts = 0;
   readonly #rate = new RateMeter();
   #lastSpill = -Infinity;
+  #catchingUp = 0;
 
   constructor(options: IsoDigestOptions) {
     this.#options = options;
@@ -100,6 +101,19 @@ export class IsoDigest {
    */
   isAwaited(span: number, position: number): boolean {
     return span === this.#span && position - this.#frontier <= NEAR;
+  }
+
+  /**
+   * While what stands from an earlier run is checked, the digest is far behind those who fetch what is
+   * missing: they give up their buffers and go on, instead of waiting with their connections open.
+   */
+  async whileCatchingUp<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#catchingUp++;
+    try {
+      return await work();
+    } finally {
+      this.#catchingUp--;
+    }
   }
 
   /** Whether buffers are being given up: lanes ahead then write through the page cache. */
@@ -173,7 +187,8 @@ export class IsoDigest {
 
   /** Gives up the buffer that is needed last; not while the digest has work and soon frees some. */
   #spill(urgent: boolean): boolean {
-    if (this.#outstanding > 0 || (!urgent && this.#rate.read() > FAST)) return false;
+    const isNear = this.#outstanding > 0 || (!urgent && this.#rate.read() > FAST);
+    if (isNear && this.#catchingUp === 0) return false;
     const farthest = Math.max(-1, ...this.#held.keys());
     const slice = this.#held.get(farthest);
     if (!slice) return false;

@@ -17,13 +17,21 @@ const SAMPLE_MS = 200;
 const IDLE = 0.5;
 const BUSY = 0.3;
 
-/** @param readIdle share of the processors' time, since the last call, in which they were idle */
-export function createPace(lanes: number, readIdle: () => number = createIdleMeter()): Pace {
+export type PaceMeters = {
+  /** Share of the processors' time, since the last call, in which they were idle. */
+  readonly readIdle: () => number;
+  /** Whether lanes waited for buffers since the last call: more of them would wait as well. */
+  readonly wasShort: () => boolean;
+};
+
+export function createPace(lanes: number, meters: Partial<PaceMeters> = {}): Pace {
+  const { readIdle = createIdleMeter(), wasShort = () => false } = meters;
   let allowed = Math.min(FIRST_LANES, lanes);
   readIdle();
   const timer = setInterval(() => {
     const idle = readIdle();
-    if (idle > IDLE) allowed = Math.min(lanes, allowed * 2);
+    if (wasShort()) allowed = Math.min(FIRST_LANES, lanes);
+    else if (idle > IDLE) allowed = Math.min(lanes, allowed * 2);
     else if (idle < BUSY) allowed = Math.max(Math.min(FIRST_LANES, lanes), allowed - 1);
   }, SAMPLE_MS);
   return {

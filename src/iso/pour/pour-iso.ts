@@ -151,7 +151,7 @@ type Lanes = {
 
 async function runLanes(pour: Pour, tools: LaneTools, lanes: Lanes): Promise<void> {
   const queue = createQueue(pour);
-  const pace = createPace(pour.lanes);
+  const pace = createPace(pour.lanes, { wasShort: tools.pool.wasShort });
   const runLane = async (number: number): Promise<void> => {
     try {
       for (;;) {
@@ -186,7 +186,8 @@ type Task = { readonly index: number; readonly span: PourSpan; readonly kept: Ke
 
 function pourOne({ index, span, kept }: Task, tools: LaneTools): Promise<void> {
   if (span.kind === 'rendered') return pourRendered(span, index, tools);
-  return pourStored({ span, index, kept }, tools);
+  const work = (): Promise<void> => pourStored({ span, index, kept }, tools);
+  return kept?.size === span.size ? tools.isoDigest.whileCatchingUp(work) : work();
 }
 
 type Queue = {
