@@ -1,5 +1,6 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import type { Document, Node, Pair, Scalar, YAMLMap } from 'yaml';
+import { explainYaml } from './explain-yaml.ts';
 import { maskLines } from './masked-lines.ts';
 import type { ConfigProblem } from './problem.ts';
 import { listKeys, type SchemaNode } from './schema.ts';
@@ -220,20 +221,3 @@ function readFlag(source: string): boolean | undefined {
 
 const isPrimitive = (value: unknown): value is string | number | boolean =>
   ['string', 'number', 'boolean'].includes(typeof value);
-
-function explainYaml(code: string): string {
-  const words: Readonly<Record<string, string>> = {
-    BAD_INDENT: 'the indentation does not fit the lines above',
-    TAB_AS_INDENT: 'a tab stands where only spaces may indent',
-    MULTIPLE_DOCS: 'a second document begins here; only one may stand in the file',
-    MISSING_CHAR: 'a closing quote, bracket, comma or colon is missing',
-    MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line',
-    BLOCK_AS_IMPLICIT_KEY: 'a second colon stands in the value; put the value in quotes',
-    BAD_SCALAR_START: 'a value may not start with this character; put it in quotes',
-    BAD_ALIAS: 'this alias has no anchor',
-    BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; use single quotes',
-    UNEXPECTED_TOKEN: 'nothing may stand here',
-    IMPOSSIBLE: 'nothing may stand here',
-  };
-  return words[code] ?? code.toLowerCase().replaceAll('_', ' ');
-}

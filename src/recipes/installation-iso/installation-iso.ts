@@ -1,6 +1,5 @@
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
-import { pourIso } from '../../iso/pour/pour-iso.ts';
 import { renderInstallationIgnition } from '../../openshift/image-based/installation/installation-ignition.ts';
 import {
   describeServer,
@@ -28,6 +27,7 @@ import {
   type PreparedInstallationIso,
 } from './installation-iso-summary.ts';
 import { isKept } from '../kept.ts';
+import { pourAndSeal } from '../pour-and-seal.ts';
 import { surveySpace } from '../live-iso/space.ts';
 
 /** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
@@ -156,7 +156,6 @@ const fetchGiven = (
       fetchGivenBaseIso(given, workDir, { http, tls, signal, onProgress }),
   });
 
-/** Brings every byte to its place; checksum and report are there before the ISO's name is. */
 function pourInstallationIso(
   prepared: PreparedInstallationIso,
   request: InstallationIsoRequest,
@@ -165,32 +164,16 @@ function pourInstallationIso(
   const { base, layout, embedded } = prepared;
   const { cache, client } = tools;
   const { output, lanes } = request;
-  return tools.engine.stage({
-    name: 'pour ISO',
-    inputs: {},
-    run: async (_inputs, { signal, onProgress, warn }) => {
-      let report: Promise<InstallationIsoReport> | undefined;
-      const started = performance.now();
-      const poured = await pourIso({
-        ...{ layout, output, signal, lanes },
-        mode: 0o600, // the pull secret is on it
-        openExtent: createExtentOpener({
-          ...{ base: base.path, cache, client },
-          blobs: (embedded?.plan ?? NO_IMAGES).blobs,
-        }),
-        onProgress: (bytes) => {
-          onProgress(bytes, layout.size);
-        },
-        onStale: () => {
-          warn('a partial output of other inputs was found; it is written anew');
-        },
-        onComplete: async (poured) => {
-          const milliseconds = Math.round(performance.now() - started);
-          report = sealInstallationIso({ prepared, poured, milliseconds }, request, tools);
-          await report;
-        },
-      });
-      return report ?? sealInstallationIso({ prepared, poured, milliseconds: 0 }, request, tools);
+  return pourAndSeal(tools.engine, {
+    pour: {
+      ...{ layout, output, lanes },
+      mode: 0o600, // the pull secret is on it
+      openExtent: createExtentOpener({
+        ...{ base: base.path, cache, client },
+        blobs: (embedded?.plan ?? NO_IMAGES).blobs,
+      }),
     },
+    seal: (poured, milliseconds) =>
+      sealInstallationIso({ prepared, poured, milliseconds }, request, tools),
   });
 }

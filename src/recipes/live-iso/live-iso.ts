@@ -1,5 +1,4 @@
 import { lockOutput } from '../../iso/pour/lock.ts';
-import { pourIso } from '../../iso/pour/pour-iso.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { checkMaxSize } from '../../stages/check-max-size.ts';
 import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
@@ -9,6 +8,7 @@ import { readCached } from '../../stages/read-cached.ts';
 import { openScannedBase, scanBase } from '../../stages/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { isKept } from '../kept.ts';
+import { pourAndSeal } from '../pour-and-seal.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 import { sealLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
 import { selectImages } from './live-iso-images.ts';
@@ -88,7 +88,6 @@ export async function buildLiveIso(
   }
 }
 
-/** Brings every byte of a prepared ISO to its place; checksum and report are there before its name is. */
 function pourLiveIso(
   prepared: PreparedLiveIso,
   request: LiveIsoRequest,
@@ -96,31 +95,14 @@ function pourLiveIso(
 ): Promise<LiveIsoReport> {
   const { layout, base, plan } = prepared;
   const { client, cache } = tools;
-  return tools.engine.stage({
-    name: 'pour ISO',
-    inputs: {},
-    run: async (_inputs, { signal, onProgress, warn }) => {
-      let report: Promise<LiveIsoReport> | undefined;
-      const started = performance.now();
-      const poured = await pourIso({
-        ...{ layout, output: request.output, signal },
-        mode: isConfidential(request) ? 0o600 : 0o644,
-        openExtent: createExtentOpener({ base: base.path, blobs: plan.blobs, cache, client }),
-        lanes: request.config.build.concurrency ?? 8,
-        onProgress: (bytes) => {
-          onProgress(bytes, layout.size);
-        },
-        onStale: () => {
-          warn('a partial output of other inputs was found; it is written anew');
-        },
-        onComplete: async (poured) => {
-          const milliseconds = Math.round(performance.now() - started);
-          report = sealLiveIso({ prepared, poured, milliseconds }, request, tools);
-          await report;
-        },
-      });
-      return report ?? sealLiveIso({ prepared, poured, milliseconds: 0 }, request, tools);
+  return pourAndSeal(tools.engine, {
+    pour: {
+      ...{ layout, output: request.output },
+      mode: isConfidential(request) ? 0o600 : 0o644,
+      openExtent: createExtentOpener({ base: base.path, blobs: plan.blobs, cache, client }),
+      lanes: request.config.build.concurrency ?? 8,
     },
+    seal: (poured, milliseconds) => sealLiveIso({ prepared, poured, milliseconds }, request, tools),
   });
 }
 

@@ -1,5 +1,6 @@
 import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import type { Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import { explainYaml } from '../../document/explain-yaml.ts';
 import { findNearest } from '../../document/edit-distance.ts';
 import type { ConfigProblem } from '../../document/problem.ts';
 import { createReporter, type Report } from './report.ts';
@@ -269,22 +270,4 @@ function findMember(members: Readonly<Record<string, Shape>>, written: string): 
   if (Object.hasOwn(members, written)) return written;
   const lower = written.toLowerCase();
   return Object.keys(members).find((name) => name.toLowerCase() === lower);
-}
-
-function explainYaml(code: string): string {
-  const words: Readonly<Record<string, string>> = {
-    BAD_INDENT: 'the indentation does not fit the lines above',
-    TAB_AS_INDENT: 'a tab stands where only spaces may indent',
-    MULTIPLE_DOCS: 'a second document begins here; only one may stand in the file',
-    MISSING_CHAR: 'a closing quote, bracket, comma or colon is missing',
-    MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line',
-    BLOCK_AS_IMPLICIT_KEY: 'a second colon stands in the value; put the value in quotes',
-    BAD_SCALAR_START: 'a value may not start with this character; put it in quotes',
-    BAD_ALIAS: 'this is no alias',
-    BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; use single quotes',
-    TAG_RESOLVE_FAILED: 'this tag has no meaning here',
-    UNEXPECTED_TOKEN: 'nothing may stand here',
-    IMPOSSIBLE: 'nothing may stand here',
-  };
-  return words[code] ?? code.toLowerCase().replaceAll('_', ' ');
 }
