@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
+import { ALPHA, BAD, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import {
   addressOf,
-  createConfigIsoWorld,
   imageBasedConfig,
   inFolder,
   installConfig,
@@ -16,22 +16,13 @@ import {
   type ConfigIsoWorld,
 } from '../../support/config-iso-world.ts';
 import { membersOf, packTarGz, packZip } from '../../support/site-archives.ts';
-import { makeKeyRing, type KeyRing } from '../../support/site-identity.ts';
+import type { KeyRing } from '../../support/site-identity.ts';
 
 let keys: KeyRing;
 let world: ConfigIsoWorld;
-beforeAll(async () => {
-  keys = await makeKeyRing();
-}, 60_000);
-afterAll(() => keys.close());
-beforeEach(async () => {
-  world = await createConfigIsoWorld();
+useConfigIsoWorld((made) => {
+  ({ world, keys } = made);
 });
-afterEach(() => world.close());
-
-const ALPHA = siteTree('alpha', { number: 1, manifests: { 'a.yaml': 'kind: A\n' } });
-const BETA = siteTree('beta', { number: 2 });
-const BAD = siteTree('gamma', { number: 3, install: ['unknownField: 1'] });
 
 const build = (more: Partial<Parameters<ConfigIsoWorld['build']>[1]> = {}) =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });

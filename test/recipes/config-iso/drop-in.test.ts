@@ -1,27 +1,18 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parseState } from '../../../src/openshift/image-based/identity/identity-state.ts';
 import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
-import {
-  createConfigIsoWorld,
-  inFolder,
-  siteTree,
-  type ConfigIsoWorld,
-} from '../../support/config-iso-world.ts';
+import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
+import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import { writeTree, type Tree } from '../../support/site-archives.ts';
-import { listPairs, makeKeyRing, type KeyRing } from '../../support/site-identity.ts';
+import { listPairs, type KeyRing } from '../../support/site-identity.ts';
 
 let keys: KeyRing;
 let world: ConfigIsoWorld;
-beforeAll(async () => {
-  keys = await makeKeyRing();
-}, 60_000);
-afterAll(() => keys.close());
-beforeEach(async () => {
-  world = await createConfigIsoWorld();
+useConfigIsoWorld((made) => {
+  ({ world, keys } = made);
 });
-afterEach(() => world.close());
 
 /** Called so that no site could be. */
 const DIRECTORY = 'Work_Dir';

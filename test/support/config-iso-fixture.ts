@@ -1,0 +1,25 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { createConfigIsoWorld, siteTree, type ConfigIsoWorld } from './config-iso-world.ts';
+import { makeKeyRing, type KeyRing } from './site-identity.ts';
+
+/** Two good sites and a bad one. */
+export const ALPHA = siteTree('alpha', { number: 1, manifests: { 'a.yaml': 'kind: A\n' } });
+export const BETA = siteTree('beta', { number: 2 });
+export const BAD = siteTree('gamma', { number: 3, install: ['unknownField: 1'] });
+
+/** Keys for all tests of a file, and a directory for each test; valid while a test runs. */
+export function useConfigIsoWorld(
+  begin: (made: { readonly world: ConfigIsoWorld; readonly keys: KeyRing }) => void,
+): void {
+  let keys: KeyRing;
+  let world: ConfigIsoWorld;
+  beforeAll(async () => {
+    keys = await makeKeyRing();
+  }, 60_000);
+  afterAll(() => keys.close());
+  beforeEach(async () => {
+    world = await createConfigIsoWorld();
+    begin({ world, keys });
+  });
+  afterEach(() => world.close());
+}
