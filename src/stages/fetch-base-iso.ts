@@ -1,23 +1,18 @@
-import { stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { hexOf, type Digest } from '../base/digest.ts';
-import { ConfigError } from '../base/errors.ts';
-import { digestFile, hasFile } from '../base/files.ts';
-import type { Http, TlsOptions } from '../base/http.ts';
-import { redactUrl } from '../base/redact.ts';
-import { extractComponentFile } from '../openshift/release/component-file.ts';
-import { downloadFile } from '../openshift/files/download.ts';
+import { join } from 'node:path';
+import {
+  takeGivenIso,
+  type BaseIso,
+  type FetchGivenTools,
+  type GivenBaseIso,
+} from '../openshift/files/given-iso.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
-import { findKept, keepFile, type KeptFile } from '../openshift/files/kept-file.ts';
+import { extractComponentFile } from '../openshift/release/component-file.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import { getComponent, type Release } from '../openshift/release/release-payload.ts';
 import { isAtLeast } from '../openshift/release/version.ts';
-import type { Pacing } from '../registry/client/retry.ts';
 import { formatReference } from '../registry/reference.ts';
 
-/** A live ISO that is not the release's own. */
-export type GivenBaseIso =
-  { readonly file: string } | { readonly url: string; readonly sha256?: Digest };
+export type { BaseIso, GivenBaseIso } from '../openshift/files/given-iso.ts';
 
 export type FetchBaseIsoInput = {
   readonly release: Release;
@@ -28,21 +23,11 @@ export type FetchBaseIsoInput = {
 
 export type FetchBaseIsoTools = ImageTools & FetchGivenTools;
 
-type FetchGivenTools = Pick<ImageTools, 'signal' | 'onProgress'> & {
-  readonly http: Http;
-  readonly tls?: TlsOptions;
-  readonly pacing?: Pacing;
-};
-
-/** `from` says in words where it came from: a file, an address, an image. */
-export type BaseIso = KeptFile & { readonly from: string };
-
 /**
  * The CoreOS live ISO that the medium is built on: a given one, or that of the release's
  * `machine-os-images`. A second run finds what the first has fetched or extracted.
  *
- * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`; IntegrityError
- * `release.component-missing`, `layer.file-missing`, `download.digest`
+ * @throws IntegrityError `release.component-missing`, `layer.file-missing`, and what `takeGivenIso` throws
  */
 export async function fetchBaseIso(
   { release, arch, given, workDir }: FetchBaseIsoInput,
@@ -55,16 +40,14 @@ export async function fetchBaseIso(
 /**
  * A live ISO that the user names, where no release has one.
  *
- * @throws ConfigError `base-iso.missing`, `base-iso.no-digest`, `base-iso.not-https`; IntegrityError
- * `download.digest`
+ * @throws what `takeGivenIso` throws
  */
 export async function fetchGivenBaseIso(
   given: GivenBaseIso,
   workDir: string,
   tools: FetchGivenTools,
 ): Promise<BaseIso> {
-  if ('file' in given) return readGivenFile(given.file);
-  return downloadBaseIso(given, directoryOf(workDir), tools);
+  return takeGivenIso(given, directoryOf(workDir), tools);
 }
 
 const directoryOf = (workDir: string): string => join(workDir, 'cache', 'base');
@@ -87,54 +70,4 @@ async function extractBaseIso(
     ...(await extractComponentFile(wanted, tools)),
     from: `${path} of ${formatReference(reference)}`,
   };
-}
-
-async function readGivenFile(file: string): Promise<BaseIso> {
-  const path = resolve(file);
-  if (!(await hasFile(path))) {
-    throw new ConfigError('base-iso.missing', `base ISO "${path}" does not exist`, {
-      hint: 'check its name, or leave it out to use the live ISO of a release',
-    });
-  }
-  const { size } = await stat(path);
-  return { path, size, digest: await digestFile(path), from: path };
-}
-
-async function downloadBaseIso(
-  { url: text, sha256 }: { readonly url: string; readonly sha256?: Digest },
-  directory: string,
-  tools: FetchGivenTools,
-): Promise<BaseIso> {
-  const url = parseHttps(text);
-  const from = redactUrl(url);
-  if (sha256 === undefined) {
-    throw new ConfigError('base-iso.no-digest', `base ISO ${from} is given without its sha256`, {
-      hint: 'add the sha256 that its publisher names',
-    });
-  }
-  const path = join(directory, `${hexOf(sha256)}.iso`);
-  const known = await findKept(path);
-  if (known?.digest === sha256) return { ...known, from };
-  const { http, signal, tls, pacing, onProgress } = tools;
-  const aside = `${path}.partial`;
-  await downloadFile({
-    url,
-    digest: sha256,
-    path: aside,
-    http,
-    signal,
-    ...(tls && { tls }),
-    ...(pacing && { pacing }),
-    ...(onProgress && { onProgress }),
-  });
-  return { ...(await keepFile(aside, path, sha256)), from };
-}
-
-function parseHttps(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url?.protocol === 'https:') return url;
-  throw new ConfigError('base-iso.not-https', `base ISO "${text}" is neither a file nor https`, {
-    expected: 'https://...',
-    found: url?.protocol ?? 'no address',
-  });
 }

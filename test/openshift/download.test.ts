@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { hasFile } from '../../src/base/files.ts';
 import { createHttp } from '../../src/base/http.ts';
-import { downloadFile } from '../../src/openshift/files/download.ts';
+import { downloadFile, type Download } from '../../src/openshift/files/download.ts';
 import { serveLocally, type LocalServer } from '../support/local-http.ts';
 
 const content = Buffer.alloc(500_000, 'abcdefghij');
@@ -25,17 +25,22 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
 const download = async (
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  answer: Answer,
+  options: Partial<Download> = {},
 ): Promise<{ readonly size: number }> => {
   server = await serveLocally(answer);
   return downloadFile({
     url: new URL(server.url),
     digest: digestOf(content),
+    limit: 1_000_000,
     path,
     http,
     signal: AbortSignal.timeout(20_000),
     pacing: { wait: () => Promise.resolve() },
+    ...options,
   });
 };
 
@@ -56,7 +61,10 @@ const sendRange = (request: IncomingMessage, response: ServerResponse): void => 
 
 describe('a download', () => {
   it('brings the bytes of its digest', async () => {
-    expect(await download(sendRange)).toEqual({ size: content.length });
+    expect(await download(sendRange)).toEqual({
+      size: content.length,
+      digest: digestOf(content),
+    });
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
   });
 
@@ -89,13 +97,58 @@ describe('a download', () => {
 
   it('finds that an earlier run left all of it', async () => {
     await writeFile(path, content);
-    expect(await download(sendRange)).toEqual({ size: content.length });
+    expect(await download(sendRange)).toEqual({
+      size: content.length,
+      digest: digestOf(content),
+    });
   });
 
   it('starts over where the server ignores Range', async () => {
     await writeFile(path, content.subarray(0, 1000));
     await download((_, response) => response.end(content));
     expect(digestOf(await readFile(path))).toBe(digestOf(content));
+  });
+
+  it('starts over where an earlier run left more than there is', async () => {
+    await writeFile(path, Buffer.alloc(content.length + 1));
+    await download(sendRange);
+    expect(digestOf(await readFile(path))).toBe(digestOf(content));
+  });
+
+  it('tells how much there is, where the server says so', async () => {
+    await writeFile(path, content.subarray(0, 400_000));
+    const told: (number | undefined)[] = [];
+    await download(sendRange, { onProgress: (_, total) => told.push(total) });
+    expect(new Set(told)).toEqual(new Set([content.length]));
+  });
+
+  it('ends at its limit, whether the size is announced or not, and leaves nothing', async () => {
+    const announced: Answer = (_, response) => {
+      response.writeHead(200, { 'content-length': 2_000_000 });
+      response.write('abc');
+    };
+    const endless: Answer = (_, response) => {
+      const more = (): void => {
+        if (!response.destroyed) response.write(content, more);
+      };
+      more();
+    };
+    for (const answer of [announced, endless]) {
+      await expect(download(answer)).rejects.toMatchObject({
+        code: 'download.too-large',
+        exitCode: 5,
+      });
+      expect(await hasFile(path)).toBe(false);
+      await server?.close();
+    }
+  });
+
+  it('is not complete before all that was announced is there', async () => {
+    const short: Answer = (_, response) => {
+      response.writeHead(200, { 'content-length': content.length });
+      response.write(content.subarray(0, 1000), () => response.destroy());
+    };
+    await expect(download(short, { digest: digestOf('x') })).rejects.toMatchObject({ exitCode: 4 });
   });
 
   it('leaves nothing of bytes that have another digest', async () => {
@@ -117,6 +170,11 @@ describe('a download', () => {
     await server?.close();
     const missing = download((_, response) => response.writeHead(404).end());
     await expect(missing).rejects.toMatchObject({ code: 'download.refused', found: '404' });
+    await rm(path);
+    await server?.close();
+    const gone = download((_, response) => response.writeHead(404).end('<html>'));
+    await expect(gone).rejects.toMatchObject({ code: 'download.refused', found: '404' });
+    expect(await hasFile(path)).toBe(false);
   });
 
   it('does not go round in circles, nor from https to http', async () => {

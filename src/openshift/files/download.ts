@@ -13,37 +13,43 @@ import { fetchPublic } from './http-get.ts';
 
 export type Download = {
   readonly url: URL;
-  readonly digest: Digest;
+  /** Absent where only what is made of the bytes can be compared. */
+  readonly digest?: Digest;
+  /** Bytes; a file that is larger is not what is looked for. */
+  readonly limit: number;
   /** Where the bytes go; what a run before this one left there is continued. */
   readonly path: string;
   readonly http: Http;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
   readonly pacing?: Pacing;
-  readonly onProgress?: (bytes: number) => void;
+  readonly onProgress?: (bytes: number, total?: number) => void;
 };
 
 /** A file that is being written: its bytes so far, hashed. */
 type Partial = { readonly file: FileHandle; size: number; hash: Hash };
 
 /**
- * Fetches a public file of known digest. A broken connection is continued by Range where it broke
+ * Fetches a public file. A broken connection is continued by Range where it broke
  * off, inside a run and by a later run; a server that ignores Range starts over.
  *
- * @throws IntegrityError `download.digest`, after which nothing is left; RegistryError
- * `download.refused`, and what `fetchPublic` throws.
+ * @throws IntegrityError `download.digest`, `download.too-large`, after which nothing is left;
+ * RegistryError `download.refused`, and what `fetchPublic` throws.
  */
-export async function downloadFile(download: Download): Promise<{ readonly size: number }> {
+export async function downloadFile(
+  download: Download,
+): Promise<{ readonly size: number; readonly digest: Digest }> {
   const { url, path, digest, signal, pacing } = download;
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, 'a+', 0o600);
+  const partial: Partial = { file, size: 0, hash: createHash('sha256') };
   try {
-    const partial = await readPartial(path, file);
+    await readPartial(path, partial);
     await retry(() => continueDownload(download, partial), { ...pacing, host: url.host, signal });
     await file.sync();
-    const found = `sha256:${partial.hash.digest('hex')}`;
-    if (found === digest) return { size: partial.size };
-    await rm(path, { force: true });
+    const found: Digest = `sha256:${partial.hash.digest('hex')}`;
+    if (digest === undefined || found === digest) return { size: partial.size, digest: found };
+    partial.size = 0;
     throw new IntegrityError(
       'download.digest',
       `${redactUrl(url)} should be ${digest}, but is ${found} (${partial.size} bytes)`,
@@ -51,37 +57,73 @@ export async function downloadFile(download: Download): Promise<{ readonly size:
     );
   } finally {
     await file.close();
+    if (partial.size === 0) await rm(path, { force: true });
   }
 }
 
-async function readPartial(path: string, file: FileHandle): Promise<Partial> {
-  const hash = createHash('sha256');
-  let size = 0;
+async function readPartial(path: string, partial: Partial): Promise<void> {
   for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
-    hash.update(chunk as Buffer);
-    size += (chunk as Buffer).length;
+    partial.hash.update(chunk as Buffer);
+    partial.size += (chunk as Buffer).length;
   }
-  return { file, size, hash };
 }
 
 async function continueDownload(download: Download, partial: Partial): Promise<void> {
-  const { http, url, signal, tls, path, onProgress } = download;
+  const { http, url, signal, tls } = download;
   const response = await fetchPublic(http, {
     url,
     signal,
     ...(tls && { tls }),
     ...(partial.size > 0 && { headers: { range: `bytes=${partial.size}-` } }),
   });
-  if (isAtEnd(response, partial.size)) {
+  if (response.status === 416 && partial.size > 0) {
     response.body.resume();
+    if (isAtEnd(response, partial.size)) return;
+    // What is here is longer than what is there: it was another file.
+    await startOver(partial);
+    await continueDownload(download, partial);
     return;
   }
   if (response.status === 200) await startOver(partial);
   else checkContinues(response, partial.size, url);
-  for await (const chunk of readBody(response, download)) {
-    await append(chunk, partial, path);
-    onProgress?.(partial.size);
+  await receive(response, download, partial);
+}
+
+async function receive(
+  response: HttpResponse,
+  download: Download,
+  partial: Partial,
+): Promise<void> {
+  const { url, path, limit, onProgress } = download;
+  const total = totalOf(response);
+  try {
+    requireBelow(limit, total ?? 0, url);
+    for await (const chunk of readBody(response, download)) {
+      requireBelow(limit, partial.size + chunk.length, url);
+      await append(chunk, partial, path);
+      onProgress?.(partial.size, total);
+    }
+  } catch (error) {
+    response.body.destroy();
+    if (error instanceof IntegrityError) await startOver(partial); // nobody continues it
+    throw error;
   }
+}
+
+/** RFC 9110 8.6 and 14.4: bytes of the whole file, where the server says so. */
+function totalOf({ headers }: HttpResponse): number | undefined {
+  const range = headers['content-range'];
+  const text = typeof range === 'string' ? range.split('/')[1] : headers['content-length'];
+  return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+function requireBelow(limit: number, size: number, url: URL): void {
+  if (size <= limit) return;
+  throw new IntegrityError(
+    'download.too-large',
+    `${redactUrl(url)} has ${size} bytes or more, but at most ${limit} are expected`,
+    { expected: `at most ${limit}`, found: String(size), hint: 'check the address' },
+  );
 }
 
 /** Only what the connection throws is the network's fault: writing has its own. */
