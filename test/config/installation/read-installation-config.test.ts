@@ -127,7 +127,9 @@ networkConfig:
   });
 
   it('takes the word of whoever knows more of a network configuration', async () => {
-    const path = await writeInstallationConfig(directory, { networkConfig: { interfaces: [] } });
+    const path = await writeInstallationConfig(directory, {
+      networkConfig: { interfaces: [{ name: 'eth0' }] },
+    });
     const asked: string[] = [];
     const judgeNetwork = (text: string): Promise<string> => {
       asked.push(text);
@@ -141,7 +143,7 @@ networkConfig:
         },
       ],
     });
-    expect(asked).toEqual(['interfaces: []\n']);
+    expect(asked).toEqual(['interfaces:\n- name: eth0\n']);
   });
 
   it('says which file is missing, too large or cannot be read', async () => {

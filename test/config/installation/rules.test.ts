@@ -129,14 +129,14 @@ const REFUSED: readonly Row[] = [
   ],
   [
     'a key that is written twice below the network configuration',
-    ['networkConfig:', '  interfaces: []', '  interfaces: []'],
+    ['networkConfig:', '  interfaces: [{name: eth0}]', '  interfaces: []'],
     '7:3 networkConfig.interfaces: key "interfaces" already set in map',
   ],
   [
     'a network interface that nmstate would refuse',
     ['networkConfig:', '  interfaces:', '  - {name: eth0, type: ethernet, state: sideways}'],
     '7:41 networkConfig.interfaces[0].state: Unsupported value: "sideways": ' +
-      'supported values: "up", "down", "absent", "ignore"',
+      'supported values: "up", "down", "absent", "ignore", "unknown"',
   ],
   [
     'a negative partition number',

@@ -1,25 +1,17 @@
 import type { ConfigProblem } from '../../document/problem.ts';
-import { invalid, type Report } from '../document/report.ts';
+import type { Report } from '../document/report.ts';
 import type { Free } from '../document/shape.ts';
-import { isMapping, listOf, mapOf, textOf, type FreeMap } from './free.ts';
-import { checkInterface, checkPorts } from './check-interface.ts';
-import { parseAddress, parseCidr, type Family } from './ip-address.ts';
+import { isMapping, listOf, mapOf, type FreeMap } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
-
-const MEMBERS = [
-  'description',
-  'dns-resolver',
-  'hostname',
-  'interfaces',
-  'ovn',
-  'ovs-db',
-  'route-rules',
-  'routes',
-];
+import { checkInterface } from './nmstate/interface.ts';
+import { checkMembers } from './nmstate/members.ts';
+import { checkPorts } from './nmstate/ports.ts';
+import { checkResolver } from './nmstate/resolver.ts';
+import { checkRouteRules, checkRoutes } from './nmstate/routes.ts';
 
 /**
  * The form of an nmstate document as far as it is known here: what nmstate would refuse of interfaces,
- * addresses, routes and name servers. nmstate itself knows more.
+ * addresses, routes and name servers, and what no kernel could do. nmstate itself knows more.
  */
 export function checkNetworkConfig(
   report: Report,
@@ -27,31 +19,23 @@ export function checkNetworkConfig(
 ): readonly ConfigProblem[] {
   if (network === undefined || network === null) return [];
   if (!isMapping(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];
+  if (Object.keys(network).length === 0) return [];
   const interfaces = readInterfaces(network);
+  const members = checkMembers(report, network);
+  const told = new Set(members.map(({ path }) => path));
   return [
-    ...checkMembers(report, network),
-    ...checkList(report, 'networkConfig.interfaces', network['interfaces']),
-    ...interfaces.flatMap((each) => checkInterface(report, each)),
-    ...checkNames(report, interfaces),
-    ...checkPorts(report, interfaces),
-    ...checkRoutes(report, mapOf(network['routes']), interfaces),
-    ...checkResolver(report, mapOf(network['dns-resolver'])),
+    ...members,
+    ...[
+      ...interfaces.flatMap((each) => checkInterface(report, each)),
+      ...checkNames(report, interfaces),
+      ...checkPorts(report, interfaces),
+      ...checkRoutes(report, network, interfaces),
+      ...checkRouteRules(report, network),
+      ...checkResolver(report, network, interfaces),
+      ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
+      // What cannot be read has been told of.
+    ].filter(({ path }) => !told.has(path)),
   ];
-}
-
-function checkMembers(report: Report, network: FreeMap): readonly ConfigProblem[] {
-  return Object.keys(network)
-    .filter((name) => !MEMBERS.includes(name))
-    .map((name) => report(`networkConfig.${name}`, `unknown field "${name}"`, { hideValue: true }));
-}
-
-function checkList(
-  report: Report,
-  path: string,
-  value: Free | undefined,
-): readonly ConfigProblem[] {
-  const isList = value === undefined || value === null || Array.isArray(value);
-  return isList ? [] : [report(path, 'this must be a list')];
 }
 
 /** Two interfaces may share a name only where their types differ, as an OVS bridge and its port do. */
@@ -70,81 +54,18 @@ function checkNames(
   });
 }
 
-function checkRoutes(
+/** openshift-install takes no document that configures nothing. */
+function checkContent(
   report: Report,
-  routes: FreeMap,
+  network: FreeMap,
   interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
-  const path = 'networkConfig.routes.config';
-  const names = new Set(interfaces.map(({ name }) => name));
-  return [
-    ...checkList(report, path, routes['config']),
-    ...listOf(routes['config']).flatMap((item, index) =>
-      checkRoute(report, `${path}[${index}]`, { route: mapOf(item), names }),
-    ),
-  ];
-}
-
-function checkRoute(
-  report: Report,
-  path: string,
-  { route, names }: { readonly route: FreeMap; readonly names: ReadonlySet<string> },
-): readonly ConfigProblem[] {
-  if (route['state'] === 'absent') return [];
-  const destination = textOf(route['destination']) ?? '';
-  const network = parseCidr(destination) ?? parseAddress(destination);
-  const via = textOf(route['next-hop-address']) ?? '';
-  const out = textOf(route['next-hop-interface']) ?? '';
-  const isBlackhole = route['route-type'] !== undefined;
-  return [
-    ...explain(report, `${path}.destination`, explainDestination(destination, network)),
-    ...explain(report, `${path}.next-hop-address`, explainNextHop(via, network)),
-    ...explain(report, `${path}.next-hop-interface`, explainOut(out, names, isBlackhole)),
-  ];
-}
-
-function explainDestination(text: string, network: object | undefined): string | undefined {
-  if (text === '') return 'Required value: a route needs a destination';
-  return network ? undefined : invalid(text, 'this is no network');
-}
-
-function explainNextHop(
-  text: string,
-  network: { readonly family: Family } | undefined,
-): string | undefined {
-  if (text === '') return undefined;
-  const hop = parseAddress(text);
-  if (!hop) return invalid(text, 'this is no IP address');
-  const fits = !network || network.family === hop.family;
-  return fits ? undefined : invalid(text, 'this is of another family than the destination');
-}
-
-function explainOut(
-  out: string,
-  names: ReadonlySet<string>,
-  isBlackhole: boolean,
-): string | undefined {
-  if (out === '') return isBlackhole ? undefined : 'Required value: a route needs an interface';
-  return names.has(out) ? undefined : invalid(out, 'no interface above has this name');
-}
-
-const explain = (
-  report: Report,
-  path: string,
-  problem: string | undefined,
-): readonly ConfigProblem[] => (problem === undefined ? [] : [report(path, problem)]);
-
-function checkResolver(report: Report, resolver: FreeMap): readonly ConfigProblem[] {
-  const path = 'networkConfig.dns-resolver.config.server';
-  const { server } = mapOf(resolver['config']);
-  return [
-    ...checkList(report, path, server),
-    ...listOf(server).flatMap((item, index) => {
-      const text = textOf(item) ?? '';
-      // A link-local server may carry its interface as a zone (RFC 4007 11).
-      return parseAddress(text.replace(/^(fe80:[^%]*)%[^%]+$/i, '$1'))
-        ? []
-        : [report(`${path}[${index}]`, invalid(text, 'a name server is an IP address'))];
-    }),
-  ];
+  const isSomething = ({ value }: NetworkInterface): boolean =>
+    value['state'] !== 'absent' && value['state'] !== 'ignore';
+  const others = ['routes', 'route-rules'].flatMap((name) =>
+    listOf(mapOf(network[name])['config']),
+  );
+  if (interfaces.some(isSomething) || others.length > 0) return [];
+  const why = 'Invalid value: nmstate generated an empty NetworkManager config file content';
+  return [report('networkConfig', why)];
 }

@@ -17,3 +17,17 @@ export const listOf = (value: Free | undefined): readonly Free[] =>
 /** Numbers and flags too, as they are written in JSON. */
 export const textOf = (value: Free | undefined): string | undefined =>
   value === undefined || value === null || typeof value === 'object' ? undefined : String(value);
+
+/** Also in the other spellings that nmstate takes for a flag. */
+export function flagOf(value: Free | undefined): boolean | undefined {
+  const text = textOf(value)?.toLowerCase() ?? '';
+  if (/^(?:1|true|yes|on|y)$/.test(text)) return true;
+  return /^(?:0|false|no|off|n)$/.test(text) ? false : undefined;
+}
+
+/** A whole number, or a text that is one: nmstate takes decimal and, with 0x, hexadecimal digits. */
+export function numberOf(value: Free | undefined): number | undefined {
+  const number =
+    typeof value === 'string' && /^(?:[-+]?\d+|0x[\da-fA-F]+)$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) ? number : undefined;
+}

@@ -1,5 +1,5 @@
 import type { Free } from '../document/shape.ts';
-import { listOf, mapOf, textOf, type FreeMap } from './free.ts';
+import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './free.ts';
 import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';
 
 /** An address of an interface, with its subnet. */
@@ -44,17 +44,18 @@ export const readInterfaces = (network: Free | undefined): readonly NetworkInter
 
 function readAddresses(value: FreeMap, path: string, family: Family): readonly InterfaceAddress[] {
   const settings = mapOf(value[`ipv${family}`]);
-  if (settings['enabled'] !== true) return [];
+  if (flagOf(settings['enabled']) !== true) return [];
   return listOf(settings['address']).flatMap((item, index) => {
-    const { ip, 'prefix-length': length } = mapOf(item);
+    const { ip, 'prefix-length': prefix } = mapOf(item);
     const text = textOf(ip) ?? '';
     const address = parseAddress(text);
-    if (address?.family !== family || typeof length !== 'number') return [];
-    if (!Number.isInteger(length) || length < 0 || length > widthOf(family)) return [];
+    const length = numberOf(prefix) ?? -1;
+    if (address?.family !== family || length < 0 || length > widthOf(family)) return [];
     const at = `${path}.ipv${family}.address[${index}].ip`;
     return [{ path: at, text, subnet: createCidr(address, length, `${text}/${length}`) }];
   });
 }
 
 const isDynamic = (settings: FreeMap): boolean =>
-  settings['enabled'] === true && (settings['dhcp'] === true || settings['autoconf'] === true);
+  flagOf(settings['enabled']) === true &&
+  (flagOf(settings['dhcp']) === true || flagOf(settings['autoconf']) === true);

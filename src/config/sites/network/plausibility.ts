@@ -1,12 +1,13 @@
 import type { ConfigProblem } from '../../document/problem.ts';
 import { invalid, type Report } from '../document/report.ts';
 import type { Free } from '../document/shape.ts';
-import { listOf, mapOf, textOf } from './free.ts';
+import { listOf, mapOf, textOf, type FreeMap } from './free.ts';
 import {
   contains,
   formatAddress,
   overlaps,
   parseAddress,
+  parseCidr,
   type Cidr,
   type Family,
 } from './ip-address.ts';
@@ -36,7 +37,7 @@ export function checkPlausibility(
     ...checkMachineNetworks(report, { interfaces, addresses }, networks.machine),
     ...checkOwnNetworks(report, addresses, networks),
     ...checkEdges(report, addresses),
-    ...checkTwice(report, addresses),
+    ...checkTwice(report, interfaces),
     ...checkNextHops(report, network, interfaces),
   ];
 }
@@ -99,19 +100,21 @@ function checkEdges(
   });
 }
 
+/** Every VRF has addresses of its own. */
 function checkTwice(
   report: Report,
-  addresses: readonly InterfaceAddress[],
+  interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
-  const seen = new Set<string>();
-  return addresses.flatMap(({ path, text, subnet }) => {
-    const address = formatAddress(subnet);
-    if (!seen.has(address)) {
-      seen.add(address);
-      return [];
-    }
-    return [report(path, `Duplicate value: "${text}"`)];
-  });
+  const owners = new Map<string, string>();
+  if (interfaces.some(({ type }) => type === 'vrf')) return [];
+  return interfaces.flatMap(({ name, addresses }) =>
+    addresses.flatMap(({ path, text, subnet }) => {
+      const address = formatAddress(subnet);
+      const owner = owners.get(address) ?? name;
+      owners.set(address, owner);
+      return owner === name ? [] : [report(path, `Duplicate value: "${text}"`)];
+    }),
+  );
 }
 
 function checkNextHops(
@@ -120,12 +123,13 @@ function checkNextHops(
   interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
   const byName = new Map(interfaces.map((each) => [each.name, each]));
-  return listOf(mapOf(mapOf(network)['routes'])['config']).flatMap((item, index) => {
-    const route = mapOf(item);
+  const routes = listOf(mapOf(mapOf(network)['routes'])['config']).map(mapOf);
+  return routes.flatMap((route, index) => {
     const text = textOf(route['next-hop-address']) ?? '';
     const hop = parseAddress(text);
     const out = byName.get(textOf(route['next-hop-interface']) ?? '');
     if (!hop || !out || route['state'] === 'absent' || isLinkLocal(hop)) return [];
+    if (routes.some((other) => isOnLink(other, out.name, hop))) return [];
     const why = explainNextHop(hop, out);
     const path = `networkConfig.routes.config[${index}].next-hop-address`;
     return why === undefined ? [] : [report(path, invalid(text, why))];
@@ -137,6 +141,18 @@ type Hop = { readonly family: Family; readonly value: bigint };
 /** fe80::/10 is reached over any interface. */
 const isLinkLocal = ({ family, value }: Hop): boolean => family === 6 && value >> 118n === 0x3fan;
 
+/** A route without a gateway tells that its hosts are on the link. */
+function isOnLink(route: FreeMap, name: string, hop: Hop): boolean {
+  const network = parseCidr(textOf(route['destination']) ?? '');
+  const hasGateway = (textOf(route['next-hop-address']) ?? '') !== '';
+  return (
+    route['next-hop-interface'] === name &&
+    !hasGateway &&
+    network !== undefined &&
+    contains(network, hop)
+  );
+}
+
 function explainNextHop(
   hop: Hop,
   { name, addresses, dynamic }: NetworkInterface,
@@ -145,7 +161,10 @@ function explainNextHop(
   if (addresses.some(({ subnet }) => subnet.family === hop.family && subnet.value === hop.value)) {
     return `this is the address of ${name} itself`;
   }
-  return addresses.some(({ subnet }) => contains(subnet, hop))
+  const mine = addresses.filter(({ subnet }) => subnet.family === hop.family);
+  // NetworkManager adds a route to a gateway beside an address that is alone in its subnet.
+  const isAlone = mine.length > 0 && mine.every(({ subnet }) => subnet.first === subnet.last);
+  return isAlone || mine.some(({ subnet }) => contains(subnet, hop))
     ? undefined
     : `this is in no subnet of interface ${name}`;
 }

@@ -1,8 +1,9 @@
 import type { ConfigProblem } from '../../document/problem.ts';
 import type { Report } from '../document/report.ts';
 import type { Free } from '../document/shape.ts';
-import { listOf, mapOf, textOf } from './free.ts';
+import { flagOf, listOf, mapOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
+import { warnOfMembers } from './nmstate/members.ts';
 import { contains, parseAddress, parseCidr, type Cidr, type Family } from './ip-address.ts';
 
 const TYPES = new Set([
@@ -39,6 +40,7 @@ export function warnOfNetworkConfig(
   const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
   if (interfaces.length === 0) return [];
   return [
+    ...warnOfMembers(report, mapOf(network)),
     ...interfaces.flatMap((each) => warnOfInterface(report, each)),
     ...warnOfRoutes(report, network, interfaces),
     ...warnOfNameServers(report, network, interfaces),
@@ -47,9 +49,14 @@ export function warnOfNetworkConfig(
 
 function warnOfInterface(
   report: Report,
-  { path, type, mac }: NetworkInterface,
+  { path, type, mac, value }: NetworkInterface,
 ): readonly ConfigProblem[] {
+  const ipv6 = mapOf(value['ipv6']);
+  const isAlone = flagOf(ipv6['autoconf']) === true && flagOf(ipv6['dhcp']) !== true;
   return [
+    ...(isAlone && flagOf(ipv6['enabled']) === true
+      ? [report(`${path}.ipv6.autoconf`, 'nmstate 2.2 takes autoconf together with dhcp only')]
+      : []),
     ...(type === '' || TYPES.has(type)
       ? []
       : [report(`${path}.type`, `interfaces of type "${type}" are not checked here`)]),
