@@ -5,7 +5,10 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SiteList } from '../../../src/config/sites/sources/read-list.ts';
 import { listSites } from '../../../src/config/sites/sources/read-sites.ts';
-import { fillTemplate, parseTemplate } from '../../../src/config/sites/sources/fill-template.ts';
+import {
+  fillTemplate,
+  parseTemplate,
+} from '../../../src/config/sites/sources/template/fill-template.ts';
 import { writeTree, type Tree } from '../../support/site-archives.ts';
 import { readAllSites, showProblems } from '../../support/site-lists.ts';
 
@@ -203,6 +206,7 @@ describe('a bad row does not stop the others', () => {
     ['broken', '- {name: b, domain: "secret}\n', 'is not YAML'],
     ['no mapping', '- secret\n', 'is not a mapping from columns to values'],
     ['a list in it', '- name: b\n  domain: [secret]\n', 'is a list or a mapping'],
+    ['a tag', '- name: b\n  domain: !!binary c2VjcmV0\n', 'has a tag'],
     ['a key twice', '- name: b\n  domain: secret\n  domain: x\n', 'key "domain" is there twice'],
     ['a missing value', '- name: b\n', 'has no "domain", which the template needs'],
     ['one key more', '- name: b\n  domain: x\n  note: secret\n', 'column "note" has no hole'],
@@ -212,5 +216,29 @@ describe('a bad row does not stop the others', () => {
     expect(showProblems(sites, root).join('\n')).toContain(problem);
     expect(showProblems(sites, root).join('\n')).toMatch(/error a\.yaml:[345]/);
     expect(JSON.stringify(sites.problems)).not.toContain('secret');
+  });
+});
+
+describe('no value becomes a key of the file that it is put into', () => {
+  const INJECTION = 'x\nreleaseRegistry: evil.example';
+
+  it('in double quotes it arrives as it is', async () => {
+    writeTree(join(root, 'template'), {
+      'install-config.yaml': 'baseDomain: "{{ domain }}"\n',
+      'image-based-config.yaml': "hostname: '{{ name }}'\n",
+    });
+    const sites = await open('a.csv', `name,domain\na,"${INJECTION}"\nb,"C:\\new ""x"" #1"\n`);
+    const { a, b } = await readAllSites(sites);
+    expect(a?.['install-config.yaml']).toBe('baseDomain: "x\\nreleaseRegistry: evil.example"\n');
+    expect(b?.['install-config.yaml']).toBe('baseDomain: "C:\\\\new \\"x\\" #1"\n');
+  });
+
+  it('elsewhere its row is refused, and the value is not told', async () => {
+    const sites = await open('a.csv', `name,domain\na,"${INJECTION}"\nb,x\n`);
+    expect(sites.names).toEqual(['b']);
+    expect(showProblems(sites, root)).toEqual([
+      'error a.csv:2: value of "domain" is not a plain text: put the hole in line 2 of ' +
+        'install-config.yaml in double quotes',
+    ]);
   });
 });

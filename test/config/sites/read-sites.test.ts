@@ -224,6 +224,15 @@ describe('one bad site does not stop the others', () => {
   });
 });
 
+test.skipIf(!requireTool('tar')).each(['v7', 'gnu', 'posix', 'ustar', 'oldgnu'])(
+  'a tar of the format %s is read',
+  async (format) => {
+    writeTree(join(root, 'in'), TWO);
+    await runProcess('tar', [`--format=${format}`, '-C', join(root, 'in'), '-cf', join(root, 'a'), '.']);
+    expect((await list('a')).names).toEqual((await list('in')).names);
+  },
+);
+
 test('a site that is not in the list cannot be opened', async () => {
   writeTree(root, TWO);
   await expect((await list('.')).open('toString')).rejects.toMatchObject({
@@ -238,6 +247,10 @@ describe('a source that is none says so', () => {
   test('a file of another kind', async () => {
     writeFileSync(join(root, 'a.rar'), 'Rar!');
     await expect(list('a.rar')).rejects.toMatchObject({ code: 'sites.unknown-kind' });
+  });
+  test('a pipe, which may never end, whatever it is called', async () => {
+    await runProcess('mkfifo', [join(root, 'a.csv')]);
+    await expect(list('a.csv')).rejects.toMatchObject({ code: 'sites.unknown-kind' });
   });
   test('a table without a template, and a template without a table', async () => {
     writeFileSync(join(root, 'a.csv'), 'name\na\n');

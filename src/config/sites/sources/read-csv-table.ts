@@ -1,5 +1,5 @@
 import { parse, type CsvError } from 'csv-parse/sync';
-import { isColumnName } from './fill-template.ts';
+import { isColumnName } from './template/fill-template.ts';
 import { printable } from './read-path.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 

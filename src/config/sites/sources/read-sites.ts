@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
-import { readFilled } from './fill-sites.ts';
+import { readFilled } from './template/fill-sites.ts';
 import { readFolder } from './read-folder.ts';
 import type { MemberSource, SiteList } from './read-list.ts';
 import { listMembers } from './read-members.ts';
@@ -81,7 +81,9 @@ function readSource(
 /** Tables by their names, archives by their first bytes, whatever they are called. */
 async function detectKind(path: string): Promise<SourceKind> {
   try {
-    if ((await stat(path)).isDirectory()) return 'folder';
+    const found = await stat(path);
+    if (found.isDirectory()) return 'folder';
+    if (!found.isFile()) return unknownKind(path); // to read a pipe may take for ever
     if (/\.(csv|ya?ml)$/i.test(path)) return 'table';
     return kindOfHead(await readHead(path)) ?? unknownKind(path);
   } catch (cause) {
@@ -107,8 +109,15 @@ function kindOfHead(head: Buffer): SourceKind | undefined {
   const start = head.toString('latin1', 0, 4);
   if (start === 'PK\x03\x04' || start === 'PK\x05\x06') return 'zip'; // APPNOTE 4.3.7, 4.3.16
   if (start.startsWith('\x1f\x8b')) return 'tar.gz'; // RFC 1952 2.3.1
-  if (head.toString('latin1', 257, 262) === 'ustar') return 'tar'; // POSIX pax, ustar Header Block
-  return undefined;
+  return isTarHeader(head) ? 'tar' : undefined;
+}
+
+/** POSIX pax, ustar Header Block: older tars and GNU's have no magic, but all have the checksum. */
+function isTarHeader(head: Buffer): boolean {
+  if (head.length < 512) return false;
+  const wanted = /^[ 0]*([0-7]+)[ \0]/.exec(head.toString('latin1', 148, 156))?.[1] ?? '';
+  const counted = Buffer.concat([head.subarray(0, 148), Buffer.alloc(8, ' '), head.subarray(156)]);
+  return parseInt(wanted, 8) === counted.reduce((sum, byte) => sum + byte, 0);
 }
 
 function unknownKind(path: string): never {

@@ -9,7 +9,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { isColumnName } from './fill-template.ts';
+import { isColumnName } from './template/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 import { printable } from './read-path.ts';
 
@@ -139,7 +139,9 @@ function findCellFault(
     return `key "${printable(column)}" may have letters, digits, "_", "-" and "." only`;
   }
   if (cells.has(column)) return `key "${column}" is there twice`;
-  if (isScalar(value)) return undefined;
+  if (isScalar(value) && (typeof value.value === 'string' || value.value === null))
+    return undefined;
+  if (isScalar(value)) return `value of "${column}" has a tag: write it as a text`;
   return `value of "${column}" is a list or a mapping: write it as a text, with "|"`;
 }
 

@@ -1,10 +1,10 @@
-import { formatSize } from '../../../base/format-size.ts';
-import { parseTemplate, type Template } from './fill-template.ts';
-import { readFolder } from './read-folder.ts';
-import { MAX_FILE } from './read-limits.ts';
-import type { SiteMember, SiteProblem } from './read-list.ts';
-import { CONFIG_FILES, isInput } from './read-members.ts';
-import { printable } from './read-path.ts';
+import { formatSize } from '../../../../base/format-size.ts';
+import { parseTemplate, placeHoles, type Template } from './fill-template.ts';
+import { readFolder } from '../read-folder.ts';
+import { MAX_FILE } from '../read-limits.ts';
+import type { SiteMember, SiteProblem } from '../read-list.ts';
+import { CONFIG_FILES, isInput } from '../read-members.ts';
+import { printable } from '../read-path.ts';
 
 /** A file of a template folder: its path and its text, both with holes. */
 export type TemplateFile = {
@@ -60,7 +60,7 @@ async function readTemplateFile(
   }
   const text = decode(await read());
   if (text === undefined) return toError(shownAs, 'is not UTF-8');
-  return { shownAs, name: parseTemplate(path), content: parseTemplate(text), size };
+  return { shownAs, name: parseTemplate(path), content: placeHoles(parseTemplate(text)), size };
 }
 
 const toError = (shownAs: string, problem: string): SiteProblem => ({

@@ -1,5 +1,8 @@
-import { findNearest } from '../../document/edit-distance.ts';
-import { printable } from './read-path.ts';
+import { LineCounter, parseAllDocuments } from 'yaml';
+import { findNearest } from '../../../document/edit-distance.ts';
+import { findContexts, type HoleContext } from './hole-context.ts';
+import { indentLines, normalizeValue, writeValue } from './write-value.ts';
+import { printable } from '../read-path.ts';
 
 /** A text with holes: `{{ column }}`, and `{{ '{{' }}` for two braces as they are. */
 export type Template = {
@@ -13,6 +16,8 @@ export type Hole = {
   readonly line: number;
   /** White space that its line begins with. */
   readonly indent: string;
+  /** Where it stands in YAML; without it, values are put in as they are. */
+  readonly context?: HoleContext;
 };
 
 export const isColumnName = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_.-]*$/.test(text);
@@ -57,25 +62,64 @@ function indentAt(text: string, index: number): string {
 export const holesOf = ({ parts }: Template): readonly Hole[] =>
   parts.filter((part) => typeof part === 'object');
 
+const PLACEHOLDER = 'hole';
+
+/** The same template, with what YAML makes of the places of its holes. JSON is YAML, too. */
+export function placeHoles(template: Template): Template {
+  const { parts, faults } = template;
+  const holes = holesOf(template);
+  if (holes.length === 0 || faults.length > 0) return template;
+  const words = parts.map((part) => (typeof part === 'string' ? part : PLACEHOLDER));
+  const text = words.join('');
+  const broken = findSyntaxFault(text);
+  if (broken) return { parts, faults: [broken] };
+  let at = 0;
+  const places = words.map((word) => ({ start: at, end: (at += word.length) }));
+  const contexts = findContexts(
+    text,
+    places.filter((_, index) => typeof parts[index] === 'object'),
+  );
+  const placed = new Map(holes.map((hole, index) => [hole, contexts[index]]));
+  return {
+    parts: parts.map((part) => {
+      const context = typeof part === 'string' ? undefined : placed.get(part);
+      return typeof part === 'object' && context ? { ...part, context } : part;
+    }),
+    faults: holes
+      .filter((hole) => !placed.get(hole))
+      .map(({ column, line }) => ({ line, problem: `hole "${column}" is in no text of the YAML` })),
+  };
+}
+
+function findSyntaxFault(text: string): Template['faults'][number] | undefined {
+  const lineCounter = new LineCounter();
+  const documents = parseAllDocuments(text, {
+    ...{ uniqueKeys: false, prettyErrors: false, lineCounter, logLevel: 'silent' },
+  });
+  const [error] = 'empty' in documents ? [] : documents.flatMap(({ errors }) => errors);
+  if (!error) return undefined;
+  const reason = error.code.toLowerCase().replaceAll('_', ' ');
+  return {
+    line: lineCounter.linePos(error.pos[0]).line,
+    problem: `is not YAML with a word in place of each hole: ${reason}`,
+  };
+}
+
 /**
- * Puts the texts of one row into the holes. Of a text with line breaks, every line but the first gets
- * the indentation of the hole's line, so that `|` and a line with nothing but the hole take a whole
- * certificate; line breaks at its end are dropped. What was put in is not searched for holes.
+ * Puts the texts of one row into the holes, so that each stays the text that it is: escaped in
+ * quotes, and in a `|` or on a line of its own with the indentation of the hole's line before every
+ * line. Line breaks at its end are dropped. What was put in is not searched for holes.
  */
 export function fillTemplate({ parts }: Template, cells: ReadonlyMap<string, string>): string {
   return parts
-    .map((part) =>
-      typeof part === 'string' ? part : indentLines(cells.get(part.column) ?? '', part.indent),
-    )
+    .map((part) => (typeof part === 'string' ? part : fillHole(part, cells.get(part.column) ?? '')))
     .join('');
 }
 
-const indentLines = (text: string, indent: string): string =>
-  text
-    .split(/\r\n|\n|\r/)
-    .map((line, index) => (index === 0 || line === '' ? line : `${indent}${line}`))
-    .join('\n')
-    .replace(/\n+$/, '');
+function fillHole({ context, indent }: Hole, text: string): string {
+  const value = normalizeValue(text);
+  return context ? writeValue(value, context, indent) : indentLines(value, indent);
+}
 
 /** What must not be put into YAML (1.2.2, 5.1), or undefined. Tabs and line breaks may. */
 export function findValueFault(text: string): string | undefined {

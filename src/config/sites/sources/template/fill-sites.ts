@@ -1,8 +1,9 @@
-import { ConfigError } from '../../../base/errors.ts';
-import { formatSize } from '../../../base/format-size.ts';
+import { ConfigError } from '../../../../base/errors.ts';
+import { formatSize } from '../../../../base/format-size.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './fill-folder.ts';
-import { fillTemplate, findValueFault, holesOf, suggest } from './fill-template.ts';
-import { MAX_FILE } from './read-limits.ts';
+import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './fill-template.ts';
+import { findContextFault, normalizeValue } from './write-value.ts';
+import { MAX_FILE } from '../read-limits.ts';
 import type {
   MemberSource,
   SiteList,
@@ -10,10 +11,10 @@ import type {
   SiteProblem,
   TableProblem,
   TableRow,
-} from './read-list.ts';
-import { listMembers } from './read-members.ts';
-import { findLabelFault, foldName, groupByFold, printable } from './read-path.ts';
-import { readTable } from './read-table.ts';
+} from '../read-list.ts';
+import { listMembers } from '../read-members.ts';
+import { findLabelFault, foldName, groupByFold, printable } from '../read-path.ts';
+import { readTable } from '../read-table.ts';
 
 export type FillOptions = { readonly template: string; readonly signal: AbortSignal };
 
@@ -22,6 +23,8 @@ type Filling = {
   readonly folder: TemplateFolder;
   /** Columns that the template has a hole for, with the first hole. */
   readonly wanted: ReadonlyMap<string, { readonly shownAs: string; readonly line: number }>;
+  /** All holes in texts, with their files. */
+  readonly holes: readonly { readonly file: string; readonly hole: Hole }[];
   readonly problems: SiteProblem[];
 };
 
@@ -42,6 +45,9 @@ export async function readFilled(
     path,
     folder,
     wanted: findWanted(folder),
+    holes: folder.files.flatMap(({ shownAs, content }) =>
+      holesOf(content).map((hole) => ({ file: shownAs.slice(shownAs.lastIndexOf('/') + 1), hole })),
+    ),
     problems: [...folder.problems],
   };
   for (const problem of [...tableProblems, ...rowProblems]) report(filling, problem, '');
@@ -139,7 +145,7 @@ function findCellFaults(
 ): string[] {
   const faults: string[] = [];
   for (const [column, text] of cells) {
-    const fault = findValueFault(text);
+    const fault = findValueFault(text) ?? findHoleFault(filling, column, text);
     if (fault !== undefined) faults.push(`value of "${column}" ${fault}`);
     if (!common.has(column) && !isUsed(filling, column)) faults.push(unusedText(filling, column));
   }
@@ -147,6 +153,18 @@ function findCellFaults(
     if (!cells.has(column)) faults.push(`has no "${column}", which the template needs`);
   }
   return faults;
+}
+
+/** The value itself is not told: it may be a password. */
+function findHoleFault({ holes }: Filling, column: string, text: string): string | undefined {
+  const value = normalizeValue(text);
+  for (const { file, hole } of holes) {
+    if (hole.column !== column || !hole.context) continue;
+    const fault = findContextFault(value, hole.context, hole.indent);
+    if (fault !== undefined)
+      return `${fault}: put the hole in line ${hole.line} of ${file} in double quotes`;
+  }
+  return undefined;
 }
 
 function fill({ path, folder }: Filling, row: TableRow): MemberSource {
