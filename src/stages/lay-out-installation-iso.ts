@@ -1,9 +1,9 @@
 import { digestOf } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { encodeInitrd } from '../ignition/initrd.ts';
+import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
 import type { BasePatch } from '../iso/base/base-extents.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
-import { findEmbedArea } from '../iso/coreos/embed-area.ts';
+import { findEmbedArea, type EmbedArea } from '../iso/coreos/embed-area.ts';
 import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
 import type { Extent, Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
@@ -32,25 +32,62 @@ export type EmbeddedParts = Pick<MediaRegistry, 'plan' | 'readManifest'> & {
   readonly release: MediaIndex['release'];
 };
 
+export type InstallationLayout = { readonly layout: Layout; readonly embedArea: EmbedAreaUse };
+
+/** Bytes. */
+export type EmbedAreaUse = {
+  /** Of the archive with the Ignition config. */
+  readonly used: number;
+  /** Of the area in the base. */
+  readonly size: number;
+  /** Of the one that took its place, where that was too small. */
+  readonly grownTo?: number;
+  /** What the base had in it and the ISO has no more. */
+  readonly replaced: readonly string[];
+};
+
 /**
  * The base ISO with an Ignition config in its embed area and nothing else changed, unless it carries
  * images. A config that is too large for the area gets a larger one, behind the base.
  *
  * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`
  */
-export async function layOutInstallationIso(parts: InstallationIsoParts): Promise<Layout> {
+export async function layOutInstallationIso(
+  parts: InstallationIsoParts,
+): Promise<InstallationLayout> {
   const { base, scan, ignition, embedded } = parts;
   const archive = encodeInitrd([
     { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition) },
   ]);
   const iso = await openIso(base.path);
   try {
-    const plan = await planEmbed(iso, await findEmbedArea(iso), archive);
+    const area = await findEmbedArea(iso);
+    const plan = await planEmbed(iso, area, archive);
+    const replaced = await listEmbedded(iso, area);
     const [patch] = plan.patches;
-    if (patch && !embedded) return await layOutPatched(iso, scan, patch);
-    return await layOutGrown(iso, plan, parts);
+    const layout =
+      patch && !embedded
+        ? await layOutPatched(iso, scan, patch)
+        : await layOutGrown(iso, plan, parts);
+    const { grownTo } = plan;
+    const use = { used: archive.length, size: area.size, replaced };
+    return { layout, embedArea: { ...use, ...(grownTo !== undefined && { grownTo }) } };
   } finally {
     await iso.close();
+  }
+}
+
+/** A description that lies about the area would have something else overwritten. */
+async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly string[]> {
+  try {
+    return [...decodeInitrd(await iso.readBytes(area.offset, area.size)).keys()];
+  } catch (cause) {
+    if (!(cause instanceof IntegrityError)) throw cause;
+    throw new IntegrityError(
+      'iso.no-embed-area',
+      `${area.size} bytes at ${area.offset}, in ${area.file}, are no embed area`,
+      { cause, hint: 'take the live ISO as its publisher has it, or reset its embed area' },
+    );
   }
 }
 

@@ -1,23 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { encodeInitrd } from '../../src/ignition/initrd.ts';
 import { encodeBaseScan, scanBaseIso } from '../../src/iso/base/scan-base.ts';
 import { findEmbedArea } from '../../src/iso/coreos/embed-area.ts';
-import type { Layout } from '../../src/iso/extent.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
-import { layOutInstallationIso } from '../../src/stages/lay-out-installation-iso.ts';
+import {
+  layOutInstallationIso,
+  type InstallationLayout,
+} from '../../src/stages/lay-out-installation-iso.ts';
 import { readEmbedded } from '../support/installation-iso.ts';
 import { makeCoreosIso, type TestCoreosOptions } from '../support/iso.ts';
 import { requireTool } from '../support/tools.ts';
 import { writeLayout } from '../support/write-layout.ts';
 
-const hasTools = ['genisoimage', 'isohybrid', 'mformat'].map((tool) => requireTool(tool));
+const hasTools = ['genisoimage', 'isohybrid', 'mformat', 'isoinfo', 'bsdtar'].map((tool) =>
+  requireTool(tool),
+);
+
+const EMBEDDED = encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: randomBytes(3000) }]);
 
 const part = (place: object): TestCoreosOptions => ({
   files: {
     'coreos/igninfo.json': JSON.stringify({ file: 'images/ignition.img', ...place }),
-    'images/ignition.img': Buffer.alloc(262_144, 'x'),
+    'images/ignition.img': Buffer.concat([
+      Buffer.alloc(5000, 'x'),
+      Buffer.concat([EMBEDDED, Buffer.alloc(4096)]).subarray(0, 4096),
+      Buffer.alloc(253_048, 'x'),
+    ]),
   },
 });
 
@@ -31,11 +44,10 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
   async function layOut(
     options: TestCoreosOptions,
     ignition: string,
-  ): Promise<{ readonly base: string; readonly layout: Layout }> {
+  ): Promise<InstallationLayout & { readonly base: string }> {
     const base = await makeCoreosIso(directory, options);
     const scan = encodeBaseScan(await scanBaseIso(base));
-    const layout = await layOutInstallationIso({ base: { path: base }, scan, ignition });
-    return { base, layout };
+    return { base, ...(await layOutInstallationIso({ base: { path: base }, scan, ignition })) };
   }
 
   async function locateArea(path: string) {
@@ -63,8 +75,9 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     expect(made.equals(before)).toBe(true);
   });
 
-  it('leaves zeros behind the configuration, whatever was there', async () => {
-    const { base, layout } = await layOut(part({ offset: 5000, length: 4096 }), '{}');
+  it('leaves zeros behind the configuration, whatever was there, and says what that was', async () => {
+    const { base, layout, embedArea } = await layOut(part({ offset: 5000, length: 4096 }), '{}');
+    expect(embedArea).toMatchObject({ size: 4096, replaced: ['config.ign'] });
     const output = join(directory, 'output.iso');
     await writeLayout(output, layout, { basePath: base });
     const { offset } = await locateArea(base);
@@ -75,9 +88,70 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
   });
 
   it('has no room for a configuration that is larger than a part of a file', async () => {
-    const work = layOut(part({ offset: 0, length: 64 }), '{"a":1}');
+    const work = layOut(part({ offset: 200_000, length: 64 }), '{"a":1}');
     await expect(work).rejects.toMatchObject({ code: 'base-iso.fixed-embed-area' });
     await expect(work).rejects.toThrow(/^content length \(\d+\) exceeds embed area size \(64\)$/);
+  });
+
+  it.each<readonly [string, TestCoreosOptions, string]>([
+    ['no archive', part({ offset: 4000, length: 5000 }), 'iso.no-embed-area'],
+    ['beyond its file', part({ offset: 5000, length: 262_144 }), 'iso.no-embed-area'],
+    ['behind its file', part({ offset: 300_000 }), 'iso.no-embed-area'],
+    ['of no size', part({ length: 0 }), 'iso.no-embed-area'],
+    ['before its file', part({ offset: -1 }), 'iso.malformed-json'],
+    ['broken', part({ offset: 0.5 }), 'iso.malformed-json'],
+    ['in a file that is absent', part({ file: 'images/other.img' }), 'iso.no-embed-area'],
+    ['in a directory', part({ file: 'images' }), 'iso.no-embed-area'],
+    ['in no file', part({ file: 7 }), 'iso.malformed-json'],
+    ['the kernel', part({ file: 'images/pxeboot/vmlinuz' }), 'iso.no-embed-area'],
+    ['no JSON', { files: { 'coreos/igninfo.json': 'x' } }, 'iso.malformed-json'],
+  ])('is not made where the area is said to be %s', async (_what, options, code) => {
+    await expect(layOut(options, '{}')).rejects.toMatchObject({ code, exitCode: 5 });
+  });
+
+  describe('with a configuration that is larger than the area', () => {
+    const ignition = JSON.stringify({ noise: randomBytes(300_000).toString('base64') });
+
+    /** As coreos-installer does: by ISO 9660's names, in upper case. */
+    function extract(iso: string, name: string): Buffer {
+      const args = ['-i', iso, '-x', name];
+      return execFileSync('isoinfo', args, { maxBuffer: 1 << 24 });
+    }
+
+    it.each<readonly [string, TestCoreosOptions]>([
+      ['with a description', {}],
+      ['without one', { without: ['coreos/igninfo.json'] }],
+      ['with one in upper case', part({ file: 'IMAGES/IGNITION.IMG', offset: 0 })],
+      ['for arm64', { arch: 'aarch64' }],
+    ])(
+      'has a larger area that every tool finds in the place of the old: a base %s',
+      async (_, own) => {
+        const isWhole = own.files !== undefined;
+        const options = isWhole
+          ? { files: { ...own.files, 'images/ignition.img': Buffer.alloc(262_144) } }
+          : own;
+        const { base, layout, embedArea } = await layOut(options, ignition);
+        expect(embedArea).toMatchObject({ size: 262_144, grownTo: 393_216, replaced: [] });
+        const output = join(directory, 'output.iso');
+        await writeLayout(output, layout, { basePath: base });
+        const area = await locateArea(output);
+        expect(area).toMatchObject({ size: 393_216 });
+        expect(await readEmbedded(output, area.offset, area.size)).toBe(ignition);
+        const byIsoName = extract(output, '/IMAGES/IGNITION.IMG;1');
+        const byRockRidge = execFileSync('bsdtar', ['-xOf', output, 'images/ignition.img'], {
+          maxBuffer: 1 << 24,
+        });
+        expect(byIsoName.equals(byRockRidge)).toBe(true);
+        expect(byIsoName).toHaveLength(area.size);
+        await writeFile(join(directory, 'area'), byIsoName);
+        expect(await readEmbedded(join(directory, 'area'), 0, area.size)).toBe(ignition);
+        const names = execFileSync('bsdtar', ['-tf', output], { encoding: 'utf8' });
+        expect(names).not.toMatch(/IMAGES|miniso/);
+        if (own.without) return;
+        const info = JSON.parse(extract(output, '/COREOS/IGNINFO.JSO;1').toString()) as object;
+        expect(info).toMatchObject({ length: area.size });
+      },
+    );
   });
 
   it('is not made of a base that has changed since it was scanned', async () => {
@@ -85,7 +159,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     const scan = encodeBaseScan(await scanBaseIso(base));
     const { offset } = await locateArea(base);
     const bytes = await readFile(base);
-    bytes[offset] = 1;
+    bytes.set(EMBEDDED, offset);
     await writeFile(base, bytes);
     await utimes(base, 1, 1);
     const parts = { base: { path: base }, scan, ignition: '{}' };

@@ -67,8 +67,8 @@ export function fileText({ storage }: ShownIgnition, path: string): string | und
 }
 
 /** Reads the embed area by its extent, as the kernel does: gzip, cpio "newc" and the one file in it. */
-export async function readEmbedded(iso: string, offset: number): Promise<string> {
-  const bytes = (await readFile(iso)).subarray(offset);
+export async function readEmbedded(iso: string, offset: number, area = 262_144): Promise<string> {
+  const bytes = (await readFile(iso)).subarray(offset, offset + area);
   const archive = gunzipSync(bytes.subarray(0, lengthOfGzip(bytes)));
   const nameSize = parseInt(archive.toString('latin1', 94, 102), 16);
   const size = parseInt(archive.toString('latin1', 54, 62), 16);
@@ -78,7 +78,7 @@ export async function readEmbedded(iso: string, offset: number): Promise<string>
 
 /** Behind the archive the area is zero. */
 function lengthOfGzip(bytes: Uint8Array): number {
-  let end = Math.min(bytes.length, 262_144);
+  let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0) end--;
   return end + 4;
 }

@@ -27,7 +27,14 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
     .option('--output <file>', 'the ISO to write', 'rhcos-ibi.iso')
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
-    .option('--base-iso <file|url>', 'CoreOS live ISO: a file, or https://...?sha256=HEX')
+    .option(
+      '--base-iso <file|url>',
+      'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
+    )
+    .option(
+      '--coreos-stream <file|url>',
+      'take the live ISO that this CoreOS stream metadata names',
+    )
     .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
     .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency);
   addEmbedOptions(command)
@@ -94,6 +101,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
     `  base      ${base.from}`,
     `  seed      ${report.seedImage}, version ${report.seedVersion}`,
     `  disk      ${report.installationDisk}`,
+    `  config    ${formatRoom(report.embedArea)}`,
     ...(embedded
       ? [
           `  carries   ${embedded.images.length} images, ${embedded.blobs} blobs, ` +
@@ -112,3 +120,9 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
     '',
   ].join('\n');
 }
+
+const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
+  grownTo === undefined
+    ? `${formatSize(used)} of the ${formatSize(size)} that the base has for it`
+    : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
+      `the ISO has ${formatSize(grownTo)} instead`;

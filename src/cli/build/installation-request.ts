@@ -4,7 +4,6 @@ import { UsageError } from '../../base/errors.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
-import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
 import { readPostScript } from '../../stages/read-post-script.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
@@ -13,6 +12,7 @@ export type InstallationRequestOptions = {
   readonly output: string;
   readonly workDir?: string;
   readonly baseIso?: string;
+  readonly coreosStream?: string;
   readonly release?: string;
   readonly concurrency?: number;
   readonly embedSeed?: boolean;
@@ -34,7 +34,7 @@ export async function readInstallationRequest(
   const options = withOverride(given, host.env[OVERRIDE]);
   checkUsage(options);
   const { release } = options;
-  const base = options.baseIso === undefined ? undefined : readBase(options.baseIso, host);
+  const base = readBase(options, host);
   const file = resolve(host.cwd, path);
   const output = resolve(host.cwd, options.output);
   const postScript = await readPostScript(file);
@@ -59,7 +59,8 @@ function withOverride(
   options: InstallationRequestOptions,
   baseIso: string | undefined,
 ): InstallationRequestOptions {
-  const isNamed = options.baseIso !== undefined || options.release !== undefined;
+  const { baseIso: given, coreosStream, release } = options;
+  const isNamed = [given, coreosStream, release].some((option) => option !== undefined);
   return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
 }
 
@@ -84,17 +85,10 @@ async function readConfig(
 }
 
 function checkUsage(options: InstallationRequestOptions): void {
-  const { output, baseIso, release, embedRelease } = options;
+  const { output, release, embedRelease } = options;
   if (output === '-') {
     throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
       hint: 'name a file with --output; it is written out of order and resumable',
-    });
-  }
-  if (baseIso === undefined && release === undefined) {
-    throw new UsageError('usage.no-base', 'no CoreOS live ISO is named', {
-      hint:
-        'name one with --base-iso, or a release with --release; ' +
-        'that of the CoreOS stream metadata is not built into sealift',
     });
   }
   if (embedRelease === true && release === undefined) {
@@ -102,11 +96,27 @@ function checkUsage(options: InstallationRequestOptions): void {
       hint: 'name the release of the seed with --release',
     });
   }
-  if (baseIso !== undefined && release !== undefined && !isCarrying(options)) {
-    throw new UsageError('usage.two-bases', '--base-iso and --release both name a live ISO', {
-      hint: 'leave one of them out',
+  checkBases(options);
+}
+
+/** Beside another base, a release is there for the images that are carried. */
+function checkBases(options: InstallationRequestOptions): void {
+  const { baseIso, coreosStream, release } = options;
+  const bases = [
+    ...(baseIso === undefined ? [] : ['--base-iso']),
+    ...(coreosStream === undefined ? [] : ['--coreos-stream']),
+    ...(release === undefined ? [] : ['--release']),
+  ];
+  if (bases.length === 0) {
+    throw new UsageError('usage.no-base', 'no CoreOS live ISO is named', {
+      hint: 'name one with --base-iso, a release with --release, or --coreos-stream',
     });
   }
+  if (bases.length === 1 || (bases.length === 2 && bases[1] === '--release' && isCarrying(options)))
+    return;
+  throw new UsageError('usage.two-bases', `${bases.join(' and ')} each name a live ISO`, {
+    hint: 'leave all but one of them out',
+  });
 }
 
 const isCarrying = (options: InstallationRequestOptions): boolean =>
@@ -135,8 +145,29 @@ function readAccess(
   };
 }
 
-const readBase = (text: string, host: CliHost): GivenBaseIso =>
-  /^https?:/i.test(text) ? readAddress(text) : { file: resolve(host.cwd, text) };
+function readBase(
+  { baseIso, coreosStream }: InstallationRequestOptions,
+  { cwd }: CliHost,
+): InstallationIsoRequest['base'] {
+  if (baseIso !== undefined) {
+    return isAddress(baseIso) ? readAddress(baseIso) : { file: resolve(cwd, baseIso) };
+  }
+  if (coreosStream === undefined) return undefined;
+  if (!isAddress(coreosStream)) return { streamFile: resolve(cwd, coreosStream) };
+  const url = URL.canParse(coreosStream) ? new URL(coreosStream) : undefined;
+  if (url?.protocol === 'https:') return { streamUrl: url.href };
+  throw new UsageError(
+    'usage.coreos-stream',
+    'the address of the CoreOS stream cannot be trusted',
+    {
+      expected: 'https://HOST/PATH',
+      found: url?.protocol ?? 'no address',
+      hint: 'give its https address, or a file',
+    },
+  );
+}
+
+const isAddress = (text: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
 
 /** `?sha256=` is ours and not sent; any other query stays. */
 function readAddress(text: string): { readonly url: string; readonly sha256: Digest } {
@@ -154,5 +185,3 @@ const untrusted = (found: string): UsageError =>
     found,
     hint: 'add the sha256 that its publisher names',
   });
-
-/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */

@@ -10,36 +10,68 @@ import type { EmbedArea } from './embed-area.ts';
 export type EmbedPlan = {
   readonly files: readonly TreeFile[];
   readonly patches: readonly BasePatch[];
+  /** Bytes of the larger area, where there is one. */
+  readonly grownTo?: number;
 };
+
+/** Bytes; far above any that was made, and below what would be a root file system. */
+const MAX_AREA_SIZE = 64 * 2 ** 20;
 
 /**
  * The archive at the start of the embed area and zeros behind it. One that is too large goes to a larger file in the
- * area's place, where the area is a whole file.
+ * area's place, where the area is a whole file; whoever looks for the area by that file or by
+ * `coreos/igninfo.json` finds the larger one.
  *
- * @throws IntegrityError `base-iso.fixed-embed-area`
+ * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`
  */
 export async function planEmbed(
   iso: IsoImage,
   area: EmbedArea,
   archive: Uint8Array,
 ): Promise<EmbedPlan> {
+  requirePlausible(area);
   if (archive.length <= area.size) {
     const bytes = new Uint8Array(area.size);
     bytes.set(archive);
     return { files: [], patches: [{ offset: area.offset, bytes }] };
   }
-  const path = `/${area.file.replace(/^\//, '')}`;
-  const node = await iso.find(path);
+  const node = await iso.find(area.file);
   if (node?.kind !== 'file' || node.size !== area.size) {
     throw new IntegrityError(
       'base-iso.fixed-embed-area',
       `content length (${archive.length}) exceeds embed area size (${area.size})`,
-      { expected: `at most ${area.size}`, found: String(archive.length) },
+      {
+        expected: `at most ${area.size}`,
+        found: String(archive.length),
+        hint: 'carry less: this area is a part of a file, so that it cannot be made larger',
+      },
     );
   }
   const bytes = new Uint8Array(sizeOfGrownArea(area.size, archive.length));
   bytes.set(archive);
-  return { files: [fileOf(path, bytes), ...(await growInfo(iso, bytes.length))], patches: [] };
+  const path = await resolvePath(iso, area.file);
+  const files = [fileOf(path, bytes), ...(await growInfo(iso, bytes.length))];
+  return { files, patches: [], grownTo: bytes.length };
+}
+
+/** A description that names a root file system would have it overwritten. */
+function requirePlausible({ file, size }: EmbedArea): void {
+  if (size <= MAX_AREA_SIZE) return;
+  throw new IntegrityError(
+    'iso.no-embed-area',
+    `${file} has ${size} bytes for an Ignition config, which is no embed area`,
+    { expected: `at most ${MAX_AREA_SIZE}`, found: String(size) },
+  );
+}
+
+/** The names that the tree has: a description may as well have those of ISO 9660, in upper case. */
+async function resolvePath(iso: IsoImage, path: string): Promise<string> {
+  let resolved = '';
+  for (const part of path.split('/').filter((text) => text !== '')) {
+    const node = await iso.find(`${resolved}/${part}`);
+    resolved += `/${node?.name ?? part}`;
+  }
+  return resolved;
 }
 
 /** Grows by quarters, as the image service does, with one quarter free for what it adds. */
@@ -49,10 +81,12 @@ function sizeOfGrownArea(size: number, needed: number): number {
 }
 
 async function growInfo(iso: IsoImage, length: number): Promise<readonly TreeFile[]> {
-  const info = await iso.find('/coreos/igninfo.json');
+  const path = '/coreos/igninfo.json';
+  const info = await iso.find(path);
   if (!info) return [];
   const json = parseJsonObject(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
-  return [fileOf('/coreos/igninfo.json', Buffer.from(formatReadableJson({ ...json, length })))];
+  const text = formatReadableJson({ ...json, length });
+  return [fileOf(await resolvePath(iso, path), Buffer.from(text))];
 }
 
 const fileOf = (path: string, bytes: Uint8Array): TreeFile => ({

@@ -2,6 +2,7 @@ import type { InstallationConfig } from '../../config/installation/installation-
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import type { CoreosStream } from '../../stages/read-coreos-stream.ts';
 
 /** Everything an installation ISO is made from. */
 export type InstallationIsoRequest = {
@@ -12,8 +13,8 @@ export type InstallationIsoRequest = {
   readonly postScript?: Uint8Array;
   readonly output: string;
   readonly workDir: string;
-  /** The live ISO to build on; default: that of the release. */
-  readonly base?: GivenBaseIso;
+  /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
+  readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
   readonly embed: EmbedRequest;

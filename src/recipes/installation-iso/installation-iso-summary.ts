@@ -3,6 +3,7 @@ import type { PourResult } from '../../iso/pour/pour-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../stages/fetch-base-iso.ts';
+import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
 import { sealIso } from '../../stages/seal-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { architectureOf } from './installation-iso-images.ts';
@@ -12,6 +13,7 @@ import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-
 export type PreparedInstallationIso = {
   readonly base: BaseIso;
   readonly layout: Layout;
+  readonly embedArea: EmbedAreaUse;
   /** Absent where the medium carries no images. */
   readonly embedded?: EmbeddedImages;
 };
@@ -29,6 +31,8 @@ export type InstallationIsoReport = {
   readonly seedImage: string;
   readonly seedVersion: string;
   readonly installationDisk: string;
+  /** Room for the Ignition config: bytes it takes, that the base has, and that the ISO has instead. */
+  readonly embedArea: Omit<EmbedAreaUse, 'replaced'>;
   /** What the medium serves by itself; absent where it carries no images. */
   readonly embedded?: {
     /** By digest, as they are named elsewhere. */
@@ -66,6 +70,7 @@ export async function sealInstallationIso(
   { engine }: BuildTools,
 ): Promise<InstallationIsoReport> {
   const { base, layout, embedded } = made.prepared;
+  const { replaced, ...embedArea } = made.prepared.embedArea;
   const { fetched, copied, kept, written, readBack, digest } = made.poured;
   const { config } = request;
   const report: InstallationIsoReport = {
@@ -79,9 +84,10 @@ export async function sealInstallationIso(
     seedImage: config.seedImage,
     seedVersion: config.seedVersion,
     installationDisk: config.installationDisk,
+    embedArea,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
     secretsOnMedia: listSecrets(request),
-    notes: [...request.notes, ...noteMissing(request)],
+    notes: [...request.notes, ...noteReplaced(replaced), ...noteMissing(request)],
     bytes: { fetched, copied, kept, written, readBack },
     unverifiedTls: request.build.insecureRegistries,
     stages: [
@@ -112,6 +118,14 @@ const noteMissing = ({ embed }: InstallationIsoRequest): readonly string[] =>
   embed.seed && !embed.precached && !embed.release
     ? ['the images that the seed precaches are not on the ISO: they are pulled while it installs']
     : [];
+
+/** Somebody has prepared this base, and may count on it. */
+const noteReplaced = (names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? []
+    : [
+        `the base ISO was customized: ${names.join(', ')} of its embed area gave way to the new config`,
+      ];
 
 /** What on the media is not for everybody. */
 function listSecrets({ config, postScript }: InstallationIsoRequest): readonly string[] {

@@ -7,18 +7,11 @@ import {
   type LocalRegistry,
 } from '../../openshift/image-based/installation/installation-registry.ts';
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import {
-  fetchBaseIso,
-  fetchGivenBaseIso,
-  type BaseIso,
-  type GivenBaseIso,
-} from '../../stages/fetch-base-iso.ts';
 import { layOutInstallationIso } from '../../stages/lay-out-installation-iso.ts';
 import { createExtentOpener } from '../../stages/open-extents.ts';
 import { readCached } from '../../stages/read-cached.ts';
-import { scanBase } from '../../stages/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
+import { prepareBase } from './installation-iso-base.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import {
@@ -26,7 +19,6 @@ import {
   type InstallationIsoReport,
   type PreparedInstallationIso,
 } from './installation-iso-summary.ts';
-import { isKept } from '../kept.ts';
 import { pourAndSeal } from '../pour-and-seal.ts';
 import { surveySpace } from '../live-iso/space.ts';
 
@@ -54,7 +46,7 @@ async function prepareInstallationIso(
   const release = resolveNamedRelease(request, tools);
   const embedded = await planEmbedded(request, tools, release);
   const { base, scan } = prepareBase(request, tools, release);
-  const layout = await tools.engine.stage({
+  const { layout, embedArea } = await tools.engine.stage({
     name: 'lay out ISO',
     inputs: { base, scan },
     run: (parts, { signal }) =>
@@ -76,7 +68,7 @@ async function prepareInstallationIso(
       }),
   });
   await surveySpace({ plan: embedded?.plan ?? NO_IMAGES, layout }, request, tools.cache);
-  return { base: await base, layout, ...(embedded && { embedded }) };
+  return { base: await base, layout, embedArea, ...(embedded && { embedded }) };
 }
 
 const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
@@ -108,53 +100,6 @@ const describeRegistry = (
   ),
   mirrors: planLocalMirrors(plan.images, releaseRegistry),
 });
-
-/** The live ISO to build on, and where every byte of it is. */
-function prepareBase(
-  request: InstallationIsoRequest,
-  tools: BuildTools,
-  release: Promise<Release> | undefined,
-) {
-  const base =
-    request.base === undefined
-      ? extractBase(request, tools, release)
-      : fetchGiven(request.base, request, tools);
-  const scan = tools.engine.stage({
-    name: 'scan base ISO',
-    inputs: { base },
-    isUsable: () => true,
-    run: ({ base }) => scanBase(base),
-  });
-  return { base, scan };
-}
-
-/** Out of a release payload, as it does for the live ISO. */
-function extractBase(
-  { config, workDir }: InstallationIsoRequest,
-  { engine, client, cache, http, tls }: BuildTools,
-  release: Promise<Release> | undefined,
-): Promise<BaseIso> {
-  if (release === undefined) throw new Error('a request names a live ISO or a release');
-  return engine.stage({
-    name: 'fetch base ISO',
-    inputs: { release, arch: architectureOf(config), workDir },
-    isUsable: isKept,
-    run: (input, { signal, onProgress }) =>
-      fetchBaseIso(input, { client, cache, http, tls, signal, onProgress }),
-  });
-}
-
-const fetchGiven = (
-  given: GivenBaseIso,
-  { workDir }: InstallationIsoRequest,
-  { engine, http, tls }: BuildTools,
-): Promise<BaseIso> =>
-  engine.stage({
-    name: 'fetch base ISO',
-    inputs: { given, workDir },
-    run: ({ given, workDir }, { signal, onProgress }) =>
-      fetchGivenBaseIso(given, workDir, { http, tls, signal, onProgress }),
-  });
 
 function pourInstallationIso(
   prepared: PreparedInstallationIso,

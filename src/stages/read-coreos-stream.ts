@@ -1,0 +1,55 @@
+import { readFile } from 'node:fs/promises';
+import { isErrno } from '../base/errno.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { Http, TlsOptions } from '../base/http.ts';
+import { redactUrl } from '../base/redact.ts';
+import { fetchText } from '../openshift/files/fetch-text.ts';
+import { findStreamIso, type StreamIso } from '../openshift/release/coreos-stream.ts';
+import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import type { Pacing } from '../registry/client/retry.ts';
+
+/** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
+export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
+
+/** Bytes; real ones have some 100,000. */
+const MAX_SIZE = 16 * 1024 * 1024;
+
+/**
+ * Address and digest of the live ISO that a CoreOS stream has for an architecture.
+ *
+ * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`; what
+ * `fetchText` throws
+ */
+export async function readCoreosStream(
+  { stream, arch }: { readonly stream: CoreosStream; readonly arch: RpmArchitecture },
+  tools: {
+    readonly http: Http;
+    readonly signal: AbortSignal;
+    readonly tls?: TlsOptions;
+    readonly pacing?: Pacing;
+  },
+): Promise<StreamIso> {
+  if ('streamFile' in stream) {
+    const { streamFile } = stream;
+    return findStreamIso(await readStreamFile(streamFile), arch, `"${streamFile}"`);
+  }
+  const url = new URL(stream.streamUrl);
+  const { http, ...options } = tools;
+  return findStreamIso(
+    await fetchText(http, { ...options, url, limit: MAX_SIZE }),
+    arch,
+    redactUrl(url),
+  );
+}
+
+async function readStreamFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
+    throw new ConfigError('coreos-stream.missing', `CoreOS stream "${path}" cannot be read`, {
+      cause,
+      hint: 'check the name of the file',
+    });
+  }
+}
