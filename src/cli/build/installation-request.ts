@@ -39,8 +39,9 @@ export async function readInstallationRequest(
   const output = resolve(host.cwd, options.output);
   const postScript = await readPostScript(file);
   const epoch = readEpoch(host.env);
+  const { config, notes } = await readConfig(file, path, host);
   return {
-    ...(await readConfig(file, path, host)),
+    ...{ config, notes: [...noteOverride(given, options), ...notes] },
     ...{ output, lanes: options.concurrency ?? 8 },
     workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
     embed: readEmbed(options),
@@ -63,6 +64,13 @@ function withOverride(
   const isNamed = [given, coreosStream, release].some((option) => option !== undefined);
   return isNamed || baseIso === undefined || baseIso === '' ? options : { ...options, baseIso };
 }
+
+/** A variable that was exported long ago is easily forgotten. */
+const noteOverride = (
+  given: InstallationRequestOptions,
+  { baseIso }: InstallationRequestOptions,
+): readonly string[] =>
+  given.baseIso === baseIso ? [] : [`the live ISO is the one that ${OVERRIDE} names`];
 
 async function readConfig(
   file: string,

@@ -1,0 +1,169 @@
+import { execFileSync } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { digestFile, hasFile } from '../../src/base/files.ts';
+import type { InstallationIsoReport } from '../../src/recipes/installation-iso/installation-iso-summary.ts';
+import { startSealift } from '../support/child.ts';
+import { writeInstallationConfig } from '../support/installation-iso.ts';
+import { makeIso } from '../support/iso.ts';
+import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
+import { serveByTls } from '../support/tls-server.ts';
+import { requireTool } from '../support/tools.ts';
+
+const hasTools = ['genisoimage', 'isohybrid', 'openssl', 'xz'].map((tool) => requireTool(tool));
+
+describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO', () => {
+  let world: LiveWorld;
+  const at = (name: string): string => join(world.directory, name);
+
+  beforeAll(async () => {
+    world = await createLiveWorld();
+  });
+  afterAll(() => world.close());
+
+  const build = (base: string, ...args: string[]): Promise<Outcome> =>
+    world.run('build', 'installation-iso', '--base-iso', base, ...args);
+
+  async function buildWell(...args: string[]): Promise<InstallationIsoReport> {
+    const { exitCode, stdout, stderr } = await build('test.iso', '-o', 'json', ...args);
+    expect(exitCode, stderr).toBe(0);
+    return JSON.parse(stdout) as InstallationIsoReport;
+  }
+
+  it('takes its live ISO out of a release payload', async () => {
+    await writeInstallationConfig(world.directory);
+    const { exitCode, stdout, stderr } = await world.run(
+      ...['build', 'installation-iso', '--output', 'payload.iso', '-o', 'json'],
+      ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
+    );
+    expect(exitCode, stderr).toBe(0);
+    const report = JSON.parse(stdout) as InstallationIsoReport;
+    expect(report.base.from).toContain('coreos/coreos-x86_64.iso of ');
+    const given = await buildWell('--output', 'given.iso');
+    expect(report.digest).toBe(given.digest);
+  });
+
+  it('is built on a live ISO from an address, which is fetched once and compared', async () => {
+    await writeInstallationConfig(world.directory);
+    const bytes = await readFile(at('test.iso'));
+    const server = await serveByTls(world.directory, (_, response) => response.end(bytes));
+    const url = `${server.url}/test.iso`;
+    const sha256 = (await digestFile(at('test.iso'))).slice('sha256:'.length);
+    const buildOn = (hex: string): Promise<Outcome> =>
+      world.run(
+        ...['build', 'installation-iso', '--output', 'fetched.iso', '--work-dir', 'work-fetched'],
+        ...['--ca-bundle', 'server.pem', '--base-iso', `${url}?sha256=${hex}&a=b`],
+      );
+    try {
+      const wrong = await buildOn('0'.repeat(64));
+      expect(wrong.stderr).toContain('[download.digest]');
+      expect(wrong.exitCode).toBe(5);
+      const right = await buildOn(sha256);
+      expect(right.exitCode, right.stderr).toBe(0);
+      expect(right.stdout).toContain(`base      ${url}?a=b`);
+      const asked = server.requests.length;
+      expect((await buildOn(sha256)).exitCode).toBe(0);
+      expect(server.requests).toHaveLength(asked);
+      expect(server.requests.every((request) => request === '/test.iso?a=b')).toBe(true);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it('is built on a packed live ISO as on the one in it', async () => {
+    await writeInstallationConfig(world.directory);
+    const plain = await buildWell('--output', 'plain.iso');
+    const bytes = await readFile(at('test.iso'));
+    await writeFile(at('packed.iso.gz'), gzipSync(bytes));
+    await writeFile(
+      at('packed.iso.xz'),
+      execFileSync('xz', ['-0'], { input: bytes, maxBuffer: 1 << 26 }),
+    );
+    for (const base of ['packed.iso.gz', 'packed.iso.xz']) {
+      const { exitCode, stdout, stderr } = await world.run(
+        ...['build', 'installation-iso', '--base-iso', base, '--output', 'unpacked.iso'],
+        ...['-o', 'json'],
+      );
+      expect(exitCode, stderr).toBe(0);
+      const report = JSON.parse(stdout) as InstallationIsoReport;
+      expect(report.base).toEqual({ ...plain.base, from: at(base) });
+      expect(report.digest).toBe(plain.digest);
+    }
+  });
+
+  it('is built on the live ISO that a CoreOS stream names, given as a file or address', async () => {
+    await writeInstallationConfig(world.directory);
+    const bytes = gzipSync(await readFile(at('test.iso')));
+    const digest = await digestFile(at('test.iso'));
+    let text = '';
+    const server = await serveByTls(world.directory, ({ url }, response) =>
+      response.end(url === '/stream.json' ? text : bytes),
+    );
+    const location = `${server.url}/live.x86_64.iso.gz`;
+    const disk = { location, 'uncompressed-sha256': digest.slice('sha256:'.length) };
+    const metal = { formats: { iso: { disk } } };
+    text = JSON.stringify({ architectures: { x86_64: { artifacts: { metal } } } });
+    await writeFile(at('stream.json'), text);
+    const buildOn = (stream: string, output: string): Promise<Outcome> =>
+      world.run(
+        ...['build', 'installation-iso', '--coreos-stream', stream, '--output', output],
+        ...['--ca-bundle', 'server.pem', '--work-dir', 'work-stream', '-o', 'json'],
+      );
+    try {
+      for (const stream of ['stream.json', `${server.url}/stream.json`]) {
+        const { exitCode, stdout, stderr } = await buildOn(stream, 'stream.iso');
+        expect(exitCode, stderr).toBe(0);
+        const { base } = JSON.parse(stdout) as InstallationIsoReport;
+        expect(base).toMatchObject({ digest, from: location });
+      }
+      expect(server.requests).toEqual(['/live.x86_64.iso.gz', '/stream.json']);
+      await writeInstallationConfig(world.directory, { architecture: 'arm64' });
+      const { exitCode, stderr } = await buildOn('stream.json', 'none.iso');
+      expect(exitCode).toBe(3);
+      expect(stderr).toContain('no ISO found to download for aarch64 [coreos-stream.no-iso]');
+      const absent = await buildOn('absent.json', 'none.iso');
+      expect(absent.stderr).toContain('[coreos-stream.missing]');
+      const plain = await buildOn('http://a.example/stream.json', 'none.iso');
+      expect(plain.stderr).toContain('[usage.coreos-stream]');
+    } finally {
+      await server.close();
+    }
+  });
+
+  it('is built on the live ISO that openshift-install would be told of', async () => {
+    await writeInstallationConfig(world.directory);
+    const { code, stdout, stderr } = await startSealift(
+      ['build', 'installation-iso', '--output', 'override.iso'],
+      { cwd: world.directory, env: { OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE: 'test.iso' } },
+    ).ended;
+    expect(code, stderr).toBe(0);
+    expect(stdout).toContain(
+      'note      the live ISO is the one that OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names',
+    );
+  });
+
+  it('is not built from what cannot be trusted or is no live ISO', async () => {
+    await writeInstallationConfig(world.directory);
+    await makeIso(world.directory, { files: { readme: 'no CoreOS' } }, 'plain.iso');
+    const cut = (await readFile(at('test.iso'))).subarray(0, 1_000_000);
+    await writeFile(at('cut.iso'), cut);
+    const reasons = {
+      'plain.iso': 'base-iso.not-coreos',
+      'image-based-installation-config.yaml': 'iso.not-iso9660',
+      'cut.iso': 'iso.truncated',
+      'absent.iso': 'base-iso.missing',
+      'https://mirror.example/a.iso': 'usage.base-iso',
+      'http://mirror.example/a.iso': 'usage.base-iso',
+    };
+    for (const [base, reason] of Object.entries(reasons)) {
+      const { exitCode, stderr } = await world.run(
+        ...['build', 'installation-iso', '--output', 'refused.iso', '--base-iso', base],
+      );
+      expect(stderr, base).toContain(`[${reason}]`);
+      expect([2, 3, 5]).toContain(exitCode);
+      expect(await hasFile(at('refused.iso'))).toBe(false);
+    }
+  });
+});
