@@ -17,6 +17,9 @@ const load = (name) => import(new URL(`../dist/${name}`, import.meta.url).href);
 const { createKeySource } =
   /** @type {typeof import('../src/openshift/image-based/identity/keys/rsa-keys.ts')} */
   (await load('openshift/image-based/identity/keys/rsa-keys.js'));
+const { createSiteThreads } =
+  /** @type {typeof import('../src/recipes/config-iso/workers/site-threads.ts')} */
+  (await load('recipes/config-iso/workers/site-threads.js'));
 const { buildConfigIsos } =
   /** @type {typeof import('../src/recipes/config-iso/build-config-isos.ts')} */
   (await load('recipes/config-iso/build-config-isos.js'));
@@ -39,6 +42,8 @@ const keys = {
   close: () => Promise.resolve(),
 };
 
+const { signal } = new globalThis.AbortController();
+const worker = createSiteThreads({ jobs: availableParallelism(), signal, keys });
 const before = process.cpuUsage();
 const started = performance.now();
 const report = await buildConfigIsos(
@@ -46,17 +51,13 @@ const report = await buildConfigIsos(
     ...{ sites, template, out, cwd: out, dropIn: false, rotate: false },
     ...{ jobs: availableParallelism(), epoch: Math.floor(Date.now() / 1000) },
   },
-  {
-    keys,
-    emit: () => undefined,
-    now: () => performance.now(),
-    signal: new globalThis.AbortController().signal,
-  },
+  { worker, signal, emit: () => undefined, now: () => performance.now() },
 );
 const seconds = (performance.now() - started) / 1000;
 const { user, system } = process.cpuUsage(before);
 const problem = [...report.findings, ...report.failed.flatMap(({ findings }) => findings)][0];
 if (problem) throw new Error(`a site was not built: ${JSON.stringify(problem)}`);
+await worker.close();
 const iso = await readConfigIso(join(out, report.sites[0]?.iso ?? ''));
 const content = iso.entries.reduce((sum, { size }) => sum + size, 0);
 process.stdout.write(

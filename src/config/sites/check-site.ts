@@ -24,16 +24,19 @@ export type SiteCheck = {
   readonly warnings: readonly ConfigProblem[];
 };
 
+export type CheckOptions = {
+  /** Seconds since 1970: what certificates are measured by. */
+  readonly epoch: number;
+};
+
 type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
 type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
 
 /**
  * Reads the inputs of one site and applies every rule of its own, all at once. Rules look at a copy
  * with the installer's defaults; what a site keeps is what the user wrote.
- *
- * @param epoch seconds since 1970: what certificates are measured by
  */
-export function checkSite(input: SiteInput, { epoch }: { readonly epoch: number }): SiteCheck {
+export function checkSite(input: SiteInput, { epoch }: CheckOptions): SiteCheck {
   const install = openFile(input, 'install-config.yaml', INSTALL_CONFIG);
   const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;

@@ -1,13 +1,13 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { sweepDirectory } from '../../base/aside.ts';
 import { ConfigError, DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { syncDirectory } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
-import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
-import { makeSites } from './make-sites.ts';
+import type { ConfigIsosRequest, SiteTools } from './config-isos-request.ts';
+import { makeSites, placesFor, type SiteOutcome } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
 import { listOutcomes, removeListing, writeListing, type SiteListing } from './site-list-file.ts';
 import { stateDirectoryOf } from './site/site-places.ts';
@@ -31,7 +31,7 @@ export type ConfigIsosReport = SiteListing & {
  */
 export async function buildConfigIsos(
   request: ConfigIsosRequest,
-  tools: ConfigIsosTools,
+  tools: SiteTools,
 ): Promise<ConfigIsosReport> {
   const { out } = request;
   const state = stateDirectoryOf(out);
@@ -63,7 +63,7 @@ function explainObstacle(cause: unknown, out: string): unknown {
 
 async function buildLocked(
   request: ConfigIsosRequest,
-  tools: ConfigIsosTools,
+  tools: SiteTools,
 ): Promise<ConfigIsosReport> {
   const { out, dropIn } = request;
   const list = await openSites(request, tools.signal);
@@ -72,7 +72,7 @@ async function buildLocked(
     refuseNothing(survey, request.sites);
     if (!dropIn) await removeListing(out);
     const outcomes = await makeSites(survey, request, tools);
-    for (const path of [out, stateDirectoryOf(out)]) await syncDirectory(path);
+    await syncNames(survey, outcomes, request);
     const listing = await listOutcomes(survey, outcomes, request);
     if (!dropIn) await writeListing(out, listing);
     const count = (wanted: string): number =>
@@ -81,6 +81,18 @@ async function buildLocked(
   } finally {
     await list.close();
   }
+}
+
+/** Files were synced as they were made; of the directories each is synced once, for all its names. */
+async function syncNames(
+  { sites }: Survey,
+  outcomes: ReadonlyMap<string, SiteOutcome>,
+  request: ConfigIsosRequest,
+): Promise<void> {
+  const made = sites.filter(({ name }) => outcomes.get(name)?.kind === 'made');
+  const directories = made.map(({ name }) => dirname(placesFor(request, name).kubeconfig));
+  const { out } = request;
+  for (const path of [...directories, out, stateDirectoryOf(out)]) await syncDirectory(path);
 }
 
 /** @throws ConfigError `config-iso.no-sites` */

@@ -1,14 +1,14 @@
+import { existsSync } from 'node:fs';
 import { digestOf } from '../../base/digest.ts';
-import { DiskError, InterruptedError, SealiftError } from '../../base/errors.ts';
-import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
+import type { ConfigIsosRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
-import { makeSite } from './site/make-site.ts';
 import { openRetained, type FindRetained } from './site/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
-import { findingOfError, type SiteFinding } from './site/site-finding.ts';
+import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
-import { findMade, type MadeIso, type Wanted } from './site/site-record.ts';
+import type { MadeIso, Wanted } from './site/site-record.ts';
+import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
 /** How it went with one site. */
@@ -19,13 +19,14 @@ export type SiteOutcome =
 type Making = {
   readonly survey: Survey;
   readonly request: ConfigIsosRequest;
-  readonly tools: ConfigIsosTools;
+  readonly tools: SiteTools;
+  readonly writer: SiteWriter;
   readonly rotation: Rotation | undefined;
   readonly findRetained: FindRetained;
 };
 
-/** Files are written and looked at while others wait for their keys. */
-const LANES_BESIDE_KEYS = 8;
+/** Files of as many sites are synced together while as many more are composed. */
+const LANES = 2 * SITES_AT_ONCE;
 
 /**
  * Makes the ISOs of all sites that nothing speaks against, but for those that are there already. What
@@ -36,15 +37,16 @@ const LANES_BESIDE_KEYS = 8;
 export async function makeSites(
   survey: Survey,
   request: ConfigIsosRequest,
-  tools: ConfigIsosTools,
+  tools: SiteTools,
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const good = survey.sites.filter(isGood);
   const findRetained = await openKept(survey, request);
   const rotation = await decideRotation(request, tools);
-  const making: Making = { survey, request, tools, rotation, findRetained };
+  const writer = createSiteWriter();
+  const making: Making = { survey, request, tools, writer, rotation, findRetained };
   const meter = createSiteMeter('make ISOs', good.length, tools);
   const outcomes = new Map<string, SiteOutcome>();
-  const lanes = request.jobs + LANES_BESIDE_KEYS;
+  const lanes = request.jobs + LANES;
   await runLanes(good, { lanes, signal: tools.signal }, async (site) => {
     outcomes.set(site.name, await tryToMake(site, making));
     meter.advance();
@@ -71,7 +73,7 @@ const openKept = async (
 /** A run that is not to rotate puts an end to what an earlier one began. */
 async function decideRotation(
   { rotate, out }: ConfigIsosRequest,
-  { emit }: ConfigIsosTools,
+  { emit }: SiteTools,
 ): Promise<Rotation | undefined> {
   if (!rotate) {
     await endRotation(out);
@@ -90,17 +92,14 @@ async function tryToMake(site: SurveyedSite, making: Making): Promise<SiteOutcom
   try {
     return await makeUnlessMade(site, making);
   } catch (error) {
-    const isOfSite =
-      error instanceof SealiftError &&
-      !(error instanceof DiskError || error instanceof InterruptedError);
-    if (!isOfSite) throw error;
+    if (!isOfOneSite(error)) throw error;
     return { kind: 'failed', finding: findingOfError(site.name, error) };
   }
 }
 
 async function makeUnlessMade(
   site: SurveyedSite,
-  { survey, request, tools, rotation, findRetained }: Making,
+  { survey, request, tools: { worker }, writer, rotation, findRetained }: Making,
 ): Promise<SiteOutcome> {
   const places = placesFor(request, site.name);
   const retained = await findRetained(site.name);
@@ -108,14 +107,14 @@ async function makeUnlessMade(
     inputs: digestOf(`${site.inputs ?? ''} ${retained?.digest ?? ''}`),
     ...(rotation && { rotation: rotation.id }),
   };
-  const kept = await findMade(places, wanted);
+  const kept = existsSync(places.record) ? await worker.find(places, wanted) : undefined;
   if (kept) return { kind: 'kept', made: kept };
-  const { keys, signal } = tools;
-  const made = await makeSite(await survey.recall(site), {
-    ...{ places, wanted, keys, signal, epoch: request.epoch },
+  const composed = await worker.compose(await survey.recall(site), {
+    ...{ places, wanted, epoch: request.epoch },
     ...(retained && { retained: retained.identity }),
   });
-  return { kind: 'made', made };
+  await writer.write(composed);
+  return { kind: 'made', made: composed.made };
 }
 
 /** Where a request puts what is made of a site. */

@@ -1,20 +1,14 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { checkAcrossSites } from '../../config/sites/check-sites.ts';
-import { checkSite, type SiteFacts } from '../../config/sites/check-site.ts';
+import type { CheckOptions, SiteFacts } from '../../config/sites/check-site.ts';
 import type { SiteList } from '../../config/sites/sources/read-list.ts';
 import type { Site, SiteInput } from '../../config/sites/site.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { createSiteMeter } from './site-meter.ts';
-import {
-  findingOf,
-  findingOfError,
-  findingOfList,
-  isError,
-  type SiteFinding,
-} from './site/site-finding.ts';
-import { digestInputs } from './site/site-record.ts';
+import { findingOfError, findingOfList, isError, type SiteFinding } from './site/site-finding.ts';
+import type { SiteWorker } from './workers/site-worker.ts';
 
 /** What is known of a site after it was looked at; small, for there may be ten thousand. */
 export type SurveyedSite = {
@@ -33,15 +27,17 @@ export type Survey = {
   readonly recall: (site: SurveyedSite) => Promise<Site>;
 };
 
-type Looked = { inputs?: Digest; facts?: SiteFacts; findings: SiteFinding[] };
+/** What is kept of it until all sites were looked at. */
+type Looked = {
+  readonly inputs?: Digest;
+  readonly facts?: SiteFacts;
+  readonly findings: SiteFinding[];
+};
 
-/** Files of sites are read a few ahead; checking them is what takes long. */
-const LANES = 4;
+/** Files of sites are read a few ahead of each thread that checks them. */
+const LANES = 16;
 /** Bytes of inputs whose sites are kept in memory: those of a thousand or so. */
 const REMEMBERED = 4 << 20;
-
-/** More than these of one site are counted, not kept. */
-const MAX_FINDINGS = 50;
 
 const UNSEEN =
   'nmstatectl is not installed: network configurations were checked, but nmstate did not see them';
@@ -65,11 +61,12 @@ export async function surveySites(
     if (input instanceof ConfigError) {
       looked.set(name, { findings: [findingOfError(name, input)] });
     } else {
-      const { site, ...more } = look(input, epoch);
-      looked.set(name, more);
+      const { site, findings, ...more } = await tools.worker.check(input, { epoch });
+      const kept = { ...more, findings: [...findings] };
+      looked.set(name, kept);
       if (site?.imageBased.networkConfig !== undefined) {
         if (!tools.nmstate) unseen.push(name);
-        more.findings.push(...(await askNmstate(site, input, tools)));
+        kept.findings.push(...(await askNmstate(site, input, tools)));
       }
       room -= sizeOf(input);
       if (site && room > 0) remembered.set(name, site);
@@ -84,7 +81,7 @@ export async function surveySites(
     recall: async ({ name, inputs }) => {
       const site = remembered.get(name);
       remembered.delete(name);
-      return site ?? reread(list, { name, inputs, epoch });
+      return site ?? reread(list, { name, inputs }, { epoch, worker: tools.worker });
     },
   };
 }
@@ -96,27 +93,6 @@ async function openSite(list: SiteList, name: string): Promise<SiteInput | Confi
     if (error instanceof ConfigError) return error; // of this site only
     throw error;
   }
-}
-
-function look(input: SiteInput, epoch: number): Looked & { site?: Site } {
-  const { site, facts, problems, warnings } = checkSite(input, { epoch });
-  const findings = limit([
-    ...problems.map((problem) => findingOf('error', problem)),
-    ...warnings.map((problem) => findingOf('warning', problem)),
-  ]);
-  // A text cut out of a file keeps the whole file in memory; a clone does not.
-  const small = structuredClone({ findings, ...(facts && { facts }) });
-  return { inputs: digestInputs(input), ...small, ...(site && { site }) };
-}
-
-/** Errors come first: a site that has one never looks good for want of room. */
-function limit(findings: readonly SiteFinding[]): SiteFinding[] {
-  const rest = findings.length - MAX_FINDINGS;
-  const last = findings[MAX_FINDINGS - 1];
-  if (rest <= 0 || !last) return [...findings];
-  const { severity, file } = last;
-  const more: SiteFinding = { severity, file, problem: `and ${rest + 1} more` };
-  return [...findings.slice(0, MAX_FINDINGS - 1), more];
 }
 
 async function askNmstate(
@@ -163,17 +139,17 @@ function gather(
   return { sites, findings };
 }
 
-type Reread = {
-  readonly name: string;
-  readonly inputs: Digest | undefined;
-  readonly epoch: number;
-};
+type Seen = { readonly name: string; readonly inputs: Digest | undefined };
+type Rereading = { readonly worker: SiteWorker } & CheckOptions;
 
 /** @throws ConfigError `sites.changed` */
-async function reread(list: SiteList, { name, inputs, epoch }: Reread): Promise<Site> {
-  const input = await list.open(name);
-  const { site } = checkSite(input, { epoch });
-  if (site && digestInputs(input) === inputs) return site;
+async function reread(
+  list: SiteList,
+  { name, inputs }: Seen,
+  { worker, ...options }: Rereading,
+): Promise<Site> {
+  const found = await worker.check(await list.open(name), options);
+  if (found.site && found.inputs === inputs) return found.site;
   throw new ConfigError('sites.changed', `the inputs of ${name} changed while sites were built`, {
     hint: 'run the same command again',
   });

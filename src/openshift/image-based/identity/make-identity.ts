@@ -12,13 +12,13 @@ import { makeInfraId } from './infra-id.ts';
 import { drawPassword } from './kubeadmin-password.ts';
 import type { RandomBytes } from './random-text.ts';
 import type { RetainedIdentity } from './retained/retain-identity.ts';
-import type { KeySource, RsaPair } from './keys/rsa-keys.ts';
+import type { Keys, RsaPair } from './keys/rsa-keys.ts';
 import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './certificates/signers.ts';
 import type { KeyPair, SiteIdentity } from './site-identity.ts';
 
 /** What an identity is made with. */
 export type IdentityTools = {
-  readonly keys: KeySource;
+  readonly keys: Keys;
   /** `crypto.randomBytes` unless told. */
   readonly random?: RandomBytes;
   /** Seconds since 1970: the clock is an input. */
@@ -111,7 +111,7 @@ function makeUuid(random: Uint8Array): string {
 }
 
 async function makePassword(
-  keys: KeySource,
+  keys: Keys,
   random: RandomBytes,
 ): Promise<SiteIdentity['password']> {
   const text = drawPassword(random);
@@ -129,7 +129,7 @@ async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeS
     kept === undefined ? await keys.next(signal) : loadKey(kept);
   const notAfter = epoch + SIGNERS[name].days * DAY;
   const terms = { subject, publicKey, serial, notBefore: epoch, notAfter };
-  const certificate = await issueSigner(terms, signingKey);
+  const certificate = issueSigner(terms, signingKey);
   return { pair: { privateKey, certificate }, subject, signingKey, notBefore: epoch };
 }
 
@@ -156,7 +156,7 @@ async function makeAdmin(
     notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
   };
   const issuer = { subject: signer.subject, privateKey: signer.signingKey };
-  const certificate = await issueClient(terms, issuer);
+  const certificate = issueClient(terms, issuer);
   if (tools.retained?.signers.adminKubeconfig) refuseForeignKeyId(certificate, signer.pair);
   return { signer, client: { privateKey, certificate } };
 }

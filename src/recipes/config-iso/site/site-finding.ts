@@ -1,4 +1,4 @@
-import type { SealiftError } from '../../../base/errors.ts';
+import { DiskError, InterruptedError, SealiftError } from '../../../base/errors.ts';
 import { redact } from '../../../base/redact.ts';
 import { formatProblem, type ConfigProblem } from '../../../config/document/problem.ts';
 import type { SiteProblem } from '../../../config/sites/sources/read-list.ts';
@@ -32,6 +32,11 @@ export const findingOfList = ({ severity, shownAs, line, problem }: SiteProblem)
   ...{ severity, file: shownAs, problem },
   ...(line !== undefined && { line }),
 });
+
+/** Whether it concerns one site: a full disk or an abort concerns all, and a bug everyone. */
+export const isOfOneSite = (error: unknown): error is SealiftError =>
+  error instanceof SealiftError &&
+  !(error instanceof DiskError || error instanceof InterruptedError);
 
 /** What came between a good site and its ISO, told as a finding of the site. */
 export const findingOfError = (name: string, error: SealiftError): SiteFinding => ({

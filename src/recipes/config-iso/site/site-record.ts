@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { formatReadableJson } from '../../../base/canonical-json.ts';
 import { isErrno } from '../../../base/errno.ts';
-import { digestFile, readFileIfPresent } from '../../../base/files.ts';
+import { digestFileSync } from '../../../base/files.ts';
 import type { Digest } from '../../../base/digest.ts';
 import type { SiteInput } from '../../../config/sites/site.ts';
 import type { SitePlaces } from './site-places.ts';
-import { writeFiles } from './write-files.ts';
 
 /** What a configuration ISO is, besides its bytes. */
 export type MadeIso = {
@@ -53,32 +53,23 @@ export function digestInputs(input: SiteInput): Digest {
  * What was made of these inputs before, and in this rotation if there is one, if all of it is still
  * there, byte by byte.
  */
-export async function findMade(
-  places: SitePlaces,
-  { inputs, rotation }: Wanted,
-): Promise<MadeIso | undefined> {
-  const text = await readFileIfPresent(places.record);
-  const record = text && parseRecord(text.toString('utf8'));
+export function findMade(places: SitePlaces, { inputs, rotation }: Wanted): MadeIso | undefined {
+  const text = unlessAbsent(() => readFileSync(places.record, 'utf8'));
+  const record = text === undefined ? undefined : parseRecord(text);
   if (record?.version !== VERSION || record.inputs !== inputs) return undefined;
   if (rotation !== undefined && record.rotation !== rotation) return undefined;
-  return (await hasOutputs(places, record.outputs)) ? record.made : undefined;
+  return hasOutputs(places, record.outputs) ? record.made : undefined;
 }
 
-async function hasOutputs(places: SitePlaces, wanted: Partial<Outputs> = {}): Promise<boolean> {
-  for (const name of OUTPUTS) {
-    const found = await digestIfPresent(places[name]);
-    if (found === undefined || found !== wanted[name]) return false;
-  }
-  return true;
-}
+const hasOutputs = (places: SitePlaces, wanted: Partial<Outputs> = {}): boolean =>
+  OUTPUTS.every((name) => {
+    const found = unlessAbsent(() => digestFileSync(places[name]));
+    return found !== undefined && found === wanted[name];
+  });
 
-/** Written when all else of the site is in its place. */
-export async function writeRecord(
-  path: string,
-  record: Omit<SiteRecord, 'version'>,
-): Promise<void> {
-  await writeFiles([{ path, data: formatReadableJson({ ...record, version: VERSION }) }], false);
-}
+/** To be written when all else of the site is in its place. */
+export const formatRecord = (record: Omit<SiteRecord, 'version'>): string =>
+  formatReadableJson({ ...record, version: VERSION });
 
 function parseRecord(text: string): Partial<SiteRecord> | undefined {
   try {
@@ -89,9 +80,9 @@ function parseRecord(text: string): Partial<SiteRecord> | undefined {
   }
 }
 
-async function digestIfPresent(path: string): Promise<Digest | undefined> {
+function unlessAbsent<Value>(read: () => Value): Value | undefined {
   try {
-    return await digestFile(path);
+    return read();
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return undefined;
     throw error;

@@ -11,16 +11,20 @@ export type RsaPair = {
   readonly signingKey: KeyObject;
 };
 
-/**
- * Makes what takes long, on all cores and off the main thread: RSA keys, a bounded number ahead of
- * who asks, and bcrypt hashes. The threads are its own and not Node's pool, which has four whatever
- * the machine has, and in which files and names would wait behind the keys.
- */
-export type KeySource = {
+/** Gives what takes long to make. */
+export type Keys = {
   /** A key that nobody else gets. Rejects with the signal's reason, or with what broke a thread. */
   next: (signal?: AbortSignal) => Promise<RsaPair>;
   /** `$2a$10$` and 53 characters, of 16 bytes of salt. */
   hashPassword: (text: string, salt: Uint8Array) => Promise<string>;
+};
+
+/**
+ * Makes keys and hashes on all cores and off the main thread: RSA keys a bounded number ahead of who
+ * asks. The threads are its own and not Node's pool, which has four whatever the machine has, and in
+ * which files and names would wait behind the keys.
+ */
+export type KeySource = Keys & {
   /** Ends the threads; who still waits is rejected. Takes until the keys in the making are made. */
   close: () => Promise<void>;
 };
