@@ -1,9 +1,10 @@
 import { digestOf } from '../base/digest.ts';
-import { IntegrityError } from '../base/errors.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
 import type { BasePatch } from '../iso/base/base-extents.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { findEmbedArea, type EmbedArea } from '../iso/coreos/embed-area.ts';
+import { readKernelArchitecture } from '../iso/coreos/kernel-architecture.ts';
 import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
 import type { Extent, Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
@@ -11,6 +12,7 @@ import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { describeMedium } from '../openshift/media/describe-medium.ts';
 import type { MediaIndex } from '../openshift/media/media-index.ts';
 import { INDEX_PATH } from '../openshift/media/media-paths.ts';
+import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import { planMediaRegistry, type MediaRegistry } from '../openshift/media/media-registry.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
@@ -19,6 +21,8 @@ const MINIMAL_RECIPE = '/coreos/miniso.dat';
 export type InstallationIsoParts = {
   readonly base: { readonly path: string };
   readonly scan: BaseScan;
+  /** That of the configuration. */
+  readonly architecture: RpmArchitecture;
   /** Ignition config, as JSON text. */
   readonly ignition: string;
   /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
@@ -50,7 +54,8 @@ export type EmbedAreaUse = {
  * The base ISO with an Ignition config in its embed area and nothing else changed, unless it carries
  * images. A config that is too large for the area gets a larger one, behind the base.
  *
- * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`
+ * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`; ConfigError
+ * `base-iso.architecture`
  */
 export async function layOutInstallationIso(
   parts: InstallationIsoParts,
@@ -61,6 +66,7 @@ export async function layOutInstallationIso(
   ]);
   const iso = await openIso(base.path);
   try {
+    await requireArchitecture(iso, parts.architecture);
     const area = await findEmbedArea(iso);
     const plan = await planEmbed(iso, area, archive);
     const replaced = await listEmbedded(iso, area);
@@ -75,6 +81,16 @@ export async function layOutInstallationIso(
   } finally {
     await iso.close();
   }
+}
+
+async function requireArchitecture(iso: IsoImage, expected: RpmArchitecture): Promise<void> {
+  const found = await readKernelArchitecture(iso);
+  if (found === undefined || found === expected) return;
+  throw new ConfigError(
+    'base-iso.architecture',
+    `base ISO ${iso.path} is for ${found}, but the configuration is for ${expected}`,
+    { expected, found, hint: 'give another live ISO, or set architecture in the configuration' },
+  );
 }
 
 /** A description that lies about the area would have something else overwritten. */

@@ -64,6 +64,13 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     expect(await take({ file })).toMatchObject({ digest: digestOf('other') });
   });
 
+  it('is no directory', async () => {
+    await expect(take({ file: directory })).rejects.toMatchObject({
+      code: 'base-iso.missing',
+      message: `base ISO "${directory}" is no file`,
+    });
+  });
+
   it('by address is compared with the digest of the ISO, and fetched once', async () => {
     const taken = await fetch((_, response) => response.end(packed));
     expect(taken).toMatchObject({ size: iso.length, digest: digestOf(iso) });

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
-import { encodeBaseScan, scanBaseIso } from '../../src/iso/base/scan-base.ts';
+import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../src/iso/base/scan-base.ts';
 import { findEmbedArea } from '../../src/iso/coreos/embed-area.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import {
   layOutInstallationIso,
+  type InstallationIsoParts,
   type InstallationLayout,
 } from '../../src/stages/lay-out-installation-iso.ts';
 import { readEmbedded } from '../support/installation-iso.ts';
@@ -22,6 +23,10 @@ const hasTools = ['genisoimage', 'isohybrid', 'mformat', 'isoinfo', 'bsdtar'].ma
 );
 
 const EMBEDDED = encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: randomBytes(3000) }]);
+
+const partsOf = (path: string, scan: BaseScan, ignition: string): InstallationIsoParts => ({
+  ...{ base: { path }, scan, ignition, architecture: 'x86_64' },
+});
 
 const part = (place: object): TestCoreosOptions => ({
   files: {
@@ -47,7 +52,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
   ): Promise<InstallationLayout & { readonly base: string }> {
     const base = await makeCoreosIso(directory, options);
     const scan = encodeBaseScan(await scanBaseIso(base));
-    return { base, ...(await layOutInstallationIso({ base: { path: base }, scan, ignition })) };
+    return { base, ...(await layOutInstallationIso(partsOf(base, scan, ignition))) };
   }
 
   async function locateArea(path: string) {
@@ -104,9 +109,27 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     ['in a directory', part({ file: 'images' }), 'iso.no-embed-area'],
     ['in no file', part({ file: 7 }), 'iso.malformed-json'],
     ['the kernel', part({ file: 'images/pxeboot/vmlinuz' }), 'iso.no-embed-area'],
+    ['the root file system', part({ file: 'images/pxeboot/rootfs.img' }), 'iso.no-embed-area'],
     ['no JSON', { files: { 'coreos/igninfo.json': 'x' } }, 'iso.malformed-json'],
   ])('is not made where the area is said to be %s', async (_what, options, code) => {
     await expect(layOut(options, '{}')).rejects.toMatchObject({ code, exitCode: 5 });
+  });
+
+  it.each([
+    { what: 'x86_64', offset: 0x202, magic: 'HdrS', isOurs: true },
+    { what: 'arm64', offset: 56, magic: 'ARMd', isOurs: false },
+    { what: 'arm64 under UEFI', offset: 64, magic: 'PE\0\0\x64\xaa', isOurs: false },
+    { what: 'x86_64 under UEFI', offset: 64, magic: 'PE\0\0\x64\x86', isOurs: true },
+    { what: 'who knows what', offset: 0, magic: 'MZ', isOurs: true },
+    { what: 'what is too far off', offset: 4095, magic: 'P', isOurs: true },
+  ])('is made for the architecture of its kernel alone: $what', async (row) => {
+    const { offset, magic, isOurs } = row;
+    const kernel = Buffer.alloc(4096);
+    kernel.write(magic, offset, 'latin1');
+    kernel.writeUInt32LE(offset, 0x3c);
+    const work = layOut({ files: { 'images/pxeboot/vmlinuz': kernel } }, '{}');
+    if (isOurs) await work;
+    else await expect(work).rejects.toMatchObject({ code: 'base-iso.architecture', exitCode: 3 });
   });
 
   describe('with a configuration that is larger than the area', () => {
@@ -162,7 +185,7 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     bytes.set(EMBEDDED, offset);
     await writeFile(base, bytes);
     await utimes(base, 1, 1);
-    const parts = { base: { path: base }, scan, ignition: '{}' };
+    const parts = partsOf(base, scan, '{}');
     await expect(layOutInstallationIso(parts)).rejects.toMatchObject({ code: 'iso.base-changed' });
     await truncate(base, offset);
     await expect(layOutInstallationIso(parts)).rejects.toMatchObject({ exitCode: 5 });

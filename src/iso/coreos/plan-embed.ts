@@ -54,9 +54,9 @@ export async function planEmbed(
   return { files, patches: [], grownTo: bytes.length };
 }
 
-/** A description that names a root file system would have it overwritten. */
+/** A description that names the root file system or an initrd would have it overwritten. */
 function requirePlausible({ file, size }: EmbedArea): void {
-  if (size <= MAX_AREA_SIZE) return;
+  if (size <= MAX_AREA_SIZE && !/^\/*images\/+pxeboot\//i.test(file)) return;
   throw new IntegrityError(
     'iso.no-embed-area',
     `${file} has ${size} bytes for an Ignition config, which is no embed area`,

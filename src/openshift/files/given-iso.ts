@@ -47,18 +47,24 @@ export function takeGivenIso(
 }
 
 async function takeFile(path: string, directory: string, tools: FetchGivenTools): Promise<BaseIso> {
-  if (!(await hasFile(path))) {
-    throw new ConfigError('base-iso.missing', `base ISO "${path}" does not exist`, {
-      hint: 'check its name, or leave it out to use the live ISO of a release',
-    });
-  }
+  const size = await measure(path);
   const digest = await digestFile(path);
   const packing = packingOf(path);
-  if (packing === undefined) return { path, size: (await stat(path)).size, digest, from: path };
+  if (packing === undefined) return { path, size, digest, from: path };
   const target = join(directory, `${hexOf(digest)}-unpacked.iso`);
   const known = await findKept(target);
   if (known) return { ...known, from: path };
   return { ...(await unpackTo(target, { packed: path, packing }, tools)), from: path };
+}
+
+async function measure(path: string): Promise<number> {
+  const hint = 'check its name, or leave it out to use the live ISO of a release';
+  if (!(await hasFile(path))) {
+    throw new ConfigError('base-iso.missing', `base ISO "${path}" does not exist`, { hint });
+  }
+  const found = await stat(path);
+  if (found.isFile()) return found.size;
+  throw new ConfigError('base-iso.missing', `base ISO "${path}" is no file`, { hint });
 }
 
 async function downloadIso(

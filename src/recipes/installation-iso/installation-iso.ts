@@ -48,7 +48,7 @@ async function prepareInstallationIso(
   const { base, scan } = prepareBase(request, tools, release);
   const { layout, embedArea } = await tools.engine.stage({
     name: 'lay out ISO',
-    inputs: { base, scan },
+    inputs: { base, scan, architecture: architectureOf(config) },
     run: (parts, { signal }) =>
       layOutInstallationIso({
         ...parts,
