@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
@@ -16,6 +16,7 @@ import {
   addSitesOptions,
   readOut,
   readSitesRequest,
+  resolveGiven,
   type SitesOptions,
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
@@ -74,7 +75,9 @@ function readRequest(sites: string, options: BuildOptions, host: CliHost): Confi
   return {
     ...request,
     ...{ out: readOut(options.out, request, host), rotate },
-    ...(retainFrom !== undefined && { retainFrom: resolve(host.cwd, retainFrom) }),
+    ...(retainFrom !== undefined && {
+      retainFrom: resolveGiven(host.cwd, retainFrom, '--retain-from'),
+    }),
     jobs: options.jobs ?? availableParallelism(),
   };
 }

@@ -1,4 +1,5 @@
-import { relative, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import type { SitesRequest } from '../../recipes/config-iso/config-isos-request.ts';
@@ -57,30 +58,52 @@ export function readSitesRequest(
   { cwd, env, now }: CliHost,
 ): SitesRequest {
   return {
-    ...{ sites: resolve(cwd, sites), cwd, dropIn },
-    ...(template !== undefined && { template: resolve(cwd, template) }),
+    ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn },
+    ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),
   };
 }
 
-/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
 /**
- * Where output goes. What is written among the inputs would be taken for a site by the next run.
+ * An empty name would be the working directory, which nobody means by `--out "$UNSET"`.
  *
- * @throws UsageError `usage.out-inside`
+ * @throws UsageError `usage.empty-path`
+ */
+export function resolveGiven(cwd: string, path: string, option: string): string {
+  if (path !== '') return resolve(cwd, path);
+  throw new UsageError('usage.empty-path', `${option} is empty`, {
+    hint: 'name a file or a directory; "." is the working directory',
+  });
+}
+
+/**
+ * Where output goes. What is written among the inputs would be taken for a site by the next run, or
+ * for a manifest of all sites.
+ *
+ * @throws UsageError `usage.out-inside`, `usage.empty-path`
  */
 export function readOut(
   out: string | undefined,
-  { sites, dropIn }: SitesRequest,
+  { sites, template, dropIn }: SitesRequest,
   { cwd }: CliHost,
 ): string {
-  if (dropIn) return out === undefined ? sites : resolve(cwd, out);
-  const path = resolve(cwd, out ?? 'config-isos');
-  const below = relative(sites, path);
-  if (below !== '' && (below === '..' || below.startsWith('../'))) return path;
+  if (dropIn) return out === undefined ? sites : resolveGiven(cwd, out, '--out');
+  const path = resolveGiven(cwd, out ?? 'config-isos', '--out');
+  const input = [sites, template].find((one) => one !== undefined && isWithin(path, one));
+  if (input === undefined && !hasOwnSite(sites, path)) return path;
   throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
-    ...{ expected: `a directory that is not ${sites} and not in it`, found: path },
+    ...{ expected: `a directory where nothing comes into ${input ?? sites}`, found: path },
     hint: 'name another directory with --out',
   });
 }
+
+function isWithin(path: string, directory: string): boolean {
+  const below = relative(directory, path);
+  return below === '' || !(below === '..' || below.startsWith('../'));
+}
+
+/** A site that is called like the folder would get its `auth/` there when output goes beside it. */
+const hasOwnSite = (sites: string, out: string): boolean =>
+  dirname(sites) === out &&
+  ['install-config.yaml', basename(sites)].some((name) => existsSync(join(sites, name)));

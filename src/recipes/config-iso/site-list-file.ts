@@ -1,11 +1,12 @@
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
 import { hasFile, writeFileAtomic } from '../../base/files.ts';
 import type { ConfigIsosRequest } from './config-isos-request.ts';
 import { placesFor, type SiteOutcome } from './make-sites.ts';
-import type { SiteFinding } from './site/site-finding.ts';
+import { placesOf, stateDirectoryOf } from './site/site-places.ts';
+import { isError, type SiteFinding } from './site/site-finding.ts';
 import type { MadeIso } from './site/site-record.ts';
 import type { Survey, SurveyedSite } from './survey-sites.ts';
 
@@ -56,7 +57,28 @@ export async function listOutcomes(
       failed.push(await describeFailed(site, outcome?.finding, iso));
     }
   }
-  return { sites, failed, findings: survey.findings };
+  const left = request.dropIn ? [] : await listLeft(survey, request.out);
+  return { sites, failed, findings: [...survey.findings, ...left] };
+}
+
+const RECORD = '.made.json';
+
+/**
+ * ISOs of sites that are among the inputs no more: someone would ship them all the same. Nothing is
+ * said where the inputs could not be listed as a whole.
+ */
+async function listLeft({ sites, findings }: Survey, out: string): Promise<SiteFinding[]> {
+  if (findings.some(isError)) return [];
+  const known = new Set(sites.map(({ name }) => name));
+  const left: SiteFinding[] = [];
+  for (const file of (await readdir(stateDirectoryOf(out))).sort()) {
+    const name = file.slice(0, -RECORD.length);
+    if (!file.endsWith(RECORD) || known.has(name)) continue;
+    const { iso } = placesOf(out, name);
+    const problem = 'is of an earlier run and of no site of these inputs: it was left as it is';
+    if (await hasFile(iso)) left.push({ severity: 'warning', file: basename(iso), problem });
+  }
+  return left;
 }
 
 /** Nothing is removed: an ISO that a former run made may be all that someone has. */

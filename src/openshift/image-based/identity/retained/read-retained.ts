@@ -9,6 +9,7 @@ import {
   parseRetainedSources,
   type RetainedManifest,
 } from './retained-manifest.ts';
+import { proveRetainedPassword } from './retained-password.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
 import { INGRESS_PREFIX, SIGNER_NAMES, SIGNERS, type SignerName } from '../certificates/signers.ts';
 import type { KeyPair } from '../site-identity.ts';
@@ -18,16 +19,14 @@ const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.js
 const HASH_FILE = 'tls/kubeadmin-password.hash';
 const PASSWORD_FILE = 'tls/kubeadmin-password';
 
-/** An empty hash makes the node delete the password's secret. */
-const BCRYPT = /^(\$2[aby]\$\d\d\$[./A-Za-z0-9]{53})?$/;
-
 type Signer = KeyPair & { readonly commonName: string };
 type Signers = Partial<Record<SignerName, Signer>>;
 
 /**
  * What openshift-install left in its directory, or was given there: signers and password in `tls/`,
- * `cluster-configuration/manifest.json`, and the list of mirrors below it. Signers are all there or none; with a manifest, whose
- * keys are used, only the administrator's must be. Costs no key and no hash.
+ * `cluster-configuration/manifest.json`, and the list of mirrors below it. Signers are all there or
+ * none; with a manifest, whose keys are used, only the administrator's must be. Costs no key, and the
+ * proof of a password where there is one.
  *
  * @throws ConfigError `retained.unreadable`, `retained.empty`, `retained.incomplete`,
  * `retained.not-pem`, `retained.not-rsa`, `retained.mismatch`, `retained.password`, `retained.manifest`
@@ -130,15 +129,8 @@ async function readPassword(dir: string): Promise<RetainedIdentity['password']> 
   if (bcrypt === undefined) {
     throw incomplete(`${join(dir, PASSWORD_FILE)} is there, but ${HASH_FILE} is not`);
   }
-  if (!BCRYPT.test(bcrypt) || bcrypt.endsWith('\n')) {
-    throw new ConfigError('retained.password', `${join(dir, HASH_FILE)} is no bcrypt hash`, {
-      hint: 'write "$2a$10$" and 53 characters, without a newline at the end',
-    });
-  }
-  if (text !== undefined && text !== text.trim()) {
-    const message = `${join(dir, PASSWORD_FILE)} has white space around the password`;
-    throw new ConfigError('retained.password', message, { hint: 'remove it, newline included' });
-  }
+  const files = { hash: join(dir, HASH_FILE), text: join(dir, PASSWORD_FILE) };
+  await proveRetainedPassword({ bcrypt, text }, files);
   return { text: text ?? '', bcrypt };
 }
 

@@ -32,7 +32,10 @@ const SERVING_KEYS = {
   loadBalancer: 'loadbalancer_external_signer_private_key',
 } as const;
 
-/** The SeedReconfiguration of openshift-install; what else the lifecycle agent knows, nobody writes. */
+/**
+ * The SeedReconfiguration of openshift-install, which refuses what else the lifecycle agent knows
+ * (`server_ssh_keys`, `status_proxy`, `install_config`): such a file is of an upgrade, not of a site.
+ */
 const MANIFEST: Shape = {
   additionalTrustBundle: TRUST_BUNDLE,
   api_version: 'integer',
