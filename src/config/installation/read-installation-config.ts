@@ -1,4 +1,5 @@
 import { dirname, resolve } from 'node:path';
+import { LineCounter } from 'yaml';
 import { parseConfigDocument, type ConfigDocument, type Plain } from '../document/document.ts';
 import { readConfigText } from '../load-config.ts';
 import { maskLines } from '../document/masked-lines.ts';
@@ -7,6 +8,7 @@ import { listKeys } from '../document/schema.ts';
 import { Secret } from '../secret/secret.ts';
 import { checkNetworkConfig } from '../sites/network/check-network-config.ts';
 import { formatNetworkConfig } from '../sites/network/format-network-config.ts';
+import { NestedTooDeep, parseYaml } from '../sites/document/parse-yaml.ts';
 import { PUBLIC_KEYS } from '../sites/document/public-keys.ts';
 import { FREE, record } from '../sites/document/shape.ts';
 import { readSiteDocument } from '../sites/document/site-document.ts';
@@ -64,6 +66,8 @@ export function checkInstallationConfig(
   shownAs: string,
   { source, verdict }: Circumstances = {},
 ): { readonly config: InstallationConfig; readonly problems: readonly ConfigProblem[] } {
+  const tooDeep = findTooDeep(text, shownAs);
+  if (tooDeep) return { config: applyDefaults({}), problems: [tooDeep] };
   const document = parseConfigDocument(text, shownAs, readInstallationSchema());
   const network = readNetworkConfig(text, shownAs);
   const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
@@ -86,6 +90,20 @@ export function checkInstallationConfig(
       .map((problem) => ({ ...problem, lineText: masked[problem.line - 1] ?? '' }))
       .toSorted((a, b) => a.line - b.line || a.column - b.column),
   };
+}
+
+/** Such a text is not parsed: the parser would end the process. */
+function findTooDeep(text: string, file: string): ConfigProblem | undefined {
+  const lines = new LineCounter();
+  try {
+    parseYaml(text, lines);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof NestedTooDeep)) throw error;
+    const { line, col: column } = lines.linePos(error.offset);
+    const problem = 'this is no YAML: this is nested too deep';
+    return { file, line, column, path: '', problem, lineText: '' };
+  }
 }
 
 /** Its value is longer than a line. */

@@ -229,15 +229,15 @@ const CLUSTER: readonly Row[] = [
   [
     'an unknown set of capabilities',
     { more: 'capabilities: {baselineCapabilitySet: all}' },
-    '9:39 capabilities.baselineCapabilitySet: Unsupported value: "all": supported values: "None", "v4.11", "v4.12", "...", "vCurrent"',
+    '9:39 capabilities.baselineCapabilitySet: Unsupported value: "all": supported values: "None", "v4.11", "v4.12", "v4.13", "v4.14", "v4.15", "v4.16", "v4.17", "v4.18", "vCurrent"',
   ],
   [
     'capabilities that lack what they need',
     {
-      more: 'capabilities: {baselineCapabilitySet: None, additionalEnabledCapabilities: [baremetal]}',
+      more: 'capabilities: {baselineCapabilitySet: None, additionalEnabledCapabilities: [marketplace]}',
     },
-    '9:76 capabilities.additionalEnabledCapabilities: Invalid value: "baremetal": the baremetal capability requires the MachineAPI capability',
-    '9:76 capabilities.additionalEnabledCapabilities: Invalid value: "baremetal": the Ingress capability is required',
+    '9:76 capabilities.additionalEnabledCapabilities: Invalid value: "marketplace": the marketplace capability requires the OperatorLifecycleManager capability',
+    '9:76 capabilities.additionalEnabledCapabilities: Invalid value: "marketplace": the Ingress capability is required',
   ],
 ];
 

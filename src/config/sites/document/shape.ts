@@ -5,7 +5,12 @@
 export type Shape =
   | { readonly kind: 'text' | 'flag' | 'integer' | 'free' }
   | { readonly kind: 'list' | 'map'; readonly of: Shape }
-  | { readonly kind: 'record'; readonly members: Readonly<Record<string, Shape>> };
+  | {
+      readonly kind: 'record';
+      readonly members: Readonly<Record<string, Shape>>;
+      /** Of a whole document: members that no shape has are warned of, and no problems. */
+      readonly isLenient?: boolean;
+    };
 
 /** Data that no shape describes: mappings with their keys as written. */
 export type Free =
@@ -35,3 +40,9 @@ export const list = <S extends Shape>(of: S) => ({ kind: 'list', of }) as const;
 export const map = <S extends Shape>(of: S) => ({ kind: 'map', of }) as const;
 export const record = <M extends Readonly<Record<string, Shape>>>(members: M) =>
   ({ kind: 'record', members }) as const;
+
+/** The same shape of a document, but unknown members are only warned of, on every level. */
+export const lenient = <S extends { readonly kind: 'record' }>(shape: S): S => ({
+  ...shape,
+  isLenient: true,
+});

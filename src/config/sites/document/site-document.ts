@@ -1,8 +1,9 @@
-import { isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { isMap, isScalar, isSeq, LineCounter } from 'yaml';
 import type { Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { explainYaml } from '../../document/explain-yaml.ts';
 import { findNearest } from '../../document/edit-distance.ts';
 import type { ConfigProblem } from '../../document/problem.ts';
+import { isEmptyDocument, NestedTooDeep, parseYaml } from './parse-yaml.ts';
 import { createReporter, type Report } from './report.ts';
 import { resolveScalar } from './scalar.ts';
 import type { Free, Shape, ValueOf } from './shape.ts';
@@ -14,6 +15,8 @@ export type SiteDocument<S> = {
   readonly value: ValueOf<S>;
   /** Syntax, duplicate and unknown keys, values of another type. */
   readonly problems: readonly ConfigProblem[];
+  /** Unknown keys that a lenient shape lets pass. */
+  readonly warnings: readonly ConfigProblem[];
   /** No YAML: nothing could be read. */
   readonly isBroken: boolean;
   readonly report: Report;
@@ -34,22 +37,22 @@ const MAX_DEPTH = 100;
  */
 export function readSiteDocument<S extends Shape>(file: SiteFile, shape: S): SiteDocument<S> {
   const lines = new LineCounter();
-  const { text, document, problem } = parse(file.bytes, lines);
+  const { text, document, problems: faults } = parse(file.bytes, lines);
   const reader = new Reader(document);
   const report = createReporter({ text, file: file.shownAs, lines, marks: reader });
-  const broken = [
-    ...(problem === undefined ? [] : [report('', `${BROKEN}: ${problem}`)]),
-    ...[...document.errors, ...document.warnings].map(({ code, pos }) =>
-      report({ offset: pos[0] }, `${BROKEN}: ${explainYaml(code)}`),
-    ),
-  ];
+  const broken = faults.map(({ offset, problem }) => report({ offset }, `${BROKEN}: ${problem}`));
   const value = broken.length === 0 ? reader.read(document.contents, shape, '') : undefined;
-  const found = reader.findings.map(({ offset, path, problem, hint, hideValue }) =>
-    report({ offset, path }, problem, { hint, hideValue }),
-  );
+  const isLenient = shape.kind === 'record' && shape.isLenient === true;
+  const list = (isWarning: boolean): readonly ConfigProblem[] =>
+    reader.findings
+      .filter(({ isUnknown = false }) => (isLenient && isUnknown) === isWarning)
+      .map(({ offset, path, problem, hint, hideValue }) =>
+        report({ offset, path }, problem, { hint, hideValue }),
+      );
   return {
     value: (value ?? {}) as ValueOf<S>,
-    problems: [...broken, ...found],
+    problems: [...broken, ...list(false)],
+    warnings: list(true),
     isBroken: broken.length > 0,
     report,
     shownAs: file.shownAs,
@@ -63,32 +66,42 @@ const DECODER = new TextDecoder('utf-8', { fatal: true });
 type Parsed = {
   readonly text: string;
   readonly document: Document.Parsed;
-  readonly problem?: string;
+  readonly problems: readonly { readonly offset: number; readonly problem: string }[];
 };
 
 /** What cannot be parsed at all is an empty document with a problem. */
-function parse(bytes: Uint8Array, lineCounter: LineCounter): Parsed {
-  const read = (text: string): Document.Parsed =>
-    parseDocument(text, {
-      lineCounter,
-      prettyErrors: false,
-      uniqueKeys: false,
-      // Silent, it would leave out further documents without a word.
-      logLevel: 'error',
-      // Every scalar as text: what it means depends on what the shape wants.
-      schema: 'failsafe',
-    });
+function parse(bytes: Uint8Array, lines: LineCounter): Parsed {
+  const text = decode(bytes);
+  const refuse = (problem: string, offset = 0): Parsed => ({
+    ...{ text: text ?? '', document: EMPTY },
+    problems: [{ offset, problem }],
+  });
+  if (text === undefined) return refuse('this is not UTF-8');
   try {
-    const text = DECODER.decode(bytes);
-    return { text, document: read(text) };
+    const [document = EMPTY, ...others] = parseYaml(text, lines);
+    const second = others.find((other) => !isEmptyDocument(other));
+    const faults = [
+      ...[...document.errors, ...document.warnings].map(({ code, pos }) => ({ code, at: pos[0] })),
+      ...(second ? [{ code: 'MULTIPLE_DOCS', at: second.range[0] }] : []),
+    ];
+    const problems = faults.map(({ code, at }) => ({ offset: at, problem: explainYaml(code) }));
+    return { text, document, problems };
   } catch (error) {
-    const empty = { text: '', document: read('') };
-    if (error instanceof TypeError) return { ...empty, problem: 'this is not UTF-8' };
-    // The parser's own recursion has no other limit than the stack.
-    if (error instanceof RangeError) return { ...empty, problem: 'this is nested too deep' };
+    if (error instanceof NestedTooDeep) return refuse('this is nested too deep', error.offset);
     throw error;
   }
 }
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return DECODER.decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+const [EMPTY] = parseYaml('') as [Document.Parsed];
 
 type Finding = {
   readonly offset: number;
@@ -96,6 +109,8 @@ type Finding = {
   readonly problem: string;
   readonly hint?: string | undefined;
   readonly hideValue?: boolean;
+  /** A key that no shape has. */
+  readonly isUnknown?: boolean;
 };
 
 /** What a key means. */
@@ -157,9 +172,11 @@ class Reader {
   #readList(node: YAMLSeq, shape: Shape, path: string): Free | undefined {
     if (shape.kind !== 'list' && shape.kind !== 'free') return this.#refuse(path, shape, 'array');
     const of = shape.kind === 'list' ? shape.of : shape;
+    // Only free data has a word for what is not there.
+    const empty = of.kind === 'free' ? null : undefined;
     return node.items.map(
-      (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? null,
-    );
+      (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? empty,
+    ) as readonly Free[];
   }
 
   #readScalar(scalar: Scalar, shape: Shape, path: string): Free | undefined {
@@ -184,6 +201,7 @@ class Reader {
         problem: `unknown field "${written}"`,
         hint: near === undefined ? undefined : `did you mean "${near}"?`,
         hideValue: true,
+        isUnknown: true,
       });
       return { name: written, shape: undefined };
     });

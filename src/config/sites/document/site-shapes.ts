@@ -32,6 +32,7 @@ const MACHINE_POOL = record({
   fencing: FREE,
   diskSetup: FREE,
   management: FREE,
+  osImageStream: TEXT,
 });
 
 const CLUSTER_NETWORKS = list(

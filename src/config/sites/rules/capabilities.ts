@@ -2,51 +2,65 @@ import type { ConfigProblem } from '../../document/problem.ts';
 import { invalid, unsupported, type Report } from '../document/report.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
-/** What must be there as well, and the first release whose baseline has it. */
-const NEEDS = {
-  baremetal: { name: 'MachineAPI', since: 14 },
-  marketplace: { name: 'OperatorLifecycleManager', since: 15 },
-} as const;
+/** The sets of config.openshift.io/v1; releases since 4.18 have added none. */
+const SETS = ['None', ...Array.from({ length: 8 }, (_, index) => `v4.${index + 11}`), 'vCurrent'];
 
-const INGRESS_SINCE = 16;
+/** The capabilities of config.openshift.io/v1, of every release so far. */
+const CAPABILITIES = [
+  'Build',
+  'CSISnapshot',
+  'CloudControllerManager',
+  'CloudCredential',
+  'ClusterAPI',
+  'CompatibilityRequirements',
+  'Console',
+  'DeploymentConfig',
+  'ImageRegistry',
+  'Ingress',
+  'Insights',
+  'MachineAPI',
+  'NodeTuning',
+  'OperatorLifecycleManager',
+  'OperatorLifecycleManagerV1',
+  'Storage',
+  'baremetal',
+  'marketplace',
+  'openshift-samples',
+];
 
-/** Sets of capabilities that no cluster can have. */
+/** The first set that has the capability Ingress, which no cluster can do without. */
+const FIRST_WITH_INGRESS = 'v4.16';
+
+/** Words that no release knows, and sets of capabilities that no cluster can have. */
 export function checkCapabilities(
   report: Report,
   { capabilities }: WrittenInstallConfig,
 ): readonly ConfigProblem[] {
   if (!capabilities) return [];
-  const { baselineCapabilitySet: baseline = '', additionalEnabledCapabilities: more = [] } =
+  const { baselineCapabilitySet: set = '', additionalEnabledCapabilities: written = [] } =
     capabilities;
-  const minor = readMinor(baseline);
-  if (minor === undefined) {
-    const known = ['None', 'v4.11', 'v4.12', '...', 'vCurrent'];
-    return [report('capabilities.baselineCapabilitySet', unsupported(baseline, known))];
-  }
+  const baseline = set === '' ? 'vCurrent' : set;
+  const more = written.map((name = '') => name);
   const path = 'capabilities.additionalEnabledCapabilities';
-  const has = (name: string, since: number): boolean => minor >= since || more.includes(name);
-  const lacking = (['baremetal', 'marketplace'] as const).filter(
-    (name) => more.includes(name) && !has(NEEDS[name].name, NEEDS[name].since),
-  );
-  const shown = more.filter((name) => name !== undefined).join(', ');
   return [
-    ...lacking.map((name) =>
-      report(
-        path,
-        invalid(shown, `the ${name} capability requires the ${NEEDS[name].name} capability`),
-      ),
+    ...(SETS.includes(baseline)
+      ? explainLacking(baseline, more).map((why) => report(path, invalid(more.join(', '), why)))
+      : [report('capabilities.baselineCapabilitySet', unsupported(baseline, SETS))]),
+    ...more.flatMap((name, index) =>
+      CAPABILITIES.includes(name)
+        ? []
+        : [report(`${path}[${index}]`, unsupported(name, CAPABILITIES))],
     ),
-    // Older releases have no such capability; only an explicit None takes it away.
-    ...(minor === 0 && !has('Ingress', INGRESS_SINCE)
-      ? [report(path, invalid(shown, 'the Ingress capability is required'))]
-      : []),
   ];
 }
 
-/** The release of a baseline: 0 for None, Infinity for the current one. */
-function readMinor(baseline: string): number | undefined {
-  if (baseline === '' || baseline === 'vCurrent') return Infinity;
-  if (baseline === 'None') return 0;
-  const [, minor] = /^v4\.(\d{2})$/.exec(baseline) ?? [];
-  return minor === undefined ? undefined : Number(minor);
+function explainLacking(baseline: string, more: readonly string[]): readonly string[] {
+  const isAlone = baseline === 'None' && more.includes('marketplace');
+  const hasIngress = SETS.indexOf(baseline) >= SETS.indexOf(FIRST_WITH_INGRESS);
+  return [
+    ...(isAlone && !more.includes('OperatorLifecycleManager')
+      ? ['the marketplace capability requires the OperatorLifecycleManager capability']
+      : []),
+    ...(hasIngress || more.includes('Ingress') ? [] : ['the Ingress capability is required']),
+  ];
 }

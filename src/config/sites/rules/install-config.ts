@@ -9,7 +9,7 @@ import { checkImageSources, explainBoth } from './image-sources.ts';
 import { checkMachinePools } from './machine-pools.ts';
 import { explainDomain, explainSubdomain } from './names.ts';
 import { checkNetworking } from './networking.ts';
-import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './networks.ts';
+import type { NetworkEntry, SiteNetworks } from './networks.ts';
 import { checkPlatform } from './platform.ts';
 import { checkProxy } from './proxy.ts';
 import { explainSshKeys } from './ssh-key.ts';
@@ -34,7 +34,7 @@ export function checkInstallConfig(
     ...checkSshKey(report, written),
     ...checkTrust(report, written),
     ...checkNames(report, written),
-    ...checkNetworking(report, networks, listInternalNetworks(written.networking)),
+    ...checkNetworking(report, networks),
     ...checkPlatform(report, written),
     ...checkMachinePools(report, written),
     ...explainPullSecret(written.pullSecret ?? '').map((why) => report('pullSecret', why)),

@@ -1,18 +1,15 @@
 import type { ConfigProblem } from '../../document/problem.ts';
 import { formatNetwork, overlaps, widthOf, type Cidr } from '../network/ip-address.ts';
 import { invalid, tooMany, type Report } from '../document/report.ts';
-import type { NetworkEntry, SiteNetworks } from './networks.ts';
+import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from './networks.ts';
 import { checkStack } from './stack.ts';
 
 const MOST_MACHINE_NETWORKS = 2;
 
-/** @param internal what OVN-Kubernetes keeps for itself */
-export function checkNetworking(
-  report: Report,
-  networks: SiteNetworks,
-  internal: readonly Cidr[],
-): readonly ConfigProblem[] {
-  const { networkType, machine, service, cluster } = networks;
+/** Networks of the kinds that a cluster has, each by itself and beside the others. */
+export function checkNetworking(report: Report, networks: SiteNetworks): readonly ConfigProblem[] {
+  const { machine, service, cluster } = networks;
+  const internal = listInternalNetworks(networks);
   const each = (kind: string, list: readonly NetworkEntry[]): readonly ConfigProblem[] =>
     list.flatMap((entry) =>
       explainNetwork(kind, entry, internal).map((why) =>
@@ -20,22 +17,27 @@ export function checkNetworking(
       ),
     );
   return [
-    ...checkNetworkType(report, networkType),
+    ...checkNetworkType(report, networks),
     ...checkCount(report, machine),
     ...each('machine', machine),
     ...each('service', service),
     ...each('cluster', cluster),
     ...cluster.flatMap((entry) => checkHostPrefix(report, entry)),
+    ...checkSamePrefix(report, cluster),
+    ...checkJoinNetwork(report, networks),
     ...checkOverlaps(report, networks),
     ...checkStack(report, networks),
   ];
 }
 
-function checkNetworkType(report: Report, networkType: string): readonly ConfigProblem[] {
+function checkNetworkType(
+  report: Report,
+  { networkType, networkTypePath }: SiteNetworks,
+): readonly ConfigProblem[] {
   if (networkType === 'OVNKubernetes') return [];
   const why = 'Only OVNKubernetes network type is allowed for Single Node OpenShift (SNO) cluster';
   const shownPath = 'Networking.NetworkType';
-  return [report('networking.networkType', invalid(networkType, why), { shownPath })];
+  return [report(networkTypePath, invalid(networkType, why), { shownPath })];
 }
 
 function checkCount(report: Report, { length }: readonly NetworkEntry[]): readonly ConfigProblem[] {
@@ -92,6 +94,38 @@ function explainHostPrefix(cidr: Cidr, hostPrefix: number): string | undefined {
   return hostPrefix > widthOf(cidr.family)
     ? `cluster network host subnetwork prefix ${hostPrefix} is longer than an address`
     : undefined;
+}
+
+/** Of IPv4; that of IPv6 is 64 anyway. */
+function checkSamePrefix(
+  report: Report,
+  cluster: readonly NetworkEntry[],
+): readonly ConfigProblem[] {
+  const [first, ...others] = cluster.filter(({ cidr }) => cidr?.family === 4);
+  const why = 'cluster network host subnetwork prefix must be the same value for IPv4 networks';
+  return others
+    .filter(({ hostPrefix }) => hostPrefix !== first?.hostPrefix)
+    .map(({ path, hostPrefix = 0 }) =>
+      report(path.replace(/\.cidr$/, '.hostPrefix'), invalid(String(hostPrefix), why)),
+    );
+}
+
+/** It has an address for each of the nodes that the cluster networks have room for. */
+function checkJoinNetwork(
+  report: Report,
+  { join, cluster }: SiteNetworks,
+): readonly ConfigProblem[] {
+  if (!join) return [];
+  const { cidr, path, text } = join;
+  const nodes = cluster
+    .filter((entry) => entry.cidr?.family === 4)
+    .reduce((sum, entry) => sum + 2 ** ((entry.hostPrefix ?? 0) - (entry.cidr?.prefix ?? 0)), 0);
+  const isSmall = cidr?.family === 4 && 2 ** (32 - cidr.prefix) < nodes;
+  const why = [
+    ...explainNetwork('join', join, []),
+    ...(isSmall ? [`it is not large enough for the ${nodes} nodes of the cluster networks`] : []),
+  ];
+  return why.map((each) => report(path, invalid(text, each)));
 }
 
 /** More networks than any cluster has. */

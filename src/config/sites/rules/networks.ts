@@ -1,3 +1,4 @@
+import { mapOf, textOf } from '../network/free.ts';
 import { parseCidr, type Cidr } from '../network/ip-address.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
@@ -14,9 +15,13 @@ export type NetworkEntry = {
 /** The networks that are checked: as written, or the defaults where nothing is. */
 export type SiteNetworks = {
   readonly networkType: string;
+  /** Where that is written, or would be. */
+  readonly networkTypePath: string;
   readonly machine: readonly NetworkEntry[];
   readonly service: readonly NetworkEntry[];
   readonly cluster: readonly NetworkEntry[];
+  /** Where the user moved the join network of OVN-Kubernetes to. */
+  readonly join?: NetworkEntry;
 };
 
 type Written = NonNullable<WrittenInstallConfig['networking']>;
@@ -34,12 +39,18 @@ const INTERNAL = [
 /** Fills in what the installer takes for networks that are not written, deprecated keys included. */
 export function resolveNetworks(written: Written = {}): SiteNetworks {
   const machine = listMachineNetworks(written);
+  const join = readJoinNetwork(written);
+  const { networkType = '', type = '' } = written;
+  const [key, kind] =
+    networkType === '' && type !== '' ? ['type', type] : ['networkType', networkType];
   return {
-    networkType: pick(written.networkType, written.type) ?? 'OVNKubernetes',
+    networkType: kind === '' ? 'OVNKubernetes' : kind,
+    networkTypePath: `networking.${key}`,
     machine:
       machine.length > 0 ? machine : [createEntry('networking.machineNetwork', '10.0.0.0/16')],
     service: listServiceNetworks(written),
     cluster: listClusterNetworks(written),
+    ...(join && { join }),
   };
 }
 
@@ -83,19 +94,20 @@ function listClusterNetworks(written: Written): readonly NetworkEntry[] {
   });
 }
 
-const pick = (...texts: readonly (string | undefined)[]): string | undefined =>
-  texts.find((text) => text !== undefined && text !== '');
-
 function createEntry(path: string, text: string): NetworkEntry {
   const cidr = parseCidr(text);
   return { path, text, ...(cidr && { cidr }) };
 }
 
 /** What OVN-Kubernetes keeps for itself, with its join network where the user moved it to. */
-export function listInternalNetworks(written: Written = {}): readonly Cidr[] {
-  const config = written.ovnKubernetesConfig as
-    { readonly ipv4?: { readonly internalJoinSubnet?: unknown } | null } | null | undefined;
-  const moved = config?.ipv4?.internalJoinSubnet;
-  const texts = typeof moved === 'string' ? [moved, ...INTERNAL.slice(1)] : INTERNAL;
+export function listInternalNetworks({ join }: SiteNetworks): readonly Cidr[] {
+  const texts = join ? [join.text, ...INTERNAL.slice(1)] : INTERNAL;
   return texts.map(parseCidr).filter((cidr) => cidr !== undefined);
+}
+
+function readJoinNetwork({ ovnKubernetesConfig }: Written): NetworkEntry | undefined {
+  const ipv4 = mapOf(mapOf(ovnKubernetesConfig)['ipv4']);
+  const text = textOf(ipv4['internalJoinSubnet']) ?? '';
+  const path = 'networking.ovnKubernetesConfig.ipv4.internalJoinSubnet';
+  return text === '' ? undefined : createEntry(path, text);
 }

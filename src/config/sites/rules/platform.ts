@@ -12,6 +12,7 @@ export function checkPlatform(
     ...checkFeatures(report, written),
     ...checkPublish(report, written.publish),
     ...checkModes(report, written),
+    ...checkForeign(report, written),
   ];
 }
 
@@ -73,5 +74,30 @@ function checkModes(
     ...(bootstrapInPlace && (bootstrapInPlace.installationDisk ?? '') === ''
       ? [report('bootstrapInPlace.installationDisk', disk)]
       : []),
+  ];
+}
+
+/** What only clusters of other platforms, or of more machines, can have. */
+function checkForeign(
+  report: Report,
+  { operatorPublishingStrategy: strategy, arbiter, networking }: WrittenInstallConfig,
+): readonly ConfigProblem[] {
+  const mtu = networking?.clusterNetworkMTU ?? 0;
+  const publishing =
+    'operator publishing strategy is only allowed with mixed publishing strategy installs';
+  const deployment = 'number of controlPlane replicas must be at least 2 for arbiter deployments';
+  return [
+    ...(strategy === undefined || strategy === null
+      ? []
+      : [report('operatorPublishingStrategy', invalid('External', publishing))]),
+    ...(arbiter ? [report('arbiter', invalid('1', deployment))] : []),
+    ...(mtu === 0
+      ? []
+      : [
+          report(
+            'networking.clusterNetworkMTU',
+            invalid(String(mtu), 'cluster network MTU is allowed only in AWS deployments'),
+          ),
+        ]),
   ];
 }
