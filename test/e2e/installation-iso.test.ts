@@ -133,6 +133,48 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(await hasFile(at('never.iso'))).toBe(false);
   });
 
+  it('carries post.sh byte for byte, and is not built where that cannot be read', async () => {
+    await writeInstallationConfig(world.directory);
+    const script = Buffer.from('#!/bin/sh\n# \xff\xfe\0 is no UTF-8\r\n', 'latin1');
+    await writeFile(at('post.sh'), script);
+    await buildWell('--output', 'script.iso');
+    const { storage } = await show('script.iso');
+    const { source = '' } =
+      storage.files.find(({ path }) => path === '/var/tmp/post.sh')?.contents ?? {};
+    expect(Buffer.from(source.split('base64,')[1] ?? '', 'base64').equals(script)).toBe(true);
+    await rm(at('post.sh'));
+    await mkdir(at('post.sh'));
+    const { exitCode, stderr } = await build('--output', 'never.iso');
+    await rm(at('post.sh'), { recursive: true });
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('failed to load the post.sh file: ');
+    expect(stderr).toContain('[installation.post-script]');
+    expect(await hasFile(at('never.iso'))).toBe(false);
+  });
+
+  it('notes what is taken, but hardly meant', async () => {
+    await writeInstallationConfig(world.directory, {
+      seedImage: 'quay.io/Edge Seed',
+      ignitionConfigOverride: JSON.stringify({
+        ignition: { version: '3.0.0' },
+        kernelArguments: { shouldExist: ['a'] },
+        storage: { files: [{ path: '/etc/a', mode: 644 }] },
+      }),
+    });
+    expect((await buildWell('--output', 'noted.iso')).notes).toEqual([
+      expect.stringMatching(
+        /^no registry can have the seed image: .*quay\.io\/Edge Seed/,
+      ) as string,
+      'ignitionConfigOverride at $.kernelArguments: "kernelArguments" is no member of Ignition 3.2.0',
+      'ignitionConfigOverride at $.storage.files.0.mode: mode 644 sets setuid, setgid or sticky: was it meant to be octal?',
+    ]);
+    await world.run('build', 'installation-iso', '--base-iso', 'noted.iso', '--output', 'two.iso');
+    const report = await readFile(at('two.iso.report.json'), 'utf8');
+    expect(report).toContain(
+      'the base ISO was customized: config.ign in its embed area gave way to the new config',
+    );
+  });
+
   it('has its network configuration judged by nmstate, where that is installed', async () => {
     const networkConfig = { interfaces: [{ name: 'eth0', type: 'ethernet', state: 'up' }] };
     await writeInstallationConfig(world.directory, { networkConfig });

@@ -7,6 +7,7 @@ import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
 import { sealIso } from '../../stages/seal-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { architectureOf } from './installation-iso-images.ts';
+import { listNotes } from './installation-iso-notes.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 
 /** Everything that is decided before the first byte of the ISO is written. */
@@ -87,7 +88,7 @@ export async function sealInstallationIso(
     embedArea,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
     secretsOnMedia: listSecrets(request),
-    notes: [...request.notes, ...noteReplaced(replaced), ...noteMissing(request)],
+    notes: [...request.notes, ...listNotes(request, replaced)],
     bytes: { fetched, copied, kept, written, readBack },
     unverifiedTls: request.build.insecureRegistries,
     stages: [
@@ -112,20 +113,6 @@ function describeEmbedded({
     payloadSize: blobSize,
   };
 }
-
-/** A factory without registries learns of it too late otherwise. */
-const noteMissing = ({ embed }: InstallationIsoRequest): readonly string[] =>
-  embed.seed && !embed.precached && !embed.release
-    ? ['the images that the seed precaches are not on the ISO: they are pulled while it installs']
-    : [];
-
-/** Somebody has prepared this base, and may count on it. */
-const noteReplaced = (names: readonly string[]): readonly string[] =>
-  names.length === 0
-    ? []
-    : [
-        `the base ISO was customized: ${names.join(', ')} of its embed area gave way to the new config`,
-      ];
 
 /** What on the media is not for everybody. */
 function listSecrets({ config, postScript }: InstallationIsoRequest): readonly string[] {
