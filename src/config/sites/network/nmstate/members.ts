@@ -91,11 +91,9 @@ const EXPLAIN: Readonly<
   'number': (value) =>
     (numberOf(value) ?? -1) >= 0
       ? undefined
-      : invalid(JSON.stringify(value), 'this must be a whole number of at least 0'),
+      : explainValue(value, 'this must be a whole number of at least 0'),
   'integer': (value) =>
-    numberOf(value) === undefined
-      ? invalid(JSON.stringify(value), 'this must be a whole number')
-      : undefined,
+    numberOf(value) === undefined ? explainValue(value, 'this must be a whole number') : undefined,
   'list': (value) => (value === null ? undefined : explainList(value)),
   'map': (value) => (value === null ? undefined : explainMap(value)),
   'present list': (value) => explainList(value),
@@ -116,3 +114,7 @@ const explainText = (value: Free): string =>
   typeof value === 'object'
     ? 'this must be a text'
     : invalid(String(value), 'this must be a text: put it in quotes');
+
+/** What a mapping or a list holds is not repeated: it may be a secret. */
+const explainValue = (value: Free, why: string): string =>
+  typeof value === 'object' ? why : invalid(JSON.stringify(value), why);

@@ -1,0 +1,181 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatProblem } from '../../../src/config/document/problem.ts';
+import { checkSite, type SiteCheck } from '../../../src/config/sites/check-site.ts';
+import type { Free } from '../../../src/config/sites/document/shape.ts';
+import { formatNetworkConfig } from '../../../src/config/sites/network/format-network-config.ts';
+import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../../support/installation-iso.ts';
+import { createSiteInput, TEST_EPOCH } from '../../support/site-inputs.ts';
+
+/** With a value at nearly every key. */
+const INSTALL = {
+  apiVersion: 'v1',
+  metadata: { name: 'alpha', labels: { a: 'b' } },
+  baseDomain: 'edge.example.com',
+  sshKey: TEST_SSH_KEY,
+  fips: false,
+  additionalTrustBundle: TEST_CERTIFICATE,
+  additionalTrustBundlePolicy: 'Proxyonly',
+  controlPlane: { name: 'master', replicas: 1, architecture: 'amd64', hyperthreading: 'Enabled' },
+  compute: [{ name: 'worker', replicas: 0, platform: {} }],
+  networking: {
+    networkType: 'OVNKubernetes',
+    machineNetwork: [{ cidr: '192.0.2.0/24' }],
+    clusterNetwork: [{ cidr: '10.128.0.0/14', hostPrefix: 23 }],
+    serviceNetwork: ['172.30.0.0/16'],
+    ovnKubernetesConfig: { ipv4: { internalJoinSubnet: '100.99.0.0/16' } },
+  },
+  platform: { none: {} },
+  publish: 'External',
+  capabilities: { baselineCapabilitySet: 'v4.18', additionalEnabledCapabilities: ['Console'] },
+  proxy: { httpProxy: 'http://p.example:3128', noProxy: 'a.example' },
+  imageDigestSources: [
+    { source: 'quay.io/a', mirrors: ['quay.io/b'], sourcePolicy: 'NeverContactSource' },
+  ],
+  pullSecret: '{"auths":{"quay.io":{"auth":"eA=="}}}',
+};
+
+const IMAGE_BASED = {
+  hostname: 'alpha-0',
+  additionalNTPSources: ['ntp.example.com'],
+  releaseRegistry: 'registry.lab:5000',
+  cluster_id: '3fd3a7a4-5d6c-4a5a-9f3e-0d3a3b6d9b11',
+  nodeLabels: { site: 'a' },
+  networkConfig: {
+    'interfaces': [
+      {
+        'name': 'eth0',
+        'type': 'ethernet',
+        'state': 'up',
+        'mac-address': '52:54:00:00:00:01',
+        'mtu': 1500,
+        'ipv4': {
+          'enabled': true,
+          'dhcp': false,
+          'auto-dns': true,
+          'address': [{ 'ip': '192.0.2.10', 'prefix-length': 24 }],
+        },
+        'ipv6': { enabled: true, dhcp: true, autoconf: true },
+      },
+      { name: 'eth0.7', type: 'vlan', vlan: { 'base-iface': 'eth0', 'id': 7 } },
+      {
+        'name': 'bond0',
+        'type': 'bond',
+        'link-aggregation': { mode: '802.3ad', options: { miimon: 100 }, port: ['eth1'] },
+      },
+      { name: 'br0', type: 'ovs-bridge', bridge: { port: [{ name: 'eth2' }, { name: 'br0' }] } },
+      { name: 'vrf0', type: 'vrf', vrf: { 'port': ['eth3'], 'route-table-id': 100 } },
+    ],
+    'routes': {
+      config: [
+        {
+          'destination': '0.0.0.0/0',
+          'next-hop-address': '192.0.2.1',
+          'next-hop-interface': 'eth0',
+          'metric': 5,
+        },
+      ],
+    },
+    'route-rules': { config: [{ 'ip-from': '192.0.2.0/24', 'route-table': 254 }] },
+    'dns-resolver': { config: { server: ['192.0.2.53', 'fe80::1%eth0'], search: ['a.example'] } },
+  },
+};
+
+type Path = readonly (string | number)[];
+
+const listPaths = (value: unknown, path: Path = []): readonly Path[] => [
+  path,
+  ...(typeof value === 'object' && value !== null
+    ? Object.entries(value).flatMap(([key, below]) =>
+        listPaths(below, [...path, Array.isArray(value) ? Number(key) : key]),
+      )
+    : []),
+];
+
+function put(value: unknown, [key, ...rest]: Path, change: unknown): unknown {
+  if (key === undefined) return change;
+  if (Array.isArray(value)) {
+    return value.map((item, at) => (at === key ? put(item, rest, change) : (item as unknown)));
+  }
+  const object = value as Readonly<Record<string, unknown>>;
+  return { ...object, [key]: put(object[key], rest, change) };
+}
+
+const word = fc.constantFrom(
+  ...['', ' ', '0', '-1', '1', 'yes', '~', '<<', '=', 'v1', 'eth0', '192.0.2.9', '192.0.2.0/24'],
+  ...['::', 'fe80::1', 'fd02::/112', '0.0.0.0/0', 'http://', 'http://[::1]:1', '*', 'a,b', '{}'],
+  ...['{"auths":1}', '{"auths":{"":null}}', 'None', 'none', 'master', 'absent', 'toString'],
+);
+
+const anything = fc.oneof(
+  word,
+  fc.jsonValue({ maxDepth: 3 }),
+  fc.constantFrom<unknown>(null, {}, [], [null], { '': null }, 1e308, -0, 0.5, 2 ** 53, -(2 ** 31)),
+  fc.dictionary(fc.constantFrom('name', 'ip', '__proto__', 'enabled', 'config', ''), word),
+);
+
+const change = (good: unknown): fc.Arbitrary<unknown> =>
+  fc
+    .tuple(fc.constantFrom(...listPaths(good)), fc.option(fc.string(), { freq: 10 }), anything)
+    .map(([path, more, value]) => {
+      const isMapping = ![...path.slice(-1)].some((key) => typeof key === 'number');
+      return put(good, more === null || !isMapping ? path : [...path.slice(0, -1), more], value);
+    });
+
+const check = (
+  install: unknown,
+  imageBased: unknown,
+  show: (value: unknown) => string,
+): SiteCheck =>
+  checkSite(
+    createSiteInput({
+      'install-config.yaml': show(install),
+      'image-based-config.yaml': show(imageBased),
+    }),
+    { epoch: TEST_EPOCH },
+  );
+
+const asJson = (value: unknown): string => JSON.stringify(value, undefined, 1);
+
+describe('a good site', () => {
+  it('is good', () => {
+    expect(check(INSTALL, IMAGE_BASED, asJson).problems).toEqual([]);
+  });
+
+  it('gives problems, and no more, whatever value is put at any of its keys', () => {
+    fc.assert(
+      fc.property(change(INSTALL), change(IMAGE_BASED), (install, imageBased) => {
+        const { site, facts, problems, warnings } = check(install, imageBased, asJson);
+        expect(site === undefined).toBe(problems.length > 0);
+        expect(facts).toBeDefined();
+        for (const each of [...problems, ...warnings]) {
+          expect(each.line).toBeGreaterThan(0);
+          expect(each.column).toBeGreaterThan(0);
+          expect(formatProblem(each)).not.toMatch(/\[object|undefined|NaN/);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('has the same problems in every form of YAML', () => {
+    const tell = ({ problems, warnings }: SiteCheck): readonly string[] =>
+      [...problems, ...warnings].map(({ path, problem }) => `${path}: ${problem}`).toSorted();
+    const isMapping = (value: unknown): boolean =>
+      typeof value === 'object' && value !== null && !Array.isArray(value);
+    fc.assert(
+      fc.property(
+        change(INSTALL).filter(isMapping),
+        change(IMAGE_BASED).filter(isMapping),
+        (install, imageBased) => {
+          const asYaml = (value: unknown): string =>
+            formatNetworkConfig(JSON.parse(JSON.stringify(value)) as Free);
+          expect(tell(check(install, imageBased, asYaml))).toEqual(
+            tell(check(install, imageBased, JSON.stringify)),
+          );
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
