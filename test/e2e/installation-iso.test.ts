@@ -152,6 +152,21 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     expect(await hasFile(at('never.iso'))).toBe(false);
   });
 
+  it('is not built with an override that moves what installs to another place', async () => {
+    const links = [{ path: '/var/tmp', target: '/tmp' }];
+    await writeInstallationConfig(world.directory, {
+      ignitionConfigOverride: JSON.stringify({
+        ignition: { version: '3.2.0' },
+        storage: { links },
+      }),
+    });
+    const { exitCode, stderr } = await build('--output', 'never.iso');
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('passes through the link "/var/tmp"');
+    expect(stderr).toContain('[installation.override]');
+    expect(await hasFile(at('never.iso'))).toBe(false);
+  });
+
   it('notes what is taken, but hardly meant', async () => {
     await writeInstallationConfig(world.directory, {
       seedImage: 'quay.io/Edge Seed',

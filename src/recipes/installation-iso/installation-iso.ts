@@ -1,3 +1,4 @@
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { renderInstallationIgnition } from '../../openshift/image-based/installation/installation-ignition.ts';
@@ -87,7 +88,16 @@ function renderIgnition(
     ...(postScript && { postScript }),
     ...(localRegistry && { localRegistry }),
   });
-  return formatValidIgnition(ignition, 'Ignition config of the installation ISO');
+  try {
+    return formatValidIgnition(ignition, 'Ignition config of the installation ISO');
+  } catch (cause) {
+    if (!(cause instanceof IntegrityError) || override === undefined) throw cause;
+    throw new ConfigError(
+      'installation.override',
+      'ignitionConfigOverride does not go with what installs',
+      { cause, hint: 'leave out what it has at the paths of the ISO and above them' },
+    );
+  }
 }
 
 const describeRegistry = (

@@ -198,10 +198,32 @@ describe('the Ignition config of an installation ISO', () => {
       expect(config.systemd).toEqual(own.systemd);
     });
 
+    it.each(['3.0.0', '3.1.0', '3.2.0'])('of version %s becomes one of 3.2.0', (version) => {
+      const sha256 = `sha256-${'0'.repeat(64)}`;
+      const source = { source: 'https://a.example/a', verification: { hash: sha256 } };
+      const config = render(
+        {},
+        {
+          ignitionConfigOverride: JSON.stringify({
+            ignition: { version, config: null },
+            storage: { files: [{ path: '/etc/a', mode: null, contents: source }] },
+          }),
+        },
+      );
+      expect(config.ignition).toEqual({ version: '3.2.0' });
+      expect(config.storage.files[0]).toEqual({ path: '/etc/a', contents: source });
+    });
+
     it.each([
       ['no JSON', 'top-word'],
       ['of another version', '{"ignition":{"version":"3.4.0"}}'],
       ['without a version', '{}'],
+      ['null', 'null'],
+      ['of an unfinished version', '{"ignition":{"version":"3.2.0-experimental"}}'],
+      [
+        'wrong in itself',
+        '{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"etc/a"},{"path":"etc/a"}]}}',
+      ],
     ])('that is %s is refused, and not quoted', (_what, text) => {
       let message = '';
       try {

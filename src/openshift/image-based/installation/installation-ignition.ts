@@ -7,6 +7,7 @@ import {
   type IgnitionConfig,
   type Unit,
 } from '../../../ignition/config.ts';
+import { formatValidIgnition } from '../../../ignition/format-valid.ts';
 import { mergeConfigs } from '../../../ignition/merge.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry } from '../../node/node-registry.ts';
 import { renderText } from '../../node/templates.ts';
@@ -28,6 +29,8 @@ export type InstallationInput = {
 };
 
 const INSTALL = 'install-rhcos-and-restore-seed';
+
+const OVERRIDE = 'ignitionConfigOverride';
 
 /** Variables of the install unit name these two. */
 const IBI_CONFIGURATION = '/var/tmp/ibi-configuration.json';
@@ -59,9 +62,12 @@ export function renderInstallationIgnition(input: InstallationInput): IgnitionCo
   );
 }
 
+/** Checked on its own, so that what is wrong is found at its place in the user's document. */
 function parseOverride(text: string): IgnitionConfig {
   try {
-    return parseIgnition(text, 'ignitionConfigOverride');
+    const override = parseIgnition(text, OVERRIDE);
+    formatValidIgnition(override, OVERRIDE);
+    return override;
   } catch (cause) {
     if (!(cause instanceof SealiftError)) throw cause;
     throw new ConfigError(
