@@ -7,6 +7,7 @@ import {
   type ConfigIsoDifference,
 } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
+import { toPrintable, toPrintableLines } from './printable-text.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
 /** `sealift config-iso diff A B`: exit code 8 when they differ. */
@@ -39,7 +40,7 @@ const formatDifferences = (differences: readonly ConfigIsoDifference[]): string 
 
 /** What is masked on both sides changed all the same. */
 function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
-  const head = `${kind} ${path}:`;
+  const head = `${kind} ${toPrintable(path)}:`;
   if (a === undefined) return `${head} only in B: ${indent(b ?? '')}`;
   if (b === undefined) return `${head} only in A: ${indent(a)}`;
   if (a === b) return `${head} a secret that changed`;
@@ -50,4 +51,4 @@ function formatDifference({ kind, path, a, b }: ConfigIsoDifference): string {
 const indent = (text: string): string =>
   text.startsWith('-----BEGIN ')
     ? `PEM of ${digestOf(text)}`
-    : text.trimEnd().replaceAll('\n', '\n     ');
+    : toPrintableLines(text.trimEnd()).replaceAll('\n', '\n     ');

@@ -5,6 +5,7 @@ import { formatSize } from '../../base/format-size.ts';
 import type { ConfigIso } from '../../recipes/config-iso/read-config-iso.ts';
 import { showConfigIso } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
+import { toPrintable, toPrintableLines } from './printable-text.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
 /** `sealift config-iso show ISO`. */
@@ -28,10 +29,12 @@ function formatIso(iso: string, { volumeId, size, entries, manifest }: ConfigIso
   return [
     `${iso}: label ${volumeId}, ${formatSize(size)}`,
     ...entries.map(({ path, size, digest }) =>
-      digest === undefined ? `  ${path}` : `  ${path}  ${size} bytes, ${digest}`,
+      digest === undefined
+        ? `  ${toPrintable(path)}`
+        : `  ${toPrintable(path)}  ${size} bytes, ${digest}`,
     ),
     'manifest',
-    ...formatReadableJson(manifest)
+    ...toPrintableLines(formatReadableJson(manifest))
       .trimEnd()
       .split('\n')
       .map((line) => `  ${line}`),

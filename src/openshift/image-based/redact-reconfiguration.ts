@@ -22,8 +22,8 @@ const SECRET_OF_NETWORK = /password|passwd|secret|psk|private|shared|wep|mka-cak
  */
 export function redactReconfiguration(manifest: JsonValue): JsonValue {
   return mapMembers(manifest, (key, value) => {
-    if (PUBLIC.has(key)) return value;
-    if (key === 'proxy' || key === 'status_proxy') return mapTexts(value, (text) => redact(text));
+    if (PUBLIC.has(key)) return typeof value === 'number' ? value : mapTexts(value, maskKeys);
+    if (key === 'proxy' || key === 'status_proxy') return mapTexts(value, redactProxy);
     if (key === 'pull_secret') return redactPullSecret(value);
     if (key === 'raw_nm_state_config') return redactNetwork(value);
     if (key === 'KubeconfigCryptoRetention') return redactCrypto(value);
@@ -32,6 +32,12 @@ export function redactReconfiguration(manifest: JsonValue): JsonValue {
 }
 
 const mask = (text: string): string => (text === '' ? '' : MASK);
+
+/** Whoever put a private key where a certificate belongs did not mean to show it. */
+const maskKeys = (text: string): string => (text.includes('PRIVATE KEY-----') ? MASK : text);
+
+/** Of other makers it need not be a URL. */
+const redactProxy = (text: string): string => redact(text).replaceAll(/[^\s,/]+@/g, `${MASK}@`);
 
 const isObject = (value: JsonValue): value is Readonly<Record<string, JsonValue>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -26,6 +26,8 @@ type ConfigIsoEntry = {
 const MAX_ENTRIES = 10_000;
 /** Bytes of all files together; a site's inputs may have 16 MiB. */
 const MAX_CONTENT = 256 << 20;
+/** Levels of a manifest; those of a seed reconfiguration are five. */
+const MAX_DEPTH = 64;
 /** The lifecycle agent looks for both, the second for the sake of old media. */
 const VOLUME_IDS = ['cluster-config', 'relocation-config'];
 
@@ -50,7 +52,7 @@ export async function readConfigIso(path: string): Promise<ConfigIso> {
 const notLabelled = (path: string, found: string): IntegrityError =>
   new IntegrityError('config-iso.label', `${path} is no configuration ISO by its label`, {
     expected: VOLUME_IDS.join(' or '),
-    found,
+    found: JSON.stringify(found).slice(1, -1), // it may have been made to command the terminal
     hint: 'give an ISO made by "sealift config-iso build" or openshift-install',
   });
 
@@ -80,6 +82,12 @@ async function readManifest(iso: IsoImage): Promise<JsonValue> {
   }
   const text = Buffer.from(await iso.readFile(node)).toString('utf8');
   const manifest = parseManifest(text);
+  if (manifest !== undefined && isDeeper(manifest, MAX_DEPTH)) {
+    throw new IntegrityError(
+      'config-iso.manifest',
+      `${MANIFEST_PATH} of ${iso.path} has more than ${MAX_DEPTH} levels`,
+    );
+  }
   if (typeof manifest === 'object' && manifest !== null && !Array.isArray(manifest))
     return manifest;
   throw new IntegrityError(
@@ -96,3 +104,8 @@ function parseManifest(text: string): JsonValue | undefined {
     return undefined;
   }
 }
+
+const isDeeper = (value: JsonValue, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((member: JsonValue) => isDeeper(member, levels - 1)));

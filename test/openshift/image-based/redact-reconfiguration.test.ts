@@ -65,6 +65,19 @@ describe('a manifest that is shown', () => {
     expect(shown).toContain('eth0');
   });
 
+  it('masks the user of a proxy, whatever the address looks like', () => {
+    for (const httpProxy of [`http://u:${SECRET}@h:1`, `u:${SECRET}@h`, `socks5://${SECRET}@h:1`]) {
+      const shown = show({ proxy: { httpProxy } });
+      expect(shown).not.toContain(SECRET);
+      expect(shown).toContain('h');
+    }
+  });
+
+  it('masks a private key that somebody put where a certificate belongs', () => {
+    const userCaBundle = `-----BEGIN RSA PRIVATE KEY-----\n${SECRET}\n`;
+    expect(show({ additionalTrustBundle: { userCaBundle } })).not.toContain(SECRET);
+  });
+
   it('masks a network configuration that cannot be read', () => {
     for (const text of [`psk: "${SECRET}`, SECRET, `- ${SECRET}`, `a: *${SECRET}`]) {
       expect(show({ raw_nm_state_config: text })).not.toContain(SECRET);
