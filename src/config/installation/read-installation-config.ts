@@ -1,6 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { LineCounter } from 'yaml';
 import { parseConfigDocument, type ConfigDocument, type Plain } from '../document/document.ts';
+import { explainYaml } from '../document/explain-yaml.ts';
 import { readConfigText } from '../load-config.ts';
 import { maskLines } from '../document/masked-lines.ts';
 import { ConfigProblems, type ConfigProblem } from '../document/problem.ts';
@@ -8,7 +9,7 @@ import { listKeys } from '../document/schema.ts';
 import { Secret } from '../secret/secret.ts';
 import { checkNetworkConfig } from '../sites/network/check-network-config.ts';
 import { formatNetworkConfig } from '../sites/network/format-network-config.ts';
-import { NestedTooDeep, parseYaml } from '../sites/document/parse-yaml.ts';
+import { isEmptyDocument, NestedTooDeep, parseYaml } from '../sites/document/parse-yaml.ts';
 import { PUBLIC_KEYS } from '../sites/document/public-keys.ts';
 import { FREE, record } from '../sites/document/shape.ts';
 import { readSiteDocument } from '../sites/document/site-document.ts';
@@ -66,8 +67,8 @@ export function checkInstallationConfig(
   shownAs: string,
   { source, verdict }: Circumstances = {},
 ): { readonly config: InstallationConfig; readonly problems: readonly ConfigProblem[] } {
-  const tooDeep = findTooDeep(text, shownAs);
-  if (tooDeep) return { config: applyDefaults({}), problems: [tooDeep] };
+  const unread = findUnread(text, shownAs);
+  if (unread?.isBroken) return { config: applyDefaults({}), problems: [unread.problem] };
   const document = parseConfigDocument(text, shownAs, readInstallationSchema());
   const network = readNetworkConfig(text, shownAs);
   const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
@@ -77,6 +78,7 @@ export function checkInstallationConfig(
     ? document.problems
     : [
         ...document.problems,
+        ...(unread ? [unread.problem] : []),
         ...network.problems,
         ...(verdict === undefined ? [] : [reportNetwork(document, verdict)]),
         ...resolved.problems,
@@ -92,17 +94,24 @@ export function checkInstallationConfig(
   };
 }
 
-/** Such a text is not parsed: the parser would end the process. */
-function findTooDeep(text: string, file: string): ConfigProblem | undefined {
+/** What the reader of configurations would end the process for, or leave out without a word. */
+function findUnread(
+  text: string,
+  file: string,
+): { readonly problem: ConfigProblem; readonly isBroken: boolean } | undefined {
   const lines = new LineCounter();
+  const report = (offset: number, code: string): ConfigProblem => {
+    const { line, col: column } = lines.linePos(offset);
+    const problem = `this is no YAML: ${explainYaml(code)}`;
+    return { file, line, column, path: '', problem, lineText: '' };
+  };
   try {
-    parseYaml(text, lines);
-    return undefined;
+    const [, ...others] = parseYaml(text, lines);
+    const second = others.find((each) => !isEmptyDocument(each));
+    return second && { problem: report(second.range[0], 'MULTIPLE_DOCS'), isBroken: false };
   } catch (error) {
     if (!(error instanceof NestedTooDeep)) throw error;
-    const { line, col: column } = lines.linePos(error.offset);
-    const problem = 'this is no YAML: this is nested too deep';
-    return { file, line, column, path: '', problem, lineText: '' };
+    return { problem: report(error.offset, 'NESTED_TOO_DEEP'), isBroken: true };
   }
 }
 

@@ -175,6 +175,8 @@ networkConfig:
     ['a key __proto__', '__proto__: {seedImage: a}\n'],
     ['nothing', ''],
     ['a list', '- a\n'],
+    ['a hundred thousand lists in lists', '['.repeat(100_000)],
+    ['a second document', 'kind: A\n---\nkind: B\n'],
   ])('ends soon, with a problem, on %s', (_what, text) => {
     const { problems } = checkInstallationConfig(text, 'i.yaml');
     expect(problems.length).toBeGreaterThan(0);

@@ -4,6 +4,7 @@ import { formatProblem } from '../../../src/config/document/problem.ts';
 import { checkSite, type SiteCheck } from '../../../src/config/sites/check-site.ts';
 import type { Free } from '../../../src/config/sites/document/shape.ts';
 import { formatNetworkConfig } from '../../../src/config/sites/network/format-network-config.ts';
+import { putAnything } from '../../support/put-anything.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../../support/installation-iso.ts';
 import { createSiteInput, TEST_EPOCH } from '../../support/site-inputs.ts';
 
@@ -81,47 +82,6 @@ const IMAGE_BASED = {
   },
 };
 
-type Path = readonly (string | number)[];
-
-const listPaths = (value: unknown, path: Path = []): readonly Path[] => [
-  path,
-  ...(typeof value === 'object' && value !== null
-    ? Object.entries(value).flatMap(([key, below]) =>
-        listPaths(below, [...path, Array.isArray(value) ? Number(key) : key]),
-      )
-    : []),
-];
-
-function put(value: unknown, [key, ...rest]: Path, change: unknown): unknown {
-  if (key === undefined) return change;
-  if (Array.isArray(value)) {
-    return value.map((item, at) => (at === key ? put(item, rest, change) : (item as unknown)));
-  }
-  const object = value as Readonly<Record<string, unknown>>;
-  return { ...object, [key]: put(object[key], rest, change) };
-}
-
-const word = fc.constantFrom(
-  ...['', ' ', '0', '-1', '1', 'yes', '~', '<<', '=', 'v1', 'eth0', '192.0.2.9', '192.0.2.0/24'],
-  ...['::', 'fe80::1', 'fd02::/112', '0.0.0.0/0', 'http://', 'http://[::1]:1', '*', 'a,b', '{}'],
-  ...['{"auths":1}', '{"auths":{"":null}}', 'None', 'none', 'master', 'absent', 'toString'],
-);
-
-const anything = fc.oneof(
-  word,
-  fc.jsonValue({ maxDepth: 3 }),
-  fc.constantFrom<unknown>(null, {}, [], [null], { '': null }, 1e308, -0, 0.5, 2 ** 53, -(2 ** 31)),
-  fc.dictionary(fc.constantFrom('name', 'ip', '__proto__', 'enabled', 'config', ''), word),
-);
-
-const change = (good: unknown): fc.Arbitrary<unknown> =>
-  fc
-    .tuple(fc.constantFrom(...listPaths(good)), fc.option(fc.string(), { freq: 10 }), anything)
-    .map(([path, more, value]) => {
-      const isMapping = ![...path.slice(-1)].some((key) => typeof key === 'number');
-      return put(good, more === null || !isMapping ? path : [...path.slice(0, -1), more], value);
-    });
-
 const check = (
   install: unknown,
   imageBased: unknown,
@@ -144,7 +104,7 @@ describe('a good site', () => {
 
   it('gives problems, and no more, whatever value is put at any of its keys', () => {
     fc.assert(
-      fc.property(change(INSTALL), change(IMAGE_BASED), (install, imageBased) => {
+      fc.property(putAnything(INSTALL), putAnything(IMAGE_BASED), (install, imageBased) => {
         const { site, facts, problems, warnings } = check(install, imageBased, asJson);
         expect(site === undefined).toBe(problems.length > 0);
         expect(facts).toBeDefined();
@@ -165,8 +125,8 @@ describe('a good site', () => {
       typeof value === 'object' && value !== null && !Array.isArray(value);
     fc.assert(
       fc.property(
-        change(INSTALL).filter(isMapping),
-        change(IMAGE_BASED).filter(isMapping),
+        putAnything(INSTALL).filter(isMapping),
+        putAnything(IMAGE_BASED).filter(isMapping),
         (install, imageBased) => {
           const asYaml = (value: unknown): string =>
             formatNetworkConfig(JSON.parse(JSON.stringify(value)) as Free);

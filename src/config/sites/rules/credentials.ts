@@ -10,8 +10,9 @@ export function explainPullSecret(text: string): readonly string[] {
     const why = text.trim() === '' ? 'unexpected end of JSON input' : 'this is no JSON';
     return [`${HIDDEN}: ${why}`];
   }
-  if (!isMapping(parsed)) return [`${HIDDEN}: json: cannot unmarshal it into an object`];
-  const { auths } = parsed;
+  // JSON's null is an empty object to Go.
+  if (!isMapping(parsed ?? {})) return [`${HIDDEN}: json: cannot unmarshal it into an object`];
+  const { auths } = isMapping(parsed) ? parsed : {};
   if (isMapping(auths) && Object.keys(auths).length > 0) return explainAuths(auths);
   const why = isMapping(auths ?? {}) ? 'auths required' : 'json: auths must be an object';
   return [`${HIDDEN}: ${why}`];
