@@ -157,6 +157,7 @@ describe('a download', () => {
       exitCode: 5,
       expected: digestOf(content),
       found: digestOf('other'),
+      message: expect.stringContaining('(5 bytes)') as string,
     });
     expect(await hasFile(path)).toBe(false);
   });

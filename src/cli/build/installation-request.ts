@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
+import { hasFile } from '../../base/files.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
@@ -45,7 +46,7 @@ export async function readInstallationRequest(
     ...{ output, lanes: options.concurrency ?? 8 },
     workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
     embed: readEmbed(options),
-    build: readAccess(options, host),
+    build: await readAccess(options, host),
     ...(base && { base }),
     ...(release !== undefined && { release }),
     ...(postScript && { postScript }),
@@ -142,10 +143,15 @@ const readEmbed = ({
   ...(registryImage !== undefined && { registryImage }),
 });
 
-function readAccess(
+async function readAccess(
   { caBundle, registriesConf, insecureRegistry }: InstallationRequestOptions,
   { cwd }: CliHost,
-): InstallationIsoRequest['build'] {
+): Promise<InstallationIsoRequest['build']> {
+  if (caBundle !== undefined && !(await hasFile(resolve(cwd, caBundle)))) {
+    throw new UsageError('usage.ca-bundle', `--ca-bundle "${caBundle}" does not exist`, {
+      hint: 'name a file with certificates in PEM',
+    });
+  }
   return {
     insecureRegistries: insecureRegistry,
     ...(caBundle !== undefined && { caBundle: resolve(cwd, caBundle) }),

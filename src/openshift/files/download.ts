@@ -49,10 +49,11 @@ export async function downloadFile(
     await file.sync();
     const found: Digest = `sha256:${partial.hash.digest('hex')}`;
     if (digest === undefined || found === digest) return { size: partial.size, digest: found };
+    const { size } = partial;
     partial.size = 0;
     throw new IntegrityError(
       'download.digest',
-      `${redactUrl(url)} should be ${digest}, but is ${found} (${partial.size} bytes)`,
+      `${redactUrl(url)} should be ${digest}, but is ${found} (${size} bytes)`,
       { expected: digest, found, hint: 'compare the sha256 with the one its publisher names' },
     );
   } finally {

@@ -1,5 +1,6 @@
 import { rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { nameAside } from '../../base/aside.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { digestFile, hasFile } from '../../base/files.ts';
@@ -135,7 +136,7 @@ async function unpackTo(
   { packed, packing, expected }: PackedIso,
   { signal, onProgress }: FetchGivenTools,
 ): Promise<KeptFile> {
-  const aside = `${target}.new`;
+  const aside = await nameAside(target);
   const { digest } = await unpackFile({
     ...{ packed, packing, path: aside, limit: MAX_ISO_SIZE, signal },
     ...(expected && { shownAs: expected.from }),
