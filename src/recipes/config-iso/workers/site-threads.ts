@@ -15,6 +15,9 @@ const PROGRAM = import.meta.url.endsWith('.js')
   ? new URL('./site-thread.js', import.meta.url)
   : undefined;
 
+/** Mebibytes: one site at a time needs little, and V8 would take what there is. */
+const LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 512 };
+
 /** A thread takes as long to start as so many sites take to be checked. */
 const WORTH_A_THREAD = 32;
 
@@ -91,7 +94,7 @@ function startWhenAsked(count: number, start: () => Thread): Threads {
 }
 
 function startThread(program: URL, serve: (request: KeyRequest) => Promise<unknown>): Thread {
-  const worker = new Worker(program);
+  const worker = new Worker(program, { resourceLimits: LIMITS });
   const calls = connectCalls(worker, (request) => serve(request as KeyRequest));
   worker.on('error', calls.breakOff);
   return { worker, calls, busy: 0 };
