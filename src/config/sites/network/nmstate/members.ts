@@ -16,10 +16,10 @@ export const checkMembers = (report: Report, network: FreeMap): readonly ConfigP
           hint: near === undefined ? undefined : `did you mean "${near}"?`,
         }),
       ),
-    ...Object.entries(place.words).flatMap(([name, kind]) => {
-      const value = place.value[name];
-      const path = `${place.path}.${name}`;
-      return value === undefined ? [] : explainKind(kind, value).map((why) => report(path, why));
+    ...Object.entries(place.value).flatMap(([name, value]) => {
+      const kind = Object.hasOwn(place.words, name) ? place.words[name] : undefined;
+      if (kind === undefined) return [];
+      return explainKind(kind, value).map((why) => report(`${place.path}.${name}`, why));
     }),
   ]);
 

@@ -41,19 +41,17 @@ export function listPlaces(network: FreeMap): readonly Place[] {
 /** Of an interface that goes away nothing but its name, type and state is read. */
 function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   if (value['state'] === 'absent') return [];
-  const type = textOf(value['type']) ?? '';
-  const sections = findSections(type);
-  const keys = Object.fromEntries(
-    Object.keys(sections ?? {}).map((name) => [name, 'map' as const]),
-  );
-  const whole = { path, value, words: { ...INTERFACE, ...keys } };
+  // An interface without a type is taken for an Ethernet interface where nothing is running.
+  const type = textOf(value['type']) ?? 'ethernet';
+  const { sections, words } = TYPES.get(type) ?? {};
+  const whole = { path, value, words: words ?? {} };
   const families = ['ipv4', 'ipv6'].flatMap((name) => enter(whole, name, FAMILY));
-  const own = Object.entries(sections ?? {}).flatMap(([name, words]) =>
-    words ? enter(whole, name, words) : [],
+  const own = Object.entries(sections ?? {}).flatMap(([name, below]) =>
+    below ? enter(whole, name, below) : [],
   );
   return [
     // What interfaces of other types have nobody knows.
-    ...(sections ? [whole] : []),
+    ...(words ? [whole] : []),
     ...families,
     ...families.flatMap((place) => enterEach(place, 'address', ADDRESS)),
     ...own,
@@ -61,11 +59,13 @@ function listInterfacePlaces({ path, value }: Place): readonly Place[] {
   ];
 }
 
-/** An interface without a type is taken for an Ethernet interface where nothing is running. */
-const findSections = (type: string): (typeof SECTIONS)[string] | undefined => {
-  const name = type === '' ? 'ethernet' : type;
-  return Object.hasOwn(SECTIONS, name) ? SECTIONS[name] : undefined;
-};
+/** What is known of each type of interface. */
+const TYPES = new Map(
+  Object.entries(SECTIONS).map(([type, sections]) => {
+    const names = Object.keys(sections).map((name) => [name, 'map'] as const);
+    return [type, { sections, words: { ...INTERFACE, ...Object.fromEntries(names) } }];
+  }),
+);
 
 function enter({ path, value }: Place, name: string, words: Words): readonly Place[] {
   const below = value[name];
