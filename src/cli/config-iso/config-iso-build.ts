@@ -100,6 +100,8 @@ async function run(
   const { signal, now } = host;
   const nmstate = await findNmstate(host.env);
   const progress = createProgress(host, logFormat);
+  const doubt = doubtEpoch(request.epoch, now());
+  if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
   const worker = createSiteThreads({ jobs: request.jobs, signal });
   try {
     const tools = { worker, signal, now, emit: progress.listener, nmstate };
@@ -108,6 +110,20 @@ async function run(
     progress.close();
     await worker.close();
   }
+}
+
+/** Of all certificates of a cluster, that of the ingress is valid for the shortest time. */
+const VALID_MS = 730 * 86_400_000;
+const TOLERATED_MS = 86_400_000;
+
+/** Builds that are to be reproducible are told all sorts of times; nodes go by the real one. */
+function doubtEpoch(epoch: number, now: number): string | undefined {
+  const age = now - epoch * 1000;
+  const date = `SOURCE_DATE_EPOCH is ${new Date(epoch * 1000).toISOString().slice(0, 10)}`;
+  if (age > VALID_MS) return `${date}: certificates of keys that are made new are over already`;
+  return age < -TOLERATED_MS
+    ? `${date}: certificates of keys that are made new are not valid before`
+    : undefined;
 }
 
 /** @throws ConfigError `config-iso.sites` */

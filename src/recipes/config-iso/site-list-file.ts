@@ -51,7 +51,9 @@ export async function listOutcomes(
     const { iso } = placesFor(request, site.name);
     if (outcome !== undefined && outcome.kind !== 'failed') {
       const { digest, ...made } = outcome.made;
-      const { name, findings } = site;
+      const over = findOver(made.validity.notAfter, { iso, epoch: request.epoch });
+      const findings = [...site.findings, ...over];
+      const { name } = site;
       sites.push({ name, iso: basename(iso), sha256: hexOf(digest), ...made, findings });
     } else {
       failed.push(await describeFailed(site, outcome?.finding, iso));
@@ -79,6 +81,17 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<SiteF
     if (await hasFile(iso)) left.push({ severity: 'warning', file: basename(iso), problem });
   }
   return left;
+}
+
+/** Kept keys are used for ever, but their certificates are not valid for ever. */
+function findOver(
+  notAfter: string,
+  { iso, epoch }: { readonly iso: string; readonly epoch: number },
+): readonly SiteFinding[] {
+  if (Date.parse(notAfter) > epoch * 1000) return [];
+  const problem = `has a certificate that was valid until ${notAfter}`;
+  const hint = 'make new keys with --rotate: kubeconfig and password become new, too';
+  return [{ severity: 'warning', file: basename(iso), problem, hint }];
 }
 
 /** Nothing is removed: an ISO that a former run made may be all that someone has. */

@@ -1,5 +1,8 @@
 import { rm } from 'node:fs/promises';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import { runProgram } from '../../../src/cli/program.ts';
 import { ALPHA, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
 import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import type { KeyRing } from '../../support/site-identity.ts';
@@ -49,4 +52,32 @@ it('an empty name is not the working directory', async () => {
     const { exitCode, stderr } = await world.run('config-iso', 'build', ...args);
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.empty-path]')]);
   }
+});
+
+it('keys are kept when their certificates are over, and that is told', async () => {
+  world.write(inFolder('sites', ALPHA));
+  const first = await world.build(keys, { sites: 'sites', out: 'out', epoch: 1_700_000_000 });
+  const epoch = 1_700_000_000 + 730 * 86_400;
+  const { sites, kept } = await world.build(keys, { sites: 'sites', out: 'out', epoch });
+  expect([kept, sites[0]?.sha256]).toEqual([1, first.sites[0]?.sha256]);
+  expect(sites[0]?.findings).toContainEqual(
+    expect.objectContaining({
+      ...{ severity: 'warning', file: 'alpha.iso' },
+      problem: 'has a certificate that was valid until 2025-11-13T22:13:20.000Z',
+    }),
+  );
+  expect(first.sites[0]?.findings.map(({ file }) => file)).not.toContain('alpha.iso');
+});
+
+it.each([
+  ['0', '1970-01-01: certificates of keys that are made new are over already'],
+  ['4102444800', '2100-01-01: certificates of keys that are made new are not valid before'],
+])('a time of no use for certificates is warned of: %s', async (epoch, message) => {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const exitCode = await runProgram(['config-iso', 'build', 'nothing'], {
+    ...{ stdout, stderr, cwd: world.directory, isTTY: false, now: () => 1_800_000_000_000 },
+    ...{ env: { SOURCE_DATE_EPOCH: epoch }, signal: new AbortController().signal },
+  });
+  const told = expect.stringContaining(`SOURCE_DATE_EPOCH is ${message}`) as unknown;
+  expect([exitCode, await text(stderr.end())]).toEqual([3, told]);
 });
