@@ -33,7 +33,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     )
     .option(
       '--coreos-stream <file|url>',
-      'take the live ISO that this CoreOS stream metadata names',
+      'take the live ISO that this CoreOS stream names, in JSON',
     )
     .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
     .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency);
@@ -46,6 +46,8 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
         'A script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
         'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
         '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
+        '  $ openshift-install coreos print-stream-json > stream.json\n' +
+        '  $ sealift build installation-iso --coreos-stream stream.json\n' +
         '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
     )
     .action(async (config: string, options: Options) => {
@@ -63,16 +65,19 @@ const addEmbedOptions = (command: Command): Command =>
     .option('--embed-seed', 'carry the seed image and serve it from the ISO')
     .option('--embed-precached', 'carry the images that the seed names for precaching')
     .option('--embed-release', 'carry all images of --release')
-    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo, [])
+    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo)
     .option(
       '--registry-image <reference>',
       'registry server on the ISO (default: that of --release)',
     )
     .option('--registries-conf <file>', 'mirrors to fetch from, as containers-registries.conf(5)')
     .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
-    .option('--insecure-registry <host>', 'fetch without TLS; may be repeated', addTo, []);
+    .option('--insecure-registry <host>', 'fetch without TLS; may be repeated', addTo);
 
-const addTo = (value: string, values: readonly string[]): readonly string[] => [...values, value];
+const addTo = (value: string, values: readonly string[] = []): readonly string[] => [
+  ...values,
+  value,
+];
 
 async function run(path: string, options: Options, host: CliHost): Promise<InstallationIsoReport> {
   const request = await readInstallationRequest(path, options, host);

@@ -19,11 +19,11 @@ export type InstallationRequestOptions = {
   readonly embedSeed?: boolean;
   readonly embedRelease?: boolean;
   readonly embedPrecached?: boolean;
-  readonly embedImage: readonly string[];
+  readonly embedImage?: readonly string[];
   readonly registryImage?: string;
   readonly registriesConf?: string;
   readonly caBundle?: string;
-  readonly insecureRegistry: readonly string[];
+  readonly insecureRegistry?: readonly string[];
 };
 
 /** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
@@ -130,13 +130,13 @@ function checkBases(options: InstallationRequestOptions): void {
 
 const isCarrying = (options: InstallationRequestOptions): boolean =>
   [options.embedSeed, options.embedRelease, options.embedPrecached].includes(true) ||
-  options.embedImage.length > 0;
+  options.embedImage !== undefined;
 
 const readEmbed = ({
   embedSeed = false,
   embedRelease = false,
   embedPrecached = false,
-  embedImage,
+  embedImage = [],
   registryImage,
 }: InstallationRequestOptions): InstallationIsoRequest['embed'] => ({
   ...{ seed: embedSeed, release: embedRelease, precached: embedPrecached, images: embedImage },
@@ -144,7 +144,7 @@ const readEmbed = ({
 });
 
 async function readAccess(
-  { caBundle, registriesConf, insecureRegistry }: InstallationRequestOptions,
+  { caBundle, registriesConf, insecureRegistry = [] }: InstallationRequestOptions,
   { cwd }: CliHost,
 ): Promise<InstallationIsoRequest['build']> {
   if (caBundle !== undefined && !(await hasFile(resolve(cwd, caBundle)))) {
