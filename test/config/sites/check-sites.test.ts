@@ -84,7 +84,7 @@ describe('two sites may not have', () => {
     ],
     [
       'the same MAC address',
-      { mac: '52:54:00:AA:BB:CC' },
+      { mac: '52-54-00-AA-BB-CC' },
       'image-based-config.yaml:7',
       'MAC address 52:54:00:aa:bb:cc',
     ],
@@ -109,10 +109,10 @@ describe('two sites may have', () => {
   });
 });
 
-it('the case of names and of MAC addresses makes no difference between sites', () => {
+it('the case of names and the form of MAC addresses make no difference between sites', () => {
   const sites = [
     factsOf({ name: 'a', hostname: 'Node', mac: '52:54:00:aa:bb:cc' }),
-    factsOf({ name: 'bb', hostname: 'node', mac: '52:54:00:AA:BB:CC' }),
+    factsOf({ name: 'bb', hostname: 'node', mac: '52-54-00-AA-BB-CC' }),
   ];
   expect(show(sites)).toHaveLength(4);
 });

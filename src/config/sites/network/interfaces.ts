@@ -17,7 +17,7 @@ export type NetworkInterface = {
   readonly type: string;
   /** Not `absent`, `down` or `ignore`. */
   readonly isUp: boolean;
-  /** Lower case. */
+  /** In lower case, with colons. */
   readonly mac?: string;
   readonly addresses: readonly InterfaceAddress[];
   /** Families whose addresses come from DHCP or router advertisements. */
@@ -30,7 +30,7 @@ export const readInterfaces = (network: Free | undefined): readonly NetworkInter
   listOf(mapOf(network)['interfaces']).map((item, index) => {
     const value = mapOf(item);
     const path = `networkConfig.interfaces[${index}]`;
-    const mac = textOf(value['mac-address'])?.toLowerCase();
+    const mac = textOf(value['mac-address'])?.toLowerCase().replaceAll('-', ':');
     return {
       ...{ path, value },
       name: textOf(value['name']) ?? '',

@@ -42,6 +42,7 @@ export function warnOfNetworkConfig(
   return [
     ...warnOfMembers(report, mapOf(network)),
     ...interfaces.flatMap((each) => warnOfInterface(report, each)),
+    ...warnOfCopies(report, interfaces),
     ...warnOfRoutes(report, network, interfaces),
     ...warnOfNameServers(report, network, interfaces),
   ];
@@ -64,6 +65,20 @@ function warnOfInterface(
       ? [report(`${path}.mac-address`, 'no interface has this MAC address')]
       : []),
   ];
+}
+
+/** While nothing is running nmstate finds a MAC address only where it is written. */
+function warnOfCopies(
+  report: Report,
+  interfaces: readonly NetworkInterface[],
+): readonly ConfigProblem[] {
+  const known = new Set(interfaces.filter(({ mac }) => mac !== undefined).map(({ name }) => name));
+  return interfaces.flatMap(({ path, value }) => {
+    const from = textOf(value['copy-mac-from']) ?? '';
+    if (from === '' || known.has(from)) return [];
+    const why = `nmstate 2.2 finds no MAC address of ${from}: write its mac-address`;
+    return [report(`${path}.copy-mac-from`, why)];
+  });
 }
 
 /** Families that have addresses, none of which comes with routes and name servers of its own. */

@@ -349,12 +349,28 @@ describe('what nmstate takes is accepted:', () => {
   });
 });
 
+it('a hint tells what to write instead of what other tools know', () => {
+  const { problems } = checkImageBased(
+    network(eth0('  gateway: 192.0.2.1', '  bridge: {port: []}', '  mac-adress: x')),
+  );
+  expect(problems.map(({ hint }) => hint)).toEqual([
+    'write it as the next-hop-address of a route',
+    'only interfaces of a type like ovs-bridge have this',
+    'did you mean "mac-address"?',
+  ]);
+});
+
 describe('what a newer nmstate may take is warned of:', () => {
   it.for<Row>([
     [
       'a word that is not known yet',
       eth0('  ethernet: {wake-on-lan: magic}'),
       `8:29 ${AT}.ethernet.wake-on-lan: nmstate 2.2 does not know the field "wake-on-lan"`,
+    ],
+    [
+      'the MAC address of an interface that does not tell it',
+      eth0('  copy-mac-from: eth1', '- {name: eth1, type: ethernet}'),
+      `8:20 ${AT}.copy-mac-from: nmstate 2.2 finds no MAC address of eth1: write its mac-address`,
     ],
     [
       'router advertisements alone',

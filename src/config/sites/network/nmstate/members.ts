@@ -13,7 +13,7 @@ export const checkMembers = (report: Report, network: FreeMap): readonly ConfigP
       .map(({ path, name, near }) =>
         report(path, `unknown field "${name}"`, {
           hideValue: true,
-          hint: near === undefined ? undefined : `did you mean "${near}"?`,
+          hint: near === undefined ? FOREIGN.get(name) : `did you mean "${near}"?`,
         }),
       ),
     ...Object.entries(place.value).flatMap(([name, value]) => {

@@ -199,9 +199,23 @@ export const SECTIONS: Readonly<Record<string, Sections>> = {
   'xfrm': { xfrm: undefined },
 };
 
-/** Words of other tools, which nmstate refuses wherever they stand. */
-export const FOREIGN: ReadonlySet<string> = new Set([
-  ...['addresses', 'dev', 'dns', 'dst', 'from', 'gateway', 'gateway4', 'gateway6', 'nameserver'],
-  ...['nameservers', 'netmask', 'slaves', 'to', 'via'],
-  ...Object.values(SECTIONS).flatMap((sections) => Object.keys(sections)),
+/** Words of other tools and of other types, which nmstate refuses wherever they stand; and what helps. */
+export const FOREIGN: ReadonlyMap<string, string> = new Map([
+  ...spread('gateway gateway4 gateway6 via', 'write it as the next-hop-address of a route'),
+  ...spread('dns nameserver nameservers', 'write it below dns-resolver.config.server'),
+  ...spread('to dst', 'write it as the destination of a route'),
+  ...spread('dev', 'write it as the next-hop-interface of a route'),
+  ...spread('netmask', 'write prefix-length instead'),
+  ...spread('addresses', 'write address instead'),
+  ...spread('from', 'write ip-from instead'),
+  ...spread('slaves', 'write port instead'),
+  ...Object.entries(SECTIONS).flatMap(([type, sections]) =>
+    Object.keys(sections).map(
+      (name) => [name, `only interfaces of a type like ${type} have this`] as const,
+    ),
+  ),
 ]);
+
+function spread(words: string, hint: string): readonly (readonly [string, string])[] {
+  return words.split(' ').map((word) => [word, hint] as const);
+}
