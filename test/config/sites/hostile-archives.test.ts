@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -146,6 +146,18 @@ describe('a member that is no file', () => {
     );
   });
 });
+
+it.skipIf(process.getuid?.() === 0)(
+  'a folder that may not be read stops only its site',
+  async () => {
+    writeTree(join(root, 'sites'), { ...siteFiles('good'), ...siteFiles('a') });
+    chmodSync(join(root, 'sites/a'), 0);
+    const sites = await open('sites');
+    expect(sites.names).toEqual(['good']);
+    expect(showProblems(sites, root)).toContain('error sites/a: cannot be read');
+    chmodSync(join(root, 'sites/a'), 0o700);
+  },
+);
 
 it('a member that is there twice is refused, and so is one that differs in case or form', async () => {
   const twins = [

@@ -45,7 +45,18 @@ async function walkFolder(walk: Walk, folder: string, depth: number): Promise<vo
     if (member.kind === 'folder' && depth < MAX_DEPTH) inner.push(path);
   }
   refuseManyMembers(walk.members.length, walk.root);
-  for (const path of inner) await walkFolder(walk, path, depth + 1);
+  for (const path of inner) await walkInner(walk, path, depth + 1);
+}
+
+/** What cannot be read within a source is a matter of one site. */
+async function walkInner(walk: Walk, folder: string, depth: number): Promise<void> {
+  try {
+    await walkFolder(walk, folder, depth);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'sites.unreadable') throw error;
+    const read = (): Promise<never> => Promise.reject(error);
+    walk.members.push({ path: folder, kind: { other: 'cannot be read' }, size: 0, read });
+  }
 }
 
 function readNames(path: string): string[] {
