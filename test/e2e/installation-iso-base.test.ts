@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -142,6 +142,19 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     expect(stdout).toContain(
       'note      the live ISO is the one that OPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names',
     );
+  });
+
+  it('is not written over, whatever it is called, nor is a directory', async () => {
+    await writeInstallationConfig(world.directory);
+    await symlink('test.iso', at('alias.iso'));
+    await mkdir(at('directory'));
+    const before = await digestFile(at('test.iso'));
+    for (const output of ['test.iso', './test.iso', 'alias.iso', 'directory']) {
+      const { exitCode, stderr } = await build('test.iso', '--output', output);
+      expect(stderr, output).toContain('[usage.output]');
+      expect(exitCode).toBe(2);
+    }
+    expect(await digestFile(at('test.iso'))).toBe(before);
   });
 
   it('is not built from what cannot be trusted or is no live ISO', async () => {

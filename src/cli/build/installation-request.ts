@@ -1,5 +1,8 @@
+import type { Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
+import { isErrno } from '../../base/errno.ts';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
@@ -38,6 +41,7 @@ export async function readInstallationRequest(
   const base = readBase(options, host);
   const file = resolve(host.cwd, path);
   const output = resolve(host.cwd, options.output);
+  await checkOutput(output, base);
   const postScript = await readPostScript(file);
   const epoch = readEpoch(host.env);
   const { config, notes } = await readConfig(file, path, host);
@@ -106,6 +110,31 @@ function checkUsage(options: InstallationRequestOptions): void {
     });
   }
   checkBases(options);
+}
+
+/** What is built takes the place of what is there, at the very end. */
+async function checkOutput(output: string, base: InstallationIsoRequest['base']): Promise<void> {
+  const there = await statIfPresent(output);
+  if (there?.isDirectory() === true) {
+    throw new UsageError('usage.output', `--output "${output}" is a directory`, {
+      hint: 'name the file to write',
+    });
+  }
+  if (base === undefined || !('file' in base)) return;
+  const used = await statIfPresent(base.file);
+  if (there === undefined || there.dev !== used?.dev || there.ino !== used.ino) return;
+  throw new UsageError('usage.output', `--output and --base-iso are one file: "${output}"`, {
+    hint: 'name another file with --output, so that the live ISO stays as it is',
+  });
+}
+
+async function statIfPresent(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
 }
 
 /** Beside another base, a release is there for the images that are carried. */
