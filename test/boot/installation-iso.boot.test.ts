@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,6 +14,10 @@ import { pushImage, startRegistry } from './registry.ts';
 import { pushRelease, writeMirrorConf, type Release } from './release.ts';
 
 const SEED = 'quay.io/edge/seed:4.21.3';
+
+/** With what the shell and systemd would make something of. */
+const PROXY = "http://user:p%40$HOME's@proxy.lab:3128";
+
 const UNIT = 'install-rhcos-and-restore-seed.service';
 
 /** The guest has no SELinux whose labels could be changed. */
@@ -108,7 +113,13 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
   }, 600_000);
   afterAll(() => rm(work, { recursive: true, force: true }));
 
-  async function build(config: Readonly<Record<string, unknown>>, ...args: string[]) {
+  type Machine = Pick<Parameters<typeof boot>[0], 'firmware' | 'as'>;
+
+  async function build(
+    config: Readonly<Record<string, unknown>>,
+    args: readonly string[] = [],
+    machine: Machine = { firmware: 'seabios', as: 'disk' },
+  ) {
     await writeInstallationConfig(work, { seedImage: SEED, sshKey: TEST_SSH_KEY, ...config });
     const { code, stderr } = await startSealift(
       ['build', 'installation-iso', '--base-iso', base, ...args],
@@ -116,7 +127,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     ).ended;
     expect(code, stderr).toBe(0);
     const { lines, seconds } = await boot({
-      ...{ iso: join(work, 'rhcos-ibi.iso'), firmware: 'seabios', as: 'disk' },
+      ...{ iso: join(work, 'rhcos-ibi.iso'), ...machine },
       ...{ timeoutMs: 480_000, until: /PROOF done/, fail: BOOT_FAILURES },
     });
     const proofs = lines.filter((line) => line.startsWith('PROOF ')).join('\n');
@@ -128,7 +139,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     const proofs = await build({
       ignitionConfigOverride: override([CHCON, PODMAN, NMSTATECTL]),
       networkConfig: { interfaces: [{ name: 'eth0', type: 'ethernet', state: 'up' }] },
-      proxy: { httpsProxy: 'http://proxy.lab:3128', noProxy: '.lab,10.0.0.0/8' },
+      proxy: { httpsProxy: PROXY, noProxy: '.lab,10.0.0.0/8' },
       coreosInstallerArgs: ['--append-karg', 'a=1'],
       shutdown: true,
     });
@@ -144,9 +155,19 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
         `"extraPartitionStart":"-40G","installationDisk":"/dev/vda","seedImage":"${SEED}",` +
         '"seedVersion":"4.21.3","shutdown":true,"coreosInstallerArgs":["--append-karg","a=1"]}',
     );
-    expect(proofs).toContain(
-      `PROOF environment ${SEED} http://proxy.lab:3128 http://proxy.lab:3128 .lab,10.0.0.0/8`,
-    );
+    expect(proofs).toContain(`PROOF environment ${SEED} ${PROXY} ${PROXY} .lab,10.0.0.0/8`);
+  });
+
+  it.each<Machine>([
+    { firmware: 'seabios', as: 'cdrom' },
+    { firmware: 'ovmf', as: 'disk' },
+  ])('finds a configuration that is larger than the embed area: $firmware $as', async (machine) => {
+    const noise = fileEntry('/etc/noise', 0o644, randomBytes(300_000).toString('base64'));
+    const ignitionConfigOverride = override([CHCON, PODMAN, NMSTATECTL, noise]);
+    const proofs = await build({ ignitionConfigOverride }, [], machine);
+    expect(proofs).toContain('PROOF lca-cli ibi -f /var/tmp/ibi-configuration.json');
+    const report = await readFile(join(work, 'rhcos-ibi.iso.report.json'), 'utf8');
+    expect(report).toContain('"grownTo": ');
   });
 
   it('pulls the seed image and what it precaches out of itself, without any network', async () => {
@@ -159,7 +180,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
       const args = ['--release', release.reference, '--registries-conf', conf];
       const proofs = await build(
         { ignitionConfigOverride: override([CHCON]), imageDigestSources: [FAR] },
-        ...[...args, '--embed-seed', '--embed-precached'],
+        [...args, '--embed-seed', '--embed-precached'],
       );
       return [release, proofs];
     };
