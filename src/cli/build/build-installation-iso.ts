@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { relative } from 'node:path';
 import { formatSize } from '../../base/format-size.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../config/installation/read-installation-config.ts';
+import { printable } from '../../config/sites/document/report.ts';
 import { openBuildTools } from '../../recipes/build-tools.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
@@ -95,6 +96,7 @@ async function run(path: string, options: Options, host: CliHost): Promise<Insta
   }
 }
 
+/** Values of the configuration may hold anything, but give the terminal no orders. */
 function formatReport(report: InstallationIsoReport, host: CliHost): string {
   const { base, bytes, embedded } = report;
   const output = relative(host.cwd, report.output) || report.output;
@@ -104,8 +106,8 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
     '',
     `  sha256    ${report.digest.slice('sha256:'.length)}`,
     `  base      ${base.from}`,
-    `  seed      ${report.seedImage}, version ${report.seedVersion}`,
-    `  disk      ${report.installationDisk}`,
+    `  seed      ${printable(report.seedImage)}, version ${printable(report.seedVersion)}`,
+    `  disk      ${printable(report.installationDisk)}`,
     `  config    ${formatRoom(report.embedArea)}`,
     ...(embedded
       ? [
@@ -117,7 +119,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
-    ...report.notes.map((note) => `  note      ${note}`),
+    ...report.notes.map((note) => `  note      ${printable(note)}`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     // Only a medium that carries images has an index to verify it by.
