@@ -138,4 +138,29 @@ describe('a good site', () => {
       { numRuns: 200 },
     );
   });
+
+  it('gives problems, and no more, whatever byte of its files is changed', () => {
+    const files = [INSTALL, IMAGE_BASED].map((value) =>
+      Buffer.from(formatNetworkConfig(value as Free)),
+    );
+    const bytes = fc.constantFrom(...Buffer.from('\t\n :-[]{}"\'&*!|>%#?,0~\u00e4\ufeff\0'));
+    fc.assert(
+      fc.property(fc.nat(), fc.array(bytes, { maxLength: 3 }), fc.nat(3), (place, added, cut) => {
+        const [install, imageBased] = files.map((file) => {
+          const at = place % file.length;
+          return Buffer.concat([file.subarray(0, at), Buffer.from(added), file.subarray(at + cut)]);
+        });
+        const { site, problems } = checkSite(
+          createSiteInput({
+            'install-config.yaml': install ?? '',
+            'image-based-config.yaml': imageBased ?? '',
+          }),
+          { epoch: TEST_EPOCH },
+        );
+        expect(site === undefined).toBe(problems.length > 0);
+        for (const each of problems) expect(formatProblem(each)).not.toContain('undefined');
+      }),
+      { numRuns: 300 },
+    );
+  });
 });
