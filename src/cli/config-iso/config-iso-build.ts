@@ -21,6 +21,7 @@ import {
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
 import { writeFormatted } from '../terminal/output.ts';
+import { toPrintable } from './printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
 
 type BuildOptions = SitesOptions & {
@@ -146,7 +147,7 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
   const { sites, failed, made, kept } = report;
   const out = relative(host.cwd, report.out) || '.';
   const size = sites.reduce((sum, site) => sum + site.size, 0);
-  const names = failed.slice(0, NAMED).map(({ name }) => name);
+  const names = failed.slice(0, NAMED).map(({ name }) => toPrintable(name));
   const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : '';
   const first = sites[0] && join(out, sites[0].iso);
   return [

@@ -6,6 +6,7 @@ import {
 } from '../../recipes/config-iso/site/site-finding.ts';
 import type { CliHost } from '../host.ts';
 import type { LogFormat } from '../terminal/progress.ts';
+import { toPrintableLines } from './printable-text.ts';
 
 export type SiteFindings = { readonly name: string; readonly findings: readonly SiteFinding[] };
 
@@ -22,7 +23,8 @@ export function writeFindings(
   found: readonly SiteFindings[],
 ): void {
   const lines = format === 'json' ? listAsEvents(found) : listAsText(found);
-  if (lines.length > 0) host.stderr.write(`${redact(lines.join('\n'))}\n`);
+  // In JSON, an escape means the character itself.
+  if (lines.length > 0) host.stderr.write(`${redact(toPrintableLines(lines.join('\n')))}\n`);
 }
 
 const listAsEvents = (found: readonly SiteFindings[]): readonly string[] =>

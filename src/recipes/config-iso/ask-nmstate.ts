@@ -48,10 +48,12 @@ async function ask(
   }
 }
 
-/** Not all of it: it may quote the configuration. */
+/** Not all of it, and on one line: it may quote the configuration. */
 const lastError = (text: string): string =>
   text
     .slice(text.lastIndexOf('Error:') + 1)
     .replace(/^rror:/, '')
+    // eslint-disable-next-line no-control-regex -- they would command the terminal
+    .replaceAll(/[\0-\x1f\x7f-\x9f\u2028-\u202e]+/g, ' ')
     .trim()
     .slice(0, MAX_SHOWN);

@@ -60,6 +60,13 @@ describe('nmstatectl', () => {
     );
   });
 
+  it('is quoted on one line, without what would command the terminal', async () => {
+    const nmstate = await install("printf 'Error: a\\033[2J\\r\\nb' >&2; exit 1");
+    expect(await nmstate?.ask('{}\n', signal)).toBe(
+      "failed to execute 'nmstatectl gc', error: a [2J b",
+    );
+  });
+
   it('leaves no file behind', async () => {
     const nmstate = await install('exit 1');
     vi.stubEnv('TMPDIR', directory);

@@ -2,7 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import { encodeSmallIso } from '../../../src/iso/small-iso.ts';
-import { createConfigIsoWorld, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
+import {
+  createConfigIsoWorld,
+  inFolder,
+  type ConfigIsoWorld,
+} from '../../support/config-iso-world.ts';
 import { requireTool } from '../../support/tools.ts';
 
 let world: ConfigIsoWorld;
@@ -65,6 +69,24 @@ describe('nothing on an ISO commands the terminal', () => {
       expect(stdout).not.toMatch(COMMANDING);
     }
   });
+});
+
+it('nothing of the inputs commands the terminal', async () => {
+  const site = { 'install-config.yaml': COMMANDS, 'image-based-config.yaml': COMMANDS };
+  world.write(inFolder('sites', { [`x${COMMANDS}`]: '' }));
+  world.write(inFolder('sites/a', site));
+  world.write(inFolder(`sites/b${COMMANDS}\nc`, site));
+  world.write({ ...inFolder('template', site), 'a.csv': `name,x\n"b${COMMANDS}",y\nc,\u202e\n` });
+  world.write({ 'template/image-based-config.yaml': 'hostname: "{{ x }}"' });
+  for (const args of [['sites'], ['a.csv', '--template', 'template']]) {
+    for (const format of ['plain', 'json']) {
+      const { exitCode, stdout, stderr } = await world.run(
+        ...['config-iso', 'build', ...args, '--log-format', format],
+      );
+      expect(exitCode).toBe(3);
+      expect(stdout + stderr).not.toMatch(COMMANDING);
+    }
+  }
 });
 
 it.each(['[', '{"a":'])('a manifest with too many levels of %s is refused', async (open) => {
