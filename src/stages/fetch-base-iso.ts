@@ -1,4 +1,8 @@
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hexOf } from '../base/digest.ts';
+import { DiskError } from '../base/errors.ts';
+import { lockOutput } from '../iso/pour/lock.ts';
 import {
   takeGivenIso,
   type BaseIso,
@@ -47,7 +51,32 @@ export async function fetchGivenBaseIso(
   workDir: string,
   tools: FetchGivenTools,
 ): Promise<BaseIso> {
-  return takeGivenIso(given, directoryOf(workDir), tools);
+  const directory = directoryOf(workDir);
+  if ('file' in given || given.sha256 === undefined) return takeGivenIso(given, directory, tools);
+  const unlock = await waitForLock(join(directory, `${hexOf(given.sha256)}.lock`), tools);
+  try {
+    return await takeGivenIso(given, directory, tools);
+  } finally {
+    await unlock();
+  }
+}
+
+const PAUSE_MS = 500;
+
+/** Two builds of one work directory would write the same partial download: the other's is waited for. */
+async function waitForLock(
+  path: string,
+  { signal, onProgress }: FetchGivenTools,
+): Promise<() => Promise<void>> {
+  for (;;) {
+    try {
+      return await lockOutput(path);
+    } catch (error) {
+      if (!(error instanceof DiskError) || error.code !== 'output.locked') throw error;
+      onProgress?.(0, undefined, 'another build fetches it');
+      await sleep(PAUSE_MS, undefined, { signal });
+    }
+  }
 }
 
 const directoryOf = (workDir: string): string => join(workDir, 'cache', 'base');

@@ -1,17 +1,23 @@
 import { readFile, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
+import { hasFile } from '../../src/base/files.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
 import {
   baseIsoPath,
   fetchBaseIso,
+  fetchGivenBaseIso,
   type BaseIso,
   type GivenBaseIso,
 } from '../../src/stages/fetch-base-iso.ts';
 import { fetchInstaller } from '../../src/stages/fetch-installer.ts';
 import { resolveRelease } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
+import { serveByTls } from '../support/tls-server.ts';
+import { requireTool } from '../support/tools.ts';
 import { addRelease, TEST_INSTALLER, type ReleaseOptions } from '../support/release.ts';
 
 let world: ImageWorld;
@@ -119,6 +125,27 @@ describe('a base ISO that is given', () => {
     await expect(fetchIso(release, { url: 'https://a.example.com/x.iso' })).rejects.toMatchObject({
       code: 'base-iso.no-digest',
     });
+  });
+});
+
+describe.skipIf(!requireTool('openssl'))('a base ISO that is given by address', () => {
+  it('is fetched once by builds that need it at the same time', async () => {
+    const iso = randomBytes(200_000);
+    const server = await serveByTls(world.directory, (_, response) => {
+      response.write(iso.subarray(0, 1000));
+      setTimeout(() => response.end(iso.subarray(1000)), 300);
+    });
+    const given = { url: `${server.url}/x.iso`, sha256: digestOf(iso) };
+    const tools = { ...world, tls: { ca: [server.certificate] } };
+    const [one, two] = await Promise.all([
+      fetchGivenBaseIso(given, world.directory, tools),
+      sleep(100).then(() => fetchGivenBaseIso(given, world.directory, tools)),
+    ]);
+    expect(server.requests).toEqual(['/x.iso']);
+    expect(two).toEqual(one);
+    expect(digestOf(await readFile(one.path))).toBe(given.sha256);
+    expect(await hasFile(one.path.replace('.iso', '.lock'))).toBe(false);
+    await server.close();
   });
 });
 
