@@ -1,8 +1,10 @@
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { X509Certificate } from 'node:crypto';
 import { ConfigError } from '../../../../base/errors.ts';
 import { isErrno } from '../../../../base/errno.ts';
 import { readFileIfPresent } from '../../../../base/files.ts';
+import { formatSize } from '../../../../base/format-size.ts';
 import type { RetainedIdentity } from './retain-identity.ts';
 import {
   parseRetainedManifest,
@@ -63,16 +65,41 @@ async function readSources(dir: string): Promise<RetainedIdentity['imageDigestSo
     : parseRetainedSources(text, { directory: dir, path: MIRRORS_FILE });
 }
 
+/** A manifest has the pull secret and the network of a site; all else is smaller. */
+const MAX_SIZE = 16 << 20;
+
 async function readText(dir: string, file: string): Promise<string | undefined> {
+  const path = join(dir, file);
   try {
-    const bytes = await readFileIfPresent(join(dir, file));
+    const size = await findSize(path);
+    if (size === undefined) return undefined;
+    if (size > MAX_SIZE) throw unreadable(dir, file);
+    const bytes = await readFileIfPresent(path);
     return bytes && new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
     if (!isErrno(cause, 'EACCES', 'EISDIR', 'ELOOP', 'ERR_ENCODING_INVALID_ENCODED_DATA'))
       throw cause;
-    throw new ConfigError('retained.unreadable', `${dir}: failed to load ${file} file`, { cause });
+    throw unreadable(dir, file, cause);
   }
 }
+
+/** What is no file counts as too large: to read a pipe may take for ever. */
+async function findSize(path: string): Promise<number | undefined> {
+  try {
+    const found = await stat(path);
+    return found.isFile() ? found.size : Infinity;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+const unreadable = (dir: string, file: string, cause?: unknown): ConfigError =>
+  new ConfigError('retained.unreadable', `${dir}: failed to load ${file} file`, {
+    ...(cause === undefined
+      ? { expected: `a file of at most ${formatSize(MAX_SIZE)}` }
+      : { cause }),
+  });
 
 async function readSigners(dir: string): Promise<Signers> {
   const signers: Signers = {};

@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { runProcess } from '../../../src/base/process.ts';
+import { readRetained } from '../../../src/openshift/image-based/identity/retained/read-retained.ts';
+import { parseRetainedManifest } from '../../../src/openshift/image-based/identity/retained/retained-manifest.ts';
+
+let dir = '';
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'retained-'));
+  mkdirSync(join(dir, 'cluster-configuration'));
+  mkdirSync(join(dir, 'tls'));
+});
+afterEach(() => {
+  rmSync(dir, { recursive: true });
+});
+
+it('a pipe among what was left is not waited for', async () => {
+  await runProcess('mkfifo', [join(dir, 'tls/admin-kubeconfig-signer.key')]);
+  await expect(readRetained(dir)).rejects.toMatchObject({ code: 'retained.unreadable' });
+});
+
+it('a file that is larger than any manifest is not read', async () => {
+  const file = join(dir, 'cluster-configuration/manifest.json');
+  writeFileSync(file, '');
+  truncateSync(file, 2 ** 40);
+  await expect(readRetained(dir)).rejects.toMatchObject({ code: 'retained.unreadable' });
+});
+
+it('a manifest of many levels is refused like any other that is not one', () => {
+  const levels = 50_000;
+  const text = `{"api_version":1,"hostname":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+  const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
+  expect(() => parseRetainedManifest(text, file)).toThrow('field "hostname" should be a string');
+});
+
+it.each(['server_ssh_keys', 'status_proxy', 'install_config'])(
+  'what only upgrades have is refused, as openshift-install does: %s',
+  (key) => {
+    const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
+    expect(() => parseRetainedManifest(`{"api_version":1,"${key}":null}`, file)).toThrow(
+      `failed to unmarshal cluster-configuration/manifest.json: unknown field "${key}"`,
+    );
+  },
+);
