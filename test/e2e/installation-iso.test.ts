@@ -270,6 +270,22 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       );
     });
 
+    it('is verified with a configuration that is larger than the embed area, too', async () => {
+      const noise = createHash('shake256', { outputLength: 300_000 }).digest('base64');
+      const files = [{ path: '/etc/noise', contents: { source: `data:;base64,${noise}` } }];
+      await writeConfig({
+        ignitionConfigOverride: JSON.stringify({
+          ignition: { version: '3.2.0' },
+          storage: { files },
+        }),
+      });
+      const { embedArea } = await buildWell('--output', 'both.iso', ...args);
+      expect(embedArea).toMatchObject({ size: AREA_SIZE, grownTo: 393_216 });
+      const { exitCode, stdout } = await world.run('verify', 'both.iso');
+      expect(exitCode, stdout).toBe(0);
+      expect(fileText(await show('both.iso'), '/etc/noise')).toBeDefined();
+    });
+
     it('leads the live system to the registry on it before any other', async () => {
       await writeConfig({
         releaseRegistry: 'registry.lab',
