@@ -75,7 +75,7 @@ const FORM: readonly Row[] = [
   [
     'a size of packets that is none',
     eth0('  mtu: large'),
-    `8:10 ${AT}.mtu: Invalid value: "\\"large\\"": this must be a whole number of at least 0`,
+    `8:10 ${AT}.mtu: Invalid value: "large": this must be a whole number of at least 0`,
   ],
   [
     'an address that is none',

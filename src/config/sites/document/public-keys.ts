@@ -6,7 +6,11 @@ const NETWORK_KEYS = [
   'interfaces name type state mtu mac-address identifier ipv4 ipv6 address ip prefix-length enabled',
   'dhcp autoconf routes config destination next-hop-address next-hop-interface metric table-id',
   'dns-resolver server search link-aggregation mode options port ports vlan base-iface id bridge',
-  'controller cidr hostprefix none route-rules',
+  'controller cidr hostprefix none route-rules ip-from ip-to route-table priority fwmark fwmask family',
+  'action iif source weight cwnd route-type auto-dns auto-gateway auto-routes auto-route-table-id',
+  'auto-route-metric profile-name min-mtu max-mtu wait-ip copy-mac-from accept-all-mac-addresses lldp',
+  'ethernet speed duplex auto-negotiation veth peer protocol vrf route-table-id vxlan remote local',
+  'destination-port mac-vlan mac-vtap promiscuous infiniband miimon primary running hostname',
 ]
   .join(' ')
   .split(' ');

@@ -191,7 +191,7 @@ const ROUTES: readonly Row[] = [
   [
     'a metric that is no number',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, metric: low'),
-    `8:80 ${ROUTE}.metric: Invalid value: "\\"low\\"": this must be a whole number`,
+    `8:80 ${ROUTE}.metric: Invalid value: "low": this must be a whole number`,
   ],
   [
     'a weight beyond 256',

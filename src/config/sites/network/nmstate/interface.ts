@@ -119,7 +119,7 @@ function checkBounded(
   if (value === undefined) return [report(path, required(missing))];
   const number = numberOf(value) ?? -1;
   return number > most
-    ? [report(path, invalid(JSON.stringify(value), `this must be from 0 to ${most}`))]
+    ? [report(path, invalid(String(number), `this must be from 0 to ${most}`))]
     : [];
 }
 

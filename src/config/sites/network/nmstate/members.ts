@@ -116,5 +116,7 @@ const explainText = (value: Free): string =>
     : invalid(String(value), 'this must be a text: put it in quotes');
 
 /** What a mapping or a list holds is not repeated: it may be a secret. */
-const explainValue = (value: Free, why: string): string =>
-  typeof value === 'object' ? why : invalid(JSON.stringify(value), why);
+function explainValue(value: Free, why: string): string {
+  const text = textOf(value);
+  return text === undefined ? why : invalid(text, why);
+}
