@@ -1,9 +1,10 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
-import { openIso, type IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
 import { MANIFEST_PATH } from '../../openshift/image-based/config-tree.ts';
 import type { JsonValue } from '../../openshift/image-based/redact-reconfiguration.ts';
+import { openMedium } from '../../stages/medium/open-medium.ts';
 
 /** What a configuration ISO holds; the manifest with its secrets. */
 export type ConfigIso = {
@@ -35,10 +36,10 @@ const VOLUME_IDS = ['cluster-config', 'relocation-config'];
  * Reads a configuration ISO of any maker.
  *
  * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`, and
- * those of reading an ISO
+ * those of reading an ISO; UsageError `iso.unreadable`
  */
 export async function readConfigIso(path: string): Promise<ConfigIso> {
-  const iso = await openIso(path);
+  const iso = await openMedium(path);
   try {
     const { volumeId } = iso.volume;
     if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);

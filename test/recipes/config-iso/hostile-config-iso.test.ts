@@ -71,6 +71,21 @@ describe('nothing on an ISO commands the terminal', () => {
   });
 });
 
+it.each([
+  ['that is not there', 'nope', 'there is no such file'],
+  ['that is a directory', '.', 'it is a directory'],
+  ['that is a pipe', 'pipe', 'it is no regular file'],
+])('a medium %s is told, and not waited for', async (_what, name, reason) => {
+  if (name === 'pipe') await runProcess('mkfifo', [world.at(name)]);
+  for (const args of [
+    ['show', name],
+    ['diff', 'plain.iso', name],
+  ]) {
+    const { exitCode, stderr } = await world.run('config-iso', ...args);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(reason)]);
+  }
+});
+
 it('nothing of the inputs commands the terminal', async () => {
   const site = { 'install-config.yaml': COMMANDS, 'image-based-config.yaml': COMMANDS };
   world.write(inFolder('sites', { [`x${COMMANDS}`]: '' }));
