@@ -44,9 +44,9 @@ function checkNames(
   interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
   const seen = new Set<string>();
-  return interfaces.flatMap(({ name, type, path }) => {
+  return interfaces.flatMap(({ name, type, path, value }) => {
     const key = JSON.stringify([name, type]);
-    if (name === '' || !seen.has(key)) {
+    if (name === '' || value['state'] === 'absent' || !seen.has(key)) {
       seen.add(key);
       return [];
     }
@@ -62,9 +62,9 @@ function checkContent(
 ): readonly ConfigProblem[] {
   const isSomething = ({ value }: NetworkInterface): boolean =>
     value['state'] !== 'absent' && value['state'] !== 'ignore';
-  const others = ['routes', 'route-rules'].flatMap((name) =>
-    listOf(mapOf(network[name])['config']),
-  );
+  const others = ['routes', 'route-rules']
+    .flatMap((name) => listOf(mapOf(network[name])['config']))
+    .filter((item) => mapOf(item)['state'] !== 'absent');
   if (interfaces.some(isSomething) || others.length > 0) return [];
   const why = 'Invalid value: nmstate generated an empty NetworkManager config file content';
   return [report('networkConfig', why)];

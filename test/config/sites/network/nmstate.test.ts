@@ -116,6 +116,14 @@ const MEMBERS: readonly Row[] = [
     `8:50 ${SECOND}.ipv4.autoconf: IPv4 has no autoconf; it has dhcp`,
   ],
   [
+    'interfaces and routes that all go away',
+    [
+      'interfaces: [{name: eth0, state: absent}]',
+      'routes: {config: [{next-hop-interface: eth0, state: absent}]}',
+    ],
+    '4:3 networkConfig: Invalid value: nmstate generated an empty NetworkManager config file content',
+  ],
+  [
     'interfaces that all go away',
     ['interfaces:', '- {name: eth0, state: absent}', '- {name: eth1, state: ignore}'],
     '4:3 networkConfig: Invalid value: nmstate generated an empty NetworkManager config file content',
@@ -132,6 +140,16 @@ const TYPES: readonly Row[] = [
     'a MAC VTAP on nothing',
     eth0('- {name: m0, type: mac-vtap, mac-vtap: {mode: bridge}}'),
     `8:42 ${SECOND}.mac-vtap.base-iface: Required value: this is needed`,
+  ],
+  [
+    'an InfiniBand port without a mode',
+    eth0('- {name: ib0, type: infiniband, infiniband: {pkey: "0x80ff"}}'),
+    `8:47 ${SECOND}.infiniband.mode: Required value: this is needed`,
+  ],
+  [
+    'a port of a bridge without a name',
+    eth0('- {name: br0, type: linux-bridge, bridge: {port: [{stp-priority: 32}]}}'),
+    `8:53 ${SECOND}.bridge.port[0]: Required value: a port needs a name`,
   ],
   [
     'a VRF without a table',
@@ -268,6 +286,10 @@ describe('what nmstate takes is accepted:', () => {
       eth0(
         '- {name: bond9, type: bond, state: absent, mac-address: none, mtu: none, link-aggregation: {mode: none}}',
       ),
+    ],
+    [
+      'an interface that goes away twice',
+      eth0('- {name: eth1, state: absent}', '- {name: eth1, state: absent}'),
     ],
     [
       'settings that are left empty',

@@ -27,9 +27,10 @@ const LONG_NAMED = new Set(['ovs-bridge', 'ovs-interface', 'ipsec', 'vpn']);
 
 /** Settings that say nothing without these members. */
 const NEEDED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  'infiniband': { infiniband: ['mode'] },
   'mac-vlan': { 'mac-vlan': ['base-iface', 'mode'] },
   'mac-vtap': { 'mac-vtap': ['base-iface', 'mode'] },
-  'vxlan': { vxlan: ['base-iface', 'id'] },
+  'vxlan': { vxlan: ['id'] },
 };
 
 /** The members of one interface: those of every type, then those of its own. */

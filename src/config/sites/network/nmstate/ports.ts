@@ -1,5 +1,5 @@
 import type { ConfigProblem } from '../../../document/problem.ts';
-import { invalid, type Report } from '../../document/report.ts';
+import { invalid, required, type Report } from '../../document/report.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';
 import type { NetworkInterface } from '../interfaces.ts';
 
@@ -22,6 +22,7 @@ export function checkPorts(
         : [report(path, invalid(name, `this is a port of ${known} already`))];
     }),
     ...checkPortAddresses(report, interfaces, ports),
+    ...checkPortNames(report, interfaces),
   ];
 }
 
@@ -77,3 +78,18 @@ const hasAddresses = (settings: FreeMap): boolean =>
   (flagOf(settings['dhcp']) === true ||
     flagOf(settings['autoconf']) === true ||
     listOf(settings['address']).length > 0);
+
+/** Ports of bridges are objects, and each has its name. */
+const checkPortNames = (
+  report: Report,
+  interfaces: readonly NetworkInterface[],
+): readonly ConfigProblem[] =>
+  interfaces
+    .filter(({ isUp, type }) => isUp && type.endsWith('-bridge'))
+    .flatMap(({ path, value }) =>
+      listOf(mapOf(value['bridge'])['port']).flatMap((port, index) =>
+        textOf(mapOf(port)['name']) === undefined
+          ? [report(`${path}.bridge.port[${index}]`, required('a port needs a name'))]
+          : [],
+      ),
+    );
