@@ -219,6 +219,14 @@ describe('a bad row does not stop the others', () => {
   });
 });
 
+it('a value that no file could hold is refused before it is put in', async () => {
+  const sites = await open('a.csv', `name,domain\na,${'x'.repeat(2 << 20)}\nb,x\n`);
+  expect(sites.names).toEqual(['b']);
+  expect(showProblems(sites, root)).toEqual([
+    'error a.csv:2: value of "domain" is too long: a file may have 1.0 MiB',
+  ]);
+});
+
 describe('no value becomes a key of the file that it is put into', () => {
   const INJECTION = 'x\nreleaseRegistry: evil.example';
 

@@ -1,7 +1,9 @@
 import { LineCounter, parseAllDocuments } from 'yaml';
+import { formatSize } from '../../../../base/format-size.ts';
 import { findNearest } from '../../../document/edit-distance.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
 import { indentLines, normalizeValue, writeValue } from './write-value.ts';
+import { MAX_FILE } from '../read-limits.ts';
 import { printable } from '../read-path.ts';
 
 /** A text with holes: `{{ column }}`, and `{{ '{{' }}` for two braces as they are. */
@@ -126,6 +128,7 @@ export function findValueFault(text: string): string | undefined {
   // eslint-disable-next-line no-control-regex -- they are what is looked for
   if (/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]/.test(text)) return 'has control characters';
   if (/\p{Surrogate}/u.test(text)) return 'has half a surrogate pair';
+  if (text.length > MAX_FILE) return `is too long: a file may have ${formatSize(MAX_FILE)}`;
   return undefined;
 }
 
