@@ -79,7 +79,8 @@ function readRequest(sites: string, options: BuildOptions, host: CliHost): Confi
     ...(retainFrom !== undefined && {
       retainFrom: resolveGiven(host.cwd, retainFrom, '--retain-from'),
     }),
-    jobs: options.jobs ?? availableParallelism(),
+    // More threads than cores make nothing faster, and each takes 10 MiB.
+    jobs: Math.min(options.jobs ?? Infinity, availableParallelism()),
   };
 }
 
