@@ -29,6 +29,7 @@ export type ConfigIsoWorld = {
   readonly at: (...names: string[]) => string;
   readonly write: (tree: Tree) => void;
   readonly run: (...args: string[]) => Promise<Outcome>;
+  readonly runIn: (env: NodeJS.ProcessEnv, ...args: string[]) => Promise<Outcome>;
   /** Below the command line, so that keys can be made before. */
   readonly build: (keys: KeySource, request: BuildRequest) => Promise<ConfigIsosReport>;
   readonly readListing: (out: string) => Promise<SiteListing>;
@@ -66,15 +67,8 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
     write: (tree) => {
       writeTree(directory, tree);
     },
-    async run(...args) {
-      const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-      const texts = { stdout: collect(stdout), stderr: collect(stderr) };
-      const exitCode = await runProgram(args, {
-        ...{ stdout, stderr, cwd: directory, isTTY: false, now: Date.now },
-        ...{ env: { SOURCE_DATE_EPOCH: EPOCH }, signal: new AbortController().signal },
-      });
-      return { exitCode, stdout: texts.stdout(), stderr: texts.stderr() };
-    },
+    run: (...args) => run(directory, args, {}),
+    runIn: (env, ...args) => run(directory, args, env),
     build: async (keys, { nmstate, inThreads = false, ...request }) => {
       const { signal = new AbortController().signal } = request;
       const threads = inThreads ? startSiteThreads(keys, signal) : undefined;
@@ -98,6 +92,16 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
       JSON.parse(await readFile(at(out, 'sites.json'), 'utf8')) as SiteListing,
     close: () => rm(directory, { recursive: true, force: true }),
   };
+}
+
+async function run(cwd: string, args: string[], env: NodeJS.ProcessEnv): Promise<Outcome> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const texts = { stdout: collect(stdout), stderr: collect(stderr) };
+  const exitCode = await runProgram(args, {
+    ...{ stdout, stderr, cwd, isTTY: false, now: Date.now },
+    ...{ env: { SOURCE_DATE_EPOCH: EPOCH, ...env }, signal: new AbortController().signal },
+  });
+  return { exitCode, stdout: texts.stdout(), stderr: texts.stderr() };
 }
 
 /** Threads of the program as it is, not as it was built; the keys stay open. */

@@ -61,6 +61,8 @@ export function readSitesRequest(
     ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn },
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
+    // As openshift-install does for the programs that run it.
+    isLenient: (env['OPENSHIFT_INSTALL_INVOKER'] ?? '') !== '',
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),
   };
 }

@@ -1,5 +1,6 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import type { Document, Node, Pair, Scalar, YAMLMap } from 'yaml';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
 import { explainYaml } from './explain-yaml.ts';
 import { maskLines } from './masked-lines.ts';
 import type { ConfigProblem } from './problem.ts';
@@ -54,16 +55,19 @@ export function parseConfigDocument(
   schema: SchemaNode,
 ): ConfigDocument {
   const lines = new LineCounter();
-  const document = parseDocument(text, {
-    lineCounter: lines,
+  const excess = findYamlExcess(text, lines);
+  const document = parseDocument(excess ? '' : text, {
+    ...(!excess && { lineCounter: lines }),
     prettyErrors: false,
     uniqueKeys: false,
     logLevel: 'silent',
   });
   const report = createReporter(text, file, lines);
   const walk = new Walk(document, report);
-  const problems = document.errors.map(({ code, pos }) =>
-    report.atOffset(pos[0], { path: '', problem: `this is no YAML: ${explainYaml(code)}` }),
+  const faults = document.errors.map(({ code, pos }) => ({ at: pos[0], why: explainYaml(code) }));
+  if (excess) faults.push({ at: excess.offset, why: excess.message });
+  const problems = faults.map(({ at, why }) =>
+    report.atOffset(at, { path: '', problem: `this is no YAML: ${why}` }),
   );
   const value = problems.length === 0 ? walk.read(document.contents, schema, '') : {};
   return {

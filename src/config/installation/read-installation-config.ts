@@ -9,7 +9,8 @@ import { listKeys } from '../document/schema.ts';
 import { Secret } from '../secret/secret.ts';
 import { checkNetworkConfig } from '../sites/network/check-network-config.ts';
 import { formatNetworkConfig } from '../sites/network/format-network-config.ts';
-import { isEmptyDocument, NestedTooDeep, parseYaml } from '../sites/document/parse-yaml.ts';
+import { YamlExcess } from '../../base/yaml-bounds.ts';
+import { isEmptyDocument, parseYaml } from '../sites/document/parse-yaml.ts';
 import { PUBLIC_KEYS } from '../sites/document/public-keys.ts';
 import { FREE, record } from '../sites/document/shape.ts';
 import { readSiteDocument } from '../sites/document/site-document.ts';
@@ -110,8 +111,8 @@ function findUnread(
     const second = others.find((each) => !isEmptyDocument(each));
     return second && { problem: report(second.range[0], 'MULTIPLE_DOCS'), isBroken: false };
   } catch (error) {
-    if (!(error instanceof NestedTooDeep)) throw error;
-    return { problem: report(error.offset, 'NESTED_TOO_DEEP'), isBroken: true };
+    if (!(error instanceof YamlExcess)) throw error;
+    return { problem: report(error.offset, error.message), isBroken: true };
   }
 }
 

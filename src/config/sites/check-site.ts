@@ -6,7 +6,7 @@ import { checkImageBasedConfig } from './rules/image-based-config.ts';
 import { checkInstallConfig } from './rules/install-config.ts';
 import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './rules/networks.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/warnings.ts';
-import type { Shape } from './document/shape.ts';
+import { lenient, type Shape } from './document/shape.ts';
 import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
 import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
@@ -27,6 +27,8 @@ export type SiteCheck = {
 export type CheckOptions = {
   /** Seconds since 1970: what certificates are measured by. */
   readonly epoch: number;
+  /** Unknown keys of install-config.yaml are warned of, as with OPENSHIFT_INSTALL_INVOKER. */
+  readonly isLenient?: boolean;
 };
 
 type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
@@ -36,8 +38,9 @@ type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
  * Reads the inputs of one site and applies every rule of its own, all at once. Rules look at a copy
  * with the installer's defaults; what a site keeps is what the user wrote.
  */
-export function checkSite(input: SiteInput, { epoch }: CheckOptions): SiteCheck {
-  const install = openFile(input, 'install-config.yaml', INSTALL_CONFIG);
+export function checkSite(input: SiteInput, { epoch, isLenient }: CheckOptions): SiteCheck {
+  const shape = isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
+  const install = openFile(input, 'install-config.yaml', shape);
   const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
   const problems = limit([...judgeInstall(install), ...judgeImageBased(imageBased, install)]);
@@ -132,7 +135,8 @@ function warn<D extends SiteDocument<Shape>>(
   opened: D | ConfigProblem,
   rule: (document: D) => readonly ConfigProblem[],
 ): readonly ConfigProblem[] {
-  return isDocument(opened) && !opened.isBroken ? inOrder(rule(opened)) : [];
+  if (!isDocument(opened) || opened.isBroken) return [];
+  return inOrder([...opened.warnings, ...rule(opened)]);
 }
 
 /** Of a value that could not be read no rule has anything to say. */

@@ -1,5 +1,6 @@
 import { digestOf } from '../../base/digest.ts';
 import { parseAllDocuments } from 'yaml';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import type { Site, SiteFile } from './site.ts';
 
@@ -66,10 +67,17 @@ function findFault(bytes: Uint8Array): Fault | undefined {
 
 function parse(bytes: Uint8Array): Fault | undefined {
   const text = new TextDecoder().decode(bytes);
+  const excess = findYamlExcess(text);
+  if (excess) return { ...placeOf(text, excess.offset), problem: excess.message };
   const documents = parseAllDocuments(text, { logLevel: 'silent' });
   const [error] = 'empty' in documents ? [] : documents.flatMap(({ errors }) => errors);
   if (!error) return undefined;
   const [{ line, col } = { line: 1, col: 1 }] = error.linePos ?? [];
   const problem = error.code.toLowerCase().replaceAll('_', ' ');
   return { line, column: col, problem };
+}
+
+function placeOf(text: string, offset: number): Place {
+  const before = text.slice(0, offset).split('\n');
+  return { line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }

@@ -1,6 +1,7 @@
 import { basename, extname } from 'node:path';
 import { CST, isMap, isScalar, Parser, parseAllDocuments, stringify, type Document } from 'yaml';
 import { ConfigError } from '../../base/errors.ts';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
 
 /** A YAML file by its base name: of one document where it is for a node, of any number before. */
 export type Manifest = { readonly name: string; readonly text: string };
@@ -53,6 +54,8 @@ type SplitDocument = Manifest & { readonly document: Document };
 function splitDocuments(source: Manifest): SplitDocument[] {
   const extension = extname(source.name);
   const base = basename(source.name, extension);
+  const excess = findYamlExcess(source.text);
+  if (excess) throw malformed(`manifest ${source.name} is not YAML: ${excess.message}`);
   return readDocuments(source.text)
     .filter(({ document }) => document.errors.length > 0 || document.toJS() !== null)
     .map(({ text, document }, index) => {

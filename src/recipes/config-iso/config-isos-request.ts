@@ -15,6 +15,8 @@ export type SitesRequest = {
   readonly dropIn: boolean;
   /** Seconds since 1970: what is overdue by then is warned of. */
   readonly epoch: number;
+  /** Whether unknown keys of install-config.yaml are only warned of. */
+  readonly isLenient?: boolean;
   /** What several sites may have in common; it is warned of. */
   readonly shared?: ReadonlySet<FactKind>;
   /** What an earlier producer left: of the only site, or with a folder for each site. */

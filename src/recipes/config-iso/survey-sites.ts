@@ -27,6 +27,8 @@ export type Survey = {
   readonly recall: (site: SurveyedSite) => Promise<Site>;
 };
 
+type SurveyRequest = Pick<SitesRequest, 'epoch' | 'isLenient' | 'shared'>;
+
 /** What is kept of it until all sites were looked at. */
 type Looked = {
   readonly inputs?: Digest;
@@ -48,9 +50,10 @@ const UNSEEN =
  */
 export async function surveySites(
   list: SiteList,
-  { epoch, shared }: Pick<SitesRequest, 'epoch' | 'shared'>,
+  { epoch, isLenient = false, shared }: SurveyRequest,
   tools: SiteTools,
 ): Promise<Survey> {
+  const options = { epoch, isLenient };
   const meter = createSiteMeter('check sites', list.names.length, tools);
   const looked = new Map<string, Looked>(list.names.map((name) => [name, { findings: [] }]));
   const remembered = new Map<string, Site>();
@@ -61,7 +64,7 @@ export async function surveySites(
     if (input instanceof ConfigError) {
       looked.set(name, { findings: [findingOfError(name, input)] });
     } else {
-      const { site, findings, ...more } = await tools.worker.check(input, { epoch });
+      const { site, findings, ...more } = await tools.worker.check(input, options);
       const kept = { ...more, findings: [...findings] };
       looked.set(name, kept);
       if (site?.imageBased.networkConfig !== undefined) {
@@ -81,7 +84,7 @@ export async function surveySites(
     recall: async ({ name, inputs }) => {
       const site = remembered.get(name);
       remembered.delete(name);
-      return site ?? reread(list, { name, inputs }, { epoch, worker: tools.worker });
+      return site ?? reread(list, { name, inputs }, { ...options, worker: tools.worker });
     },
   };
 }

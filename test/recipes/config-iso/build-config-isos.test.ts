@@ -255,3 +255,25 @@ describe('nothing to build', () => {
     expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`[${code}]`)]);
   });
 });
+
+describe('with OPENSHIFT_INSTALL_INVOKER, as programs set it that run openshift-install', () => {
+  it('an unknown key of install-config.yaml is a warning', async () => {
+    world.write(inFolder('sites', ALPHA, BAD));
+    const args = ['config-iso', 'validate', 'sites'];
+    expect((await world.run(...args)).exitCode).toBe(3);
+    const invoked = await world.runIn({ OPENSHIFT_INSTALL_INVOKER: 'operator' }, ...args);
+    expect(invoked).toMatchObject({ exitCode: 0, stdout: '2 sites are valid\n' });
+    expect(invoked.stderr).toMatch(
+      /gamma\/install-config\.yaml:\d+:\d+: .*warning: .*unknownField/,
+    );
+  });
+
+  it('is set to something: an empty one changes nothing', async () => {
+    world.write(inFolder('sites', BAD));
+    const { exitCode } = await world.runIn(
+      { OPENSHIFT_INSTALL_INVOKER: '' },
+      ...['config-iso', 'validate', 'sites'],
+    );
+    expect(exitCode).toBe(3);
+  });
+});

@@ -1,9 +1,10 @@
 import { isMap, isScalar, isSeq, LineCounter } from 'yaml';
 import type { Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import { YamlExcess } from '../../../base/yaml-bounds.ts';
 import { explainYaml } from '../../document/explain-yaml.ts';
 import { findNearest } from '../../document/edit-distance.ts';
 import type { ConfigProblem } from '../../document/problem.ts';
-import { isEmptyDocument, NestedTooDeep, parseYaml } from './parse-yaml.ts';
+import { isEmptyDocument, parseYaml } from './parse-yaml.ts';
 import { createReporter, type Report } from './report.ts';
 import { resolveScalar } from './scalar.ts';
 import type { Free, Shape, ValueOf } from './shape.ts';
@@ -87,8 +88,8 @@ function parse(bytes: Uint8Array, lines: LineCounter): Parsed {
     const problems = faults.map(({ code, at }) => ({ offset: at, problem: explainYaml(code) }));
     return { text, document, problems };
   } catch (error) {
-    if (error instanceof NestedTooDeep) return refuse('this is nested too deep', error.offset);
-    throw error;
+    if (!(error instanceof YamlExcess)) throw error;
+    return refuse(error.message, error.offset);
   }
 }
 

@@ -9,6 +9,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { findYamlExcess } from '../../../base/yaml-bounds.ts';
 import { isColumnName } from './template/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 import { printable } from './read-path.ts';
@@ -69,6 +70,8 @@ function startOf(first: string): RegExp {
 
 function readEntry({ line, text }: Piece): TableRow | TableProblem {
   const lineCounter = new LineCounter();
+  const excess = findYamlExcess(text);
+  if (excess) return { line, problem: `is not YAML: ${excess.message}` };
   const document = parseDocument(text, {
     schema: 'failsafe',
     uniqueKeys: false,

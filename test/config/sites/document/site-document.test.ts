@@ -81,6 +81,11 @@ describe('an install-config.yaml is refused', () => {
       Array.from({ length: 1_000 }, (_, at) => `${' '.repeat(at)}a:\n`).join(''),
       '250:251 : error converting YAML to JSON: this is nested too deep',
     ],
+    [
+      'with more values than a site has, which would take a gigabyte of memory',
+      `x: [${'a,'.repeat(500_000)}]`,
+      '1:166668 : error converting YAML to JSON: there are too many values',
+    ],
   ])('%s', (_, file, expected) => {
     expect(tell(check(file).problems)[0]).toBe(expected);
   });

@@ -1,4 +1,5 @@
 import { LineCounter, parseAllDocuments } from 'yaml';
+import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import { formatSize } from '../../../../base/format-size.ts';
 import { findNearest } from '../../../document/edit-distance.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
@@ -95,6 +96,11 @@ export function placeHoles(template: Template): Template {
 
 function findSyntaxFault(text: string): Template['faults'][number] | undefined {
   const lineCounter = new LineCounter();
+  const excess = findYamlExcess(text, lineCounter);
+  if (excess) {
+    const { line } = lineCounter.linePos(excess.offset);
+    return { line, problem: `is not YAML: ${excess.message}` };
+  }
   const documents = parseAllDocuments(text, {
     ...{ uniqueKeys: false, prettyErrors: false, lineCounter, logLevel: 'silent' },
   });

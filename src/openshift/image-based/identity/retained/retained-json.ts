@@ -1,5 +1,6 @@
 import { parseDocument } from 'yaml';
 import { ConfigError } from '../../../../base/errors.ts';
+import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 
 /** A type of Go, a list of one shape, or the members of a struct. */
 export type Shape = 'string' | 'integer' | 'strings' | 'labels' | readonly [Shape] | Members;
@@ -14,6 +15,8 @@ export type ShownFile = { readonly directory: string; readonly path: string };
  */
 export function decodeStrictly(text: string, shape: Shape, file: ShownFile): unknown {
   const value = parseJson(text, file);
+  const excess = findYamlExcess(text);
+  if (excess) throw manifestError(file, excess.message);
   // JSON is YAML, whose parser tells what JSON.parse overlooks.
   const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
   if (repeated) throw manifestError(file, `a key is there twice in line ${lineOf(repeated)}`);
