@@ -1,5 +1,6 @@
 import { parse, stringify } from 'yaml';
 import { redact } from '../../base/redact.ts';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
 
 export type JsonValue =
   null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
@@ -93,6 +94,7 @@ function redactNetwork(value: JsonValue): JsonValue {
 function readNetwork(value: JsonValue): JsonValue | undefined {
   try {
     const text = typeof value === 'string' ? value : '';
+    if (findYamlExcess(text)) return undefined;
     const state = parse(text, { schema: 'failsafe', logLevel: 'silent' }) as JsonValue;
     return isObject(state) ? state : undefined;
   } catch {

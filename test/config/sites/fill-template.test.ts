@@ -188,7 +188,9 @@ describe('what is no text', () => {
     ['a: {{ v }}\n', '{b: &x c}'],
     ['a: {{ v }}\n', '[x'],
     ['{{ v }}: b\n', 'x: 1\ny'],
-  ])('is refused where it is not confined: %j %j', (template, text) => {
+    ['a: {{ v }}\n', '['.repeat(100_000) + ']'.repeat(100_000)],
+    ['a:\n  {{ v }}\n', '- '.repeat(100_000)],
+  ])('is refused where it is not confined: %j %.20j', (template, text) => {
     expect(fill(template, text)).toEqual({ fault: 'is not a plain text' });
   });
 });

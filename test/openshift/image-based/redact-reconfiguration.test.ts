@@ -79,7 +79,13 @@ describe('a manifest that is shown', () => {
   });
 
   it('masks a network configuration that cannot be read', () => {
-    for (const text of [`psk: "${SECRET}`, SECRET, `- ${SECRET}`, `a: *${SECRET}`]) {
+    for (const text of [
+      `psk: "${SECRET}`,
+      SECRET,
+      `- ${SECRET}`,
+      `a: *${SECRET}`,
+      `a: ${'['.repeat(50_000)}${SECRET}${']'.repeat(50_000)}`,
+    ]) {
       expect(show({ raw_nm_state_config: text })).not.toContain(SECRET);
     }
   });

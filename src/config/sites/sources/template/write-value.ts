@@ -1,4 +1,5 @@
 import { CST, isCollection, isMap, isScalar, Lexer, parseDocument, Scalar } from 'yaml';
+import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import type { HoleContext } from './hole-context.ts';
 
 /** Line breaks as YAML has them, and none at the end. */
@@ -51,8 +52,7 @@ const STRANGE = ['anchor', 'alias', 'doc-start', 'doc-end', 'directive-line', 'd
 
 /** A quoted text, a list or a mapping; in block style only where the lines are its own. */
 function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
-  if ([...new Lexer().lex(value)].some((lexeme) => STRANGE.includes(CST.tokenType(lexeme) ?? '')))
-    return false;
+  if (isStrange(value)) return false;
   if (isAlone && !isFlow) {
     const node = readBetween(`\n  ${indentLines(value, '  ')}`);
     return isCollection(node) || isQuoted(node);
@@ -62,6 +62,11 @@ function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
   const node = isMap(mapping) && mapping.items.length === 1 && mapping.get('k', true);
   return (isCollection(node) && node.flow === true) || isQuoted(node);
 }
+
+/** Anchors reach beyond a node, and so do documents. */
+const isStrange = (value: string): boolean =>
+  findYamlExcess(value) !== undefined ||
+  [...new Lexer().lex(value)].some((lexeme) => STRANGE.includes(CST.tokenType(lexeme) ?? ''));
 
 const isQuoted = (node: unknown): boolean =>
   isScalar(node) && (node.type === Scalar.QUOTE_DOUBLE || node.type === Scalar.QUOTE_SINGLE);
