@@ -1,4 +1,5 @@
-import { isMap, isScalar, LineCounter, parseDocument } from 'yaml';
+import { Composer, isMap, isScalar, LineCounter, type Document } from 'yaml';
+import { readYamlTokens, YamlExcess } from '../../../base/yaml-bounds.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan } from './json-documents.ts';
 import type { ParseResult } from './json-documents.ts';
 
@@ -98,39 +99,48 @@ function parseObjects(bytes: Buffer, from: number): readonly PieceDocument[] | u
 }
 
 function parseYaml(bytes: Buffer): ParseResult {
-  if (bytes.length > MAX_YAML_SIZE) {
-    return { problem: `has ${bytes.length} bytes of YAML, but at most ${MAX_YAML_SIZE} are read` };
-  }
-  const marks = countMarks(bytes);
-  if (marks > MAX_YAML_MARKS) {
-    return {
-      problem: `has ${marks} places where a YAML node may begin, but at most ${MAX_YAML_MARKS} are read`,
-    };
-  }
+  const excess = findExcess(bytes);
+  if (excess !== undefined) return { problem: excess };
   const lines = new LineCounter();
   try {
-    const document = parseDocument(bytes.toString('utf8'), {
-      lineCounter: lines,
-      logLevel: 'silent',
-      merge: true,
-      prettyErrors: false,
-      uniqueKeys: false,
-    });
+    const document = composeFirst(bytes.toString('utf8'), lines);
     const [error] = document.errors;
-    if (error !== undefined) {
-      const { line, col } = lines.linePos(error.pos[0]);
-      return { problem: `is no YAML: ${error.message} (its line ${line}, column ${col})` };
-    }
+    if (error) return describeFault(error.message, lines.linePos(error.pos[0]));
     return {
       value: document.toJS({ maxAliasCount: 100 }) as unknown,
       keys: readKeys(document.contents),
     };
   } catch (error) {
-    // Aliases that grow without bound are a ReferenceError of the parser, nesting without bound a RangeError.
+    if (error instanceof YamlExcess) {
+      return describeFault(error.message, lines.linePos(error.offset));
+    }
+    // Aliases that grow without bound are a ReferenceError of the parser; those of others, a RangeError.
     if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error;
     return { problem: `is no YAML that can be read: ${error.message}` };
   }
 }
+
+function findExcess(bytes: Buffer): string | undefined {
+  if (bytes.length > MAX_YAML_SIZE) {
+    return `has ${bytes.length} bytes of YAML, but at most ${MAX_YAML_SIZE} are read`;
+  }
+  const marks = countMarks(bytes);
+  if (marks <= MAX_YAML_MARKS) return undefined;
+  return `has ${marks} places where a YAML node may begin, but at most ${MAX_YAML_MARKS} are read`;
+}
+
+/** The piece ends before a second document begins; of an empty one there is an empty document. */
+function composeFirst(text: string, lines: LineCounter): Document.Parsed {
+  const composer = new Composer({ merge: true, prettyErrors: false, uniqueKeys: false });
+  const tokens = readYamlTokens(text, { lines });
+  const { value } = composer.compose(tokens, true, text.length).next();
+  return value as Document.Parsed;
+}
+
+const describeFault = (
+  message: string,
+  { line, col }: { readonly line: number; readonly col: number },
+): ParseResult => ({ problem: `is no YAML: ${message} (its line ${line}, column ${col})` });
 
 function countMarks(bytes: Buffer): number {
   let count = 0;
