@@ -28,11 +28,11 @@ it('a file that is larger than any manifest is not read', async () => {
   await expect(readRetained(dir)).rejects.toMatchObject({ code: 'retained.unreadable' });
 });
 
-it('a manifest of many levels is refused like any other that is not one', () => {
+it('a manifest of many levels is refused before it is looked into', () => {
   const levels = 50_000;
   const text = `{"api_version":1,"hostname":${'['.repeat(levels)}${']'.repeat(levels)}}`;
   const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
-  expect(() => parseRetainedManifest(text, file)).toThrow('field "hostname" should be a string');
+  expect(() => parseRetainedManifest(text, file)).toThrow('this is nested too deep');
 });
 
 it.each(['server_ssh_keys', 'status_proxy', 'install_config'])(
