@@ -54,7 +54,7 @@ function explainWriteError(cause: unknown, path: string): unknown {
   if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM', 'EISDIR', 'ENOTDIR')) {
     return new DiskError('disk.not-writable', `"${path}" cannot be written`, {
       cause,
-      hint: 'choose a writable place with --output and --work-dir',
+      hint: 'choose a place that may be written',
     });
   }
   if (isErrno(cause, 'EIO')) {

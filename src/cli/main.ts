@@ -2,13 +2,20 @@
 import { runProgram } from './program.ts';
 import { listenForSignals } from './terminal/signals.ts';
 
+/** As a DiskError ends (docs/exit-codes.md). */
+const DISK = 7;
+
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
 // A reader that closes the pipe early (`sealift ls X | head`) is no failure of ours.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
-  throw error;
+  process.stderr.write(`error: what was to be printed is lost: ${error.message} [stdout.lost]\n`);
+  process.exit(DISK);
 });
+
+// Nor is one that reads no progress any more: the work goes on.
+process.stderr.on('error', () => undefined);
 
 process.exitCode = await runProgram(process.argv.slice(2), {
   stdout: process.stdout,

@@ -12,6 +12,6 @@ export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
   if (/^\d{1,10}$/.test(text)) return Number(text);
   throw new ConfigError(
     'env.source-date-epoch',
-    `SOURCE_DATE_EPOCH is "${text}", no whole seconds`,
+    `SOURCE_DATE_EPOCH is "${text}", not whole seconds of at most ten digits`,
   );
 }

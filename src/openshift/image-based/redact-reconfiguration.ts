@@ -87,8 +87,11 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
 function redactNetwork(value: JsonValue): JsonValue {
   const state = readNetwork(value);
   if (state === undefined) return mapTexts(value, mask);
-  return redact(stringify(redactState(state), { schema: 'failsafe', lineWidth: 0 }));
+  return redact(stringify(redactState(state), FORM));
 }
+
+/** As the normal form of nmstate documents is. */
+const FORM = { schema: 'failsafe', lineWidth: 0, indentSeq: false } as const;
 
 /** Every scalar stays the text that it is. */
 function readNetwork(value: JsonValue): JsonValue | undefined {

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import type { ConfigIsosRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
@@ -7,13 +8,18 @@ import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
 import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
-import type { MadeIso, Wanted } from './site/site-record.ts';
+import { readMadeBefore, type MadeIso, type Wanted } from './site/site-record.ts';
 import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
 /** How it went with one site. */
 export type SiteOutcome =
-  | { readonly kind: 'made' | 'kept'; readonly made: MadeIso }
+  | {
+      readonly kind: 'made' | 'kept';
+      readonly made: MadeIso;
+      /** Warnings of what happened while it was made. */
+      readonly findings?: readonly SiteFinding[];
+    }
   | { readonly kind: 'failed'; readonly finding: SiteFinding };
 
 type Making = {
@@ -40,7 +46,7 @@ export async function makeSites(
   tools: SiteTools,
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const good = survey.sites.filter(isGood);
-  const findRetained = await openKept(survey, request);
+  const findRetained = await openKept(survey, request, tools);
   const rotation = await decideRotation(request, tools);
   const writer = createSiteWriter();
   const making: Making = { survey, request, tools, writer, rotation, findRetained };
@@ -59,16 +65,20 @@ export async function makeSites(
 
 const isThere = ({ kind }: SiteOutcome): boolean => kind !== 'failed';
 
-const openKept = async (
+async function openKept(
   { sites }: Survey,
   { retainFrom }: ConfigIsosRequest,
-): Promise<FindRetained> =>
-  retainFrom === undefined
-    ? () => Promise.resolve(undefined)
-    : openRetained(
-        retainFrom,
-        sites.map(({ name }) => name),
-      );
+  { emit }: SiteTools,
+): Promise<FindRetained> {
+  if (retainFrom === undefined) return () => Promise.resolve(undefined);
+  const names = sites.map(({ name }) => name);
+  const { find, strangers } = await openRetained(retainFrom, names);
+  if (strangers.length > 0) {
+    const message = `${retainFrom} keeps something of ${JSON.stringify(strangers)}, which are no sites of these inputs`;
+    emit({ type: 'warning', message });
+  }
+  return find;
+}
 
 /** A run that is not to rotate puts an end to what an earlier one began. */
 async function decideRotation(
@@ -109,14 +119,39 @@ async function makeUnlessMade(
   };
   const kept = existsSync(places.record) ? await worker.find(places, wanted) : undefined;
   if (kept) return { kind: 'kept', made: kept };
+  const before = readMadeBefore(places);
   const composed = await worker.compose(await survey.recall(site), {
     ...{ places, wanted, epoch: request.epoch },
     ...(retained && { retained: retained.identity }),
   });
   await writer.write(composed);
-  return { kind: 'made', made: composed.made };
+  const findings = [
+    ...(rotation ? [] : tellNewKeys(places, before, composed.made)),
+    ...tellOverridden(places, composed.overridden),
+  ];
+  return { kind: 'made', made: composed.made, findings };
+}
+
+/** Ids are drawn with the keys: other ids, other keys. */
+function tellNewKeys(
+  { iso, state, stateBefore }: SitePlaces,
+  before: MadeIso | undefined,
+  { clusterId, infraId }: MadeIso,
+): readonly SiteFinding[] {
+  if (!before || (before.clusterId === clusterId && before.infraId === infraId)) return [];
+  const problem =
+    'has new keys: name, domain or ids of the cluster are others than before, or ' +
+    `${basename(state)} was damaged; those of before are in ${basename(stateBefore)}`;
+  return [{ severity: 'warning', file: basename(iso), problem }];
 }
 
 /** Where a request puts what is made of a site. */
 export const placesFor = ({ dropIn, out }: ConfigIsosRequest, name: string): SitePlaces =>
   dropIn ? dropInPlaces(out) : placesOf(out, name);
+
+/** What was kept goes on the ISO as it is: nobody should think that a change of the inputs did. */
+function tellOverridden({ iso }: SitePlaces, keys: readonly string[]): readonly SiteFinding[] {
+  if (keys.length === 0) return [];
+  const problem = `has the manifest that was kept, in which the inputs differ: ${keys.join(', ')}`;
+  return [{ severity: 'warning', file: basename(iso), problem }];
+}

@@ -52,7 +52,7 @@ export async function listOutcomes(
     if (outcome !== undefined && outcome.kind !== 'failed') {
       const { digest, ...made } = outcome.made;
       const over = findOver(made.validity.notAfter, { iso, epoch: request.epoch });
-      const findings = [...site.findings, ...over];
+      const findings = [...site.findings, ...(outcome.findings ?? []), ...over];
       const { name } = site;
       sites.push({ name, iso: basename(iso), sha256: hexOf(digest), ...made, findings });
     } else {

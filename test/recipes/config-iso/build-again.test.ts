@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
@@ -69,7 +69,23 @@ describe('a build that runs again', () => {
     const first = await build();
     const state = await readFile(world.at('out/.sealift/alpha.json'), 'utf8');
     await writeFile(world.at('out/.sealift/alpha.json'), state.slice(0, -100));
-    expect(idsOf(await build())).not.toEqual(idsOf(first));
+    const second = await build();
+    expect(idsOf(second)).not.toEqual(idsOf(first));
+    expect(second.sites[0]?.findings.at(-1)?.problem).toMatch(
+      /^has new keys: .*alpha\.json was damaged/,
+    );
+    expect((await build()).sites[0]?.findings).toEqual([]);
+  });
+
+  it('warns of new keys, and keeps those of before: with them the ISO of before comes back', async () => {
+    world.write(inFolder('sites', ALPHA));
+    const first = await build();
+    world.write(inFolder('sites', siteTree('alpha', { number: 1, clusterName: 'other' })));
+    const { problem = '' } = (await build()).sites[0]?.findings.at(-1) ?? {};
+    expect(problem).toMatch(/^has new keys: .* those of before are in alpha\.before\.json$/);
+    await rename(world.at('out/.sealift/alpha.before.json'), world.at('out/.sealift/alpha.json'));
+    world.write(inFolder('sites', ALPHA));
+    expect(digestsOf(await build())).toEqual(digestsOf(first));
   });
 
   it('has the same bytes in two folders for the same state', async () => {

@@ -131,6 +131,13 @@ describe('--retain-from', () => {
     expect(sites[0]?.clusterId).toBe(identity.clusterId);
     const after = await readConfigIso(world.at('out/alpha.iso'));
     expect(after.entries.find(({ path }) => path.endsWith('/manifest.json'))?.digest).toBe(digest);
+    expect(sites[0]?.findings).toEqual([]);
+
+    world.write(inFolder('sites', siteTree('alpha', { number: 2 })));
+    const again = await world.build(keys, { sites: 'sites', out: 'out', retainFrom: 'kept' });
+    expect(again.sites[0]?.findings.map(({ problem }) => problem)).toEqual([
+      'has the manifest that was kept, in which the inputs differ: raw_nm_state_config',
+    ]);
   });
 
   it('stops only the site whose files are not whole', async () => {
@@ -152,6 +159,14 @@ describe('--retain-from', () => {
     const args = ['config-iso', 'build', 'sites', '--retain-from', 'kept'];
     const { exitCode, stderr } = await world.run(...args);
     expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`[${code}]`)]);
+  });
+
+  it('warns of folders in it that are of no site: a misspelt name would get new keys', async () => {
+    await leaveTls('kept/alpha');
+    world.write({ ...inFolder('sites', siteTree('alpha')), 'kept/aplha/tls/x': '' });
+    const args = ['config-iso', 'build', 'sites', '--retain-from', 'kept'];
+    const { exitCode, stderr } = await world.run(...args);
+    expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/kept keeps .*\["aplha"\]/)]);
   });
 
   it('cannot go with --rotate', async () => {

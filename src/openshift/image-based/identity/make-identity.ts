@@ -110,10 +110,7 @@ function makeUuid(random: Uint8Array): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-async function makePassword(
-  keys: Keys,
-  random: RandomBytes,
-): Promise<SiteIdentity['password']> {
+async function makePassword(keys: Keys, random: RandomBytes): Promise<SiteIdentity['password']> {
   const text = drawPassword(random);
   return { text, bcrypt: await keys.hashPassword(text, random(16)) };
 }

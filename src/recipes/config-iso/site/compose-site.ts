@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { formatCanonicalJson, type Json } from '../../../base/canonical-json.ts';
 import { digestOf, type Digest } from '../../../base/digest.ts';
 import { readFileIfPresent } from '../../../base/files.ts';
 import type { Site } from '../../../config/sites/site.ts';
@@ -16,6 +17,7 @@ import { makeIdentity } from '../../../openshift/image-based/identity/make-ident
 import type { RetainedIdentity } from '../../../openshift/image-based/identity/retained/retain-identity.ts';
 import type { Keys } from '../../../openshift/image-based/identity/keys/rsa-keys.ts';
 import type { SiteIdentity } from '../../../openshift/image-based/identity/site-identity.ts';
+import { renderSeedReconfiguration } from '../../../openshift/image-based/seed-reconfiguration.ts';
 import type { SitePlaces } from './site-places.ts';
 import { formatRecord, type MadeIso, type Wanted } from './site-record.ts';
 import type { NewFiles } from './site-writer.ts';
@@ -32,7 +34,11 @@ export type ComposeSite = {
 };
 
 /** The state appears first: whatever is killed, the same keys are used again. */
-export type ComposedSite = NewFiles & { readonly made: MadeIso };
+export type ComposedSite = NewFiles & {
+  readonly made: MadeIso;
+  /** Members of a manifest that was kept in which the inputs differ. */
+  readonly overridden: readonly string[];
+};
 
 /**
  * The ISO and the files beside it, not written yet. Same inputs and same state, same bytes.
@@ -41,7 +47,8 @@ export type ComposedSite = NewFiles & { readonly made: MadeIso };
  */
 export async function composeSite(site: Site, options: ComposeSite): Promise<ComposedSite> {
   const { places, retained } = options;
-  const identity = await provideIdentity(site, options);
+  const before = await readFileIfPresent(places.state);
+  const identity = await provideIdentity(site, { ...options, before });
   const state = formatState(identity, stateSiteOf(site));
   const kubeconfig = renderKubeconfig(site.install, identity);
   const tree = planConfigTree(site, identity, retained);
@@ -54,10 +61,18 @@ export async function composeSite(site: Site, options: ComposeSite): Promise<Com
     ...{ state: digestOf(state), kubeconfig: digestOf(kubeconfig) },
     ...{ password: digestOf(password), iso: digestOf(iso) },
   };
+  const overridden =
+    retained?.manifest === undefined
+      ? []
+      : listOverridden(renderSeedReconfiguration(site, identity), retained.manifest);
   const made = describeMade(identity, { digest: outputs.iso, size: iso.length });
   return {
     ...{ shownAs: places.iso, directory: dirname(places.kubeconfig) },
     files: [
+      // Keys that were drawn once are never lost: who changed a name by mistake wants them back.
+      ...(before && before.toString('utf8') !== state
+        ? [{ path: places.stateBefore, data: before }]
+        : []),
       { path: places.state, data: state },
       { path: places.kubeconfig, data: kubeconfig },
       { path: places.password, data: password },
@@ -65,7 +80,24 @@ export async function composeSite(site: Site, options: ComposeSite): Promise<Com
     ],
     record: { path: places.record, data: formatRecord({ ...options.wanted, outputs, made }) },
     made,
+    overridden,
   };
+}
+
+/** The identity is kept as well, and another producer may write its keys in another way. */
+const OF_IDENTITY = ['KubeconfigCryptoRetention', 'kubeadmin_password_hash'];
+
+function listOverridden(rendered: string, kept: string): readonly string[] {
+  const [ours, theirs] = [rendered, kept].map(
+    (text) => JSON.parse(text) as Record<string, unknown>,
+  );
+  if (!ours || !theirs) return [];
+  const keys = [...new Set([...Object.keys(ours), ...Object.keys(theirs)])];
+  return keys.filter(
+    (key) =>
+      !OF_IDENTITY.includes(key) &&
+      formatCanonicalJson([ours[key] as Json]) !== formatCanonicalJson([theirs[key] as Json]),
+  );
 }
 
 const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
@@ -74,12 +106,14 @@ const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
   ...(imageBased.infraId !== undefined && { infraId: imageBased.infraId }),
 });
 
-async function provideIdentity(site: Site, options: ComposeSite): Promise<SiteIdentity> {
-  const { places, keys, epoch, retained, signal } = options;
+async function provideIdentity(
+  site: Site,
+  { before, ...options }: ComposeSite & { readonly before: Buffer | undefined },
+): Promise<SiteIdentity> {
+  const { keys, epoch, retained, signal } = options;
   const wanted = stateSiteOf(site);
   if (options.wanted.rotation === undefined) {
-    const text = await readFileIfPresent(places.state);
-    const state = text && parseState(text.toString('utf8'));
+    const state = before && parseState(before.toString('utf8'));
     const isKept = state && isSameSite(state.site, wanted) && holds(state.identity, retained);
     if (isKept) return state.identity;
   }

@@ -42,9 +42,15 @@ export const isOfOneSite = (error: unknown): error is SealiftError =>
 export const findingOfError = (name: string, error: SealiftError): SiteFinding => ({
   severity: 'error',
   file: name,
-  problem: redact(`${error.message} [${error.code}]`),
+  problem: redact(`${error.message}${formatValues(error)} [${error.code}]`),
   ...(error.hint !== undefined && { hint: error.hint }),
 });
+
+const formatValues = ({ expected, found }: SealiftError): string =>
+  [
+    ...(expected === undefined ? [] : [`; expected ${expected}`]),
+    ...(found === undefined ? [] : [`; found ${found}`]),
+  ].join('');
 
 /** `file:line:column: path: problem`, and the line it means where there is one. */
 export function formatFinding(finding: SiteFinding): string {

@@ -7,6 +7,8 @@ export type SitePlaces = {
   readonly password: string;
   /** Keys, ids and password, for later builds. */
   readonly state: string;
+  /** The state that the last new one took the place of. */
+  readonly stateBefore: string;
   /** What the files before were made from: written last. */
   readonly record: string;
 };
@@ -20,6 +22,7 @@ export const placesOf = (directory: string, name: string): SitePlaces => ({
   kubeconfig: join(directory, name, 'auth', 'kubeconfig'),
   password: join(directory, name, 'auth', 'kubeadmin-password'),
   state: join(stateDirectoryOf(directory), `${name}.json`),
+  stateBefore: join(stateDirectoryOf(directory), `${name}.before.json`),
   record: join(stateDirectoryOf(directory), `${name}.made.json`),
 });
 
@@ -29,5 +32,6 @@ export const dropInPlaces = (directory: string): SitePlaces => ({
   kubeconfig: join(directory, 'auth', 'kubeconfig'),
   password: join(directory, 'auth', 'kubeadmin-password'),
   state: join(stateDirectoryOf(directory), 'site.json'),
+  stateBefore: join(stateDirectoryOf(directory), 'site.before.json'),
   record: join(stateDirectoryOf(directory), 'site.made.json'),
 });

@@ -61,6 +61,13 @@ export function findMade(places: SitePlaces, { inputs, rotation }: Wanted): Made
   return hasOutputs(places, record.outputs) ? record.made : undefined;
 }
 
+/** What the last run made of the site, of whatever inputs. */
+export function readMadeBefore(places: SitePlaces): MadeIso | undefined {
+  const text = unlessAbsent(() => readFileSync(places.record, 'utf8'));
+  const record = text === undefined ? undefined : parseRecord(text);
+  return record?.version === VERSION ? record.made : undefined;
+}
+
 const hasOutputs = (places: SitePlaces, wanted: Partial<Outputs> = {}): boolean =>
   OUTPUTS.every((name) => {
     const found = unlessAbsent(() => digestFileSync(places[name]));

@@ -149,7 +149,8 @@ const removeAll = (asides: readonly Aside[]): void => {
 /** Something else of the same name concerns this site only. */
 function explainObstacle(error: unknown, { shownAs }: Job): unknown {
   if (!isErrno(error, 'EEXIST', 'ENOTDIR', 'EISDIR')) return explainOutputError(error, shownAs);
-  return new ConfigError('config-iso.in-the-way', `something else is in the way of ${shownAs}`, {
+  const { dest = shownAs } = error as { readonly dest?: string }; // where a rename leads
+  return new ConfigError('config-iso.in-the-way', `something else is in the way of ${dest}`, {
     cause: error,
     hint: 'choose another folder with --out, or move it away',
   });

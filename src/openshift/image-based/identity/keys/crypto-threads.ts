@@ -13,6 +13,9 @@ export type CryptoThreads = {
   close: () => Promise<void>;
 };
 
+/** Mebibytes: a key is small, and there may be many threads. */
+const LIMITS = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
+
 type Task = {
   readonly order: Order;
   readonly resolve: (reply: unknown) => void;
@@ -50,7 +53,9 @@ export function createCryptoThreads(count: number): CryptoThreads {
 }
 
 function startThread(state: State): void {
-  const worker = new Worker(new URL('./crypto-worker.mjs', import.meta.url));
+  const worker = new Worker(new URL('./crypto-worker.mjs', import.meta.url), {
+    resourceLimits: LIMITS,
+  });
   state.threads.add(worker);
   state.idle.push(worker);
   worker.on('message', (reply: unknown) => {

@@ -20,8 +20,8 @@ export type Keys = {
 };
 
 /**
- * Makes keys and hashes on all cores and off the main thread: RSA keys a bounded number ahead of who
- * asks. The threads are its own and not Node's pool, which has four whatever the machine has, and in
+ * Makes keys and hashes on all cores and off the main thread, as many as are asked for. The threads
+ * are its own and not Node's pool, which has four whatever the machine has, and in
  * which files and names would wait behind the keys.
  */
 export type KeySource = Keys & {
@@ -37,8 +37,7 @@ type Waiter = {
 
 type State = {
   readonly threads: CryptoThreads;
-  /** So many keys are made before anyone asks for them. */
-  readonly ahead: number;
+  /** Of those who gave up. */
   readonly ready: RsaPair[];
   readonly waiting: Set<Waiter>;
   /** One listener each: thousands of keys wait for the same signal. */
@@ -52,7 +51,7 @@ export function createKeySource(options: { readonly jobs?: number } = {}): KeySo
   const jobs = Math.max(1, options.jobs ?? availableParallelism());
   const threads = createCryptoThreads(jobs);
   const state: State = {
-    ...{ threads, ahead: jobs, ready: [], ordered: 0 },
+    ...{ threads, ready: [], ordered: 0 },
     ...{ waiting: new Set(), heard: new WeakSet() },
   };
   return {
@@ -97,7 +96,7 @@ function serve(state: State): void {
     state.waiting.delete(waiter);
     waiter.resolve(pair);
   }
-  while (state.ready.length + state.ordered < state.waiting.size + state.ahead) orderKey(state);
+  while (state.ready.length + state.ordered < state.waiting.size) orderKey(state);
 }
 
 function orderKey(state: State): void {
