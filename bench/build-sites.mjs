@@ -17,9 +17,6 @@ const load = (name) => import(new URL(`../dist/${name}`, import.meta.url).href);
 const { createKeySource } =
   /** @type {typeof import('../src/openshift/image-based/identity/keys/rsa-keys.ts')} */
   (await load('openshift/image-based/identity/keys/rsa-keys.js'));
-const { createSiteThreads } =
-  /** @type {typeof import('../src/recipes/config-iso/workers/site-threads.ts')} */
-  (await load('recipes/config-iso/workers/site-threads.js'));
 const { buildConfigIsos } =
   /** @type {typeof import('../src/recipes/config-iso/build-config-isos.ts')} */
   (await load('recipes/config-iso/build-config-isos.js'));
@@ -42,8 +39,6 @@ const keys = {
   close: () => Promise.resolve(),
 };
 
-const { signal } = new globalThis.AbortController();
-const worker = createSiteThreads({ jobs: availableParallelism(), signal, keys });
 const before = process.cpuUsage();
 const started = performance.now();
 const report = await buildConfigIsos(
@@ -51,13 +46,17 @@ const report = await buildConfigIsos(
     ...{ sites, template, out, cwd: out, dropIn: false, rotate: false },
     ...{ jobs: availableParallelism(), epoch: Math.floor(Date.now() / 1000) },
   },
-  { worker, signal, emit: () => undefined, now: () => performance.now() },
+  {
+    keys,
+    emit: () => undefined,
+    now: () => performance.now(),
+    signal: new globalThis.AbortController().signal,
+  },
 );
 const seconds = (performance.now() - started) / 1000;
 const { user, system } = process.cpuUsage(before);
 const problem = [...report.findings, ...report.failed.flatMap(({ findings }) => findings)][0];
 if (problem) throw new Error(`a site was not built: ${JSON.stringify(problem)}`);
-await worker.close();
 const iso = await readConfigIso(join(out, report.sites[0]?.iso ?? ''));
 const content = iso.entries.reduce((sum, { size }) => sum + size, 0);
 process.stdout.write(

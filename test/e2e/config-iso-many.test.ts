@@ -57,12 +57,7 @@ describe('a thousand sites, made with six keys and a hash that were made before'
         ...{ ip: '{{ ip }}', mac: '{{ mac }}' },
       }),
     });
-    const request = {
-      sites: 'sites.csv',
-      template: 'template',
-      out: 'from-table',
-      inThreads: true,
-    };
+    const request = { sites: 'sites.csv', template: 'template', out: 'from-table' };
     await expectAll(await world.build(keys, request), 'from-table');
     const again = await world.build(keys, request);
     expect([again.made, again.kept]).toEqual([0, COUNT]);

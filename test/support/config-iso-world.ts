@@ -3,17 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { runProgram } from '../../src/cli/program.ts';
-import type { Keys, KeySource } from '../../src/openshift/image-based/identity/keys/rsa-keys.ts';
+import type { KeySource } from '../../src/openshift/image-based/identity/keys/rsa-keys.ts';
 import type { Nmstate } from '../../src/recipes/config-iso/ask-nmstate.ts';
 import {
   buildConfigIsos,
   type ConfigIsosReport,
 } from '../../src/recipes/config-iso/build-config-isos.ts';
-import {
-  createSiteThreads,
-  type SiteThreads,
-} from '../../src/recipes/config-iso/workers/site-threads.ts';
-import { createSiteWorker } from '../../src/recipes/config-iso/workers/site-worker.ts';
 import type { SiteListing } from '../../src/recipes/config-iso/site-list-file.ts';
 import { writeTree, type Tree } from './site-archives.ts';
 
@@ -47,8 +42,6 @@ export type BuildRequest = {
   readonly epoch?: number;
   readonly nmstate?: Nmstate;
   readonly signal?: AbortSignal;
-  /** Whether sites are checked and composed in threads. */
-  readonly inThreads?: boolean;
 };
 
 export const PASSWORD = 'c2VjcmV0LXdvcmQ6aGVyZQ==';
@@ -69,25 +62,17 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
     },
     run: (...args) => run(directory, args, {}),
     runIn: (env, ...args) => run(directory, args, env),
-    build: async (keys, { nmstate, inThreads = false, ...request }) => {
-      const { signal = new AbortController().signal } = request;
-      const threads = inThreads ? startSiteThreads(keys, signal) : undefined;
-      const worker = threads ?? createSiteWorker({ keys, signal });
-      try {
-        return await buildConfigIsos(
-          {
-            ...{ cwd: directory, dropIn: false, rotate: false, jobs: 2, epoch: Number(EPOCH) },
-            ...request,
-            ...{ sites: at(request.sites), out: at(request.out) },
-            ...(request.template !== undefined && { template: at(request.template) }),
-            ...(request.retainFrom !== undefined && { retainFrom: at(request.retainFrom) }),
-          },
-          { worker, signal, emit: () => undefined, now: Date.now, nmstate },
-        );
-      } finally {
-        await threads?.close();
-      }
-    },
+    build: (keys, { nmstate, signal = new AbortController().signal, ...request }) =>
+      buildConfigIsos(
+        {
+          ...{ cwd: directory, dropIn: false, rotate: false, jobs: 2, epoch: Number(EPOCH) },
+          ...request,
+          ...{ sites: at(request.sites), out: at(request.out) },
+          ...(request.template !== undefined && { template: at(request.template) }),
+          ...(request.retainFrom !== undefined && { retainFrom: at(request.retainFrom) }),
+        },
+        { keys, signal, emit: () => undefined, now: Date.now, nmstate },
+      ),
     readListing: async (out) =>
       JSON.parse(await readFile(at(out, 'sites.json'), 'utf8')) as SiteListing,
     close: () => rm(directory, { recursive: true, force: true }),
@@ -103,13 +88,6 @@ async function run(cwd: string, args: string[], env: NodeJS.ProcessEnv): Promise
   });
   return { exitCode, stdout: texts.stdout(), stderr: texts.stderr() };
 }
-
-/** Threads of the program as it is, not as it was built; the keys stay open. */
-export const startSiteThreads = (keys: Keys, signal: AbortSignal): SiteThreads =>
-  createSiteThreads({
-    ...{ jobs: 2, signal, keys: { ...keys, close: () => Promise.resolve() } },
-    program: new URL('./site-thread.mjs', import.meta.url),
-  });
 
 function collect(stream: PassThrough): () => string {
   const pieces: Buffer[] = [];

@@ -3,13 +3,13 @@ import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
+import { createKeySource } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
 import {
   buildConfigIsos,
   type ConfigIsosReport,
 } from '../../recipes/config-iso/build-config-isos.ts';
 import type { ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
-import { createSiteThreads } from '../../recipes/config-iso/workers/site-threads.ts';
 import { isError } from '../../recipes/config-iso/site/site-finding.ts';
 import { writeFindings } from './config-iso-findings.ts';
 import {
@@ -38,7 +38,7 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
   addSitesOptions(parent.command('build'))
     .description('make an ISO of each site; run again after an interruption, it continues')
     .option('--out <dir>', 'where to write (default: "config-isos"; with --drop-in SITES)')
-    .option('--jobs <n>', 'threads that check sites and make keys (default: one a core)', parseJobs)
+    .option('--jobs <n>', 'threads that make keys (default: one a core)', parseJobs)
     .option('--rotate', 'put kept keys, ids and passwords aside and make new ones', false)
     .option(
       '--retain-from <dir>',
@@ -104,13 +104,12 @@ async function run(
   const progress = createProgress(host, logFormat);
   const doubt = doubtEpoch(request.epoch, now());
   if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });
-  const worker = createSiteThreads({ jobs: request.jobs, signal });
+  const keys = createKeySource({ jobs: request.jobs });
   try {
-    const tools = { worker, signal, now, emit: progress.listener, nmstate };
-    return await buildConfigIsos(request, tools);
+    return await buildConfigIsos(request, { keys, signal, now, emit: progress.listener, nmstate });
   } finally {
     progress.close();
-    await worker.close();
+    await keys.close();
   }
 }
 

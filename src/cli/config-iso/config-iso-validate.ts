@@ -1,9 +1,7 @@
-import { availableParallelism } from 'node:os';
 import type { Command } from 'commander';
 import { ConfigError } from '../../base/errors.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import { isError } from '../../recipes/config-iso/site/site-finding.ts';
-import { createSiteThreads } from '../../recipes/config-iso/workers/site-threads.ts';
 import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
 import { writeFindings } from './config-iso-findings.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';
@@ -32,14 +30,11 @@ async function run(sites: string, options: SitesOptions, host: CliHost): Promise
   const nmstate = await findNmstate(host.env);
   const progress = createProgress(host, options.logFormat);
   const { signal, now } = host;
-  const worker = createSiteThreads({ jobs: availableParallelism(), signal });
   try {
     const request = readSitesRequest(sites, options, host);
-    const tools = { worker, signal, now, emit: progress.listener, nmstate };
-    return await validateSites(request, tools);
+    return await validateSites(request, { signal, now, emit: progress.listener, nmstate });
   } finally {
     progress.close();
-    await worker.close();
   }
 }
 

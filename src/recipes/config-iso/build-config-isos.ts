@@ -6,7 +6,7 @@ import { isErrno } from '../../base/errno.ts';
 import { syncDirectory } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
-import type { ConfigIsosRequest, SiteTools } from './config-isos-request.ts';
+import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
 import { makeSites, placesFor, type SiteOutcome } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
 import { listOutcomes, removeListing, writeListing, type SiteListing } from './site-list-file.ts';
@@ -31,7 +31,7 @@ export type ConfigIsosReport = SiteListing & {
  */
 export async function buildConfigIsos(
   request: ConfigIsosRequest,
-  tools: SiteTools,
+  tools: ConfigIsosTools,
 ): Promise<ConfigIsosReport> {
   const { out } = request;
   const state = stateDirectoryOf(out);
@@ -63,7 +63,7 @@ function explainObstacle(cause: unknown, out: string): unknown {
 
 async function buildLocked(
   request: ConfigIsosRequest,
-  tools: SiteTools,
+  tools: ConfigIsosTools,
 ): Promise<ConfigIsosReport> {
   const { out, dropIn } = request;
   const list = await openSites(request, tools.signal);

@@ -1,7 +1,7 @@
 import type { FactKind } from '../../config/sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
+import type { Keys } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
 import type { Nmstate } from './ask-nmstate.ts';
-import type { SiteWorker } from './workers/site-worker.ts';
 
 /** Where sites come from. */
 export type SitesRequest = {
@@ -39,6 +39,6 @@ export type SiteTools = {
   readonly signal: AbortSignal;
   /** Sees every network configuration; without it, that it did not is told. */
   readonly nmstate?: Nmstate | undefined;
-  /** Checks sites and makes their ISOs. */
-  readonly worker: SiteWorker;
 };
+
+export type ConfigIsosTools = SiteTools & { readonly keys: Keys };

@@ -1,14 +1,14 @@
-import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
-import type { ConfigIsosRequest, SiteTools } from './config-isos-request.ts';
+import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { openRetained, type FindRetained } from './site/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
+import { composeSite } from './site/compose-site.ts';
 import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
-import { readMadeBefore, type MadeIso, type Wanted } from './site/site-record.ts';
+import { findMade, readMadeBefore, type MadeIso, type Wanted } from './site/site-record.ts';
 import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
@@ -25,7 +25,7 @@ export type SiteOutcome =
 type Making = {
   readonly survey: Survey;
   readonly request: ConfigIsosRequest;
-  readonly tools: SiteTools;
+  readonly tools: ConfigIsosTools;
   readonly writer: SiteWriter;
   readonly rotation: Rotation | undefined;
   readonly findRetained: FindRetained;
@@ -43,7 +43,7 @@ const LANES = 2 * SITES_AT_ONCE;
 export async function makeSites(
   survey: Survey,
   request: ConfigIsosRequest,
-  tools: SiteTools,
+  tools: ConfigIsosTools,
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const good = survey.sites.filter(isGood);
   const findRetained = await openKept(survey, request, tools);
@@ -68,7 +68,7 @@ const isThere = ({ kind }: SiteOutcome): boolean => kind !== 'failed';
 async function openKept(
   { sites }: Survey,
   { retainFrom }: ConfigIsosRequest,
-  { emit }: SiteTools,
+  { emit }: ConfigIsosTools,
 ): Promise<FindRetained> {
   if (retainFrom === undefined) return () => Promise.resolve(undefined);
   const names = sites.map(({ name }) => name);
@@ -83,7 +83,7 @@ async function openKept(
 /** A run that is not to rotate puts an end to what an earlier one began. */
 async function decideRotation(
   { rotate, out }: ConfigIsosRequest,
-  { emit }: SiteTools,
+  { emit }: ConfigIsosTools,
 ): Promise<Rotation | undefined> {
   if (!rotate) {
     await endRotation(out);
@@ -109,7 +109,7 @@ async function tryToMake(site: SurveyedSite, making: Making): Promise<SiteOutcom
 
 async function makeUnlessMade(
   site: SurveyedSite,
-  { survey, request, tools: { worker }, writer, rotation, findRetained }: Making,
+  { survey, request, tools, writer, rotation, findRetained }: Making,
 ): Promise<SiteOutcome> {
   const places = placesFor(request, site.name);
   const retained = await findRetained(site.name);
@@ -117,11 +117,12 @@ async function makeUnlessMade(
     inputs: digestOf(`${site.inputs ?? ''} ${retained?.digest ?? ''}`),
     ...(rotation && { rotation: rotation.id }),
   };
-  const kept = existsSync(places.record) ? await worker.find(places, wanted) : undefined;
+  const kept = findMade(places, wanted);
   if (kept) return { kind: 'kept', made: kept };
   const before = readMadeBefore(places);
-  const composed = await worker.compose(await survey.recall(site), {
-    ...{ places, wanted, epoch: request.epoch },
+  const { keys, signal } = tools;
+  const composed = await composeSite(await survey.recall(site), {
+    ...{ places, wanted, keys, signal, epoch: request.epoch },
     ...(retained && { retained: retained.identity }),
   });
   await writer.write(composed);

@@ -8,7 +8,7 @@ import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { findingOfError, findingOfList, isError, type SiteFinding } from './site/site-finding.ts';
-import type { SiteWorker } from './workers/site-worker.ts';
+import { lookAtSite } from './site/look-at-site.ts';
 
 /** What is known of a site after it was looked at; small, for there may be ten thousand. */
 export type SurveyedSite = {
@@ -36,8 +36,8 @@ type Looked = {
   readonly findings: SiteFinding[];
 };
 
-/** Files of sites are read a few ahead of each thread that checks them. */
-const LANES = 16;
+/** Files of sites are read a few ahead; checking them is what takes long. */
+const LANES = 4;
 /** Bytes of inputs whose sites are kept in memory: those of a thousand or so. */
 const REMEMBERED = 4 << 20;
 
@@ -64,7 +64,7 @@ export async function surveySites(
     if (input instanceof ConfigError) {
       looked.set(name, { findings: [findingOfError(name, input)] });
     } else {
-      const { site, findings, ...more } = await tools.worker.check(input, options);
+      const { site, findings, ...more } = lookAtSite(input, options);
       const kept = { ...more, findings: [...findings] };
       looked.set(name, kept);
       if (site?.imageBased.networkConfig !== undefined) {
@@ -84,7 +84,7 @@ export async function surveySites(
     recall: async ({ name, inputs }) => {
       const site = remembered.get(name);
       remembered.delete(name);
-      return site ?? reread(list, { name, inputs }, { ...options, worker: tools.worker });
+      return site ?? reread(list, { name, inputs }, options);
     },
   };
 }
@@ -143,15 +143,14 @@ function gather(
 }
 
 type Seen = { readonly name: string; readonly inputs: Digest | undefined };
-type Rereading = { readonly worker: SiteWorker } & CheckOptions;
 
 /** @throws ConfigError `sites.changed` */
 async function reread(
   list: SiteList,
   { name, inputs }: Seen,
-  { worker, ...options }: Rereading,
+  options: CheckOptions,
 ): Promise<Site> {
-  const found = await worker.check(await list.open(name), options);
+  const found = lookAtSite(await list.open(name), options);
   if (found.site && found.inputs === inputs) return found.site;
   throw new ConfigError('sites.changed', `the inputs of ${name} changed while sites were built`, {
     hint: 'run the same command again',

@@ -15,11 +15,11 @@ describe('the validity of a certificate', () => {
     await keys.close();
     const signingKey = createPrivateKey(privateKey);
     const publicKey = createPublicKey(signingKey);
-    fc.assert(
-      fc.property(SECONDS, SECONDS, (notBefore, notAfter) => {
+    await fc.assert(
+      fc.asyncProperty(SECONDS, SECONDS, async (notBefore, notAfter) => {
         const terms = { publicKey, serial: Buffer.alloc(8, 1), notBefore, notAfter };
         const subject = { organizationalUnit: 'openshift', commonName: 'signer' };
-        const pem = issueSigner({ ...terms, subject }, signingKey);
+        const pem = await issueSigner({ ...terms, subject }, signingKey);
         const { validFrom, validTo } = new X509Certificate(pem);
         expect(readValidity(pem)).toEqual({
           ...{ notBefore: Date.parse(validFrom), notAfter: Date.parse(validTo) },

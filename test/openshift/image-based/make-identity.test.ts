@@ -182,7 +182,7 @@ describe('a serial number', () => {
   ])('is never 0 and never too large: %s', async (_, random, serial) => {
     const pair = await keys.next();
     const terms = { subject: { commonName: 'x' }, notBefore: 0, notAfter: 1, ...pair };
-    const pem = issueSigner(
+    const pem = await issueSigner(
       { ...terms, serial: Buffer.from(random, 'hex') },
       pair.signingKey,
     );

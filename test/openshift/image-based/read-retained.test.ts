@@ -104,7 +104,7 @@ describe('signers that an earlier producer left', () => {
     const dates = { notBefore: MADE_AT, notAfter: MADE_AT + 1 };
     put(
       'tls/kube-apiserver-lb-signer.crt',
-      issueSigner({ ...terms, ...dates }, pair.privateKey),
+      await issueSigner({ ...terms, ...dates }, pair.privateKey),
     );
     const pkcs8 = pair.privateKey.export({ type: 'pkcs8', format: 'pem' });
     put('tls/kube-apiserver-lb-signer.key', String(pkcs8));

@@ -126,7 +126,7 @@ async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeS
     kept === undefined ? await keys.next(signal) : loadKey(kept);
   const notAfter = epoch + SIGNERS[name].days * DAY;
   const terms = { subject, publicKey, serial, notBefore: epoch, notAfter };
-  const certificate = issueSigner(terms, signingKey);
+  const certificate = await issueSigner(terms, signingKey);
   return { pair: { privateKey, certificate }, subject, signingKey, notBefore: epoch };
 }
 
@@ -153,7 +153,7 @@ async function makeAdmin(
     notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
   };
   const issuer = { subject: signer.subject, privateKey: signer.signingKey };
-  const certificate = issueClient(terms, issuer);
+  const certificate = await issueClient(terms, issuer);
   if (tools.retained?.signers.adminKubeconfig) refuseForeignKeyId(certificate, signer.pair);
   return { signer, client: { privateKey, certificate } };
 }

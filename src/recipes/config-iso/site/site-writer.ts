@@ -77,12 +77,12 @@ export function createSiteWriter(): SiteWriter {
 
 /** Never rejects: of each site it is told how it went. */
 async function writeGroup(jobs: readonly Job[]): Promise<void> {
-  const opened: Promise<void>[] = [];
+  const opened: (readonly [Job, readonly Aside[]])[] = [];
   for (const job of jobs) {
     const asides = await openAll(job);
-    if (asides) opened.push(finish(job, asides));
+    if (asides) opened.push([job, asides]);
   }
-  await Promise.all(opened);
+  await Promise.all(opened.map(([job, asides]) => finish(job, asides)));
 }
 
 /** Undefined when it did not go well, and the job was told. */
