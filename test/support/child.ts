@@ -14,20 +14,28 @@ export type Child = {
   }>;
 };
 
+type Stdio = 'pipe' | number;
+
 /** The program as a process of its own, out of the sources. */
 export function startSealift(
   args: readonly string[],
-  options: { readonly cwd: string; readonly env?: NodeJS.ProcessEnv },
+  options: {
+    readonly cwd: string;
+    readonly env?: NodeJS.ProcessEnv;
+    /** Where output and progress go; they are collected unless told. */
+    readonly outputs?: readonly [stdout: Stdio, stderr: Stdio];
+  },
 ): Child {
+  const [out, progress] = options.outputs ?? ['pipe', 'pipe'];
   const child = spawn(process.execPath, ['--import', TSX, MAIN, ...args], {
     cwd: options.cwd,
     env: { ...process.env, HOME: options.cwd, CI: 'true', ...options.env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', out, progress],
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.on('data', (piece: Buffer) => (stdout += piece.toString()));
-  child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString()));
+  child.stdout?.on('data', (piece: Buffer) => (stdout += piece.toString()));
+  child.stderr?.on('data', (piece: Buffer) => (stderr += piece.toString()));
   const ended = once(child, 'close').then(([code]) => ({
     code: code as number | null,
     ...{ stdout, stderr },

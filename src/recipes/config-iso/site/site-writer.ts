@@ -40,7 +40,7 @@ export type SiteWriter = {
 };
 
 /**
- * So many sites are synced together: the disk then takes a third of the time. Each has four open
+ * So many sites are synced together: the disk then takes two thirds of the time. Each has four open
  * files meanwhile.
  */
 export const SITES_AT_ONCE = 32;
