@@ -228,7 +228,14 @@ test.skipIf(!requireTool('tar')).each(['v7', 'gnu', 'posix', 'ustar', 'oldgnu'])
   'a tar of the format %s is read',
   async (format) => {
     writeTree(join(root, 'in'), TWO);
-    await runProcess('tar', [`--format=${format}`, '-C', join(root, 'in'), '-cf', join(root, 'a'), '.']);
+    await runProcess('tar', [
+      `--format=${format}`,
+      '-C',
+      join(root, 'in'),
+      '-cf',
+      join(root, 'a'),
+      '.',
+    ]);
     expect((await list('a')).names).toEqual((await list('in')).names);
   },
 );
