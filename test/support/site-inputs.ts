@@ -70,3 +70,17 @@ export const checkImageBased = (changed: Sections): SiteCheck =>
 /** `line:column path: problem` of each. */
 export const tell = (problems: SiteCheck['problems']): readonly string[] =>
   problems.map(({ line, column, path, problem }) => `${line}:${column} ${path}: ${problem}`);
+
+/** The network configuration of an image-based-config.yaml, from its third line on. */
+export const network = (lines: readonly string[]): Readonly<Record<string, string>> => ({
+  networkConfig: ['networkConfig:', ...lines.map((line) => `  ${line}`)].join('\n'),
+});
+
+/** An interface with an address, in lines 4 to 7, and what else it has. */
+export const eth0 = (...more: readonly string[]): readonly string[] => [
+  'interfaces:',
+  '- name: eth0',
+  '  type: ethernet',
+  '  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}',
+  ...more,
+];

@@ -1,10 +1,8 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { HttpResponse } from '../../base/http.ts';
+import type { Http, HttpResponse } from '../../base/http.ts';
 import { redactUrl } from '../../base/redact.ts';
-import { explainNetworkFailure } from '../../registry/client/failure.ts';
 import { retry, type Pacing } from '../../registry/client/retry.ts';
-import { fetchPublic, type GetOptions } from './http-get.ts';
-import type { Http } from '../../base/http.ts';
+import { fetchPublic, readLimited, type GetOptions } from './http-get.ts';
 
 /**
  * A public document of at most `limit` bytes, as text.
@@ -32,19 +30,9 @@ export function fetchText(
   );
 }
 
-async function readText({ body }: HttpResponse, url: URL, limit: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > limit) break;
-    }
-  } catch (cause) {
-    throw explainNetworkFailure(url.host, cause);
-  }
-  if (size <= limit) return Buffer.concat(chunks).toString('utf8');
+async function readText(response: HttpResponse, url: URL, limit: number): Promise<string> {
+  const text = await readLimited(response, url, limit);
+  if (text !== undefined) return text;
   throw new IntegrityError('download.too-large', `${redactUrl(url)} has more than ${limit} bytes`, {
     expected: `at most ${limit}`,
     found: `more than ${limit}`,

@@ -37,6 +37,26 @@ export async function fetchPublic(http: Http, options: GetOptions): Promise<Http
   );
 }
 
+/** The body as text, or undefined when it has more bytes than the limit. */
+export async function readLimited(
+  { body }: HttpResponse,
+  url: URL,
+  limit: number,
+): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > limit) break;
+    }
+  } catch (cause) {
+    throw explainNetworkFailure(url.host, cause);
+  }
+  return size <= limit ? Buffer.concat(chunks).toString('utf8') : undefined;
+}
+
 async function request(http: Http, options: GetOptions): Promise<HttpResponse> {
   try {
     return await http.request(options);

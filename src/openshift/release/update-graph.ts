@@ -1,11 +1,11 @@
 import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
 import { redactUrl } from '../../base/redact.ts';
-import { explainNetworkFailure, TransientError } from '../../registry/client/failure.ts';
+import { TransientError } from '../../registry/client/failure.ts';
 import { retry, type Pacing } from '../../registry/client/retry.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
-import { fetchPublic } from '../files/http-get.ts';
+import { fetchPublic, readLimited } from '../files/http-get.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import { compareVersions, isMinorVersion, minorOf, stripBuild } from './version.ts';
 
@@ -153,19 +153,9 @@ async function fetchGraph(url: URL, { http, signal, tls }: GraphQuery): Promise<
   }
 }
 
-async function readText({ body }: HttpResponse, url: URL): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > MAX_SIZE) break;
-    }
-  } catch (cause) {
-    throw explainNetworkFailure(url.host, cause);
-  }
-  if (size <= MAX_SIZE) return Buffer.concat(chunks).toString('utf8');
+async function readText(response: HttpResponse, url: URL): Promise<string> {
+  const text = await readLimited(response, url, MAX_SIZE);
+  if (text !== undefined) return text;
   throw malformed(url, `has more than ${MAX_SIZE} bytes`);
 }
 

@@ -3,6 +3,8 @@ import { checkSite } from '../../../src/config/sites/check-site.ts';
 import {
   checkImageBased,
   createSiteInput,
+  eth0,
+  network,
   TEST_EPOCH,
   tell,
   writeImageBasedConfig,
@@ -10,20 +12,6 @@ import {
 } from '../../support/site-inputs.ts';
 
 type Row = readonly [what: string, lines: readonly string[], ...problems: readonly string[]];
-
-/** Lines 3 and on. */
-const network = (...lines: readonly string[]): Readonly<Record<string, string>> => ({
-  networkConfig: ['networkConfig:', ...lines.map((line) => `  ${line}`)].join('\n'),
-});
-
-/** Lines 4 and on: an interface with an address, and what else it has. */
-const eth0 = (...more: readonly string[]): readonly string[] => [
-  'interfaces:',
-  '- name: eth0',
-  '  type: ethernet',
-  '  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}',
-  ...more,
-];
 
 const AT = 'networkConfig.interfaces[0]';
 const ROUTE = 'networkConfig.routes.config[0]';
@@ -229,7 +217,7 @@ const SENSE: readonly Row[] = [
 
 describe('a network configuration is refused for', () => {
   it.for([...FORM, ...SENSE])('%s', ([, lines, ...expected]) => {
-    const { site, problems } = checkImageBased(network(...lines));
+    const { site, problems } = checkImageBased(network(lines));
     expect(tell(problems)).toEqual(expected);
     expect(site).toBeUndefined();
   });
@@ -280,7 +268,7 @@ describe('a network configuration is accepted with', () => {
     ],
     ['nothing in it', []],
   ])('%s', ([, lines]) => {
-    expect(tell(checkImageBased(network(...lines)).problems)).toEqual([]);
+    expect(tell(checkImageBased(network(lines)).problems)).toEqual([]);
   });
 });
 
@@ -325,7 +313,7 @@ describe('an image-based-config.yaml is refused for', () => {
       'networking: {machineNetwork: [{cidr: 192.0.2.0/24}, {cidr: "2001:db8::/64"}]}';
     const input = createSiteInput({
       'install-config.yaml': writeInstallConfig({ networking }),
-      'image-based-config.yaml': writeImageBasedConfig(network(...eth0())),
+      'image-based-config.yaml': writeImageBasedConfig(network(eth0())),
     });
     expect(tell(checkSite(input, { epoch: TEST_EPOCH }).problems)).toEqual([
       '4:3 networkConfig: no interface has an IPv6 address for machine network 2001:db8::/64',
@@ -366,7 +354,7 @@ describe('a network configuration is warned of for', () => {
       '9:35 networkConfig.dns-resolver.config.server: no name server is given',
     ],
   ])('%s', ([, lines, ...expected]) => {
-    const { problems, warnings } = checkImageBased(network(...lines));
+    const { problems, warnings } = checkImageBased(network(lines));
     expect(tell(problems)).toEqual([]);
     expect(tell(warnings)).toEqual(expected);
   });

@@ -1,21 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { checkImageBased, tell } from '../../../support/site-inputs.ts';
+import { checkImageBased, eth0, network, tell } from '../../../support/site-inputs.ts';
 
 type Row = readonly [what: string, lines: readonly string[], ...problems: readonly string[]];
-
-/** Lines 3 and on. */
-const network = (lines: readonly string[]): Readonly<Record<string, string>> => ({
-  networkConfig: ['networkConfig:', ...lines.map((line) => `  ${line}`)].join('\n'),
-});
-
-/** Lines 4 to 7, and what else the interface has. */
-const eth0 = (...more: readonly string[]): readonly string[] => [
-  'interfaces:',
-  '- name: eth0',
-  '  type: ethernet',
-  '  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}',
-  ...more,
-];
 
 const AT = 'networkConfig.interfaces[0]';
 const SECOND = 'networkConfig.interfaces[1]';
