@@ -46,6 +46,7 @@ const FORMS: Tree = {
   'comma.csv': CSV,
   'semicolon.csv': CSV.replaceAll(',', ';'),
   'tab.csv': CSV.replaceAll(',', '\t'),
+  'excel.csv': `\ufeffsep=;\r\n${CSV.replaceAll(',', ';').replaceAll('\n', '\r\n')}`,
   'windows.csv': `\ufeff${CSV.replaceAll('\n', '\r\n')}`,
   'quoted.csv': '"name","domain",\n"alpha","edge.example",\n\n"beta","4.20",',
   'list.yaml': '- name: alpha\n  domain: edge.example\n- {name: beta, domain: 4.20}\n',

@@ -14,11 +14,15 @@ const FAULTS: Readonly<Record<string, string>> = {
 
 /**
  * RFC 4180 with a header row. The separator is the comma, or `;` or a tab where the header has that
- * and no comma, as spreadsheets of many countries write. Lines without any text are skipped.
+ * and no comma, as spreadsheets of many countries write, or what Excel's line `sep=;` before the header
+ * says. Lines without any text are skipped.
  */
 export function readCsvTable(text: string): Table {
   const rowProblems: TableProblem[] = [];
-  const [header, ...lines] = readLines(text, rowProblems);
+  const told = TOLD_DELIMITER.exec(text)?.[1];
+  const rest = text.replace(TOLD_DELIMITER, '');
+  const delimiter = told ?? findDelimiter(rest);
+  const [header, ...lines] = readLines(rest, { delimiter, problems: rowProblems });
   if (!header)
     return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
   const columns = dropEmptyEnd(header.cells).map((cell) => cell.trim());
@@ -33,11 +37,16 @@ export function readCsvTable(text: string): Table {
   return { rows, rowProblems, tableProblems, headerLine: header.line };
 }
 
-function readLines(text: string, problems: TableProblem[]): Line[] {
+/** The end of its line stays, so that lines keep their numbers. */
+const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
+
+type Reading = { readonly delimiter: string; readonly problems: TableProblem[] };
+
+function readLines(text: string, { delimiter, problems }: Reading): Line[] {
   const lines: Line[] = [];
   let next = 1;
   parse(text, {
-    delimiter: findDelimiter(text),
+    delimiter,
     relax_column_count: true,
     skip_records_with_error: true,
     on_record: (cells: string[], context) => {
