@@ -4,7 +4,7 @@ import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.t
 import { runLanes } from './lanes.ts';
 import { openRetained, type FindRetained } from './site/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
-import { composeSite } from './site/compose-site.ts';
+import { composeSite, type ComposedSite } from './site/compose-site.ts';
 import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
@@ -127,7 +127,7 @@ async function makeUnlessMade(
   });
   await writer.write(composed);
   const findings = [
-    ...(rotation ? [] : tellNewKeys(places, before, composed.made)),
+    ...(rotation ? [] : tellNewKeys(places, before, composed)),
     ...tellOverridden(places, composed.overridden),
   ];
   return { kind: 'made', made: composed.made, findings };
@@ -137,12 +137,14 @@ async function makeUnlessMade(
 function tellNewKeys(
   { iso, state, stateBefore }: SitePlaces,
   before: MadeIso | undefined,
-  { clusterId, infraId }: MadeIso,
+  { made: { clusterId, infraId }, files }: ComposedSite,
 ): readonly SiteFinding[] {
   if (!before || (before.clusterId === clusterId && before.infraId === infraId)) return [];
-  const problem =
-    'has new keys: name, domain or ids of the cluster are others than before, or ' +
-    `${basename(state)} was damaged; those of before are in ${basename(stateBefore)}`;
+  const isKept = files.some(({ path }) => path === stateBefore);
+  const problem = isKept
+    ? 'has new keys: name, domain or ids of the cluster are others than before, or ' +
+      `${basename(state)} was damaged; those of before are in ${basename(stateBefore)}`
+    : `has new keys: ${basename(state)} was gone, and those of before with it`;
   return [{ severity: 'warning', file: basename(iso), problem }];
 }
 

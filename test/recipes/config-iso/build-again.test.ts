@@ -88,6 +88,15 @@ describe('a build that runs again', () => {
     expect(digestsOf(await build())).toEqual(digestsOf(first));
   });
 
+  it('warns of new keys where those of before are lost', async () => {
+    world.write(inFolder('sites', ALPHA));
+    await build();
+    await rm(world.at('out/.sealift/alpha.json'));
+    expect((await build()).sites[0]?.findings.at(-1)?.problem).toBe(
+      'has new keys: alpha.json was gone, and those of before with it',
+    );
+  });
+
   it('has the same bytes in two folders for the same state', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
