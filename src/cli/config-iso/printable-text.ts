@@ -1,3 +1,5 @@
+import { escapeCharacter } from '../../base/escape-character.ts';
+
 /** What moves a terminal's cursor, changes its colours, or hides or turns text; not tab and line break. */
 const COMMANDING =
   // eslint-disable-next-line no-control-regex -- they are what is looked for
@@ -10,6 +12,3 @@ export const toPrintableLines = (text: string): string =>
 /** The same on one line: the name of a file, or a key. */
 export const toPrintable = (text: string): string =>
   toPrintableLines(text).replaceAll('\n', escapeCharacter);
-
-const escapeCharacter = (character: string): string =>
-  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

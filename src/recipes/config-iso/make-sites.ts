@@ -2,13 +2,13 @@ import { basename } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
-import { openRetained, type FindRetained } from './site/open-retained.ts';
+import { openRetained, type FindRetained, type RetainedSite } from './site/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
 import { composeSite, type ComposedSite } from './site/compose-site.ts';
 import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
-import { findMade, readMadeBefore, type MadeIso, type Wanted } from './site/site-record.ts';
+import { isUpToDate, readRecord, type MadeIso, type Wanted } from './site/site-record.ts';
 import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
@@ -113,13 +113,10 @@ async function makeUnlessMade(
 ): Promise<SiteOutcome> {
   const places = placesFor(request, site.name);
   const retained = await findRetained(site.name);
-  const wanted: Wanted = {
-    inputs: digestOf(`${site.inputs ?? ''} ${retained?.digest ?? ''}`),
-    ...(rotation && { rotation: rotation.id }),
-  };
-  const kept = findMade(places, wanted);
-  if (kept) return { kind: 'kept', made: kept };
-  const before = readMadeBefore(places);
+  const wanted = describeWanted(site, rotation, retained);
+  const record = readRecord(places);
+  const before = record?.made;
+  if (record && before && isUpToDate(record, places, wanted)) return { kind: 'kept', made: before };
   const { keys, signal } = tools;
   const composed = await composeSite(await survey.recall(site), {
     ...{ places, wanted, keys, signal, epoch: request.epoch },
@@ -132,6 +129,15 @@ async function makeUnlessMade(
   ];
   return { kind: 'made', made: composed.made, findings };
 }
+
+const describeWanted = (
+  { inputs }: SurveyedSite,
+  rotation: Rotation | undefined,
+  retained: RetainedSite | undefined,
+): Wanted => ({
+  inputs: digestOf(`${inputs ?? ''} ${retained?.digest ?? ''}`),
+  ...(rotation && { rotation: rotation.id }),
+});
 
 /** Ids are drawn with the keys: other ids, other keys. */
 function tellNewKeys(

@@ -1,3 +1,4 @@
+import { escapeCharacter } from '../../../base/escape-character.ts';
 import { isOtherInYaml } from '../document/scalar.ts';
 import type { Free } from '../document/shape.ts';
 
@@ -54,7 +55,7 @@ function formatText(text: string): string {
   }
   return JSON.stringify(text).replaceAll(
     /[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    escapeCharacter,
   );
 }
 

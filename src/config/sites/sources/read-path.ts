@@ -1,3 +1,5 @@
+import { escapeCharacter } from '../../../base/escape-character.ts';
+
 /** PATH_MAX of Linux. */
 const MAX_PATH = 4096;
 
@@ -46,9 +48,6 @@ export const printable = (name: string): string =>
     .slice(1, -1)
     .replaceAll(/[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g, escapeCharacter)
     .replaceAll('\\\\', '\\');
-
-const escapeCharacter = (character: string): string =>
-  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** RFC 1123 2.1 as Kubernetes has it: what is wrong with it as a label, or undefined. */
 export function findLabelFault(name: string): string | undefined {

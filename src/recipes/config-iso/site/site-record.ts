@@ -34,6 +34,9 @@ type SiteRecord = {
   readonly rotation?: string;
 };
 
+/** As it was read: another program may have written it. */
+type KeptRecord = Partial<SiteRecord>;
+
 /** What a site is to be made from. */
 export type Wanted = { readonly inputs: Digest; readonly rotation?: string };
 
@@ -49,24 +52,25 @@ export function digestInputs(input: SiteInput): Digest {
   return `sha256:${hash.digest('hex')}`;
 }
 
-/**
- * What was made of these inputs before, and in this rotation if there is one, if all of it is still
- * there, byte by byte.
- */
-export function findMade(places: SitePlaces, { inputs, rotation }: Wanted): MadeIso | undefined {
-  const text = unlessAbsent(() => readFileSync(places.record, 'utf8'));
+/** What the last run made of the site, of whatever inputs; whether it is still there is not asked. */
+export function readRecord({ record: path }: SitePlaces): KeptRecord | undefined {
+  const text = unlessAbsent(() => readFileSync(path, 'utf8'));
   const record = text === undefined ? undefined : parseRecord(text);
-  if (record?.version !== VERSION || record.inputs !== inputs) return undefined;
-  if (rotation !== undefined && record.rotation !== rotation) return undefined;
-  return hasOutputs(places, record.outputs) ? record.made : undefined;
+  return record?.version === VERSION ? record : undefined;
 }
 
-/** What the last run made of the site, of whatever inputs. */
-export function readMadeBefore(places: SitePlaces): MadeIso | undefined {
-  const text = unlessAbsent(() => readFileSync(places.record, 'utf8'));
-  const record = text === undefined ? undefined : parseRecord(text);
-  return record?.version === VERSION ? record.made : undefined;
-}
+/**
+ * Whether a record is of these inputs, and of this rotation if there is one, and all that it tells of
+ * is still there, byte by byte.
+ */
+export const isUpToDate = (
+  { outputs, ...record }: KeptRecord,
+  places: SitePlaces,
+  { inputs, rotation }: Wanted,
+): boolean =>
+  record.inputs === inputs &&
+  (rotation === undefined || record.rotation === rotation) &&
+  hasOutputs(places, outputs);
 
 const hasOutputs = (places: SitePlaces, wanted: Partial<Outputs> = {}): boolean =>
   OUTPUTS.every((name) => {
@@ -78,7 +82,7 @@ const hasOutputs = (places: SitePlaces, wanted: Partial<Outputs> = {}): boolean 
 export const formatRecord = (record: Omit<SiteRecord, 'version'>): string =>
   formatReadableJson({ ...record, version: VERSION });
 
-function parseRecord(text: string): Partial<SiteRecord> | undefined {
+function parseRecord(text: string): KeptRecord | undefined {
   try {
     const record: unknown = JSON.parse(text);
     return typeof record === 'object' && record !== null ? record : undefined;

@@ -35,9 +35,9 @@ function explainRoute(route: FreeMap, byName: Interfaces): Readonly<Record<strin
   const isSink = (textOf(route['route-type']) ?? '') !== '';
   const why = {
     'destination': explainDestination(destination, target),
-    'next-hop-address': isSink ? explainSink(via) : explainNextHop(via, target),
+    'next-hop-address': isSink ? explainSink(via) : explainAddress(via, target),
     'next-hop-interface': isSink ? undefined : explainOut(out, byName, target),
-    'source': explainSource(textOf(route['source']) ?? '', target),
+    'source': explainAddress(textOf(route['source']) ?? '', target),
     'weight': explainWeight(textOf(route['weight'])),
   };
   return Object.fromEntries(
@@ -57,11 +57,12 @@ function explainDestination(text: string, target: Target | undefined): string | 
 const explainSink = (via: string): string | undefined =>
   via === '' ? undefined : invalid(via, 'a route with a route-type leads to no next hop');
 
-function explainNextHop(text: string, target: Target | undefined): string | undefined {
+/** Of a next hop, or of where packets come from. */
+function explainAddress(text: string, target: Target | undefined): string | undefined {
   if (text === '') return undefined;
-  const hop = parseAddress(text);
-  if (!hop) return invalid(text, 'this is no IP address');
-  const fits = !target || target.family === hop.family;
+  const address = parseAddress(text);
+  if (!address) return invalid(text, 'this is no IP address');
+  const fits = !target || target.family === address.family;
   return fits ? undefined : invalid(text, 'this is of another family than the destination');
 }
 
@@ -83,14 +84,6 @@ function explainOut(
 
 const isEnabled = ({ value }: NetworkInterface, family: Family): boolean =>
   flagOf(mapOf(value[`ipv${family}`])['enabled']) === true;
-
-function explainSource(text: string, target: Target | undefined): string | undefined {
-  if (text === '') return undefined;
-  const source = parseAddress(text);
-  if (!source) return invalid(text, 'this is no IP address');
-  const fits = !target || target.family === source.family;
-  return fits ? undefined : invalid(text, 'this is of another family than the destination');
-}
 
 const explainWeight = (text: string | undefined): string | undefined =>
   text === undefined || !/^\d+$/.test(text) || (Number(text) > 0 && Number(text) <= 256)

@@ -1,4 +1,5 @@
 import { CST, isCollection, isMap, isScalar, Lexer, parseDocument, Scalar } from 'yaml';
+import { escapeCharacter } from '../../../../base/escape-character.ts';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import type { HoleContext } from './hole-context.ts';
 
@@ -102,9 +103,6 @@ export function writeValue(value: string, context: HoleContext, indent: string):
       return indentLines(value, indent);
   }
 }
-
-const escapeCharacter = (character: string): string =>
-  `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** Every line but the first gets the indentation of the hole's line. */
 export const indentLines = (value: string, indent: string): string =>
