@@ -49,6 +49,13 @@ export default {
       from: { path: '^src/', pathNot: '^src/base/http\\.ts$' },
       to: { path: 'node_modules/undici' },
     },
+    {
+      name: 'one-door-patterns',
+      comment: 're2js is imported by src/base/go-pattern.ts alone.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/base/go-pattern\\.ts$' },
+      to: { path: 'node_modules/re2js' },
+    },
   ],
   options: {
     tsPreCompilationDeps: true,

@@ -2,6 +2,8 @@ import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import semver from 'semver';
 import { isErrno } from '../base/errno.ts';
+import { ConfigError } from '../base/errors.ts';
+import { compileGoPattern } from '../base/go-pattern.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import { readTexts, type View } from './document/view.ts';
@@ -97,11 +99,11 @@ export function checkDuplicates(
 export function checkPatterns(view: View, list: string): readonly ConfigProblem[] {
   return readTexts(view, list, '.name').flatMap(({ path, text }) => {
     try {
-      new RegExp(text);
+      compileGoPattern(text);
       return [];
     } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-      return [view.document.report.at(path, `"${text}" is no regular expression`)];
+      if (!(error instanceof ConfigError)) throw error;
+      return [view.document.report.at(path, error.message, error.hint)];
     }
   });
 }

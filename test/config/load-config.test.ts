@@ -103,6 +103,30 @@ describe('values are taken as they are written', () => {
   });
 });
 
+describe('blocked images', () => {
+  const checkPattern = (pattern: string) => {
+    const text = `${HEAD}blockedImages: [{name: ${JSON.stringify(pattern)}}]\n`;
+    return checkConfig(text, join(directory, 'a.yaml'), { env: {} }).problems;
+  };
+
+  test.each(['(?i)MUST-gather', '[[:alnum:]]+-tools', String.raw`\A\Qquay.io/\E.*\z`])(
+    'take %j, which Go takes',
+    (pattern) => {
+      expect(checkPattern(pattern)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['must-(?!gather)', '"(?!" at character 6'],
+    [String.raw`(a)\1`, String.raw`"\1" at character 4`],
+    ['(?<=quay)', '"(?<=quay)" at character 1'],
+  ])('do not take %j, which Go refuses', (pattern, place) => {
+    expect(checkPattern(pattern)).toMatchObject([
+      { path: 'blockedImages[0].name', problem: expect.stringContaining(place) as string },
+    ]);
+  });
+});
+
 describe('secrets', () => {
   test('come from files beside the configuration and from the environment', async () => {
     await mkdir(join(directory, 'secrets'));

@@ -175,6 +175,38 @@ describe('the name of a CatalogSource', () => {
     expect(nameOf(indexOf(`quay.io/team/index@${DIGEST}`, 'mine'))[0]).toBe('cs-index-mine');
   });
 
+  it.each(['cs', 'cc'])('has at most 63 characters, the last a hash (%s)', (prefix) => {
+    const long = 'a-company-with-a-long-name-and-its-own-operator-catalog';
+    const catalogs = [long, `${long}-of-tests`, `other/${long}`].map((path) =>
+      indexOf(`quay.io/team/${path}:v4.21`, 'v4.21'),
+    );
+    const render = prefix === 'cs' ? renderCatalogResources : renderClusterCatalogs;
+    const manifests = render({ catalogs, registry: NODE, useDefaultSourceNames: false });
+    const names = manifests.map(
+      ({ text }) => (parse(text) as { metadata: { name: string } }).metadata.name,
+    );
+    expect(names).toEqual([
+      `${prefix}-a-company-with-a-long-name-and-its-own-operator-cat-520ac6e0`,
+      `${prefix}-a-company-with-a-long-name-and-its-own-operator-cat-da42b2ca`,
+      `${prefix}-a-company-with-a-long-name-and-its-own-operator-cat-1af83ef2`,
+    ]);
+    expect(manifests.map(({ name }) => name)).toEqual(names.map((name) => `${name}.yaml`));
+    expect(names.map(({ length }) => length)).toEqual([63, 63, 63]);
+  });
+
+  it('is the default one of a catalog whose own name is too long', () => {
+    const catalog = indexOf(
+      `quay.io/${'team-'.repeat(12)}x/redhat-operator-index-${'y'.repeat(60)}:v1`,
+      'v1',
+    );
+    const [manifest] = renderCatalogResources({
+      catalogs: [catalog],
+      registry: NODE,
+      useDefaultSourceNames: true,
+    });
+    expect(parse(manifest?.text ?? '')).toMatchObject({ metadata: { name: 'redhat-operators' } });
+  });
+
   it('must be one that the cluster accepts', () => {
     expect(() => nameOf(indexOf('quay.io/team/my_index:v1', 'v1'))).toThrow(
       'catalog quay.io/team/my_index:v1 would be called "cs-my_index-v1" in the cluster',

@@ -231,6 +231,15 @@ describe('additional images', () => {
     expect(images).toHaveLength(6);
     expect(blocked.map(({ pattern }) => pattern)).toEqual(['-etcd$', 'team/none']);
   });
+
+  it('that a pattern of Go matches are blocked', async () => {
+    const blockedImages = [String.raw`(?i)TEAM/\QNONE:1\E\z`, '[[:digit:]]+[.]example/'];
+    const { blocked } = await plan({
+      additionalImages: [at('team/none:1'), { name: 'r42.example/team/other:1' }],
+      blockedImages,
+    });
+    expect(blocked.map(({ pattern }) => pattern).sort()).toEqual(blockedImages);
+  });
 });
 
 describe('signatures', () => {

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
+import { compileGoPattern } from '../../base/go-pattern.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { RELEASE_IMAGE, type ImageSet, type WantedImage } from './image-set.ts';
 
@@ -14,7 +15,7 @@ export function blockImages(
   sets: readonly ImageSet[],
   patterns: readonly string[],
 ): { readonly sets: readonly ImageSet[]; readonly blocked: readonly BlockedImage[] } {
-  const compiled = patterns.map((pattern) => ({ pattern, expression: compile(pattern) }));
+  const compiled = patterns.map((pattern) => ({ pattern, expression: compileGoPattern(pattern) }));
   const blocked: BlockedImage[] = [];
   const isKept = (image: WantedImage): boolean => {
     const names = namesOf(image);
@@ -30,20 +31,6 @@ export function blockImages(
 
 function namesOf({ source, destination: { repository, tags } }: WantedImage): string[] {
   return [formatReference(source), repository, ...tags.map((tag) => `${repository}:${tag}`)];
-}
-
-/** Go writes flags as `(?i)` in front, which JavaScript of this age does not read. */
-function compile(pattern: string): RegExp {
-  const [, flags = '', rest = pattern] = /^\(\?([ims]+)\)(.*)$/s.exec(pattern) ?? [];
-  try {
-    return new RegExp(rest, flags);
-  } catch (cause) {
-    throw new ConfigError(
-      'mirror.pattern-malformed',
-      `blocked image "${pattern}" is no regular expression: ${(cause as Error).message}`,
-      { cause, hint: 'escape the characters that are meant as they stand with a backslash' },
-    );
-  }
 }
 
 const releaseBlocked = (pattern: string, image: WantedImage): ConfigError =>

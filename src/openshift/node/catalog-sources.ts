@@ -1,4 +1,4 @@
-import { hexOf, type Digest } from '../../base/digest.ts';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { formatDefaultSourceName, formatManifest, type Manifest } from './extra-manifests.ts';
@@ -20,14 +20,18 @@ export type CatalogResourcesInput = {
   readonly useDefaultSourceNames: boolean;
 };
 
-/** The parts of a name that tell catalogs of one repository apart; a label has 63 characters. */
+/** The part of a name that tells catalogs of one repository apart. */
 const SUFFIX_SIZE = 12;
-const MAX_NAME_SIZE = 253;
+/** OLM gives the name to a Service (RFC 1035 label) and to the value of a label of every object. */
+const MAX_NAME_SIZE = 63;
+/** Hex digits in place of what is cut off. */
+const HASH_SIZE = 8;
 /** RFC 1123 label; every DNS-1035 label is one, too. */
 const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 
 /**
- * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`. They go to the
+ * A CatalogSource for each catalog, each in its own file, `cs-<repository>-<version>.yaml`, with a name
+ * of at most 63 characters. They go to the
  * nodes as extra manifests, beside those of the user, whose catalogs may not have the same names.
  *
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
@@ -35,9 +39,9 @@ const NAME = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 export function renderCatalogResources(input: CatalogResourcesInput): readonly Manifest[] {
   const { catalogs, registry, useDefaultSourceNames } = input;
   const named = catalogs.map((catalog) => {
-    const plain = nameResource('cs', catalog);
-    const name = useDefaultSourceNames ? formatDefaultSourceName(plain) : plain;
-    return { catalog, plain, name };
+    const whole = nameResource('cs', catalog);
+    const name = useDefaultSourceNames ? formatDefaultSourceName(whole) : whole;
+    return { catalog, plain: shorten(whole, catalog), name: shorten(name, catalog) };
   });
   refuseSameNames(named, useDefaultSourceNames);
   return named.map(({ catalog, plain, name }) => ({
@@ -61,7 +65,10 @@ export function renderCatalogResources(input: CatalogResourcesInput): readonly M
 export function renderClusterCatalogs(
   input: Omit<CatalogResourcesInput, 'useDefaultSourceNames'>,
 ): readonly Manifest[] {
-  const named = input.catalogs.map((catalog) => ({ catalog, name: nameResource('cc', catalog) }));
+  const named = input.catalogs.map((catalog) => ({
+    catalog,
+    name: shorten(nameResource('cc', catalog), catalog),
+  }));
   refuseSameNames(named, false);
   return named.map(({ catalog, name }) => ({
     name: `${name}.yaml`,
@@ -95,16 +102,23 @@ function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
   const { repository } = catalog.destination;
   const base = repository.slice(repository.lastIndexOf('/') + 1);
   const name = `${prefix}-${base}-${suffixOf(catalog)}`.replaceAll('.', '-');
-  if (NAME.test(name) && name.length <= MAX_NAME_SIZE) return name;
+  if (NAME.test(name)) return name;
   throw new ConfigError(
     'catalog.bad-name',
     `catalog ${formatReference(catalog.source)} would be called "${name}" in the cluster`,
     {
-      expected: `at most ${MAX_NAME_SIZE} of a-z, 0-9 and -, no - at the end`,
+      expected: 'only a-z, 0-9 and -, no - at the end',
       found: name,
       hint: 'give the catalog another targetCatalog or targetTag',
     },
   );
+}
+
+/** The end of a name that is too long becomes a hash of the place in the registry, which is unique. */
+function shorten(name: string, { destination }: ServedCatalog): string {
+  if (name.length <= MAX_NAME_SIZE) return name;
+  const hash = hexOf(digestOf(`${destination.repository}:${destination.tag}`)).slice(0, HASH_SIZE);
+  return `${name.slice(0, MAX_NAME_SIZE - HASH_SIZE - 1)}-${hash}`;
 }
 
 function suffixOf(catalog: ServedCatalog): string {
