@@ -1,12 +1,12 @@
 import type { Digest } from '../../base/digest.ts';
-import { ConfigError } from '../../base/errors.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import { blobsOf } from '../../registry/foreign-layer.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import type { Reference } from '../../registry/reference.ts';
 import type { BlockedImage } from './blocked-images.ts';
 import { planMirrors, type MirroredImage, type PlannedMirror } from './plan-mirrors.ts';
 import type { Destination, ImageSetName, Need, WantedImage } from './image-set.ts';
+import { settleTags } from './settle-tags.ts';
 
 /** An image whose manifests are all known, and so everything that has to be fetched for it. */
 export type PlannedImage = {
@@ -81,15 +81,15 @@ export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImag
 /**
  * Puts images together: every blob once, with who needs it and where it is to be had.
  *
- * @throws ConfigError `mirror.conflict` when two images claim one tag.
+ * @throws ConfigError `mirror.conflict` when two images that are pulled by tag claim the same one.
  */
 export function mergeMirrorPlan(options: {
   readonly images: readonly PlannedImage[];
   readonly registryImage?: PlannedImage;
   readonly blocked: readonly BlockedImage[];
 }): MirrorPlan {
-  const { images, registryImage, blocked } = options;
-  checkDestinations(images);
+  const { registryImage, blocked } = options;
+  const images = settleTags(options.images);
   const all = registryImage ? [...images, registryImage] : images;
   const blobs = mergeBlobs(all);
   const manifests = new Map(
@@ -131,29 +131,6 @@ const toMirrored = ({ origin, destination, set, kind }: PlannedImage): MirroredI
   category: set === 'release' || set === 'operator' ? set : 'generic',
   ...(kind && { kind }),
 });
-
-function checkDestinations(images: readonly PlannedImage[]): void {
-  const claimed = new Map<string, PlannedImage>();
-  for (const image of images) {
-    for (const tag of image.destination.tags) {
-      const place = `${image.destination.repository}:${tag}`;
-      const other = claimed.get(place);
-      if (other && other.source.digest !== image.source.digest) throw conflict(place, other, image);
-      claimed.set(place, image);
-    }
-  }
-}
-
-const conflict = (place: string, first: PlannedImage, second: PlannedImage): ConfigError =>
-  new ConfigError(
-    'mirror.conflict',
-    `images "${first.name}" and "${second.name}" would both be ${place} in the registry`,
-    {
-      expected: formatReference(first.source),
-      found: formatReference(second.source),
-      hint: 'name one of the two by digest',
-    },
-  );
 
 /** Without what an index or annotations may say: the plan is compared and kept. */
 const toPlain = ({ mediaType, digest, size }: Descriptor): Descriptor => ({

@@ -1,0 +1,86 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hexOf, type Digest } from '../../src/base/digest.ts';
+import { addCatalog, buildStandIn, topDigest, type TestDocument } from '../support/catalog.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { serveMedium } from '../support/served-medium.ts';
+import { requireTool } from '../support/tools.ts';
+
+const hasTools = [requireTool('genisoimage'), requireTool('isohybrid')].every(Boolean);
+
+/** A package of one channel, each bundle replacing the one before. */
+function makePackage(
+  name: string,
+  bundles: readonly { readonly version: string; readonly images: readonly string[] }[],
+): readonly TestDocument[] {
+  const nameOf = (version: string): string => `${name}.v${version}`;
+  return [
+    { schema: 'olm.package', name, defaultChannel: 'stable' },
+    {
+      ...{ schema: 'olm.channel', package: name, name: 'stable' },
+      entries: bundles.map(({ version }, at) => ({
+        name: nameOf(version),
+        ...(at > 0 && { replaces: nameOf(bundles[at - 1]?.version ?? '') }),
+      })),
+    },
+    ...bundles.map(({ version, images: [own = '', ...related] }) => ({
+      ...{ schema: 'olm.bundle', package: name, name: nameOf(version), image: own },
+      properties: [{ type: 'olm.package', value: { packageName: name, version } }],
+      relatedImages: [own, ...related].map((image) => ({ name: '', image })),
+    })),
+  ];
+}
+
+describe.skipIf(!hasTools)('images that bundles name', () => {
+  let world: LiveWorld;
+  let digests: readonly Digest[];
+  let own: string;
+  const at = (path: string): string => `${world.registry.host}/${path}`;
+
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    const images = await Promise.all(['old', 'new', 'bundle'].map((name) => buildStandIn(name)));
+    for (const image of images.slice(0, 2)) world.registry.add('team/app', image, 'stable');
+    for (const image of images.slice(2)) world.registry.add('team/bundle', image);
+    digests = images.map(topDigest);
+    own = at(`team/bundle@${digests[2] ?? ''}`);
+  }, 60_000);
+  afterAll(() => world.close());
+
+  async function select(documents: readonly TestDocument[], ...lines: string[]): Promise<void> {
+    const files = { 'op/catalog.json': documents };
+    await addCatalog(world.registry, 'team/index', { tag: 'v1', files });
+    await world.writeConfig('operators:', `  - catalog: ${at('team/index:v1')}`, ...lines);
+  }
+
+  it('under one tag with two digests are both on the media, found by digest, and verified', async () => {
+    const documents = makePackage('op', [
+      { version: '1.0.0', images: [own, at(`team/app:stable@${digests[0] ?? ''}`)] },
+      { version: '1.1.0', images: [own, at(`team/app:stable@${digests[1] ?? ''}`)] },
+    ]);
+    await select(documents, '    full: true');
+    const built = await world.run('build', '--output', 'shared.iso');
+    expect(built.exitCode, built.stderr).toBe(0);
+    const verified = await world.run('verify', 'shared.iso');
+    expect(verified.exitCode, verified.stderr + verified.stdout).toBe(0);
+    const why = await world.run('why', 'team/app', '-o', 'json');
+    const { images } = JSON.parse(why.stdout) as { images: readonly { tags: readonly string[] }[] };
+    const second = `sha256-${hexOf(digests[1] ?? 'sha256:')}`;
+    expect(images.map(({ tags }) => tags)).toEqual([['stable'], [second]]);
+    const served = await serveMedium(join(world.directory, 'shared.iso'), world.directory);
+    const read = async (name: string): Promise<string | null> => {
+      const url = `http://${served.host}/v2/team/app/manifests/${name}`;
+      const accept = 'application/vnd.oci.image.manifest.v1+json';
+      const answer = await fetch(url, { method: 'HEAD', headers: { accept } });
+      return answer.headers.get('docker-content-digest');
+    };
+    const [old = '', newer = ''] = digests;
+    expect(await Promise.all(['stable', second, old, newer].map(read))).toEqual([
+      ...[old, newer],
+      ...[old, newer],
+    ]);
+    await served.close();
+    const resources = await world.run('resources');
+    expect(resources.stdout).toContain(`source: ${at('team')}`);
+  }, 120_000);
+});
