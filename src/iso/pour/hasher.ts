@@ -30,6 +30,8 @@ type Reply = { readonly ticket: number; readonly digest?: string };
 type Thread = {
   readonly worker: Worker;
   streams: number;
+  /** Why the thread ended by itself: nothing more is asked of it. */
+  failure: { readonly error: unknown } | undefined;
   readonly waiting: Map<
     number,
     { resolve: (digest?: string) => void; reject: (e: unknown) => void }
@@ -60,12 +62,13 @@ function startThread(memory: SharedArrayBuffer): Thread {
     workerData: memory,
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
   });
-  const thread: Thread = { worker, streams: 0, waiting: new Map() };
+  const thread: Thread = { worker, streams: 0, failure: undefined, waiting: new Map() };
   worker.on('message', (reply: Reply) => {
     thread.waiting.get(reply.ticket)?.resolve(reply.digest);
     thread.waiting.delete(reply.ticket);
   });
   worker.on('error', (error) => {
+    thread.failure = { error };
     for (const { reject } of thread.waiting.values()) reject(error);
     thread.waiting.clear();
   });
@@ -80,6 +83,10 @@ function openStream(thread: Thread, ids: { next: number }): HashStream {
   };
   const ask = (order: object): Promise<string | undefined> =>
     new Promise((resolve, reject) => {
+      if (thread.failure) {
+        reject(thread.failure.error);
+        return;
+      }
       const ticket = ids.next++;
       thread.waiting.set(ticket, { resolve, reject });
       thread.worker.postMessage({ ...order, stream, ticket });

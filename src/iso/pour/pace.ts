@@ -6,9 +6,12 @@ import { cpus } from 'node:os';
  * lanes begin, and more join while processors are idle.
  */
 export type Pace = {
-  /** Lanes that may take work now; lane numbers below it may, others wait. */
-  readonly allowed: () => number;
-  readonly stop: () => void;
+  /**
+   * Lanes that may pour now, at least 1.
+   *
+   * @param wasShort whether lanes waited for buffers since the last call: more lanes would wait as well
+   */
+  readonly allow: (wasShort: () => boolean) => number;
 };
 
 const FIRST_LANES = 2;
@@ -19,25 +22,27 @@ const BUSY = 0.3;
 
 export type PaceMeters = {
   /** Share of the processors' time, since the last call, in which they were idle. */
-  readonly readIdle: () => number;
-  /** Whether lanes waited for buffers since the last call: more of them would wait as well. */
-  readonly wasShort: () => boolean;
+  readonly readIdle?: () => number;
+  /** Milliseconds. */
+  readonly now?: () => number;
 };
 
-export function createPace(lanes: number, meters: Partial<PaceMeters> = {}): Pace {
-  const { readIdle = createIdleMeter(), wasShort = () => false } = meters;
-  let allowed = Math.min(FIRST_LANES, lanes);
+/** Looks at the processors at most once in 200 ms. */
+export function createPace(lanes: number, meters: PaceMeters = {}): Pace {
+  const { readIdle = createIdleMeter(), now = () => performance.now() } = meters;
+  const fewest = Math.min(FIRST_LANES, lanes);
+  let allowed = fewest;
+  let sampledAt = now();
   readIdle();
-  const timer = setInterval(() => {
-    const idle = readIdle();
-    if (wasShort()) allowed = Math.min(FIRST_LANES, lanes);
-    else if (idle > IDLE) allowed = Math.min(lanes, allowed * 2);
-    else if (idle < BUSY) allowed = Math.max(Math.min(FIRST_LANES, lanes), allowed - 1);
-  }, SAMPLE_MS);
   return {
-    allowed: () => allowed,
-    stop: () => {
-      clearInterval(timer);
+    allow(wasShort) {
+      if (now() - sampledAt < SAMPLE_MS) return allowed;
+      sampledAt = now();
+      const idle = readIdle();
+      if (wasShort()) allowed = fewest;
+      else if (idle > IDLE) allowed = Math.min(lanes, allowed * 2);
+      else if (idle < BUSY) allowed = Math.max(fewest, allowed - 1);
+      return allowed;
     },
   };
 }

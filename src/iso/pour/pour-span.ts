@@ -1,5 +1,6 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
+import { untilAborted } from '../../base/wait.ts';
 import { SpanWriter, type Kept, type LaneTools } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -16,14 +17,18 @@ export async function pourRendered(
     await writer.add(source.kind === 'bytes' ? source.bytes : new Uint8Array(size));
   }
   await writer.end();
-  tools.isoDigest.verify(index);
+  tools.frontier.verify(index);
 }
+
+/** Times that all sources are asked: bytes spoilt on the way come right the second time. */
+const ROUNDS = 2;
 
 /**
  * Brings one blob or base extent into the output: what an earlier run left is hashed and compared,
- * the rest comes from the sources in order. A source that gives wrong bytes is not asked again.
+ * the rest comes from the sources in order. A source that gives wrong bytes is not asked again while
+ * there is another one; when none is left, all are asked once more from byte 0.
  *
- * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws
+ * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws; the signal's reason
  */
 export async function pourStored(
   options: { readonly span: StoredSpan; readonly index: number; readonly kept: Kept | undefined },
@@ -32,75 +37,105 @@ export async function pourStored(
   const { span, index } = options;
   const refused = new Set<string>();
   let kept = options.kept;
-  let wrong: Outcome | undefined;
-  for (;;) {
+  let wrong: Wrong | undefined;
+  for (let round = 1; ;) {
     const found = await attempt({ span, index, kept, refused }, tools).catch((error: unknown) => {
-      if (wrong && error instanceof RegistryError) throw explainWrong(span, wrong, error);
+      if (wrong && error instanceof RegistryError) return { ...wrong, others: error };
       throw error;
     });
-    if (found.digest === span.digest) {
-      tools.isoDigest.verify(index);
+    if (found === 'right') {
+      tools.frontier.verify(index);
       return;
     }
-    tools.isoDigest.restart(index);
-    tools.onBytes(-found.delivered);
-    if (kept !== undefined) {
+    if (kept) {
       kept = undefined; // the disk did not keep what the journal hoped; the sources are innocent
       continue;
     }
-    if (found.source === undefined || refused.has(found.source)) throw explainWrong(span, found);
-    refused.add(found.source);
     wrong = found;
+    if (isNew(found, refused)) {
+      refused.add(found.source);
+      continue;
+    }
+    if (round === ROUNDS) throw explainWrong(span, found);
+    round++;
+    refused.clear();
   }
 }
 
-type Outcome = { readonly digest: Digest; readonly source?: string; readonly delivered: number };
+/** What was wrong with an attempt's bytes. */
+type Wrong = {
+  /** Name of the source that gave the last byte, where it is known. */
+  readonly source?: string;
+  readonly digest?: Digest;
+  /** What the sources themselves say is wrong: too many bytes, or too few. */
+  readonly error?: IntegrityError;
+  /** Why no other source could be asked. */
+  readonly others?: RegistryError;
+};
 
-async function attempt(
-  options: {
-    readonly span: StoredSpan;
-    readonly index: number;
-    readonly kept: Kept | undefined;
-    readonly refused: ReadonlySet<string>;
-  },
-  tools: LaneTools,
-): Promise<Outcome> {
-  const { span, index, kept, refused } = options;
+const isNew = (wrong: Wrong, refused: ReadonlySet<string>): wrong is Wrong & { source: string } =>
+  wrong.source !== undefined && wrong.others === undefined && !refused.has(wrong.source);
+
+type Attempt = {
+  readonly span: StoredSpan;
+  readonly index: number;
+  readonly kept: Kept | undefined;
+  readonly refused: ReadonlySet<string>;
+};
+
+/** Wrong bytes are taken back; after any other error the pour ends, and what has come stays. */
+async function attempt(attempt: Attempt, tools: LaneTools): Promise<Wrong | 'right'> {
+  const { span, index } = attempt;
+  const { signal, frontier } = tools;
   const hash = tools.hasher.open();
   const writer = new SpanWriter({ index, span, tools, hash });
+  const takeBack = (): void => {
+    frontier.restart(index);
+    tools.onBytes(-writer.position);
+  };
   try {
-    if (kept && !(await writer.keep(kept))) {
-      return { digest: await hash.digest(), delivered: writer.position };
-    }
-    let source: string | undefined;
-    if (writer.position < span.size) {
-      const { signal } = tools;
-      const opened = await tools.openExtent(span.extent, {
-        offset: writer.position,
-        refused,
-        signal,
-      });
-      source =
-        opened.kind === 'file'
-          ? await writer.copyFile(opened)
-          : await writer.copyStream(opened.chunks);
-    }
-    await writer.end();
-    const delivered = writer.position;
-    return { digest: await hash.digest(), delivered, ...(source !== undefined && { source }) };
+    const source = await untilAborted(bring(attempt, writer, tools), signal);
+    const digest = await hash.digest();
+    if (digest === span.digest) return 'right';
+    takeBack();
+    return { digest, ...(source !== undefined && { source }) };
   } catch (error) {
-    await writer.abandon();
+    const isWrong = error instanceof IntegrityError;
+    await writer.abandon({ salvage: !isWrong });
     hash.close();
-    throw error;
+    if (!signal.aborted) takeBack();
+    if (!isWrong) throw error;
+    return { error };
   }
 }
 
-/** @param cause why no other source could be asked */
-function explainWrong(span: StoredSpan, found: Outcome, cause?: RegistryError): IntegrityError {
+/** Returns the name of the source that gave the last byte; undefined where none was asked. */
+async function bring(
+  { span, kept, refused }: Attempt,
+  writer: SpanWriter,
+  tools: LaneTools,
+): Promise<string | undefined> {
+  let source: string | undefined;
+  if ((!kept || (await writer.keep(kept))) && writer.position < span.size) {
+    const { signal } = tools;
+    const opened = await tools.openExtent(span.extent, {
+      ...{ offset: writer.position, refused, signal },
+    });
+    source =
+      opened.kind === 'file'
+        ? await writer.copyFile(opened)
+        : await writer.copyStream(opened.chunks);
+  }
+  await writer.end();
+  return source;
+}
+
+function explainWrong(span: StoredSpan, { source, digest, error, others }: Wrong): IntegrityError {
+  if (error) return error;
   return new IntegrityError(
     'extent.wrong-digest',
     `${span.extent.paths[0] ?? `extent at byte ${span.offset}`} should be ${span.digest}, ` +
-      `but ${found.source ?? 'its source'} gave ${found.digest}`,
-    { expected: span.digest, found: found.digest, cause },
+      `but ${source ?? 'its source'} gave ${digest ?? 'other bytes'}`,
+    { expected: span.digest, ...(digest && { found: digest }), cause: others },
   );
 }

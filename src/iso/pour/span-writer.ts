@@ -2,9 +2,8 @@ import { open, type FileHandle } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent } from '../extent.ts';
-import type { BufferPool } from './buffer-pool.ts';
+import type { Frontier } from './frontier.ts';
 import type { HashStream, Hasher, Slice } from './hasher.ts';
-import type { IsoDigest } from './iso-digest.ts';
 import { DIRECT_ALIGNMENT, type OutputFile } from './output-file.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -44,10 +43,11 @@ export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promi
 export type PourCounters = { fetched: number; copied: number; kept: number; written: number };
 
 export type LaneTools = {
-  readonly pool: BufferPool;
+  /** What buffers are cut from. */
+  readonly memory: Uint8Array;
   readonly hasher: Hasher;
   readonly output: OutputFile;
-  readonly isoDigest: IsoDigest;
+  readonly frontier: Frontier;
   readonly openExtent: ExtentOpener;
   readonly counters: PourCounters;
   readonly notePrefix: (span: number, size: number, digest: Digest) => void;
@@ -65,6 +65,9 @@ type SpanWriterOptions = {
   /** undefined for rendered bytes, which need no check. */
   readonly hash?: HashStream;
 };
+
+/** A buffer that has filled for so long is written as it is: a kill loses what is in it. */
+const OLD_MS = 250;
 
 /** Two buffers of a span are under way at a time: one is hashed and written while one fills. */
 const MAX_UNDER_WAY = 2;
@@ -84,6 +87,9 @@ export class SpanWriter {
   #filled = 0;
   #underWay: Promise<unknown>[] = [];
   #last: Promise<unknown> = Promise.resolve();
+  /** When the first byte came into the buffer, in milliseconds. */
+  #since = 0;
+  #isClosed = false;
 
   constructor({ index, span, tools, hash }: SpanWriterOptions) {
     this.#index = index;
@@ -96,20 +102,21 @@ export class SpanWriter {
   async add(bytes: Uint8Array): Promise<void> {
     let taken = 0;
     while (taken < bytes.length) {
-      this.#buffer ??= await this.#acquire();
-      const room = this.#roomIn(this.#buffer);
+      const buffer = (this.#buffer ??= await this.#begin());
+      this.#throwIfClosed();
+      const room = this.#roomIn(buffer);
       const size = Math.min(room - this.#filled, bytes.length - taken);
-      const target = this.#buffer.start + this.#filled;
-      this.#tools.pool.bytes.set(bytes.subarray(taken, taken + size), target);
+      this.#tools.memory.set(bytes.subarray(taken, taken + size), buffer.start + this.#filled);
       this.#filled += size;
       taken += size;
       if (this.#filled === room) await this.#flush();
     }
+    if (performance.now() - this.#since > OLD_MS) await this.#flushBlocks();
   }
 
   /** Takes what stands in the output already; false when it is not what it should be. */
   async keep(kept: Kept): Promise<boolean> {
-    const { output, isoDigest, counters } = this.#tools;
+    const { output, frontier, counters } = this.#tools;
     let digest: Digest | undefined;
     while (this.position < kept.size) {
       this.#tools.signal.throwIfAborted();
@@ -118,8 +125,9 @@ export class SpanWriter {
       const slice = { start: free.start, size };
       const position = this.#span.offset + this.position;
       await output.read(slice, position);
+      this.#throwIfClosed();
       digest = await this.#hash?.update(slice, this.position + size === kept.size);
-      isoDigest.offer(slice, position);
+      frontier.offer(slice, position);
       this.position += size;
       counters.kept += size;
       this.#tools.onBytes(size);
@@ -136,7 +144,7 @@ export class SpanWriter {
         this.#tools.signal.throwIfAborted();
         const free = await this.#acquire();
         const slice = { start: free.start, size: this.#roomIn(free) };
-        const view = this.#tools.pool.bytes.subarray(slice.start, slice.start + slice.size);
+        const view = this.#tools.memory.subarray(slice.start, slice.start + slice.size);
         const read = await readFully(file, view, from + this.position);
         view.fill(0, read); // a file that is too short has the wrong digest, too
         this.#tools.counters.copied += slice.size;
@@ -168,18 +176,33 @@ export class SpanWriter {
     await this.#settle();
   }
 
-  /** Waits for what is under way and gives the buffer back, after an error. */
-  async abandon(): Promise<void> {
+  /**
+   * Ends the writer after an error: a source that still sends is not listened to any more. Waits for the
+   * disk and gives the buffer back.
+   *
+   * @param salvage writes what has come so far: after an interruption, not after wrong bytes
+   */
+  async abandon({ salvage }: { readonly salvage: boolean }): Promise<void> {
+    if (salvage) this.#flush().catch(() => undefined); // what cannot be saved is fetched again
+    this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
     this.#dropBuffer();
   }
 
-  #acquire(): Promise<Slice> {
-    return this.#tools.pool.acquire({ urgent: () => this.#isAwaited(this.position) });
+  #throwIfClosed(): void {
+    if (this.#isClosed) throw this.#tools.signal.reason;
   }
 
-  #isAwaited(position: number): boolean {
-    return this.#tools.isoDigest.isAwaited(this.#index, this.#span.offset + position);
+  async #begin(): Promise<Slice> {
+    const buffer = await this.#acquire();
+    if (this.#isClosed) this.#tools.frontier.release(buffer);
+    this.#throwIfClosed();
+    this.#since = performance.now();
+    return buffer;
+  }
+
+  #acquire(): Promise<Slice> {
+    return this.#tools.frontier.acquire(this.#index, this.#span.offset + this.position);
   }
 
   /** Up to the next block boundary of the output, so that all further buffers suit direct I/O. */
@@ -197,20 +220,35 @@ export class SpanWriter {
     await this.#handOn(slice);
   }
 
+  /** Over a slow line a buffer fills for long: its whole blocks are written, the rest goes on. */
+  async #flushBlocks(): Promise<void> {
+    this.#since = performance.now();
+    const end = this.#span.offset + this.position + this.#filled;
+    const rest = end % DIRECT_ALIGNMENT;
+    if (!this.#buffer || this.#filled <= rest) return;
+    const from = this.#buffer.start + this.#filled - rest;
+    const tail = this.#tools.memory.slice(from, from + rest);
+    this.#filled -= rest;
+    await this.#flush();
+    if (rest > 0) await this.add(tail);
+  }
+
   async #handOn(slice: Slice): Promise<void> {
-    const { isoDigest } = this.#tools;
+    this.#throwIfClosed();
+    const { frontier } = this.#tools;
     const at = this.position;
+    const position = this.#span.offset + at;
     this.position += slice.size;
-    const cached = !this.#isAwaited(at) && isoDigest.isSpilling();
+    const cached = frontier.isSpilling() && !frontier.isAwaited(this.#index, position);
     const work = Promise.all([
-      this.#tools.output.write(slice, this.#span.offset + at, cached),
+      this.#tools.output.write(slice, position, cached),
       this.#hash?.update(slice, true),
       this.#last,
     ]).then(([, digest]) => {
       this.#tools.counters.written += slice.size;
       if (digest) this.#tools.notePrefix(this.#index, at + slice.size, digest);
       this.#tools.onBytes(slice.size);
-      isoDigest.offer(slice, this.#span.offset + at);
+      frontier.offer(slice, position);
     });
     work.catch(() => undefined); // awaited below, in #settle or in abandon; never unhandled in between
     this.#last = work;
@@ -229,11 +267,11 @@ export class SpanWriter {
     this.#tools.onBytes(-this.position);
     this.position = 0;
     this.#hash?.restore();
-    this.#tools.isoDigest.restart(this.#index);
+    this.#tools.frontier.restart(this.#index);
   }
 
   #dropBuffer(): void {
-    if (this.#buffer) this.#tools.pool.release(this.#buffer);
+    if (this.#buffer) this.#tools.frontier.release(this.#buffer);
     this.#buffer = undefined;
     this.#filled = 0;
   }

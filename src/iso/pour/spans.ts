@@ -3,7 +3,7 @@ import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../extent.ts';
-import type { Span } from './iso-digest.ts';
+import type { Span } from './frontier.ts';
 
 /** What one lane pours at a time. */
 export type PourSpan = Span &

@@ -1,52 +1,46 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createPace } from '../../../src/iso/pour/pace.ts';
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+const never = (): boolean => false;
+
+/** A pace whose clock the test moves, and which says what it allows after so many milliseconds more. */
+function paceWith(lanes: number, readIdle: () => number) {
+  let clock = 0;
+  const pace = createPace(lanes, { readIdle, now: () => clock });
+  return (milliseconds: number, wasShort = never): number => {
+    for (let step = 0; step < milliseconds; step += 200) {
+      clock += 200;
+      pace.allow(wasShort);
+    }
+    return pace.allow(wasShort);
+  };
+}
 
 describe('the pace of a pour', () => {
   it('begins with two lanes and lets more join while processors are idle', () => {
-    const pace = createPace(8, { readIdle: () => 0.9 });
-    expect(pace.allowed()).toBe(2);
-    vi.advanceTimersByTime(200);
-    expect(pace.allowed()).toBe(4);
-    vi.advanceTimersByTime(2000);
-    expect(pace.allowed()).toBe(8);
-    pace.stop();
+    const after = paceWith(8, () => 0.9);
+    expect(after(0)).toBe(2);
+    expect(after(200)).toBe(4);
+    expect(after(2000)).toBe(8);
   });
 
   it('takes lanes away when no processor has time left, but never the first two', () => {
     let idle = 0.9;
-    const pace = createPace(8, { readIdle: () => idle });
-    vi.advanceTimersByTime(400);
-    expect(pace.allowed()).toBe(8);
+    const after = paceWith(8, () => idle);
+    expect(after(400)).toBe(8);
     idle = 0;
-    vi.advanceTimersByTime(400);
-    expect(pace.allowed()).toBe(6);
-    vi.advanceTimersByTime(10_000);
-    expect(pace.allowed()).toBe(2);
-    pace.stop();
+    expect(after(400)).toBe(6);
+    expect(after(10_000)).toBe(2);
   });
 
   it('goes back to two lanes when lanes wait for buffers, however idle the processors are', () => {
-    let short = false;
-    const pace = createPace(8, { readIdle: () => 0.9, wasShort: () => short });
-    vi.advanceTimersByTime(400);
-    expect(pace.allowed()).toBe(8);
-    short = true;
-    vi.advanceTimersByTime(200);
-    expect(pace.allowed()).toBe(2);
-    pace.stop();
+    const after = paceWith(8, () => 0.9);
+    expect(after(400)).toBe(8);
+    expect(after(200, () => true)).toBe(2);
   });
 
   it('keeps to one lane when only one is wanted', () => {
-    const pace = createPace(1, { readIdle: () => 0.9 });
-    vi.advanceTimersByTime(1000);
-    expect(pace.allowed()).toBe(1);
-    pace.stop();
+    const after = paceWith(1, () => 0.9);
+    expect(after(1000)).toBe(1);
   });
 });

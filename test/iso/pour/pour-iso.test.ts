@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import {
   existsSync,
   readFileSync,
@@ -10,10 +10,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { digestOf } from '../../../src/base/digest.ts';
-import type { Extent, Layout } from '../../../src/iso/extent.ts';
+import { RegistryError } from '../../../src/base/errors.ts';
+import type { Layout } from '../../../src/iso/extent.ts';
 import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+import { makeLayout, MIB, openFrom } from '../../support/pour-layout.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -22,68 +23,6 @@ beforeEach(() => {
 afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
-
-const MIB = 1024 * 1024;
-
-/** A layout of rendered bytes, blobs of odd sizes and padding, and what its file must hold. */
-function makeLayout(sizes: readonly number[]): {
-  layout: Layout;
-  blobs: Map<string, Buffer>;
-  whole: Buffer;
-} {
-  const blobs = new Map<string, Buffer>();
-  const extents: Extent[] = [];
-  let offset = 0;
-  const add = (bytes: Buffer, kind: 'bytes' | 'blob' | 'zero'): void => {
-    const digest = digestOf(bytes);
-    if (kind === 'blob') blobs.set(digest, bytes);
-    const source = kind === 'bytes' ? ({ kind, bytes } as const) : ({ kind } as const);
-    extents.push({
-      ...{ offset, size: bytes.length, source, paths: kind === 'blob' ? [`/blob-${offset}`] : [] },
-      ...(kind !== 'zero' && { digest }),
-    });
-    offset += bytes.length;
-  };
-  add(Buffer.from('rendered directories '.repeat(400)).subarray(0, 6144), 'bytes');
-  for (const size of sizes) {
-    const gap = (4096 - (offset % 4096)) % 4096;
-    if (gap > 0) add(Buffer.alloc(gap), 'zero');
-    add(randomFillSync(Buffer.alloc(size)), 'blob');
-  }
-  const end = (2048 - (offset % 2048)) % 2048;
-  if (end > 0) add(Buffer.alloc(end), 'zero');
-  const whole = Buffer.concat(
-    extents.map(({ source, digest, size }) =>
-      source.kind === 'bytes'
-        ? Buffer.from(source.bytes)
-        : (blobs.get(digest ?? '') ?? Buffer.alloc(size)),
-    ),
-  );
-  return { layout: { size: offset, extents }, blobs, whole };
-}
-
-/** Serves blobs in pieces of 64 KiB, and counts what it gave. */
-function openFrom(
-  blobs: Map<string, Buffer>,
-  options: { source?: string; spoil?: boolean; onBytes?: (size: number) => void } = {},
-): ExtentOpener {
-  const source = options.source ?? 'registry';
-  return ({ digest }, { offset, refused }) => {
-    if (refused.has(source))
-      return Promise.reject(new Error(`no source is left for ${digest ?? ''}`));
-    const bytes = Buffer.from(blobs.get(digest ?? '') ?? '');
-    if (options.spoil) bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
-    async function* chunks(): AsyncGenerator<ExtentChunk> {
-      for (let at = offset; at < bytes.length; at += 65536) {
-        await new Promise((resolve) => setImmediate(resolve));
-        const piece = bytes.subarray(at, at + 65536);
-        options.onBytes?.(piece.length);
-        yield { offset: at, bytes: piece, source, local: false };
-      }
-    }
-    return Promise.resolve({ kind: 'stream', chunks: chunks() });
-  };
-}
 
 const optionsOf = (layout: Layout, openExtent: ExtentOpener): PourOptions => ({
   ...{ layout, openExtent, output: join(directory, 'out.iso'), lanes: 4 },
@@ -132,6 +71,28 @@ describe('pouring an ISO', () => {
       pourIso({ ...optionsOf(layout, always), output: join(directory, 'wrong.iso') }),
     ).rejects.toMatchObject({ code: 'extent.wrong-digest' });
     expect(existsSync(join(directory, 'wrong.iso'))).toBe(false);
+  });
+
+  it('asks the only source once more from byte 0 when its bytes are wrong', async () => {
+    const { layout, blobs, whole } = makeLayout([2 * MIB + 1, 3 * MIB]);
+    const wrong = openFrom(blobs, { spoil: true });
+    const right = openFrom(blobs);
+    const asked = new Map<unknown, number[]>();
+    const opener: ExtentOpener = (extent, options) => {
+      if (options.refused.size > 0) {
+        return Promise.reject(new RegistryError('blob.no-source', 'no source is left'));
+      }
+      const offsets = [...(asked.get(extent.digest) ?? []), options.offset];
+      asked.set(extent.digest, offsets);
+      return (offsets.length === 1 ? wrong : right)(extent, options);
+    };
+    const result = await pourIso(optionsOf(layout, opener));
+    expect(result.digest).toBe(sha256(whole));
+    expect([...asked.values()]).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
   });
 
   it('continues after an interruption, fetching only what is missing', async () => {

@@ -1,0 +1,109 @@
+import type { Journal } from './journal.ts';
+import type { Kept } from './span-writer.ts';
+import type { PourSpan } from './spans.ts';
+
+/** One span to pour, and what an earlier run left of it. */
+export type Task = {
+  readonly index: number;
+  readonly span: PourSpan;
+  readonly kept: Kept | undefined;
+};
+
+/** All that decides what a pour does next. The loop changes it; `next` only reads it. */
+export type PourState = {
+  /** Spans of which bytes are missing, in the order of the ISO. */
+  readonly missing: Task[];
+  /** Spans that an earlier run left whole: they are checked. */
+  readonly standing: Task[];
+  /** Spans that lanes are pouring. */
+  readonly running: Set<Task>;
+  /** Verified spans that are not yet `done` in the journal. */
+  readonly verified: number[];
+  /** Whether verified spans are being synced and noted. */
+  isCommitting: boolean;
+  /** Milliseconds, of the last commit's end. */
+  committedAt: number;
+  /** Whether the digest of the whole ISO is known. */
+  isDigested: boolean;
+  /** Why the pour ends early: the first failure, or the reason of its signal. */
+  failure: { readonly reason: unknown } | undefined;
+};
+
+/** What a pour does next. */
+export type Step =
+  | { readonly kind: 'pour'; readonly task: Task }
+  /** Sync the output and note the verified spans as done: one sync for many. */
+  | { readonly kind: 'commit' }
+  /** Until a lane, a commit or the digest ends, the pour is stopped, or the clock ticks. */
+  | { readonly kind: 'wait' }
+  | { readonly kind: 'end' };
+
+/** Verified extents become `done` in the journal after a common sync, at least this often. */
+const COMMIT_INTERVAL_MS = 3000;
+
+/** The first state: spans in the order of the ISO, so that the digest of the whole follows closely. */
+export function beginPour(spans: readonly PourSpan[], journal: Journal, now: number): PourState {
+  const tasks = spans.map((span, index) => ({ index, span, kept: keptOf(span, index, journal) }));
+  return {
+    missing: tasks.filter((task) => !isStanding(task)),
+    standing: tasks.filter(isStanding),
+    ...{ running: new Set(), verified: [], isCommitting: false, committedAt: now },
+    ...{ isDigested: false, failure: undefined },
+  };
+}
+
+/**
+ * The table of a pour's states.
+ *
+ *     failed     lanes or a commit still end    wait
+ *                nothing runs                   end
+ *     else       a span left, a lane allowed    pour it
+ *                verified, and it is time       commit
+ *                anything runs or is left       wait
+ *                the digest is not known yet    wait
+ *                                               end
+ *
+ * @param lanes how many lanes may pour now, at least 1
+ * @param now milliseconds on the clock of `committedAt`
+ */
+export function next(state: PourState, lanes: number, now: number): Step {
+  const isBusy = state.running.size > 0 || state.isCommitting;
+  if (state.failure) return isBusy ? WAIT : END;
+  if (state.running.size < lanes) {
+    const task = chooseTask(state);
+    if (task) return { kind: 'pour', task };
+  }
+  if (isTimeToCommit(state, now)) return { kind: 'commit' };
+  return isBusy || hasTasks(state) || !state.isDigested ? WAIT : END;
+}
+
+const WAIT: Step = { kind: 'wait' };
+const END: Step = { kind: 'end' };
+
+/** After a kill one lane checks what stands already while the others fetch what is missing. */
+function chooseTask({ missing, standing, running }: PourState): Task | undefined {
+  const [first] = standing;
+  const [gap] = missing;
+  const isChecking = [...running].some(isStanding);
+  if (first && !isChecking && first.index < (gap?.index ?? Infinity)) return first;
+  return gap ?? first;
+}
+
+function isTimeToCommit(state: PourState, now: number): boolean {
+  if (state.verified.length === 0 || state.isCommitting) return false;
+  const isLast = state.running.size === 0 && !hasTasks(state);
+  return isLast || now - state.committedAt >= COMMIT_INTERVAL_MS;
+}
+
+const hasTasks = ({ missing, standing }: PourState): boolean =>
+  missing.length + standing.length > 0;
+
+/** Whether an earlier run left all of it. */
+export const isStanding = ({ span, kept }: Task): boolean => kept?.size === span.size;
+
+function keptOf(span: PourSpan, index: number, journal: Journal): Kept | undefined {
+  const progress = journal.achieved.get(index);
+  if (span.kind === 'rendered' || !progress) return undefined;
+  if (progress.kind === 'done') return { size: span.size, digest: span.digest };
+  return progress.size <= span.size ? progress : undefined;
+}

@@ -1,0 +1,228 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { InterruptedError, RegistryError } from '../../../src/base/errors.ts';
+import type { Pace } from '../../../src/iso/pour/pace.ts';
+import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
+import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+import { mayMount } from '../../support/may-mount.ts';
+import { makeLayout, MIB, openFrom } from '../../support/pour-layout.ts';
+
+/** How long after its cause a pour may take to end. */
+const LIMIT_MS = 2000;
+const LANES = [1, 2, 8, 64];
+/** A machine that is so busy that no more lanes ever join. */
+const LOWEST: Pace = { allow: () => 1 };
+
+type World = {
+  readonly directory: string;
+  readonly layout: ReturnType<typeof makeLayout>;
+  readonly stop: AbortController;
+  /** Told when what ends the pour happens. */
+  readonly cause: () => void;
+};
+type End = {
+  readonly name: string;
+  readonly expected: object;
+  readonly opener: (world: World) => ExtentOpener;
+};
+
+const interrupted = new InterruptedError('SIGINT');
+const lost = new RegistryError('registry.lost', 'the registry is gone');
+const forever = (): Promise<never> => new Promise(() => undefined);
+
+/** Serves so many blobs as they are; what comes behind them is up to `then`. */
+function afterSome(world: World, count: number, then: ExtentOpener): ExtentOpener {
+  const good = openFrom(world.layout.blobs);
+  let opened = 0;
+  return (extent, options) => (++opened > count ? then : good)(extent, options);
+}
+
+function stopNow({ stop, cause }: World): void {
+  cause();
+  stop.abort(interrupted);
+}
+
+const ENDS: readonly End[] = [
+  {
+    name: 'a source that fails',
+    expected: { code: 'registry.lost', exitCode: 4 },
+    opener: (world) =>
+      afterSome(world, 2, () => {
+        world.cause();
+        return Promise.reject(lost);
+      }),
+  },
+  {
+    name: 'an abort before it begins',
+    expected: { exitCode: 130 },
+    opener: (world) => {
+      stopNow(world);
+      return openFrom(world.layout.blobs);
+    },
+  },
+  {
+    name: 'an abort while bytes come',
+    expected: { exitCode: 130 },
+    opener: (world) => {
+      let seen = 0;
+      return openFrom(world.layout.blobs, {
+        onBytes: (size) => {
+          seen += size;
+          if (seen > 3 * MIB && !world.stop.signal.aborted) stopNow(world);
+        },
+      });
+    },
+  },
+  {
+    name: 'an abort while a source that ignores it is opened',
+    expected: { exitCode: 130 },
+    opener: (world) =>
+      afterSome(world, 2, () => {
+        setImmediate(stopNow, world);
+        return forever();
+      }),
+  },
+  {
+    name: 'an abort while a source that ignores it sends nothing more',
+    expected: { exitCode: 130 },
+    opener: (world) =>
+      afterSome(world, 2, (extent) => {
+        async function* chunks(): AsyncGenerator<ExtentChunk> {
+          const bytes = (world.layout.blobs.get(extent.digest ?? '') ?? Buffer.alloc(1)).subarray(
+            0,
+            5,
+          );
+          yield { offset: 0, bytes, source: 'registry', local: false };
+          setImmediate(stopNow, world);
+          await forever();
+        }
+        return Promise.resolve({ kind: 'stream', chunks: chunks() });
+      }),
+  },
+  {
+    name: 'bytes that are wrong wherever they come from',
+    expected: { code: 'extent.wrong-digest', exitCode: 5 },
+    opener: (world) =>
+      afterSome(world, 2, (extent, options) => {
+        world.cause();
+        const all = { ...options, refused: new Set<string>() };
+        return openFrom(world.layout.blobs, { spoil: true })(extent, all);
+      }),
+  },
+];
+
+const CASES = ENDS.flatMap((end) => LANES.map((lanes) => ({ ...end, lanes })));
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sealift-ends-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Pours to the end that is expected; returns the milliseconds from its cause. */
+async function pourToEnd(
+  options: Omit<PourOptions, 'openExtent' | 'signal'>,
+  end: End,
+  blobs: World['layout'],
+) {
+  let causedAt = 0;
+  const cause = (): void => {
+    causedAt ||= performance.now();
+  };
+  const stop = new AbortController();
+  const world = { directory, layout: blobs, stop, cause };
+  const pour = pourIso({ ...options, openExtent: end.opener(world), signal: stop.signal });
+  await expect(pour).rejects.toMatchObject(end.expected);
+  return performance.now() - causedAt;
+}
+
+describe('a pour with a pace stuck at its lowest', () => {
+  it.each(CASES)(
+    'ends within 2 s of $name with $lanes lanes, and can be continued',
+    async ({ lanes, ...end }) => {
+      const made = makeLayout(Array<number>(8).fill(MIB + 5));
+      const { layout, blobs, whole } = made;
+      const options = { layout, output: join(directory, 'out.iso'), lanes, pace: LOWEST };
+      expect(await pourToEnd(options, end, made)).toBeLessThan(LIMIT_MS);
+      const again = {
+        ...options,
+        openExtent: openFrom(blobs),
+        signal: new AbortController().signal,
+      };
+      await pourIso(again);
+      expect(readFileSync(options.output).equals(whole)).toBe(true);
+    },
+  );
+
+  it.each(LANES)(
+    'ends as it would have when it is aborted after the last byte, with %i lanes',
+    async (lanes) => {
+      const { layout, blobs, whole } = makeLayout([MIB]);
+      const stop = new AbortController();
+      const output = join(directory, 'out.iso');
+      const pour = { layout, output, lanes, pace: LOWEST, openExtent: openFrom(blobs) };
+      await pourIso({
+        ...pour,
+        signal: stop.signal,
+        onComplete: () => {
+          stop.abort(interrupted);
+          return Promise.resolve();
+        },
+      });
+      expect(readFileSync(output).equals(whole)).toBe(true);
+    },
+  );
+
+  it.each(LANES)(
+    'ends within 2 s when an output cannot be continued, with %i lanes',
+    async (lanes) => {
+      const { layout, blobs } = makeLayout(Array<number>(4).fill(MIB));
+      const output = join(directory, 'out.iso');
+      writeFileSync(`${output}.partial`, '');
+      execFileSync('mkdir', [`${output}.partial.journal`]);
+      const started = performance.now();
+      const pour = { layout, output, lanes, pace: LOWEST, openExtent: openFrom(blobs) };
+      const signal = new AbortController().signal;
+      await expect(pourIso({ ...pour, signal })).rejects.toMatchObject({ exitCode: 7 });
+      expect(performance.now() - started).toBeLessThan(LIMIT_MS);
+    },
+  );
+});
+
+describe.skipIf(!mayMount())(
+  'a pour with a pace stuck at its lowest, onto a disk that fills up',
+  () => {
+    beforeEach(() => {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'none', directory]);
+    });
+    afterEach(() => {
+      execFileSync('umount', [directory]);
+    });
+
+    it.each(LANES)('ends within 2 s with %i lanes, and can be continued', async (lanes) => {
+      const { layout, blobs, whole } = makeLayout(Array<number>(8).fill(MIB + 5));
+      let servedAt = 0;
+      const openExtent = openFrom(blobs, { onBytes: () => (servedAt = performance.now()) });
+      const options = {
+        layout,
+        output: join(directory, 'out.iso'),
+        lanes,
+        pace: LOWEST,
+        openExtent,
+      };
+      const { signal } = new AbortController();
+      const full = { code: 'output.full', exitCode: 7 };
+      await expect(pourIso({ ...options, signal })).rejects.toMatchObject(full);
+      expect(performance.now() - servedAt).toBeLessThan(LIMIT_MS);
+      execFileSync('mount', ['-o', 'remount,size=64m', directory]);
+      const { kept } = await pourIso({ ...options, signal });
+      expect(kept).toBeGreaterThan(MIB);
+      expect(readFileSync(options.output).equals(whole)).toBe(true);
+    });
+  },
+);

@@ -1,0 +1,66 @@
+import { randomFillSync } from 'node:crypto';
+import { digestOf } from '../../src/base/digest.ts';
+import type { Extent, Layout } from '../../src/iso/extent.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/span-writer.ts';
+
+export const MIB = 1024 * 1024;
+
+/** A layout of rendered bytes, blobs of odd sizes and padding, and what its file must hold. */
+export function makeLayout(sizes: readonly number[]): {
+  layout: Layout;
+  blobs: Map<string, Buffer>;
+  whole: Buffer;
+} {
+  const blobs = new Map<string, Buffer>();
+  const extents: Extent[] = [];
+  let offset = 0;
+  const add = (bytes: Buffer, kind: 'bytes' | 'blob' | 'zero'): void => {
+    const digest = digestOf(bytes);
+    if (kind === 'blob') blobs.set(digest, bytes);
+    const source = kind === 'bytes' ? ({ kind, bytes } as const) : ({ kind } as const);
+    extents.push({
+      ...{ offset, size: bytes.length, source, paths: kind === 'blob' ? [`/blob-${offset}`] : [] },
+      ...(kind !== 'zero' && { digest }),
+    });
+    offset += bytes.length;
+  };
+  add(Buffer.from('rendered directories '.repeat(400)).subarray(0, 6144), 'bytes');
+  for (const size of sizes) {
+    const gap = (4096 - (offset % 4096)) % 4096;
+    if (gap > 0) add(Buffer.alloc(gap), 'zero');
+    add(randomFillSync(Buffer.alloc(size)), 'blob');
+  }
+  const end = (2048 - (offset % 2048)) % 2048;
+  if (end > 0) add(Buffer.alloc(end), 'zero');
+  const whole = Buffer.concat(
+    extents.map(({ source, digest, size }) =>
+      source.kind === 'bytes'
+        ? Buffer.from(source.bytes)
+        : (blobs.get(digest ?? '') ?? Buffer.alloc(size)),
+    ),
+  );
+  return { layout: { size: offset, extents }, blobs, whole };
+}
+
+/** Serves blobs in pieces of 64 KiB, and counts what it gave. */
+export function openFrom(
+  blobs: Map<string, Buffer>,
+  options: { source?: string; spoil?: boolean; onBytes?: (size: number) => void } = {},
+): ExtentOpener {
+  const source = options.source ?? 'registry';
+  return ({ digest }, { offset, refused }) => {
+    if (refused.has(source))
+      return Promise.reject(new Error(`no source is left for ${digest ?? ''}`));
+    const bytes = Buffer.from(blobs.get(digest ?? '') ?? '');
+    if (options.spoil) bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+    async function* chunks(): AsyncGenerator<ExtentChunk> {
+      for (let at = offset; at < bytes.length; at += 65536) {
+        await new Promise((resolve) => setImmediate(resolve));
+        const piece = bytes.subarray(at, at + 65536);
+        options.onBytes?.(piece.length);
+        yield { offset: at, bytes: piece, source, local: false };
+      }
+    }
+    return Promise.resolve({ kind: 'stream', chunks: chunks() });
+  };
+}
