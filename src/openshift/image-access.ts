@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 import type { OpenBlob } from '../registry/blob-source.ts';
 import type { RegistryClient } from '../registry/client.ts';
@@ -15,6 +15,7 @@ import {
   type StoredManifest,
 } from '../registry/manifest.ts';
 import { formatReference, type Reference } from '../registry/reference.ts';
+import { restate } from '../registry/source-answers.ts';
 
 /** What we ask of a registry client. */
 type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
@@ -42,8 +43,25 @@ export type OpenImage = {
 /**
  * A manifest or index. One that is asked for by digest never changes, so it comes from the cache
  * once it was fetched; a tag is always asked for.
+ *
+ * @throws what the client throws, with the name of the image
  */
 export async function readManifest(
+  tools: ImageTools,
+  reference: Reference,
+): Promise<StoredManifest> {
+  try {
+    return await askForManifest(tools, reference);
+  } catch (error) {
+    tools.signal.throwIfAborted();
+    if (!(error instanceof SealiftError)) throw error;
+    const name = formatReference(reference);
+    throw restate(error, `image ${name} cannot be fetched: ${error.message}`);
+  }
+}
+
+/** The same; errors are those of the client, which images of one registry may share. */
+export async function askForManifest(
   tools: ImageTools,
   reference: Reference,
 ): Promise<StoredManifest> {

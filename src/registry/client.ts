@@ -1,5 +1,4 @@
-import { digestOf } from '../base/digest.ts';
-import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
+import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http } from '../base/http.ts';
 import type { BlobSource } from './blob-source.ts';
 import { createAuth } from './client/auth/auth.ts';
@@ -12,6 +11,7 @@ import {
   type Candidate,
 } from './client/manifests.ts';
 import { createRegistrySource } from './client/registry-source.ts';
+import { rememberUnreachable } from './client/reach.ts';
 import { createRequester, type Requester } from './client/requester.ts';
 import type { Pacing } from './client/retry.ts';
 import { createStatistics, type HostStatistics } from './client/statistics.ts';
@@ -20,9 +20,9 @@ import { createTransport } from './client/transport.ts';
 import type { CredentialStore } from './client/auth/credentials.ts';
 import type { Descriptor } from './descriptor.ts';
 import type { StoredManifest } from './manifest.ts';
-import { readBlob } from './read-blob.ts';
 import { formatReference, type Reference } from './reference.ts';
 import { resolveCandidates, type RegistriesConf } from './registries-conf.ts';
+import { isNotFound, isOutOfReach, joinAnswers, type SourceAnswer } from './source-answers.ts';
 
 type RequestOptions = { readonly signal: AbortSignal };
 
@@ -38,16 +38,6 @@ export type RegistryClient = {
   resolveTag: (reference: Reference, options: RequestOptions) => Promise<Descriptor | undefined>;
   /** Where the blobs of a repository may be had: its mirrors in order, then the origin. */
   sourcesOf: (reference: Reference) => readonly BlobSource[];
-  /**
-   * A small blob, verified and in memory; `limit` in bytes, default 8 MiB.
-   *
-   * @throws IntegrityError `blob.too-large`, `blob.digest-mismatch` and those of readBlob
-   */
-  fetchBlob: (
-    reference: Reference,
-    blob: Descriptor,
-    options: RequestOptions & { readonly limit?: number },
-  ) => Promise<Uint8Array>;
   /** By host, in order of first contact. */
   statistics: () => readonly Readonly<HostStatistics>[];
   close: () => Promise<void>;
@@ -70,11 +60,9 @@ export type RegistryClientOptions = Pacing & {
   readonly now?: () => number;
 };
 
-const SMALL_BLOB = 8 * 1024 * 1024;
-
 export function createRegistryClient(options: RegistryClientOptions): RegistryClient {
   const statistics = createStatistics();
-  const requester = createParts(options, statistics);
+  const requester = rememberUnreachable(createParts(options, statistics));
   const candidatesOf = (reference: Reference): readonly Candidate[] =>
     listCandidates(reference, options);
   const sourcesOf = (reference: Reference): readonly BlobSource[] =>
@@ -83,24 +71,21 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
     );
   return {
     async fetchManifest(reference, { signal }) {
-      const candidates = candidatesOf(reference);
-      const found = await firstOf(candidates, { signal }, (candidate) =>
+      const asked = await askInTurn(candidatesOf(reference), signal, (candidate) =>
         fetchManifest(requester, { ...candidate, signal }),
       );
-      if (found) return found;
-      throw unknownManifest(
-        reference,
-        candidates.map(({ reference: { registry } }) => registry),
-      );
+      if ('found' in asked) return asked.found;
+      throw joinAnswers(asked.answers);
     },
-    resolveTag: (reference, { signal }) => {
-      const ask = (candidate: Candidate): Promise<Descriptor | undefined> =>
-        headManifest(requester, { ...candidate, signal });
-      return firstOf(candidatesOf(reference), { signal, isMirrorEnough: true }, ask);
+    async resolveTag(reference, { signal }) {
+      const asked = await askInTurn(candidatesOf(reference), signal, (candidate) =>
+        headManifest(requester, { ...candidate, signal }),
+      );
+      if ('found' in asked) return asked.found;
+      if (isAbsent(asked.answers)) return undefined;
+      throw joinAnswers(asked.answers);
     },
     sourcesOf,
-    fetchBlob: (reference, blob, { signal, limit = SMALL_BLOB }) =>
-      readSmallBlob(sourcesOf(reference), blob, { ...options, signal, limit }),
     statistics: statistics.list,
     close: () => options.http.close(),
   };
@@ -150,85 +135,30 @@ function listCandidates(reference: Reference, options: RegistryClientOptions): C
   );
 }
 
-type FirstOfOptions = {
-  readonly signal: AbortSignal;
-  /** Whether "no" of one is believed where the others are out of reach, as origins are offline. */
-  readonly isMirrorEnough?: boolean;
-};
+type Asked<Result> = { readonly found: Result } | { readonly answers: readonly SourceAnswer[] };
 
-const OUT_OF_REACH = ['registry.unknown-host', 'registry.unreachable'];
-
-/** The first answer; undefined when nobody has it; an error as soon as one could not tell. */
-async function firstOf<Result>(
+/** What the first candidate that has it gives, or what each of them answered. A bug is thrown. */
+async function askInTurn<Result>(
   candidates: readonly Candidate[],
-  { signal, isMirrorEnough = false }: FirstOfOptions,
+  signal: AbortSignal,
   ask: (candidate: Candidate) => Promise<Result | undefined>,
-): Promise<Result | undefined> {
-  const failures: Failure[] = [];
+): Promise<Asked<Result>> {
+  const answers: SourceAnswer[] = [];
   for (const candidate of candidates) {
+    const source = candidate.reference.registry;
     try {
       const found = await ask(candidate);
-      if (found !== undefined) return found;
+      if (found !== undefined) return { found };
+      answers.push({ source, error: unknownManifest(candidate.reference) });
     } catch (error) {
       signal.throwIfAborted();
-      failures.push(toFailure(candidate, error));
+      if (!(error instanceof SealiftError)) throw error;
+      answers.push({ source, error });
     }
   }
-  const hasAnswer = failures.length < candidates.length;
-  if (isMirrorEnough && hasAnswer && failures.every(isOutOfReach)) return undefined;
-  const [first, ...others] = failures;
-  if (!first) return undefined;
-  throw others.length === 0 ? first.error : joinFailures(failures);
+  return { answers };
 }
 
-/** Rethrows what is a bug. */
-function toFailure({ reference: { registry } }: Candidate, error: unknown): Failure {
-  if (error instanceof SealiftError) return { registry, error };
-  throw error;
-}
-
-const isOutOfReach = ({ error }: Failure): boolean => OUT_OF_REACH.includes(error.code);
-
-type Failure = { readonly registry: string; readonly error: SealiftError };
-
-function joinFailures(failures: readonly Failure[]): Error {
-  const last = failures.at(-1)?.error;
-  const list = failures.map(({ registry, error }) => `${registry}: ${error.message}`).join('; ');
-  return new RegistryError(
-    last?.code ?? 'registry.unreachable',
-    `no mirror and no origin answers: ${list}`,
-    { cause: last, ...(last?.hint !== undefined && { hint: last.hint }) },
-  );
-}
-
-type SmallBlobOptions = Pacing & { readonly signal: AbortSignal; readonly limit: number };
-
-/** A source whose bytes are wrong is left out, and the others are asked. */
-async function readSmallBlob(
-  sources: readonly BlobSource[],
-  blob: Descriptor,
-  options: SmallBlobOptions,
-): Promise<Uint8Array> {
-  if (blob.size > options.limit) {
-    throw new IntegrityError(
-      'blob.too-large',
-      `blob ${blob.digest} has ${blob.size} bytes, more than the ${options.limit} it may have here`,
-      { expected: `at most ${options.limit}`, found: String(blob.size) },
-    );
-  }
-  const bytes = new Uint8Array(blob.size);
-  const used = new Set<BlobSource>();
-  for await (const chunk of readBlob(sources, blob, { ...options, offset: 0 })) {
-    bytes.set(chunk.bytes, chunk.offset);
-    used.add(chunk.source);
-  }
-  const found = digestOf(bytes);
-  if (found === blob.digest) return bytes;
-  const others = sources.filter((source) => !used.has(source));
-  if (others.length > 0) return readSmallBlob(others, blob, options);
-  throw new IntegrityError(
-    'blob.digest-mismatch',
-    `blob from ${[...used].map(({ name }) => name).join(', ')} should be ${blob.digest}, but is ${found}`,
-    { expected: blob.digest, found },
-  );
-}
+/** "No" of one is believed where the others are out of reach, as origins are offline. */
+const isAbsent = (answers: readonly SourceAnswer[]): boolean =>
+  answers.some(isNotFound) && answers.every((answer) => isNotFound(answer) || isOutOfReach(answer));

@@ -3,6 +3,7 @@ import type { BlobSource, OpenBlob } from './blob-source.ts';
 import { explainNetworkFailure, TransientError } from './client/failure.ts';
 import { boundOf, pause, type Pacing } from './client/retry.ts';
 import type { Descriptor } from './descriptor.ts';
+import { joinAnswers, restate, type SourceAnswer } from './source-answers.ts';
 
 /** A run of a blob's bytes, not yet verified. */
 export type BlobChunk = {
@@ -16,6 +17,8 @@ export type ReadBlobOptions = Pacing & {
   /** Byte to start at. */
   readonly offset: number;
   readonly signal: AbortSignal;
+  /** What sources answered before, wrong bytes for one: part of the error when no source is left. */
+  readonly answers?: readonly SourceAnswer[];
 };
 
 /** A connection that brought this many bytes has earned another one (as containers/image has it). */
@@ -32,9 +35,9 @@ const MAX_BREAKS = 5;
  * is not the end of the one before tells the reader to start its hash again. The bytes are not
  * verified, but never more than the descriptor's size.
  *
- * @throws when no source is left: what the only failing source failed with, or an error that names
- * what each said: IntegrityError `blob.too-long`, `blob.too-short`; RegistryError `blob.unknown`,
- * `blob.unavailable`; the signal's reason
+ * @throws when no source is left: an error that names the blob and what each source answered, with
+ * the code of the worst (`findWorst`): IntegrityError `blob.too-long`, `blob.too-short`; RegistryError
+ * `blob.unknown` and those of the client; the signal's reason
  */
 export async function* readBlob(
   sources: readonly BlobSource[],
@@ -97,13 +100,13 @@ function createOpener(
             openedAt = opened.offset;
             return { ...opened, source };
           }
-          next(source, unknown(blob, source));
+          next(source, unknown(source));
         } catch (error) {
           signal.throwIfAborted();
           next(source, error);
         }
       }
-      throw summarise(blob, failures);
+      throw summarise(blob, failures, options.answers);
     },
     async giveWay(error, offset) {
       signal.throwIfAborted();
@@ -134,39 +137,33 @@ const isCut = (error: unknown): boolean =>
 /** Cut and short bodies are worth another connection; wrong ones and errors of a disk are not. */
 const isForGood = (error: unknown): boolean => !isCut(error);
 
-/** One failure speaks for itself, as does a bug; of several, the wrong bytes are the worst. */
-function summarise(blob: Descriptor, failures: readonly SourceFailure[]): unknown {
-  const telling = failures.filter(({ error }) => !isUnknown(error));
-  const relevant = telling.length > 0 ? telling : failures;
-  const bug = relevant.find(({ error }) => !(error instanceof SealiftError));
-  if (bug) return bug.error;
-  if (relevant.length === 1) return relevant[0]?.error;
-  const list = failures.map(({ source, error }) => `${source.name}: ${messageOf(error)}`);
-  const said = list.length > 0 ? list.join('; ') : 'it has no sources';
-  const message = `blob ${blob.digest} (${blob.size} bytes) is to be had nowhere: ${said}`;
-  const wrong = relevant.map(({ error }) => error).find((error) => error instanceof IntegrityError);
-  if (wrong) return widen(wrong, message);
-  const code = telling.length === 0 ? 'blob.unknown' : 'blob.unavailable';
-  return new RegistryError(code, message, { cause: relevant[0]?.error });
+/** A bug is thrown as it is. */
+function summarise(
+  blob: Descriptor,
+  failures: readonly SourceFailure[],
+  earlier: readonly SourceAnswer[] = [],
+): unknown {
+  const answers = [...earlier];
+  for (const { source, error } of failures) {
+    if (!(error instanceof SealiftError)) return error;
+    answers.push({ source: source.name, error });
+  }
+  return nameBlob(blob, answers);
 }
 
-function widen(cause: IntegrityError, message: string): IntegrityError {
-  const { code, expected, found } = cause;
-  return new IntegrityError(code, message, {
-    ...(expected !== undefined && { expected }),
-    ...(found !== undefined && { found }),
-    cause,
-  });
+/** What the sources of a blob answered, as one error that names the blob. */
+export function nameBlob(
+  { digest, size }: Descriptor,
+  answers: readonly SourceAnswer[],
+): SealiftError {
+  const subject = `blob ${digest} (${size} bytes)`;
+  if (answers.length === 0) return new RegistryError('blob.unknown', `${subject} has no sources`);
+  const joined = joinAnswers(answers);
+  return restate(joined, `${subject} cannot be fetched: ${joined.message}`);
 }
 
-const isUnknown = (error: unknown): boolean =>
-  error instanceof SealiftError && error.code === 'blob.unknown';
-
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
-
-const unknown = ({ digest }: Descriptor, source: BlobSource): RegistryError =>
-  new RegistryError('blob.unknown', `${source.name} has no blob ${digest}`);
+const unknown = (source: BlobSource): RegistryError =>
+  new RegistryError('blob.unknown', `${source.name} does not have it`);
 
 const tooLong = ({ digest, size }: Descriptor, source: BlobSource): IntegrityError =>
   new IntegrityError(

@@ -8,8 +8,9 @@ import { runProcess } from '../../src/base/process.ts';
 import { createBlobCache } from '../../src/registry/blob-cache.ts';
 import { credentialsFromPullSecret } from '../../src/registry/client/auth/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
+import { parseRegistriesConf } from '../../src/registry/registries-conf.ts';
 import { startPasswordRegistry } from '../support/password-registry.ts';
-import { createTestClient } from '../support/registry-client.ts';
+import { createHttpWithout, createTestClient } from '../support/registry-client.ts';
 import { imageManifest, startScriptedRegistry } from '../support/scripted-registry.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -121,6 +122,14 @@ const clientWith = (password: string, options: Parameters<typeof createTestClien
     ...options,
   });
 
+/** A client for which the registry is the mirror of an origin that DNS does not know. */
+const clientInFrontOf = (password?: string) => {
+  const http = createHttpWithout('origin.invalid');
+  const text = `[[registry]]\nlocation = "origin.invalid"\n[[registry.mirror]]\nlocation = "${host}"`;
+  const shared = { http, registriesConf: parseRegistriesConf(text, 'test') };
+  return password === undefined ? createTestClient(shared) : clientWith(password, shared);
+};
+
 const hasTools = tools.map(requireTool).every(Boolean);
 
 describe.skipIf(!hasTools)(
@@ -168,6 +177,23 @@ describe.skipIf(!hasTools)(
       await expect(work).rejects.toMatchObject({ code: 'registry.certificate', exitCode: 4 });
       await client.close();
     });
+
+    it.each([
+      ['a wrong password', 'wrong', 'registry.unauthorized'],
+      ['an unknown CA', undefined, 'registry.certificate'],
+      ['an unknown tag', 'hush', 'registry.manifest-unknown'],
+    ])(
+      'is the cause as a mirror with %s, where DNS does not know the origin',
+      async (_, password, code) => {
+        const client = clientInFrontOf(password);
+        const work = client.fetchManifest(parseReference('origin.invalid/team/app:v9'), { signal });
+        await expect(work).rejects.toMatchObject({
+          code,
+          message: expect.stringMatching(/localhost:\d+: .*; origin\.invalid: /) as string,
+        });
+        await client.close();
+      },
+    );
 
     it('takes any certificate of a registry that is marked insecure', async () => {
       const credentials = [credentialsFromPullSecret(pullSecret('hush'), 'pullSecret')];

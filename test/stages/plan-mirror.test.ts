@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../src/base/digest.ts';
-import { RegistryError } from '../../src/base/errors.ts';
 import type { MirrorPlan } from '../../src/openshift/mirror/mirror-plan.ts';
 import { parseReference } from '../../src/registry/reference.ts';
+import { parseRegistriesConf } from '../../src/registry/registries-conf.ts';
 import { planMirror, type PlanMirrorInput } from '../../src/stages/plan-mirror.ts';
 import { resolveRelease } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
 import { buildIndex, type TestImage } from '../support/images.ts';
+import { createHttpWithout, createTestClient } from '../support/registry-client.ts';
 import { addRelease, buildLayeredImage, type TestRelease } from '../support/release.ts';
 
 let world: ImageWorld;
@@ -177,30 +178,75 @@ describe('additional images', () => {
       code: 'mirror.images-missing',
       exitCode: 4,
       message: expect.stringMatching(
-        /^2 of 9 images cannot be had:\n.*team\/none:1.*\n.*team\/tool:none/,
+        /^2 of 9 images cannot be fetched:\n.*team\/none:1.*\n.*team\/tool:none/,
       ) as string,
     });
   });
 
-  it('of a registry that is silent are one failure, and no more is asked of it', async () => {
-    const asked: string[] = [];
-    const own = world.client;
-    const silent: typeof own.fetchManifest = (reference, options) => {
-      if (reference.registry === world.registry.host) return own.fetchManifest(reference, options);
-      asked.push(reference.repository);
-      return Promise.reject(new RegistryError('registry.unreachable', 'silent broke off'));
-    };
-    const names = Array.from({ length: 40 }, (_, index) => ({
-      name: `silent.example.com/a${index}:1`,
+  describe('behind a mirror, where DNS does not know the origin,', () => {
+    const ORIGIN = 'origin.invalid';
+    const names = Array.from({ length: 52 }, (_, index) => ({
+      name: `${ORIGIN}/team/tool${index}:1`,
     }));
-    await expect(
-      planMirror(await inputOf({ additionalImages: names }), {
-        ...world,
-        client: { ...own, fetchManifest: silent },
-        concurrency: 4,
-      }),
-    ).rejects.toMatchObject({ code: 'registry.unreachable', message: 'silent broke off' });
-    expect(asked.length).toBeLessThanOrEqual(4);
+    const planBehind = async (mirror: string, concurrency = 16): Promise<MirrorPlan> => {
+      const client = createTestClient({
+        http: createHttpWithout(ORIGIN),
+        registriesConf: parseRegistriesConf(
+          `[[registry]]\nlocation = "${ORIGIN}"\n[[registry.mirror]]\nlocation = "${mirror}"`,
+          'test',
+        ),
+      });
+      const { cache, signal } = world;
+      const { release: none, ...input } = await inputOf({ additionalImages: names });
+      expect(none).toBeDefined();
+      return planMirror(input, { client, cache, signal, concurrency }).finally(client.close);
+    };
+
+    it('one wrong tag of 52 is reported as one, and the others are fetched', async () => {
+      const image = await toolImage('one');
+      for (const index of names.keys()) {
+        world.registry.add(`team/tool${index}`, image, index === 17 ? 'other' : '1');
+      }
+      const before = world.registry.requests.length;
+      await expect(planBehind(world.registry.host)).rejects.toMatchObject({
+        code: 'registry.manifest-unknown',
+        message: expect.stringMatching(
+          /^1 of 52 images cannot be fetched:\norigin.invalid\/team\/tool17:1 \(needed by additional images\): [^\n]*$/,
+        ) as string,
+      });
+      const asked = world.registry.requests.slice(before).filter((line) => line.includes('team'));
+      expect(new Set(asked).size).toBe(52);
+      expect(asked).toHaveLength(52);
+    });
+
+    it('images of a registry that is out of reach are asked for no more, and not called missing', async () => {
+      const error = await planBehind('127.0.0.1:1', 4).then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toMatchObject({ code: 'registry.unreachable', exitCode: 4 });
+      const { message } = error as Error;
+      expect(message).toMatch(/^4 of 52 images cannot be fetched, 48 were not asked for:\n/);
+      expect(message).toContain(
+        'team/tool0:1 and 3 more (needed by additional images): 127.0.0.1:1: 127.0.0.1:1 broke off',
+      );
+      expect(message).toContain(
+        'team/tool4:1 and 47 more (needed by additional images): 127.0.0.1:1: not asked: 127.0.0.1:1 is unreachable; ' +
+          'origin.invalid: not asked: origin.invalid is not known to DNS',
+      );
+    });
+
+    it('one registry out of reach does not keep the images of another from being asked for', async () => {
+      world.registry.add('team/tool', await toolImage('one'), '1');
+      const dead = Array.from({ length: 5 }, (_, index) => ({ name: `127.0.0.1:1/a${index}:1` }));
+      const additionalImages = [...dead, at('team/none:1'), at('team/tool:1')];
+      await expect(plan({ additionalImages })).rejects.toMatchObject({
+        code: 'mirror.images-missing',
+        message: expect.stringContaining(
+          `${at('team/none:1').name} (needed by additional images): there is no ${at('team/none:1').name}`,
+        ) as string,
+      });
+    });
   });
 
   it('that would take one tag in the registry are refused with both names', async () => {

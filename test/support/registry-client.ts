@@ -1,4 +1,4 @@
-import { createHttp } from '../../src/base/http.ts';
+import { createHttp, type Http } from '../../src/base/http.ts';
 import {
   createRegistryClient,
   type RegistryClient,
@@ -23,6 +23,18 @@ export function createTestClient(
     ...options,
   });
   return { ...client, waits };
+}
+
+/** The real door to HTTP, in a world whose DNS does not know one host. */
+export function createHttpWithout(hostname: string): Http {
+  const http = createHttp({ env: {} });
+  return {
+    ...http,
+    request: (request) =>
+      request.url.hostname === hostname
+        ? Promise.reject(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }))
+        : http.request(request),
+  };
 }
 
 export const storeOf = (credentials: Readonly<Record<string, Credential>>): CredentialStore => ({

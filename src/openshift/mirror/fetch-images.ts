@@ -3,7 +3,8 @@ import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.t
 import type { Descriptor, Platform } from '../../registry/descriptor.ts';
 import { isForPlatform, type StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
-import { formatPlatforms, noPlatform, readManifest, type ImageTools } from '../image-access.ts';
+import { findWorst, restate } from '../../registry/source-answers.ts';
+import { askForManifest, formatPlatforms, noPlatform, type ImageTools } from '../image-access.ts';
 import type { ImageSet, Need, WantedImage } from './image-set.ts';
 import type { FetchedImage } from './mirror-plan.ts';
 
@@ -21,8 +22,10 @@ type Read = (reference: Reference) => Promise<StoredManifest>;
 /**
  * The manifests of all images of all sets, in their order; one that several need is asked for once.
  *
- * @throws RegistryError `mirror.images-missing` when several cannot be had, naming each; the failure
- * itself when it is the only reason.
+ * @throws an error that names each image that could not be fetched, and apart from them those that were
+ * not asked for because their registry is out of reach: with the code of the reason where it is the
+ * only one, else IntegrityError `mirror.images-damaged` where one had wrong bytes, else RegistryError
+ * `mirror.images-missing`
  */
 export async function fetchImages(
   sets: readonly ImageSet[],
@@ -51,36 +54,13 @@ export async function fetchImages(
   return fetched.flat();
 }
 
-/** Failures of a registry, not of an image: what one was told, the next would be told, too. */
-const REGISTRY_FAILURES = new Set([
-  'registry.unreachable',
-  'registry.unavailable',
-  'registry.unknown-host',
-  'registry.certificate',
-]);
-
-/**
- * A manifest at most once at a time and in all; requests wait for their turn. A registry that stays
- * silent through all attempts is not asked again: two hundred images would wait for it one by one.
- */
+/** A manifest at most once at a time and in all; requests wait for their turn. */
 function createReader({ client, cache, signal, limit }: FetchTools): Read {
   const asked = new Map<string, Promise<StoredManifest>>();
-  const silent = new Map<string, SealiftError>();
-  const read: Read = async (reference) => {
-    const known = silent.get(reference.registry);
-    if (known) throw known;
-    try {
-      return await readManifest({ client, cache, signal }, reference);
-    } catch (error) {
-      if (error instanceof SealiftError && REGISTRY_FAILURES.has(error.code)) {
-        silent.set(reference.registry, error);
-      }
-      throw error;
-    }
-  };
   return (reference) => {
     const key = formatReference(reference);
-    const answer = asked.get(key) ?? limit(() => read(reference));
+    const answer =
+      asked.get(key) ?? limit(() => askForManifest({ client, cache, signal }, reference));
     asked.set(key, answer);
     return answer;
   };
@@ -117,27 +97,54 @@ function select(
 
 type Failure = { readonly image: WantedImage; readonly error: SealiftError };
 
-/** Several failures are one answer of registries; a reason that many share is told once. */
+/**
+ * A reason that many share is given once, with its code where it is the only one. Images that were not
+ * asked for, because their registry is out of reach, are counted and not called missing.
+ */
 function summarise(failures: readonly Failure[], total: number): SealiftError {
+  const [first] = failures;
+  if (first === undefined) throw new RangeError('nothing failed');
+  const asked = failures.filter(({ error }) => error.code !== NOT_ASKED);
+  const reasons = groupByReason(failures);
+  const lines = [...reasons].map(([reason, shared]) => `${formatNames(shared)}: ${reason}`);
+  const message = `${formatCounts(failures, asked, total)}:\n${lines.join('\n')}`;
+  const answers = (asked.length > 0 ? asked : failures).map(({ image, error }) => ({
+    source: image.name,
+    error,
+  }));
+  const { error } = findWorst(answers);
+  if (groupByReason(asked).size <= 1) return restate(error, message);
+  const details = {
+    expected: `${total} images`,
+    found: `${total - failures.length} images`,
+    cause: error,
+    hint: 'check these references and the pull secret',
+  };
+  return error instanceof IntegrityError
+    ? new IntegrityError('mirror.images-damaged', message, details)
+    : new RegistryError('mirror.images-missing', message, details);
+}
+
+const NOT_ASKED = 'registry.not-asked';
+
+function groupByReason(failures: readonly Failure[]): Map<string, Failure[]> {
   const reasons = new Map<string, Failure[]>();
   for (const failure of failures) {
     const reason = failure.error.message;
     reasons.set(reason, [...(reasons.get(reason) ?? []), failure]);
   }
-  const first = failures[0]?.error;
-  const isOperator = failures.some(({ image }) => image.neededBy.some(({ bundle }) => bundle));
-  if (first !== undefined && reasons.size === 1 && !isOperator) return first;
-  const lines = [...reasons].map(([reason, shared]) => `${formatNames(shared)}: ${reason}`);
-  const details = {
-    expected: `${total} images`,
-    found: `${total - failures.length} images`,
-    cause: first,
-    hint: 'check these references and the pull secret',
-  };
-  const message = `${failures.length} of ${total} images cannot be had:\n${lines.join('\n')}`;
-  return failures.every(({ error }) => error instanceof IntegrityError)
-    ? new IntegrityError('mirror.images-damaged', message, details)
-    : new RegistryError('mirror.images-missing', message, details);
+  return reasons;
+}
+
+/** `1 of 52 images cannot be fetched, 12 were not asked for`. */
+function formatCounts(
+  failures: readonly Failure[],
+  asked: readonly Failure[],
+  total: number,
+): string {
+  const failed = `${asked.length} of ${total} images cannot be fetched`;
+  const rest = failures.length - asked.length;
+  return rest === 0 ? failed : `${failed}, ${rest} ${rest === 1 ? 'was' : 'were'} not asked for`;
 }
 
 function formatNames(failures: readonly Failure[]): string {

@@ -7,7 +7,8 @@ import { syncDirectory } from '../../base/files.ts';
 import type { BlobSource } from '../blob-source.ts';
 import type { Pacing } from '../client/retry.ts';
 import type { Descriptor } from '../descriptor.ts';
-import { readBlob, type BlobChunk } from '../read-blob.ts';
+import { nameBlob, readBlob, type BlobChunk } from '../read-blob.ts';
+import type { SourceAnswer } from '../source-answers.ts';
 import { claimPartial, releasePartial, type Partial } from './partial.ts';
 
 export type EnsureOptions = Pacing & {
@@ -47,13 +48,19 @@ export async function download(task: Download): Promise<void> {
   }
 }
 
-/** What was here is tried with all sources; wrong bytes rule out the sources they came from. */
+/**
+ * What was here is tried with all sources. Sources whose bytes were wrong are asked after all others,
+ * once more and from byte 0: the first copy may have been spoiled on its way.
+ */
 async function fill(task: Download, partial: Partial): Promise<void> {
   const { blob } = task;
+  const suspects = new Set<BlobSource>();
+  const answers = new Map<string, SourceAnswer>();
   let sources = task.sources;
   let prefix = Math.min(partial.size, blob.size);
   for (;;) {
-    const outcome = await pour({ ...task, sources }, partial, prefix);
+    const attempt = { ...task, sources, answers: [...answers.values()] };
+    const outcome = await pour(attempt, partial, prefix);
     if (outcome.digest === blob.digest) {
       await partial.file.truncate(blob.size);
       return;
@@ -62,9 +69,14 @@ async function fill(task: Download, partial: Partial): Promise<void> {
     const isPrefixSuspect = prefix > 0 && outcome.start === prefix;
     prefix = 0;
     if (isPrefixSuspect) continue;
-    const others = sources.filter((source) => !outcome.used.has(source));
-    if (others.length === 0 || outcome.used.size === 0) throw mismatch(blob, outcome);
-    sources = others;
+    if (outcome.used.size === 0) throw mismatch(blob, outcome); // a blob of no bytes has one digest
+    for (const { name } of outcome.used) {
+      answers.set(name, { source: name, error: mismatch(blob, outcome) });
+    }
+    const once = [...outcome.used].filter((source) => !suspects.has(source));
+    sources = [...sources.filter((source) => !outcome.used.has(source)), ...once];
+    for (const source of once) suspects.add(source);
+    if (sources.length === 0) throw nameBlob(blob, [...answers.values()]);
   }
 }
 
@@ -75,15 +87,18 @@ type Outcome = {
   readonly start: number;
 };
 
-async function pour(task: Download, partial: Partial, prefix: number): Promise<Outcome> {
-  const { blob, options } = task;
+type Attempt = Download & { readonly answers: readonly SourceAnswer[] };
+
+async function pour(task: Attempt, partial: Partial, prefix: number): Promise<Outcome> {
+  const { blob, options, answers } = task;
   const used = new Set<BlobSource>();
   let hash = await hashPrefix(partial, prefix);
   let start = prefix;
   let end = prefix;
   const writer = createWriter(partial);
+  const reading = readBlob(task.sources, blob, { ...options, offset: prefix, answers });
   try {
-    for await (const chunk of readBlob(task.sources, blob, { ...options, offset: prefix })) {
+    for await (const chunk of reading) {
       if (chunk.offset !== end) {
         await writer.flush();
         start = chunk.offset;
@@ -150,7 +165,7 @@ function mismatch({ digest }: Descriptor, outcome: Outcome): IntegrityError {
   const names = [...outcome.used].map(({ name }) => name).join(', ');
   return new IntegrityError(
     'blob.digest-mismatch',
-    `blob from ${names === '' ? 'the cache' : names} should be ${digest}, but is ${outcome.digest}`,
+    `blob from ${names === '' ? 'nowhere' : names} should be ${digest}, but is ${outcome.digest}`,
     { expected: digest, found: outcome.digest },
   );
 }

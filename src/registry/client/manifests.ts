@@ -33,14 +33,25 @@ const ACCEPT = [
 
 /**
  * The manifest a reference names (end-3); undefined on 404. Its bytes have the digest asked for, or
- * for a tag that of Docker-Content-Digest.
+ * for a tag that of Docker-Content-Digest; wrong ones are asked for once more.
  *
  * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
  */
-export function fetchManifest(
+export async function fetchManifest(
   requester: Requester,
   asked: Asked,
 ): Promise<StoredManifest | undefined> {
+  try {
+    return await askOnce(requester, asked);
+  } catch (error) {
+    if (!(error instanceof IntegrityError) || error.code !== WRONG_DIGEST) throw error;
+    return askOnce(requester, asked);
+  }
+}
+
+const WRONG_DIGEST = 'manifest.digest-mismatch';
+
+function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | undefined> {
   return requester(askFor(asked, 'GET'), async (response) => {
     if (response.status === 404) return drain(response);
     await checkOk(response, asked);
@@ -110,7 +121,7 @@ async function readManifest(
 function checkDigest(reference: Reference, expected: Digest | undefined, found: Digest): void {
   if (expected === undefined || expected === found) return;
   throw new IntegrityError(
-    'manifest.digest-mismatch',
+    WRONG_DIGEST,
     `manifest ${formatReference(reference)} should be ${expected}, but is ${found}`,
     { expected, found },
   );
@@ -134,10 +145,10 @@ function readHead(headers: Headers): Descriptor | undefined {
   return { mediaType, digest, size };
 }
 
-/** Nobody has it. */
-export const unknownManifest = (reference: Reference, hosts: readonly string[]): RegistryError =>
+/** A registry answers 404. */
+export const unknownManifest = (reference: Reference): RegistryError =>
   new RegistryError(
     'registry.manifest-unknown',
-    `there is no ${formatReference(reference)} on ${hosts.join(', ')}`,
+    `there is no ${formatReference(reference)} on ${reference.registry}`,
     { hint: 'check the repository and the tag or digest' },
   );

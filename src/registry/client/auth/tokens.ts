@@ -1,5 +1,6 @@
 import { RegistryError } from '../../../base/errors.ts';
 import { explainAnswer, explainRefusal } from '../answer.ts';
+import { explainNetworkFailure } from '../failure.ts';
 import { headerOf, readText } from '../body.ts';
 import type { Challenge } from './challenge.ts';
 import { formatBasic, type Credential } from './credential.ts';
@@ -98,8 +99,7 @@ async function fetchToken(transport: Transport, fetching: Fetching): Promise<Tok
   const { request, now } = fetching;
   const askedAt = now();
   const { endpoint, repository, credential } = request;
-  const response = await transport({ endpoint, ...formatQuestion(fetching) });
-  const text = await readText(response.body);
+  const { response, text } = await ask(transport, fetching);
   if (response.status === 401 || response.status === 403) {
     throw explainRefusal(
       { host: endpoint.host, repository },
@@ -111,6 +111,21 @@ async function fetchToken(transport: Transport, fetching: Fetching): Promise<Tok
     throw explainAnswer(response.url.host, { ...response, text, about: 'a token request' }, now());
   }
   return parseToken(text, response, askedAt);
+}
+
+/** A failure of the network is one of the token server, not of the registry that named it. */
+async function ask(
+  transport: Transport,
+  fetching: Fetching,
+): Promise<{ readonly response: TransportResponse; readonly text: string }> {
+  const { endpoint } = fetching.request;
+  const question = formatQuestion(fetching);
+  try {
+    const response = await transport({ endpoint, ...question });
+    return { response, text: await readText(response.body) };
+  } catch (error) {
+    throw explainNetworkFailure(question.url.host, error);
+  }
 }
 
 function formatQuestion({ request, question }: Fetching): Omit<TransportRequest, 'endpoint'> {
