@@ -64,6 +64,11 @@ export class DifferenceError extends SealiftError {
   readonly exitCode = 8;
 }
 
+/** An import is done, but its result lacks something of what it was made from. */
+export class LossError extends SealiftError {
+  readonly exitCode = 9;
+}
+
 /** SIGINT (130) or SIGTERM (143) asked us to stop. */
 export class InterruptedError extends SealiftError {
   readonly exitCode: number;

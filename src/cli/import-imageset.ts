@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
-import { DiskError, UsageError } from '../base/errors.ts';
+import { DiskError, LossError, UsageError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
 import {
   importImageSet,
@@ -10,7 +10,7 @@ import {
   type ImportedImageSet,
 } from '../config/imageset/import-imageset.ts';
 import { readConfigText } from '../config/load-config.ts';
-import type { ConfigProblem } from '../config/document/problem.ts';
+import type { ImportNote } from '../config/imageset/import-note.ts';
 import { SCHEMA_PATH } from '../config/document/schema.ts';
 import type { CliHost } from './host.ts';
 import {
@@ -20,9 +20,13 @@ import {
   type OutputFormat,
 } from './terminal/output.ts';
 
-type Options = { readonly output?: string; readonly outputFormat: OutputFormat };
+type Options = {
+  readonly output?: string;
+  readonly outputFormat: OutputFormat;
+  readonly allowLosses: boolean;
+};
 
-/** `sealift import imageset FILE [--output FILE]`. */
+/** `sealift import imageset FILE [--output FILE]`: exit code 9 when something is lost. */
 export function registerImportImageset(program: Command, host: CliHost): void {
   program
     .command('import')
@@ -32,10 +36,13 @@ export function registerImportImageset(program: Command, host: CliHost): void {
     .description('make a configuration of an ImageSetConfiguration of oc-mirror')
     .argument('<file>', 'ImageSetConfiguration v2alpha1')
     .option('--output <file>', 'write the configuration there, not to stdout')
+    .option('--allow-losses', 'end with 0 although something is lost', false)
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nWhat has no counterpart is told on stderr, with its line.\n' +
+      '\nWhat has no counterpart is left out and reported on stderr, with its line: as "lost" where the\n' +
+        'media carry less or something else without it, as "note" where they carry the same. The\n' +
+        'configuration is written either way; with losses the exit code is 9.\n' +
         '\nExample:\n  $ sealift import imageset imageset-config.yaml --output appliance-config.yaml',
     )
     .action((file: string, options: Options) => importFile(host, file, options));
@@ -51,24 +58,37 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
   if (output !== undefined) await writeNew(resolve(host.cwd, output), text);
   if (outputFormat === 'json') {
     await writeFormatted(host, 'json', { value: toJson(imported), formatText: () => text });
-    return;
+  } else {
+    for (const note of imported.notes) host.stderr.write(`${formatNote(note)}\n`);
+    const next = 'next: put your pull secret beside it, then run: sealift validate';
+    await writeResult(host, output === undefined ? text : `wrote ${output}\n${next} ${output}\n`);
   }
-  for (const note of imported.notes) host.stderr.write(`${formatNote(note)}\n`);
-  const next = 'next: put your pull secret beside it, then run: sealift validate';
-  await writeResult(host, output === undefined ? text : `wrote ${output}\n${next} ${output}\n`);
+  if (!options.allowLosses) refuseLosses(file, imported.notes);
+}
+
+/** @throws LossError `import.losses` */
+function refuseLosses(file: string, notes: readonly ImportNote[]): void {
+  const losses = notes.filter(({ isHarmless }) => isHarmless !== true).length;
+  if (losses === 0) return;
+  const what = losses === 1 ? '1 setting' : `${losses} settings`;
+  throw new LossError('import.losses', `${file} is imported without ${what}`, {
+    hint: 'read the lines marked "lost", then give --allow-losses if the media may go without',
+  });
 }
 
 const toJson = ({ config, notes }: ImportedImageSet) => ({
   config,
-  notes: notes.map(({ file, line, column, path, problem, hint }) => ({
-    ...{ file, line, column, path, problem },
+  notes: notes.map(({ file, line, column, path, problem, hint, isHarmless = false }) => ({
+    ...{ file, line, column, path, problem, isLoss: !isHarmless },
     ...(hint !== undefined && { hint }),
   })),
 });
 
-function formatNote({ file, line, column, path, problem, hint }: ConfigProblem): string {
-  const note = `${file}:${line}:${column}: ${path}: note: ${problem}`;
-  return hint === undefined ? note : `${note}\n  hint: ${hint}`;
+function formatNote(note: ImportNote): string {
+  const { file, line, column, path, problem, hint, isHarmless } = note;
+  const kind = isHarmless === true ? 'note' : 'lost';
+  const text = `${file}:${line}:${column}: ${path}: ${kind}: ${problem}`;
+  return hint === undefined ? text : `${text}\n  hint: ${hint}`;
 }
 
 /** Mode 0600: people paste secrets into it. */

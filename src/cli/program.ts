@@ -62,7 +62,7 @@ export function createProgram(host: CliHost): Command {
       'after',
       '\nExample:\n  $ sealift init && sealift validate && sealift build\n\nExit codes: 0 done, ' +
         '1 bug, 2 usage, 3 configuration, 4 registry or network, 5 integrity,\n6 external tool, ' +
-        '7 disk, 8 differences found, 130 and 143 interrupted.',
+        '7 disk, 8 differences found, 9 imported with losses, 130 and 143 interrupted.',
     );
   for (const register of REGISTER) register(program, host);
   return program;

@@ -56,6 +56,16 @@ const notesOf = (text: string): readonly string[] =>
     ({ file, line, column, path, problem }) => `${file}:${line}:${column}: ${path}: ${problem}`,
   );
 
+function hintsOf(text: string): readonly string[] {
+  try {
+    importImageSet(text, 'i.yaml');
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return error.problems.map(({ line, path, hint }) => `${line} ${path}: ${hint ?? 'no hint'}`);
+  }
+}
+
 function problemsOf(text: string): readonly string[] {
   try {
     importImageSet(text, 'i.yaml');
@@ -233,7 +243,7 @@ blockedImages: [{name: x}, {name: x}]
     expect(notesOf(text).map((note) => note.replace(/^i.yaml:(\d+):\d+: mirror\./, '$1 '))).toEqual(
       [
         '6 operators[0].catalog: left out: "oci:///tmp/index" must begin with its registry, as in registry.example.com/team/app',
-        '9 operators[1].skipDependencies: dependencies are never added anyway',
+        '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
         '10 operators[1].targetCatalogSourceTemplate: CatalogSources are made without templates',
         '11 operators[1].platforms: images are carried for the architecture of the release',
         '12 operators[1].packages[0].channels[0].maxVersion: left out: "full" of the catalog keeps every version',
@@ -249,6 +259,72 @@ blockedImages: [{name: x}, {name: x}]
     );
     expect(checkConfig(render(text), 'a.yaml', { env: {} }).problems).toEqual([]);
   });
+});
+
+it('references that begin with docker:// are taken without it', () => {
+  const { config, notes } = importImageSet(
+    mirror(`platform: {release: "docker://quay.io/ocp/release:4.21.0-x86_64"}
+operators: [{catalog: "docker://quay.io/team/index:v1"}]
+additionalImages:
+- name: docker://registry.redhat.io/ubi9/ubi-minimal:latest
+  targetRepo: ubi-repo
+  targetTag: ubi-v9
+- name: registry.access.redhat.com/ubi8/nginx-120:latest
+`),
+    'i.yaml',
+  );
+  expect(notes).toEqual([]);
+  expect(config).toMatchObject({
+    ocpRelease: { url: 'quay.io/ocp/release:4.21.0-x86_64', version: '4.21.0' },
+    operators: [{ catalog: 'quay.io/team/index:v1' }],
+    additionalImages: [
+      {
+        name: 'registry.redhat.io/ubi9/ubi-minimal:latest',
+        targetRepo: 'ubi-repo',
+        targetTag: 'ubi-v9',
+      },
+      { name: 'registry.access.redhat.com/ubi8/nginx-120:latest' },
+    ],
+  });
+});
+
+it('an image named with and without docker:// is one image', () => {
+  const twice = (more: string) =>
+    importImageSet(
+      mirror(`platform: {channels: [{name: stable-4.20}]}
+additionalImages: [{name: "quay.io/a/b:1"}, {name: "docker://quay.io/a/b:1"${more}}]
+`),
+      'i.yaml',
+    );
+  const problem = 'left out: "quay.io/a/b:1" is also mirror.additionalImages[0].name';
+  expect(twice('').notes).toMatchObject([{ problem, isHarmless: true }]);
+  const { config, notes } = twice(', targetTag: two');
+  expect(notes).toMatchObject([{ problem }]);
+  expect(notes[0]).not.toHaveProperty('isHarmless');
+  expect(config.additionalImages).toEqual([{ name: 'quay.io/a/b:1' }]);
+});
+
+it('an image set of v1alpha2 is refused with what to change for v2alpha1', () => {
+  const text = `apiVersion: mirror.openshift.io/v1alpha2
+kind: ImageSetConfiguration
+storageConfig:
+  local: {path: /tmp/x}
+mirror:
+  operators:
+  - catalog: quay.io/team/index:v1
+    targetName: mine
+    originalRef: quay.io/team/original:v1
+    packages: [{name: a, minBundle: a.v1, channels: [{name: b, minBundle: a.v1}]}]
+`;
+  const hints = hintsOf(text);
+  expect(hints).toEqual([
+    '1 apiVersion: write "mirror.openshift.io/v2alpha1", and list the packages that others require: oc-mirror v1 added them, v2 does not',
+    '3 storageConfig: remove it: sealift keeps its state in the work directory',
+    '8 mirror.operators[0].targetName: write the path of the copy to "targetCatalog"',
+    '9 mirror.operators[0].originalRef: remove it',
+    '10 mirror.operators[0].packages[0].minBundle: write the version of that bundle to "minVersion"',
+    '10 mirror.operators[0].packages[0].channels[0].minBundle: write the version of that bundle to "minVersion"',
+  ]);
 });
 
 describe('what oc-mirror refuses is refused with its line', () => {
@@ -393,12 +469,31 @@ describe('sealift import imageset', () => {
     );
   });
 
+  it('ends with 9 when something is lost, after writing what is left', async () => {
+    await writeFile(
+      join(directory, 'g.yaml'),
+      OVE.replace('channels:', 'graph: true\n    channels:'),
+    );
+    const losses = run('g.yaml', '--output', 'g-out.yaml');
+    await expect(losses).rejects.toMatchObject({
+      code: 'import.losses',
+      exitCode: 9,
+      message: 'g.yaml is imported without 1 setting',
+    });
+    expect(await readFile(join(directory, 'g-out.yaml'), 'utf8')).toContain('version: 4.20.3');
+    const { stdout, stderr } = await run('g.yaml', '--allow-losses');
+    expect(stdout).toContain('version: 4.20.3');
+    expect(stderr).toBe(
+      'g.yaml:5:12: mirror.platform.graph: lost: the update graph is not carried on the media\n',
+    );
+  });
+
   it('-o json has both as data', async () => {
     const { stdout, stderr } = await run('i.yaml', '-o', 'json');
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toMatchObject({
       config: { ocpRelease: { version: '4.20.3', channel: 'stable' } },
-      notes: [{ file: 'i.yaml', line: 1, column: 14, path: 'archiveSize' }],
+      notes: [{ file: 'i.yaml', line: 1, column: 14, path: 'archiveSize', isLoss: false }],
     });
   });
 

@@ -9,6 +9,10 @@ import { readTexts, type View } from '../document/view.ts';
 /** Architectures of releases in Go's words, `multi` for all of them in one image. */
 const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];
 
+const FORMER_VERSION_HINT =
+  `write "${IMAGESET_API_VERSION}", and list the packages that others require: ` +
+  'oc-mirror v1 added them, v2 does not';
+
 /** Everything for which oc-mirror would refuse an image set configuration. */
 export function checkImageSet(view: View): readonly ConfigProblem[] {
   const { document } = view;
@@ -29,7 +33,8 @@ function checkKind(view: View): readonly ConfigProblem[] {
   return Object.entries(expected).flatMap(([path, value]) => {
     const text = view.text(path);
     if (text === undefined || text === value) return [];
-    return [view.document.report.at(path, `must be "${value}", but is "${text}"`)];
+    const hint = /^mirror\.openshift\.io\/v1/.test(text) ? FORMER_VERSION_HINT : undefined;
+    return [view.document.report.at(path, `must be "${value}", but is "${text}"`, hint)];
   });
 }
 

@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Json } from '../../base/canonical-json.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
-import type { Noted } from './imageset-platform.ts';
+import { harmless, type ImportNote, type Noted } from './import-note.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import type { View } from '../document/view.ts';
 
@@ -18,18 +19,18 @@ export function importOperators(view: View): Noted<readonly Written[]> {
 
 /** Images besides the release, without those that cannot be told apart or found. */
 export function importAdditionalImages(view: View): Noted<readonly Written[]> {
-  const seen = new Map<string, string>();
+  const seen: Seen = new Map();
   return joinNoted(view.items(IMAGES).map((path) => importImage(view, path, seen)));
 }
 
 /** Patterns of images to leave out, each once. */
 export function importBlockedImages(view: View): Noted<readonly Written[]> {
-  const seen = new Map<string, string>();
+  const seen: Seen = new Map();
   return joinNoted(
     view.items('mirror.blockedImages').map((path) => {
-      const name = view.text(`${path}.name`) ?? '';
-      const notes = noteTwice(view, `${path}.name`, seen);
-      return { value: notes.length === 0 ? [{ name }] : [], notes };
+      const value = readTextsOf(view, path, ['name']);
+      const notes = noteTwice(view, path, { value, seen });
+      return { value: notes.length === 0 ? [value] : [], notes };
     }),
   );
 }
@@ -55,7 +56,7 @@ function importCatalog(view: View, path: string): Noted<readonly Written[]> {
   return { value: [value], notes: [...noteCatalogKeys(view, path), ...packages.notes] };
 }
 
-function noteCatalogKeys(view: View, path: string): readonly ConfigProblem[] {
+function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
   const { at } = view.document.report;
   const template = `${path}.targetCatalogSourceTemplate`;
   const skip = `${path}.skipDependencies`;
@@ -64,7 +65,7 @@ function noteCatalogKeys(view: View, path: string): readonly ConfigProblem[] {
     ...(view.text(template) === undefined
       ? []
       : [at(template, 'CatalogSources are made without templates', hint)]),
-    ...(view.flag(skip) === true ? [at(skip, 'dependencies are never added anyway')] : []),
+    ...(view.flag(skip) === true ? [harmless(at(skip, 'oc-mirror v2 ignores it'))] : []),
     ...notePlatforms(view, path),
   ];
 }
@@ -93,11 +94,7 @@ function importNamed(view: View, path: string, isFull: boolean): Noted<readonly 
   };
 }
 
-function importImage(
-  view: View,
-  path: string,
-  seen: Map<string, string>,
-): Noted<readonly Written[]> {
+function importImage(view: View, path: string, seen: Seen): Noted<readonly Written[]> {
   const { at } = view.document.report;
   const place = `${path}.name`;
   const name = view.text(place) ?? '';
@@ -105,18 +102,30 @@ function importImage(
   const hasVersion = /@|:[^/]*$/.test(name);
   const refused = shape ?? (hasVersion ? undefined : `"${name}" has no tag and no digest`);
   if (refused !== undefined) return { value: [], notes: [at(place, `left out: ${refused}`)] };
-  const twice = noteTwice(view, place, seen);
-  if (twice.length > 0) return { value: [], notes: twice };
   const value = readTextsOf(view, path, ['name', 'targetRepo', 'targetTag']);
+  const twice = noteTwice(view, path, { value, seen });
+  if (twice.length > 0) return { value: [], notes: twice };
   return { value: [value], notes: notePlatforms(view, path) };
 }
 
-function noteTwice(view: View, place: string, seen: Map<string, string>): readonly ConfigProblem[] {
-  const text = view.text(place) ?? '';
-  const first = seen.get(text);
-  seen.set(text, first ?? place);
-  if (first === undefined) return [];
-  return [view.document.report.at(place, `left out: "${text}" is also ${first}`)];
+/** What is written of the first item of a name, and where it stands. */
+type Seen = Map<string, { readonly place: string; readonly value: Written }>;
+
+/** A name may be there once. The second of two equal items says nothing. */
+function noteTwice(
+  view: View,
+  path: string,
+  { value, seen }: { readonly value: Written; readonly seen: Seen },
+): readonly ImportNote[] {
+  const place = `${path}.name`;
+  const name = view.text(place) ?? '';
+  const first = seen.get(name);
+  if (first === undefined) {
+    seen.set(name, { place, value });
+    return [];
+  }
+  const note = view.document.report.at(place, `left out: "${name}" is also ${first.place}`);
+  return [isDeepStrictEqual(first.value, value) ? harmless(note) : note];
 }
 
 function notePlatforms(view: View, path: string): readonly ConfigProblem[] {

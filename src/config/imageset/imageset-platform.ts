@@ -1,6 +1,7 @@
 import { parseReleaseVersion } from '../check-shapes.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import { readTexts, type View } from '../document/view.ts';
+import type { Noted } from './import-note.ts';
 
 /** What an image set says about the release; what it does not say is undefined. */
 export type ImportedRelease = {
@@ -9,8 +10,6 @@ export type ImportedRelease = {
   readonly cpuArchitecture?: string;
   readonly url?: string;
 };
-
-export type Noted<T> = { readonly value: T; readonly notes: readonly ConfigProblem[] };
 
 const PLATFORM = 'mirror.platform';
 const CHANNEL = /^(?<channel>stable|fast|candidate|eus)-(?<version>\d+\.\d+)$/;

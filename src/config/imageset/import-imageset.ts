@@ -8,6 +8,7 @@ import {
   type Written,
 } from './imageset-operators.ts';
 import { importPlatform, type ImportedRelease } from './imageset-platform.ts';
+import { harmless, type ImportNote } from './import-note.ts';
 import { IMAGESET_SCHEMA } from './imageset-schema.ts';
 import { ConfigProblems, type ConfigProblem } from '../document/problem.ts';
 import { createView, type View } from '../document/view.ts';
@@ -26,7 +27,7 @@ export type ImportedConfig = {
 export type ImportedImageSet = {
   readonly config: ImportedConfig;
   /** What has no counterpart, in the order of the file. */
-  readonly notes: readonly ConfigProblem[];
+  readonly notes: readonly ImportNote[];
 };
 
 /** Stands for a version that the image set does not name; a note says so. */
@@ -39,7 +40,7 @@ const PLACEHOLDER_VERSION = '4.21';
  * @throws ConfigProblems `config.problems` where oc-mirror would refuse it
  */
 export function importImageSet(text: string, file: string): ImportedImageSet {
-  const view = createView(parseConfigDocument(text, file, IMAGESET_SCHEMA));
+  const view = withoutTransport(createView(parseConfigDocument(text, file, IMAGESET_SCHEMA)));
   const problems = sortByPlace(checkImageSet(view));
   if (problems.length > 0) throw new ConfigProblems(file, problems);
   const release = importPlatform(view);
@@ -66,7 +67,16 @@ export function importImageSet(text: string, file: string): ImportedImageSet {
   };
 }
 
-function noteRest(view: View): readonly ConfigProblem[] {
+/** oc-mirror takes references with and without `docker://`; patterns of blocked images stay. */
+const withoutTransport = (view: View): View => ({
+  ...view,
+  text: (path) => {
+    const text = view.text(path);
+    return path.startsWith('mirror.blockedImages') ? text : text?.replace(/^docker:\/\//, '');
+  },
+});
+
+function noteRest(view: View): readonly ImportNote[] {
   const { at } = view.document.report;
   const charts = ['mirror.helm.repositories', 'mirror.helm.local'].filter(
     (path) => view.items(path).length > 0,
@@ -74,7 +84,7 @@ function noteRest(view: View): readonly ConfigProblem[] {
   return [
     ...(view.number('archiveSize') === undefined
       ? []
-      : [at('archiveSize', 'media are one ISO, not archives of a size')]),
+      : [harmless(at('archiveSize', 'media are one ISO, not archives of a size'))]),
     ...charts.map((path) =>
       at(path, 'Helm charts are not carried', 'name their images in additionalImages'),
     ),
@@ -115,5 +125,5 @@ const formatYaml = (value: object): string => stringify(value, { lineWidth: 0 })
 
 const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, '?');
 
-const sortByPlace = (problems: readonly ConfigProblem[]): readonly ConfigProblem[] =>
+const sortByPlace = <T extends ConfigProblem>(problems: readonly T[]): readonly T[] =>
   problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
