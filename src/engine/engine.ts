@@ -1,31 +1,12 @@
-import { digestOf, type Digest } from '../base/digest.ts';
-import { formatCanonicalJson, type Json } from '../base/canonical-json.ts';
+import type { Digest } from '../base/digest.ts';
+import type { Json } from '../base/canonical-json.ts';
 import type { EventListener } from './events.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import type { Plain, Stage, StageContext, Step } from './stage.ts';
 import type { StageStore } from './stage-store.ts';
-
-/** What a running stage may use of the engine. */
-export type StageContext = {
-  /** Aborted when the run is interrupted or another stage failed. */
-  readonly signal: AbortSignal;
-  readonly onProgress: (bytes: number, total?: number, note?: string) => void;
-  readonly warn: (message: string) => void;
-};
 
 /** Values, or promises of other stages' results: what a stage waits for is what it is made from. */
 type Pending<I> = { readonly [K in keyof I]: I[K] | Promise<I[K]> };
-
-export type StageOptions<I, O> = {
-  readonly name: string;
-  /** Raised when the same inputs give another result than before. */
-  readonly version?: number;
-  /** Everything the result depends on; JSON values, no secret. Its digest is the fingerprint. */
-  readonly inputs: Pending<I>;
-  /** Awaited before the stage starts; what it gives does not make the result stale. */
-  readonly after?: Promise<unknown>;
-  readonly run: (inputs: I, context: StageContext) => Promise<O>;
-  /** Whether a result of an earlier run may stand for a new one; absent: never. */
-  readonly isUsable?: (result: O) => Promise<boolean> | boolean;
-};
 
 export type StageTime = {
   readonly stage: string;
@@ -34,59 +15,41 @@ export type StageTime = {
 };
 
 /** Runs stages as soon as what they wait for is there. Knows none of them. */
-export type Engine = {
-  stage: <I extends object, O>(options: StageOptions<I, O>) => Promise<O>;
+export type Engine<Tools> = {
+  /** @param after awaited before the stage starts; what it gives does not make the result stale */
+  run: <I extends Plain<I>, O>(
+    stage: Stage<I, O, Tools>,
+    inputs: Pending<I>,
+    after?: Promise<unknown>,
+  ) => Promise<O>;
   times: () => readonly StageTime[];
   readonly signal: AbortSignal;
 };
 
-/**
- * @param signal ends the run from outside
- */
-export function createEngine(options: {
+export type EngineOptions<Tools> = {
+  /** What every stage works with; never a part of a fingerprint. */
+  readonly tools: Tools;
   readonly store: StageStore;
+  /** Digest of the program: another program makes other results, but for those that are drawn. */
+  readonly program: Digest;
+  /** 32 random bytes of this work directory. */
+  readonly sealKey: Uint8Array;
+  /** Ends the run from outside. */
   readonly signal: AbortSignal;
   readonly emit: EventListener;
   readonly now?: () => number;
-}): Engine {
-  const now = options.now ?? (() => performance.now());
+};
+
+export function createEngine<Tools>(options: EngineOptions<Tools>): Engine<Tools> {
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);
   const times: StageTime[] = [];
-
-  const runStage = async <I extends object, O>(stage: StageOptions<I, O>): Promise<O> => {
-    const inputs = await settleInputs(stage.inputs);
-    await stage.after;
-    signal.throwIfAborted();
-    const fingerprint = fingerprintOf(stage, inputs);
-    const known = await readKnown(stage, fingerprint, options.store);
-    if (!known) return makeAnew(stage, inputs, fingerprint);
-    options.emit({ type: 'stage-reused', stage: stage.name });
-    times.push({ stage: stage.name, milliseconds: 0, reused: true });
-    return known.result;
-  };
-
-  const makeAnew = async <I extends object, O>(
-    stage: StageOptions<I, O>,
-    inputs: I,
-    fingerprint: Digest,
-  ): Promise<O> => {
-    const started = now();
-    options.emit({ type: 'stage-started', stage: stage.name });
-    if (stage.isUsable) await options.store.remove(stage.name);
-    const result = await stage.run(inputs, contextOf(stage.name, signal, options.emit));
-    if (stage.isUsable) await options.store.write(stage.name, fingerprint, result as Json);
-    const milliseconds = Math.round(now() - started);
-    times.push({ stage: stage.name, milliseconds, reused: false });
-    options.emit({ type: 'stage-done', stage: stage.name, milliseconds });
-    return result;
-  };
-
+  const run = { ...options, signal, times };
   return {
     signal,
     times: () => times,
-    stage(stage) {
-      const result = runStage(stage).catch((error: unknown) => {
+    run(stage, inputs, after) {
+      const result = runStage(stage, { inputs, after }, run).catch((error: unknown) => {
         // What fails because something else failed first is no news.
         if (!signal.aborted) {
           const message = error instanceof Error ? error.message : String(error);
@@ -101,20 +64,78 @@ export function createEngine(options: {
   };
 }
 
-/** The result of an earlier run, where the stage says that it may stand for a new one. */
-async function readKnown<I, O>(
-  stage: StageOptions<I, O>,
-  fingerprint: Digest,
-  store: StageStore,
-): Promise<{ readonly result: O } | undefined> {
-  if (!stage.isUsable) return undefined;
-  const known = await store.read(stage.name, fingerprint);
-  if (!known) return undefined;
-  const result = known.result as O; // written by this stage: JSON of its own shape
-  return (await stage.isUsable(result)) ? { result } : undefined;
+type Run<Tools> = EngineOptions<Tools> & { readonly times: StageTime[] };
+
+async function runStage<I extends object, O, Tools>(
+  stage: Step<I, O, Tools>,
+  given: { readonly inputs: Pending<I>; readonly after: Promise<unknown> | undefined },
+  run: Run<Tools>,
+): Promise<O> {
+  const inputs = await settleInputs(given.inputs);
+  await given.after;
+  run.signal.throwIfAborted();
+  const known = await findKnown(stage, inputs, run);
+  if (!known) return perform(stage, inputs, run);
+  run.emit({ type: 'stage-reused', stage: stage.name });
+  run.times.push({ stage: stage.name, milliseconds: 0, reused: true });
+  return known.result;
 }
 
-function contextOf(stage: string, signal: AbortSignal, emit: EventListener): StageContext {
+async function perform<I extends object, O, Tools>(
+  stage: Step<I, O, Tools>,
+  inputs: I,
+  run: Run<Tools>,
+): Promise<O> {
+  const { now = () => performance.now(), emit, store } = run;
+  const { name, reuse } = stage;
+  const started = now();
+  emit({ type: 'stage-started', stage: name });
+  if (reuse?.kind === 'same-program') await store.remove(name);
+  const made = await stage.run(inputs, run.tools, contextOf(name, run));
+  const result = await keep(stage, { inputs, made }, run);
+  const milliseconds = Math.round(now() - started);
+  run.times.push({ stage: name, milliseconds, reused: false });
+  emit({ type: 'stage-done', stage: name, milliseconds });
+  return result;
+}
+
+/** @returns what was made, or what another build of this work directory drew at the same time */
+async function keep<I extends object, O, Tools>(
+  stage: Step<I, O, Tools>,
+  { inputs, made }: { readonly inputs: I; readonly made: O },
+  run: Run<Tools>,
+): Promise<O> {
+  if (!stage.reuse) return made;
+  const entry = { stage: stage.name, fingerprint: fingerprint(stage, inputs, run) };
+  if (stage.reuse.kind === 'drawn') return (await run.store.writeDrawn(entry, made as Json)) as O;
+  await run.store.write(entry, made as Json);
+  return made;
+}
+
+/** The result of an earlier run, where the stage says that it may stand for a new one. */
+async function findKnown<I extends object, O, Tools>(
+  stage: Step<I, O, Tools>,
+  inputs: I,
+  run: Run<Tools>,
+): Promise<{ readonly result: O } | undefined> {
+  if (!stage.reuse) return undefined;
+  const entry = { stage: stage.name, fingerprint: fingerprint(stage, inputs, run) };
+  const { reuse } = stage;
+  const isDrawn = reuse.kind === 'drawn';
+  const known = await (isDrawn ? run.store.readDrawn(entry) : run.store.read(entry));
+  if (!known) return undefined;
+  const result = known.result as O; // written by this stage: JSON of its own shape
+  return reuse.kind === 'drawn' || (await reuse.isUsable(result)) ? { result } : undefined;
+}
+
+const fingerprint = <I extends object, O, Tools>(
+  { name, reuse }: Step<I, O, Tools>,
+  inputs: I,
+  { program, sealKey }: Run<Tools>,
+): Digest =>
+  fingerprintOf({ stage: name, inputs, sealKey, ...(reuse?.kind !== 'drawn' && { program }) });
+
+function contextOf<Tools>(stage: string, { signal, emit }: Run<Tools>): StageContext {
   return {
     signal,
     onProgress(bytes, total, note) {
@@ -136,9 +157,4 @@ async function settleInputs<I extends object>(pending: Pending<I>): Promise<I> {
     entries.map(async ([key, value]) => [key, await value] as const),
   );
   return Object.fromEntries(settled) as I;
-}
-
-function fingerprintOf<I extends object, O>(stage: StageOptions<I, O>, inputs: I): Digest {
-  const { name, version = 1 } = stage;
-  return digestOf(formatCanonicalJson({ name, version, inputs: inputs as unknown as Json }));
 }

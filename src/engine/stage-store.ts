@@ -1,34 +1,81 @@
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Digest } from '../base/digest.ts';
+import { constants } from 'node:fs';
+import { copyFile, link, mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { nameAside } from '../base/aside.ts';
+import { hexOf, type Digest } from '../base/digest.ts';
+import { isErrno } from '../base/errno.ts';
 import { formatReadableJson, type Json } from '../base/canonical-json.ts';
-import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { readFileIfPresent, syncDirectory, writeFileAtomic } from '../base/files.ts';
+
+/** A stage, and what it was made from. */
+export type StageEntry = { readonly stage: string; readonly fingerprint: Digest };
+
+type Known = { readonly result: Json };
 
 /**
- * What each stage made last time, one file a stage.
+ * What stages made before.
  *
- * An entry is removed before its stage starts and written after it ended, so a build killed in
- * between finds no entry and runs the stage again. There is no state that says "half done".
+ * Of an ordinary stage the last result is kept, one file a stage. It is removed before its stage starts
+ * and written after it ended, so a build killed in between finds no entry and runs the stage again. There
+ * is no state that says "half done".
+ *
+ * What was drawn at random is kept for good, one file for each fingerprint (0600): it cannot be made again.
  */
 export type StageStore = {
   /** The last result, when it was made from inputs with this fingerprint. */
-  read: (stage: string, fingerprint: Digest) => Promise<{ readonly result: Json } | undefined>;
+  read: (entry: StageEntry) => Promise<Known | undefined>;
   remove: (stage: string) => Promise<void>;
-  write: (stage: string, fingerprint: Digest, result: Json) => Promise<void>;
+  write: (entry: StageEntry, result: Json) => Promise<void>;
+  readDrawn: (entry: StageEntry) => Promise<Known | undefined>;
+  /** The first to write wins. @returns what is kept */
+  writeDrawn: (entry: StageEntry, result: Json) => Promise<Json>;
 };
 
 export function createStageStore(directory: string): StageStore {
-  const pathOf = (stage: string): string => join(directory, `${stage.replaceAll(' ', '-')}.json`);
+  const nameOf = (stage: string): string => stage.replaceAll(' ', '-');
+  const pathOf = (stage: string): string => join(directory, `${nameOf(stage)}.json`);
+  const drawnPathOf = ({ stage, fingerprint }: StageEntry): string =>
+    join(directory, 'drawn', `${nameOf(stage)}-${hexOf(fingerprint).slice(0, 32)}.json`);
   return {
-    async read(stage, fingerprint) {
-      const text = (await readFileIfPresent(pathOf(stage)))?.toString('utf8');
-      const entry = text === undefined ? undefined : parseEntry(text);
-      return entry?.fingerprint === fingerprint ? { result: entry.result } : undefined;
-    },
+    read: (entry) => readEntry(pathOf(entry.stage), entry),
     remove: (stage) => rm(pathOf(stage), { force: true }),
-    write: (stage, fingerprint, result) =>
+    write: ({ stage, fingerprint }, result) =>
       writeFileAtomic(pathOf(stage), formatReadableJson({ fingerprint, result })),
+    readDrawn: (entry) => readEntry(drawnPathOf(entry), entry),
+    async writeDrawn(entry, result) {
+      const path = drawnPathOf(entry);
+      const isFirst = await writeOnce(path, { fingerprint: entry.fingerprint, result });
+      const kept = isFirst ? { result } : await readEntry(path, entry);
+      if (kept) return kept.result;
+      // What is there is damaged: nothing can be made of it.
+      await writeFileAtomic(path, formatReadableJson({ fingerprint: entry.fingerprint, result }));
+      return result;
+    },
   };
+}
+
+/** @returns whether nothing was there before */
+async function writeOnce(path: string, value: Json): Promise<boolean> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const aside = await nameAside(path);
+  await writeFileAtomic(aside, formatReadableJson(value));
+  try {
+    await link(aside, path);
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false;
+    if (!isErrno(error, 'EPERM', 'ENOTSUP', 'ENOSYS')) throw error;
+    await copyFile(aside, path, constants.COPYFILE_EXCL); // a file system without hard links
+  } finally {
+    await rm(aside, { force: true });
+  }
+  await syncDirectory(dirname(path));
+  return true;
+}
+
+async function readEntry(path: string, { fingerprint }: StageEntry): Promise<Known | undefined> {
+  const text = (await readFileIfPresent(path))?.toString('utf8');
+  const entry = text === undefined ? undefined : parseEntry(text);
+  return entry?.fingerprint === fingerprint ? { result: entry.result } : undefined;
 }
 
 /** undefined for a file that somebody damaged: the stage just runs again. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { sweepDirectory } from '../base/aside.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
@@ -8,6 +8,7 @@ import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
+import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
 import { createBlobCache, type BlobCache } from '../registry/blob-cache.ts';
 import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
 import {
@@ -15,17 +16,24 @@ import {
   credentialsFromPullSecret,
 } from '../registry/client/auth/credentials.ts';
 import { loadRegistriesConf } from '../registry/registries-conf.ts';
+import { readProgramDigest } from './program-digest.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */
 export type BuildTools = {
-  readonly engine: Engine;
+  readonly engine: Engine<StageTools>;
+  readonly client: RegistryClient;
+  readonly cache: BlobCache;
+  readonly close: () => Promise<void>;
+};
+
+/** What stages work with. No result may depend on it: bytes are verified, wherever they come from. */
+export type StageTools = {
   readonly http: Http;
   readonly tls: TlsOptions;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
-  /** A digest of a secret that says nothing outside this work directory: for fingerprints. */
-  readonly sealSecret: (secret: string | undefined) => string;
-  readonly close: () => Promise<void>;
+  readonly digests: FileDigests;
+  readonly workDir: string;
 };
 
 export type ToolsOptions = {
@@ -68,16 +76,20 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
       emit({ type: 'retry', ...event });
     },
   });
-  const key = await readSealKey(workDir);
+  const sealKey = await readSealKey(workDir);
+  const program = await readProgramDigest();
   await sweepWorkDir(workDir);
-  return {
-    engine: createEngine({ store: createStageStore(join(workDir, 'stages')), signal, emit }),
-    http,
+  const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
+  const tools: StageTools = {
+    ...{ http, client, cache, workDir },
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
+    digests: createFileDigests(join(workDir, 'cache', 'digests')),
+  };
+  const store = createStageStore(join(workDir, 'stages'));
+  return {
+    engine: createEngine({ tools, store, program, sealKey, signal, emit }),
     client,
-    cache: createBlobCache(join(workDir, 'cache', 'blobs')),
-    sealSecret: (secret) =>
-      secret === undefined ? '' : createHmac('sha256', key).update(secret).digest('hex'),
+    cache,
     async close() {
       await client.close();
       await http.close();
@@ -95,7 +107,10 @@ async function readSealKey(workDir: string): Promise<Uint8Array> {
 }
 
 /** Where a build makes what it keeps, below its work directory. Blobs have partial files of their own. */
-const KEPT = ['stages', 'cache/base', 'cache/catalogs', 'cache/installer'];
+const KEPT = [
+  ...['stages', 'stages/drawn'],
+  ...['cache/base', 'cache/catalogs', 'cache/digests', 'cache/installer'],
+];
 
 async function sweepWorkDir(workDir: string): Promise<void> {
   for (const name of KEPT) await sweepDirectory(join(workDir, name));

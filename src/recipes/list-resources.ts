@@ -1,4 +1,5 @@
 import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
+import { describeCatalogs, describeCluster } from '../openshift/node/describe-cluster.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
 import {
   planGeneratedManifests,
@@ -7,11 +8,7 @@ import {
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
 import type { BuildTools } from './build-tools.ts';
 import { selectImages } from './live-iso/live-iso-images.ts';
-import {
-  describeCatalogs,
-  describeCluster,
-  fetchSignatures,
-} from './live-iso/live-iso-ignition.ts';
+import { clusterSettingsOf, fetchSignatures } from './live-iso/live-iso-ignition.ts';
 import type { LiveIsoRequest } from './live-iso/live-iso-request.ts';
 
 /**
@@ -33,7 +30,7 @@ export async function listResources(
     signatures: await signatures,
   };
   const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
-  const cluster = describeCluster(request, made);
+  const cluster = describeCluster(made, clusterSettingsOf(request));
   return [
     ...planGeneratedManifests(cluster),
     ...planMirrorManifests(cluster),

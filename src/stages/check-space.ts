@@ -1,55 +1,50 @@
-import { mkdir, statfs } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { DiskError } from '../base/errors.ts';
-import { formatSize } from '../base/format-size.ts';
+import { requireSpace } from '../base/disk-space.ts';
+import type { Stage } from '../engine/stage.ts';
+import { surveyPartial } from '../iso/pour/survey.ts';
+import { checkPayloadSize } from '../openshift/mirror/check-max-size.ts';
+import { findMissing } from '../openshift/mirror/find-missing.ts';
+import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import type { BlobCache } from '../registry/blob-cache.ts';
 
-/** statfs(2): file systems whose files end before 4 GiB. */
-const FAT_TYPES = new Set([0x4d44]);
-const FAT_LIMIT = 2 ** 32 - 1;
-
-export type SpaceNeeds = {
-  /** Path of the output. */
+export type CheckSpaceInput = {
+  readonly plan: MirrorPlan;
   readonly output: string;
-  /** Bytes of the ISO, or of what is known of it so far. */
-  readonly isoSize: number;
-  /** Bytes that an interrupted build has taken there already. */
-  readonly allocated: number;
-  /** Further bytes for the cache, when it is on the same file system; else 0. */
-  readonly cacheSize: number;
+  /** Bytes. */
+  readonly maxSize?: number;
 };
 
+export type CheckSpaceTools = { readonly cache: BlobCache; readonly workDir: string };
+
 /**
- * Fails before anything is downloaded that would not fit.
+ * Fails before the first large download when not even the payload and what is unpacked of it fit. The
+ * exact check comes with the layout. Gives the free bytes of the output's file system.
  *
- * @returns free bytes of the output's file system
- * @throws DiskError `disk.too-small`, `disk.file-too-large`
+ * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
  */
-export async function checkSpace(needs: SpaceNeeds): Promise<number> {
-  const directory = dirname(needs.output);
-  await mkdir(directory, { recursive: true });
-  const { bavail, bsize, type } = await statfs(directory);
-  if (FAT_TYPES.has(type) && needs.isoSize > FAT_LIMIT) {
-    throw new DiskError(
-      'disk.file-too-large',
-      `"${directory}" is on FAT, which holds no file of ${formatSize(needs.isoSize)}`,
-      {
-        expected: `at most ${FAT_LIMIT}`,
-        found: String(needs.isoSize),
-        hint: 'write to another file system',
-      },
-    );
-  }
-  const free = bavail * bsize;
-  const needed = Math.max(0, needs.isoSize - needs.allocated) + needs.cacheSize;
-  if (needed <= free) return free;
-  throw new DiskError(
-    'disk.too-small',
-    `the build needs ${formatSize(needed)} in "${directory}", but only ${formatSize(free)} are free: ` +
-      `${formatSize(needed - free)} are missing`,
-    {
-      expected: String(needed),
-      found: String(free),
-      hint: 'free some space, or name a larger disk with --output and --work-dir',
-    },
-  );
+export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
+  name: 'check space',
+  async run({ plan, output, maxSize }, { cache, workDir }) {
+    checkPayloadSize(plan, maxSize);
+    const missing = await findMissing(plan, cache);
+    const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
+    const { allocated } = await surveyPartial({ size: 0, extents: [] }, output);
+    return requireSpace({
+      ...{ output, allocated, isoSize: plan.blobSize },
+      cacheSize: (await isSameDisk(output, workDir)) ? 2 * sumSizes(unpacked) : 0,
+    });
+  },
+};
+
+/** Components whose files are taken out of their layers: the cache holds the layers and the files. */
+const UNPACKED = ['machine-os-images', 'installer', 'baremetal-installer'];
+
+async function isSameDisk(output: string, workDir: string): Promise<boolean> {
+  await mkdir(workDir, { recursive: true });
+  await mkdir(dirname(output), { recursive: true });
+  return (await stat(workDir)).dev === (await stat(dirname(output))).dev;
 }
+
+const sumSizes = (blobs: readonly { readonly size: number }[]): number =>
+  blobs.reduce((total, { size }) => total + size, 0);

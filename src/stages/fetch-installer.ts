@@ -1,5 +1,8 @@
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { FileInput } from '../base/file-input.ts';
+import type { Stage } from '../engine/stage.ts';
+import { isKept } from '../openshift/files/kept-file.ts';
 import { archNames } from '../openshift/release/architecture.ts';
 import { extractComponentFile } from '../openshift/release/component-file.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
@@ -7,7 +10,6 @@ import {
   writeInstallerMarkers,
   type InstallerRelease,
 } from '../openshift/installer/installer-markers.ts';
-import type { KeptFile } from '../openshift/files/kept-file.ts';
 import { getComponent, type Release } from '../openshift/release/release-payload.ts';
 import { formatReference } from '../registry/reference.ts';
 
@@ -15,6 +17,9 @@ export type FetchInstallerInput = {
   readonly release: Release;
   /** The installer that is linked against the host's validated cryptography; it needs RHEL. */
   readonly fips: boolean;
+};
+
+export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
   readonly workDir: string;
 };
 
@@ -25,27 +30,28 @@ export type FetchInstallerInput = {
  * @throws IntegrityError `release.component-missing`, `layer.file-missing`,
  * `installer.value-too-long`
  */
-export async function fetchInstaller(
-  { release, fips, workDir }: FetchInstallerInput,
-  tools: ImageTools,
-): Promise<KeptFile> {
-  const told = describe(release);
-  return extractComponentFile(
-    {
-      reference: getComponent(release, fips ? 'baremetal-installer' : 'installer'),
-      arch: release.arch,
-      path: 'usr/bin/openshift-install',
-      directory: join(workDir, 'cache', 'installer'),
-      suffix: '',
-      finishKey: `${told.image} ${told.version} ${told.architecture}`,
-      finish: async (path) => {
-        await writeInstallerMarkers(path, told);
-        await chmod(path, 0o755);
+export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstallerTools> = {
+  name: 'fetch installer',
+  reuse: { kind: 'same-program', isUsable: isKept },
+  run({ release, fips }, { client, cache, workDir }, { signal, onProgress }) {
+    const told = describe(release);
+    return extractComponentFile(
+      {
+        reference: getComponent(release, fips ? 'baremetal-installer' : 'installer'),
+        arch: release.arch,
+        path: 'usr/bin/openshift-install',
+        directory: join(workDir, 'cache', 'installer'),
+        suffix: '',
+        finishKey: `${told.image} ${told.version} ${told.architecture}`,
+        finish: async (path) => {
+          await writeInstallerMarkers(path, told);
+          await chmod(path, 0o755);
+        },
       },
-    },
-    tools,
-  );
-}
+      { client, cache, signal, onProgress },
+    );
+  },
+};
 
 function describe({ reference, version, arch, metadata }: Release): InstallerRelease {
   const several = metadata.metadata['release.openshift.io/architecture'];

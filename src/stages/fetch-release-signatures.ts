@@ -2,20 +2,20 @@ import { inflateRawSync } from 'node:zlib';
 import { hexOf, type Digest } from '../base/digest.ts';
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../base/http.ts';
+import type { Stage, StageContext } from '../engine/stage.ts';
 import { fetchPublic } from '../openshift/files/http-get.ts';
+import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
+import { formatReference } from '../registry/reference.ts';
 
 export type FetchReleaseSignaturesInput = {
-  readonly digest: Digest;
-  /** A signature store; absent for releases that nobody signs there. */
+  readonly release: Release;
+  /** OCP_SIGNATURE_URL: a store for releases of others than Red Hat. */
   readonly store?: string;
 };
 
-export type FetchReleaseSignaturesTools = {
-  readonly http: Http;
-  readonly tls?: TlsOptions;
-  readonly signal: AbortSignal;
-  readonly warn: (message: string) => void;
-};
+export type FetchReleaseSignaturesTools = { readonly http: Http; readonly tls?: TlsOptions };
+
+type Tools = FetchReleaseSignaturesTools & StageContext;
 
 /** Where Red Hat has the signatures of its releases. */
 const RED_HAT_STORE = 'https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release/';
@@ -26,23 +26,32 @@ const MAX_SIGNATURES = 9;
 const MAX_SIZE = 50 * 1024;
 const TIMEOUT_MS = 30_000;
 
+/**
+ * The signatures of a release image out of a signature store (`sha256=<hex>/signature-<n>`), base64.
+ * Whoever cannot be asked, or gives what does not speak of this digest, is told as a warning: the
+ * cluster verifies signatures itself, and a medium without them still installs. The store is asked each
+ * time: it may have got them since.
+ */
+export const fetchReleaseSignatures: Stage<
+  FetchReleaseSignaturesInput,
+  readonly string[],
+  FetchReleaseSignaturesTools
+> = {
+  name: 'fetch release signatures',
+  run({ release, store: named }, tools, context) {
+    const store = chooseStore(formatReference(release.reference), named);
+    if (store === undefined) return Promise.resolve([]);
+    return fetchAll(digestOfRelease(release), store, { ...tools, ...context });
+  },
+};
+
 /** The store to ask about a release: the one that the environment names, or Red Hat's for its own. */
-export function chooseSignatureStore(release: string, named?: string): string | undefined {
+function chooseStore(release: string, named?: string): string | undefined {
   if (named !== undefined && named !== '') return named.endsWith('/') ? named : `${named}/`;
   return release.startsWith(RED_HAT_RELEASES) ? RED_HAT_STORE : undefined;
 }
 
-/**
- * The signatures of a release image out of a signature store (`sha256=<hex>/signature-<n>`), base64.
- * Whoever cannot be asked, or gives what does not speak of this digest, is told as a warning: the
- * cluster verifies signatures itself, and a medium without them still installs.
- */
-export async function fetchReleaseSignatures(
-  input: FetchReleaseSignaturesInput,
-  tools: FetchReleaseSignaturesTools,
-): Promise<string[]> {
-  const { digest, store } = input;
-  if (store === undefined) return [];
+async function fetchAll(digest: Digest, store: string, tools: Tools): Promise<string[]> {
   const signatures: string[] = [];
   try {
     for (let number = 1; number <= MAX_SIGNATURES; number++) {
@@ -61,10 +70,7 @@ export async function fetchReleaseSignatures(
 }
 
 /** Undefined when the store has none of this number. */
-async function fetchSignature(
-  url: URL,
-  { http, tls, signal }: FetchReleaseSignaturesTools,
-): Promise<Buffer | undefined> {
+async function fetchSignature(url: URL, { http, tls, signal }: Tools): Promise<Buffer | undefined> {
   const response = await fetchPublic(http, {
     url,
     signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

@@ -1,5 +1,7 @@
 import { digestOf } from '../base/digest.ts';
+import type { FileInput } from '../base/file-input.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
+import type { Sealed, Stage } from '../engine/stage.ts';
 import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
 import type { BasePatch } from '../iso/base/base-extents.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
@@ -9,29 +11,31 @@ import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
 import type { Extent, Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import { readCached } from '../openshift/files/read-cached.ts';
 import { describeMedium } from '../openshift/media/describe-medium.ts';
 import type { MediaIndex } from '../openshift/media/media-index.ts';
 import { INDEX_PATH } from '../openshift/media/media-paths.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import { planMediaRegistry, type MediaRegistry } from '../openshift/media/media-registry.ts';
+import type { BlobCache } from '../registry/blob-cache.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
 export type InstallationIsoParts = {
-  readonly base: { readonly path: string };
+  readonly base: FileInput;
   readonly scan: BaseScan;
   /** That of the configuration. */
   readonly architecture: RpmArchitecture;
-  /** Ignition config, as JSON text. */
-  readonly ignition: string;
+  /** Ignition config, as JSON text; it holds the pull secret. */
+  readonly ignition: Sealed;
   /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
   readonly epoch?: number;
   readonly embedded?: EmbeddedParts;
 };
 
 /** Images that the medium serves by itself. */
-export type EmbeddedParts = Pick<MediaRegistry, 'plan' | 'readManifest'> & {
+export type EmbeddedParts = Pick<MediaRegistry, 'plan'> & {
   /** What the index of the medium says that it installs. */
   readonly release: MediaIndex['release'];
 };
@@ -57,12 +61,25 @@ export type EmbedAreaUse = {
  * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`, `iso.base-changed`; ConfigError
  * `base-iso.architecture`
  */
-export async function layOutInstallationIso(
+export const layOutInstallationIso: Stage<
+  InstallationIsoParts,
+  InstallationLayout,
+  { readonly cache: BlobCache }
+> = {
+  name: 'lay out ISO',
+  run: (parts, { cache }, { signal }) =>
+    layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+};
+
+type ReadManifest = MediaRegistry['readManifest'];
+
+async function layOut(
   parts: InstallationIsoParts,
+  readManifest: ReadManifest,
 ): Promise<InstallationLayout> {
   const { base, scan, ignition, embedded } = parts;
   const archive = encodeInitrd([
-    { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition) },
+    { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
   ]);
   const iso = await openIso(base.path);
   try {
@@ -74,7 +91,7 @@ export async function layOutInstallationIso(
     const layout =
       patch && !embedded
         ? await layOutPatched(iso, scan, patch)
-        : await layOutGrown(iso, plan, parts);
+        : await layOutGrown(iso, plan, { ...parts, readManifest });
     const { grownTo } = plan;
     const use = { used: archive.length, size: area.size, replaced };
     return { layout, embedArea: { ...use, ...(grownTo !== undefined && { grownTo }) } };
@@ -110,11 +127,14 @@ async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly st
 async function layOutGrown(
   iso: IsoImage,
   plan: EmbedPlan,
-  { scan, epoch, embedded }: InstallationIsoParts,
+  { scan, epoch, embedded, readManifest }: InstallationIsoParts & { readManifest: ReadManifest },
 ): Promise<Layout> {
   return layOutIso({
     base: await decodeBaseScan(iso.path, scan),
-    files: [...plan.files, ...(embedded ? await planMediaRegistry(embedded) : [])],
+    files: [
+      ...plan.files,
+      ...(embedded ? await planMediaRegistry({ ...embedded, readManifest }) : []),
+    ],
     remove: [MINIMAL_RECIPE],
     patches: plan.patches,
     epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),

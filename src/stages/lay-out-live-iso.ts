@@ -1,11 +1,13 @@
 import type { Digest } from '../base/digest.ts';
+import type { FileInput } from '../base/file-input.ts';
+import type { Stage } from '../engine/stage.ts';
 import { encodeInitrd } from '../ignition/initrd.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import type { Layout, TreeFile } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
 import { planLiveGraft } from '../iso/live-graft.ts';
 import { openIso } from '../iso/open-iso.ts';
-import type { BaseImage } from '../iso/base/scan-base.ts';
+import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap-ignition.ts';
 import { describeMedium } from '../openshift/media/describe-medium.ts';
 import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH } from '../openshift/media/media-paths.ts';
@@ -14,6 +16,8 @@ import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import type { RegistryFile } from '../registry/layout/distribution-layout.ts';
+import { readCached } from '../openshift/files/read-cached.ts';
+import type { BlobCache } from '../registry/blob-cache.ts';
 import type { Descriptor } from '../registry/descriptor.ts';
 import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
 import { formatReference } from '../registry/reference.ts';
@@ -22,25 +26,33 @@ import { formatReference } from '../registry/reference.ts';
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
 export type LiveIsoParts = {
-  readonly base: BaseImage;
+  readonly base: FileInput;
+  readonly scan: BaseScan;
   readonly release: Release;
   readonly plan: MirrorPlan;
-  /** Bytes of every manifest of the plan. */
-  readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
   /** Ignition configs, as JSON text. */
   readonly bootstrap: string;
   readonly unconfigured: string;
   readonly appendKargs: readonly string[];
-  /** Seconds since 1970, for everything new on the medium. */
-  readonly epoch: number;
+  /** Seconds since 1970, for everything new on the medium; default: the release's creation. */
+  readonly epoch?: number;
 };
 
 /**
  * The whole live ISO, before a byte of it is written: the base, the registry, both configurations and
  * the index. Fetches nothing.
  */
-export async function layOutLiveIso(parts: LiveIsoParts): Promise<Layout> {
-  const { base, epoch, plan, release } = parts;
+export const layOutLiveIso: Stage<LiveIsoParts, Layout, { readonly cache: BlobCache }> = {
+  name: 'lay out ISO',
+  run: (parts, { cache }, { signal }) =>
+    layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+};
+
+type ReadManifest = (manifest: Descriptor) => Promise<Uint8Array>;
+
+async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<Layout> {
+  const { plan, release, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
+  const base = await decodeBaseScan(parts.base.path, parts.scan);
   const iso = await openIso(base.path);
   try {
     const live = await readCoreosLive(iso);
@@ -51,7 +63,7 @@ export async function layOutLiveIso(parts: LiveIsoParts): Promise<Layout> {
     });
     return layOutIso({
       base,
-      files: [...graft.files, ...(await planRegistryFiles(parts))],
+      files: [...graft.files, ...(await planRegistryFiles(parts, readManifest))],
       remove: [MINIMAL_RECIPE],
       patches: graft.patches,
       epoch,
@@ -80,11 +92,10 @@ const encodeUnconfigured = (text: string): Uint8Array =>
   encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: Buffer.from(text) }]);
 
 /** The registry with the release bundle, which is made here. */
-async function planRegistryFiles({
-  plan,
-  readManifest,
-  release,
-}: LiveIsoParts): Promise<TreeFile[]> {
+async function planRegistryFiles(
+  { plan, release }: LiveIsoParts,
+  readManifest: ReadManifest,
+): Promise<TreeFile[]> {
   const bundle = encodeReleaseBundle({
     version: release.version,
     arch: release.arch,

@@ -1,7 +1,8 @@
 import pLimit from 'p-limit';
+import type { Stage } from '../engine/stage.ts';
 import { platformOf } from '../openshift/release/architecture.ts';
 import { blockImages } from '../openshift/mirror/blocked-images.ts';
-import { fetchImages, type Selection } from '../openshift/mirror/fetch-images.ts';
+import { fetchImages, type FetchTools, type Selection } from '../openshift/mirror/fetch-images.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import {
@@ -36,11 +37,9 @@ export type PlanMirrorInput = {
   readonly registryImage?: Reference;
 };
 
-export type PlanMirrorTools = Omit<ImageTools, 'onProgress'> & {
+export type PlanMirrorTools = Pick<ImageTools, 'client' | 'cache'> & {
   /** Manifests asked for at a time; default 16. */
   readonly concurrency?: number;
-  /** Images whose manifests are known, of how many. */
-  readonly onProgress?: (done: number, total: number) => void;
 };
 
 /**
@@ -50,10 +49,18 @@ export type PlanMirrorTools = Omit<ImageTools, 'onProgress'> & {
  * @throws ConfigError `mirror.twice`, `mirror.conflict`, `mirror.release-blocked`,
  * `catalog.image-reference`, `image.no-platform`; RegistryError `mirror.images-missing`
  */
-export async function planMirror(
-  input: PlanMirrorInput,
-  tools: PlanMirrorTools,
-): Promise<MirrorPlan> {
+export const planMirror: Stage<PlanMirrorInput, MirrorPlan, PlanMirrorTools> = {
+  name: 'plan mirror',
+  run: (input, { client, cache, concurrency = 16 }, { signal, onProgress }) =>
+    plan(input, {
+      ...{ client, cache, signal, limit: pLimit(concurrency) },
+      onProgress: (done, total) => {
+        onProgress(0, undefined, `${done} of ${total} images`);
+      },
+    }),
+};
+
+async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPlan> {
   const { sets, blocked } = blockImages(
     mergeSets([
       ...(input.release ? [planReleaseSet(input.release)] : []),
@@ -63,17 +70,13 @@ export async function planMirror(
     input.blockedImages,
   );
   const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
-  const limit = pLimit(tools.concurrency ?? 16);
-  const fetched = await fetchImages([...sets, ...planRegistrySet(input)], selection, {
-    ...tools,
-    limit,
-  });
+  const fetched = await fetchImages([...sets, ...planRegistrySet(input)], selection, tools);
   const carried = fetched.filter(({ set }) => set !== REGISTRY_SET);
   const unsigned = new Set(input.noSignaturesFrom);
   const signatures = input.includeSignatures
     ? await fetchSignatures(
         carried.filter(({ wanted }) => !unsigned.has(wanted.source.registry)),
-        { ...tools, limit },
+        tools,
       )
     : [];
   const registryImage = fetched.find(({ set }) => set === REGISTRY_SET);

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { Stage } from '../engine/stage.ts';
 import { isErrno } from '../base/errno.ts';
 import { ConfigError } from '../base/errors.ts';
 import type { Http, TlsOptions } from '../base/http.ts';
@@ -11,36 +12,40 @@ import type { Pacing } from '../registry/client/retry.ts';
 /** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
 export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
 
+export type ReadCoreosStreamInput = {
+  readonly stream: CoreosStream;
+  readonly arch: RpmArchitecture;
+};
+
+export type ReadCoreosStreamTools = {
+  readonly http: Http;
+  readonly tls?: TlsOptions;
+  readonly pacing?: Pacing;
+};
+
 /** Bytes; real ones have some 100,000. */
 const MAX_SIZE = 16 * 1024 * 1024;
 
 /**
- * Address and digest of the live ISO that a CoreOS stream has for an architecture.
+ * Address and digest of the live ISO that a CoreOS stream has for an architecture. It changes with the next
+ * build of CoreOS, so it is read each time.
  *
  * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`; what
  * `fetchText` throws
  */
-export async function readCoreosStream(
-  { stream, arch }: { readonly stream: CoreosStream; readonly arch: RpmArchitecture },
-  tools: {
-    readonly http: Http;
-    readonly signal: AbortSignal;
-    readonly tls?: TlsOptions;
-    readonly pacing?: Pacing;
+export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
+  name: 'read CoreOS stream',
+  async run({ stream, arch }, { http, tls, pacing }, { signal }) {
+    if ('streamFile' in stream) {
+      const { streamFile } = stream;
+      return findStreamIso(await readStreamFile(streamFile), arch, `"${streamFile}"`);
+    }
+    const url = new URL(stream.streamUrl);
+    const options = { ...(tls && { tls }), ...(pacing && { pacing }) };
+    const text = await fetchText(http, { ...options, signal, url, limit: MAX_SIZE });
+    return findStreamIso(text, arch, redactUrl(url));
   },
-): Promise<StreamIso> {
-  if ('streamFile' in stream) {
-    const { streamFile } = stream;
-    return findStreamIso(await readStreamFile(streamFile), arch, `"${streamFile}"`);
-  }
-  const url = new URL(stream.streamUrl);
-  const { http, ...options } = tools;
-  return findStreamIso(
-    await fetchText(http, { ...options, url, limit: MAX_SIZE }),
-    arch,
-    redactUrl(url),
-  );
-}
+};
 
 async function readStreamFile(path: string): Promise<string> {
   try {

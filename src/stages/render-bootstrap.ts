@@ -1,8 +1,29 @@
+import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
+import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
 import {
   renderBootstrapIgnition,
   type BootstrapInput,
 } from '../openshift/node/bootstrap-ignition.ts';
+import { hashCorePassword } from '../openshift/node/core-password.ts';
+import {
+  describeCluster,
+  type CarriedForCluster,
+  type ClusterSettings,
+} from '../openshift/node/describe-cluster.ts';
+import type { Manifest } from '../openshift/node/extra-manifests.ts';
+import { formatReference } from '../registry/reference.ts';
+
+export type RenderBootstrapInput = CarriedForCluster &
+  ClusterSettings & {
+    readonly registryImage: RegistryImageChoice;
+    readonly stopLocalRegistry: boolean;
+    readonly skipLocalRegistry: boolean;
+    readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
+    readonly sshKey?: string;
+    /** Of the user core. */
+    readonly password?: { readonly text: Sealed; readonly salt: string };
+  };
 
 /**
  * The system configuration of the medium, as JSON text. Holds the hash of core's password when there
@@ -10,6 +31,27 @@ import {
  *
  * @throws IntegrityError `ignition.invalid` when what we rendered breaks a rule of the format
  */
-export function renderBootstrap(input: BootstrapInput): string {
-  return formatValidIgnition(renderBootstrapIgnition(input), 'bootstrap configuration');
+export const renderBootstrap: Stage<RenderBootstrapInput, string, unknown> = {
+  name: 'render bootstrap',
+  run: (input) =>
+    Promise.resolve(
+      formatValidIgnition(renderBootstrapIgnition(describe(input)), 'bootstrap configuration'),
+    ),
+};
+
+function describe(input: RenderBootstrapInput): BootstrapInput {
+  const { plan, registryImage, manifests, sshKey, password } = input;
+  return {
+    ...describeCluster(input, input),
+    registryImage: {
+      reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
+      useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
+    },
+    stopLocalRegistry: input.stopLocalRegistry,
+    skipLocalRegistry: input.skipLocalRegistry,
+    extraManifests: manifests.extra,
+    crs: manifests.crs,
+    ...(sshKey !== undefined && { sshKey }),
+    ...(password && { corePasswordHash: hashCorePassword(password.text.reveal(), password.salt) }),
+  };
 }

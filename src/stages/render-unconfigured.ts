@@ -1,95 +1,42 @@
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import { createHash } from 'node:crypto';
-import { writeFileAtomic, readFileIfPresent } from '../base/files.ts';
-import { ToolError } from '../base/errors.ts';
-import { runProcess } from '../base/process.ts';
+import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
 import { parseIgnition, textFile, type File, type IgnitionConfig } from '../ignition/config.ts';
-import {
-  planInstallerInputs,
-  supportsInteractiveFlag,
-} from '../openshift/installer/installer-inputs.ts';
+import type { NodeRelease } from '../openshift/node/generated-manifests.ts';
 import {
   adaptUnconfigured,
   renderEmbeddedUnconfigured,
-  type EmbeddedInput,
 } from '../openshift/node/unconfigured-ignition.ts';
 
-/** Running the installer takes seconds; a hanging one must not hang a nightly build. */
-const INSTALLER_LIMIT_MS = 300_000;
-
-const NAME = 'unconfigured configuration';
-
-export type InstallerTools = {
-  readonly installer: string;
-  readonly workDir: string;
-  readonly signal: AbortSignal;
-  /** Milliseconds after which the installer and all that it started end; 5 minutes by default. */
-  readonly limit?: number;
+export type RenderUnconfiguredInput = {
+  readonly release: NodeRelease;
+  readonly interactive: boolean;
+  readonly registriesConf: string;
+  readonly sshKey?: string;
+  /** For the hosts. The one that mirrors the images never belongs here. */
+  readonly pullSecret?: Sealed;
+  /** What the installer wrote; absent where the embedded templates take its place. */
+  readonly installed?: string;
 };
-
-export type UnconfiguredInput = EmbeddedInput & {
-  /** NMStateConfig documents, for the installer. */
-  readonly nmstate?: string;
-};
-
-/** The user's configuration without an installer, as JSON text. */
-export function renderEmbedded(input: EmbeddedInput): string {
-  return formatValidIgnition(renderEmbeddedUnconfigured(input), NAME);
-}
 
 /**
- * The user's configuration as the release's own installer makes it, fitted to the medium. The
- * installer sees a directory of its own (0700, removed in any case) and no environment of ours.
+ * The user's configuration, as JSON text: what the installer wrote, fitted to the medium, or the embedded
+ * templates.
  *
- * @throws ToolError `tool.failed`, `tool.timeout`, `installer.no-output`; IntegrityError
+ * @throws IntegrityError `ignition.malformed`, `ignition.invalid`
  */
-export async function renderWithInstaller(
-  input: UnconfiguredInput,
-  tools: InstallerTools,
-): Promise<string> {
-  await mkdir(tools.workDir, { recursive: true });
-  const directory = await mkdtemp(join(tools.workDir, 'installer-'));
-  try {
-    await chmod(directory, 0o700);
-    const { arch } = input.release;
-    for (const { path, text } of planInstallerInputs({ ...input, arch })) {
-      await mkdir(dirname(join(directory, path)), { recursive: true, mode: 0o700 });
-      await writeFileAtomic(join(directory, path), text, 0o600);
-    }
-    await runInstaller(directory, input, tools);
-    const text = await readOutput(join(directory, 'unconfigured-agent.ign'));
-    const config = adaptUnconfigured(parseIgnition(text, 'unconfigured-agent.ign'), input);
-    return formatValidIgnition(settleInfraEnvId(config, input.release.digestReference), NAME);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
+export const renderUnconfigured: Stage<RenderUnconfiguredInput, string, unknown> = {
+  name: 'render unconfigured',
+  run: (input) => Promise.resolve(formatValidIgnition(render(input), 'unconfigured configuration')),
+};
+
+function render({ installed, pullSecret, ...input }: RenderUnconfiguredInput): IgnitionConfig {
+  if (installed === undefined) {
+    const secret = pullSecret && { pullSecret: pullSecret.reveal() };
+    return renderEmbeddedUnconfigured({ ...input, ...secret });
   }
-}
-
-async function runInstaller(
-  directory: string,
-  input: UnconfiguredInput,
-  tools: InstallerTools,
-): Promise<void> {
-  const flag = input.interactive && supportsInteractiveFlag(input.release.version);
-  const args = ['agent', 'create', 'unconfigured-ignition', ...(flag ? ['--interactive'] : [])];
-  await runProcess(tools.installer, [...args, '--dir', directory], {
-    cwd: directory,
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: directory },
-    timeout: tools.limit ?? INSTALLER_LIMIT_MS,
-    group: true,
-    signal: tools.signal,
-    secrets: input.pullSecret === undefined ? [] : [input.pullSecret],
-  });
-}
-
-async function readOutput(path: string): Promise<string> {
-  const bytes = await readFileIfPresent(path);
-  if (bytes) return bytes.toString('utf8');
-  throw new ToolError('installer.no-output', 'the installer wrote no unconfigured-agent.ign', {
-    hint: 'check that the installer belongs to this release',
-  });
+  const config = adaptUnconfigured(parseIgnition(installed, 'unconfigured-agent.ign'), input);
+  return settleInfraEnvId(config, input.release.digestReference);
 }
 
 const SERVICE_ENVIRONMENT = '/usr/local/share/assisted-service/assisted-service.env';

@@ -1,5 +1,6 @@
 import type { Http, TlsOptions } from '../base/http.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
+import type { Stage, StageContext } from '../engine/stage.ts';
 import type { Pacing } from '../registry/client/retry.ts';
 import { readFiles, type Layer } from '../registry/layers.ts';
 import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
@@ -29,13 +30,13 @@ export type ResolveReleaseInput = {
   readonly version: string;
   readonly channel: string;
   readonly arch: RpmArchitecture;
-};
-
-export type ResolveReleaseTools = ImageTools & {
-  readonly http: Http;
   /** UPDATE_URL_OVERRIDE, where it is set. */
   readonly graphUrl?: string;
-  readonly graphTls?: TlsOptions;
+};
+
+export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
+  readonly http: Http;
+  readonly tls?: TlsOptions;
   readonly pacing?: Pacing;
 };
 
@@ -47,10 +48,14 @@ export type ResolveReleaseTools = ImageTools & {
  * IntegrityError `release.malformed`, `release.version-conflict`; and what the graph and the
  * registry client throw.
  */
-export async function resolveRelease(
-  input: ResolveReleaseInput,
-  tools: ResolveReleaseTools,
-): Promise<Release> {
+export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
+  name: 'resolve release',
+  run: (input, tools, context) => resolve(input, { ...tools, ...context }),
+};
+
+type Tools = ResolveReleaseTools & StageContext;
+
+async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Release> {
   const named = await findPayload(input, tools);
   const opened = await openImage(tools, named.payload, platformOf(input.arch));
   const { reference, image } = opened;
@@ -74,11 +79,11 @@ export async function resolveRelease(
 }
 
 async function findPayload(
-  { url, version, channel, arch }: ResolveReleaseInput,
-  tools: ResolveReleaseTools,
+  { url, version, channel, arch, graphUrl }: ResolveReleaseInput,
+  tools: Tools,
 ): Promise<{ readonly version: string; readonly payload: Reference }> {
   if (url !== undefined && url !== '') return { version, payload: parseReference(url) };
-  const { http, signal, graphUrl, graphTls, pacing } = tools;
+  const { http, signal, tls, pacing } = tools;
   return resolveInGraph({
     http,
     channel,
@@ -86,7 +91,7 @@ async function findPayload(
     version,
     signal,
     ...(graphUrl !== undefined && graphUrl !== '' && { url: graphUrl }),
-    ...(graphTls && { tls: graphTls }),
+    ...(tls && { tls }),
     ...(pacing && { pacing }),
   });
 }

@@ -1,38 +1,35 @@
+import type { FileInput } from '../base/file-input.ts';
 import { IntegrityError } from '../base/errors.ts';
-import type { Digest } from '../base/digest.ts';
+import type { Stage } from '../engine/stage.ts';
+import { encodeBaseScan, scanBaseIso, type BaseScan } from '../iso/base/scan-base.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { openIso } from '../iso/open-iso.ts';
-import {
-  decodeBaseScan,
-  encodeBaseScan,
-  scanBaseIso,
-  type BaseImage,
-  type BaseScan,
-} from '../iso/base/scan-base.ts';
+import type { FileDigests } from '../openshift/files/file-digests.ts';
+
+export type ScanBaseTools = { readonly digests: FileDigests };
 
 /**
- * Reads the base ISO once and refuses what is no live ISO of CoreOS, before anything large is fetched.
+ * Reads the base ISO once and refuses what is not a live ISO of CoreOS, before anything large is fetched.
  *
  * @throws IntegrityError `base-iso.not-coreos`, `base-iso.changed`, `iso.truncated` and the like
  */
-export async function scanBase(base: {
-  readonly path: string;
-  readonly digest: Digest;
-}): Promise<BaseScan> {
-  const iso = await openIso(base.path);
-  try {
-    await readCoreosLive(iso);
-  } finally {
-    await iso.close();
-  }
-  const scan = encodeBaseScan(await scanBaseIso(base.path));
-  if (scan.digest === base.digest) return scan;
-  throw new IntegrityError('base-iso.changed', `"${base.path}" changed while it was read`, {
-    expected: base.digest,
-    found: scan.digest,
-  });
-}
-
-/** The scanned image again, without reading all of it. */
-export const openScannedBase = (path: string, scan: BaseScan): Promise<BaseImage> =>
-  decodeBaseScan(path, scan);
+export const scanBase: Stage<{ readonly base: FileInput }, BaseScan, ScanBaseTools> = {
+  name: 'scan base ISO',
+  reuse: { kind: 'same-program', isUsable: () => true },
+  async run({ base }, { digests }) {
+    const iso = await openIso(base.path);
+    try {
+      await readCoreosLive(iso);
+    } finally {
+      await iso.close();
+    }
+    const scan = encodeBaseScan(await scanBaseIso(base.path));
+    if (scan.digest === base.digest) return scan;
+    await digests.forget(base.path);
+    throw new IntegrityError('base-iso.changed', `"${base.path}" changed while it was read`, {
+      expected: base.digest,
+      found: scan.digest,
+      hint: 'run the same command again when nothing writes to the file',
+    });
+  },
+};

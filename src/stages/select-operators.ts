@@ -1,4 +1,6 @@
+import { join } from 'node:path';
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
+import type { Stage } from '../engine/stage.ts';
 import { extractCatalog, openCatalogImage } from '../openshift/catalog/image/catalog-image.ts';
 import { filterCatalog, type FilteredCatalog } from '../openshift/catalog/filter/filter-catalog.ts';
 import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
@@ -26,11 +28,17 @@ export type SelectOperatorsInput = {
   readonly arch: RpmArchitecture;
   /** Rebuilds a catalog for every architecture that it has. */
   readonly allArchitectures: boolean;
-  /** Where catalogs are unpacked. */
-  readonly directory: string;
 };
 
-export type SelectOperatorsTools = ImageTools & { readonly warn: (message: string) => void };
+export type SelectOperatorsTools = Pick<ImageTools, 'client' | 'cache'> & {
+  readonly workDir: string;
+};
+
+type Tools = ImageTools & {
+  /** Where catalogs are unpacked. */
+  readonly directory: string;
+  readonly warn: (message: string) => void;
+};
 
 /**
  * Reads every catalog, keeps what is selected of it, and makes the image that is carried in its
@@ -39,10 +47,17 @@ export type SelectOperatorsTools = ImageTools & { readonly warn: (message: strin
  * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that fails,
  * or `catalog.several` with the kind of the first.
  */
-export async function selectOperators(
-  input: SelectOperatorsInput,
-  tools: SelectOperatorsTools,
-): Promise<SelectedCatalog[]> {
+export const selectOperators: Stage<
+  SelectOperatorsInput,
+  readonly SelectedCatalog[],
+  SelectOperatorsTools
+> = {
+  name: 'select operators',
+  run: (input, { workDir, ...tools }, context) =>
+    selectAll(input, { ...tools, ...context, directory: join(workDir, 'cache', 'catalogs') }),
+};
+
+async function selectAll(input: SelectOperatorsInput, tools: Tools): Promise<SelectedCatalog[]> {
   const results = await Promise.allSettled(
     input.catalogs.map((wanted) => selectCatalog(wanted, input, tools)),
   );
@@ -61,13 +76,13 @@ export async function selectOperators(
 async function selectCatalog(
   wanted: WantedCatalog,
   input: SelectOperatorsInput,
-  tools: SelectOperatorsTools,
+  tools: Tools,
 ): Promise<SelectedCatalog> {
   const { catalog: name, targetCatalog, targetTag } = wanted;
   const reference = parseReference(name);
   const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
   const image = await openCatalogImage(tools, reference, selection);
-  const directory = await extractCatalog(tools, image, input.directory);
+  const directory = await extractCatalog(tools, image, tools.directory);
   const source = await readCatalog(directory, { name, signal: tools.signal });
   const filtered = filterCatalog(source, wanted, { name });
   const made = filtered.isWhole

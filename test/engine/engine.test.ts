@@ -1,9 +1,13 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { digestOf } from '../../src/base/digest.ts';
+import type { FileInput } from '../../src/base/file-input.ts';
+import { Secret } from '../../src/config/secret/secret.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { BuildEvent } from '../../src/engine/events.ts';
+import type { Reuse, Sealed, Stage } from '../../src/engine/stage.ts';
 import { createStageStore } from '../../src/engine/stage-store.ts';
 
 let directory: string;
@@ -11,96 +15,178 @@ let events: BuildEvent[];
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sealift-engine-'));
   events = [];
+  counter.runs = 0;
 });
 afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const engineOf = (signal = new AbortController().signal): Engine =>
+const counter = { runs: 0 };
+type Counter = typeof counter;
+
+const engineOf = ({
+  signal = new AbortController().signal,
+  program = digestOf('program'),
+  seal = 'key',
+} = {}): Engine<Counter> =>
   createEngine({
-    ...{ store: createStageStore(directory), signal },
+    ...{ store: createStageStore(directory), signal, program, tools: counter },
+    sealKey: Buffer.alloc(32, seal),
     emit: (event) => void events.push(event),
   });
 
-const always = (): boolean => true;
+const reuse: Reuse<number> = { kind: 'same-program', isUsable: () => true };
+const count = (_inputs: unknown, tools: Counter): Promise<number> => Promise.resolve(++tools.runs);
+const two: Stage<object, number, Counter> = { name: 'two', run: () => Promise.resolve(2) };
+const sum: Stage<{ two: number; three: number }, number, Counter> = {
+  name: 'sum',
+  run: (inputs) => Promise.resolve(inputs.two + inputs.three),
+};
+const once: Stage<{ value: number }, number, Counter> = { name: 'once', reuse, run: count };
+const drawn: Stage<{ value: number }, number, Counter> = {
+  name: 'drawn',
+  reuse: { kind: 'drawn' },
+  run: count,
+};
+const failing: Stage<object, number, Counter> = {
+  ...{ name: 'failing', reuse },
+  run: () => Promise.reject(new Error('broken')),
+};
+const slow: Stage<object, number, Counter> = {
+  name: 'slow',
+  run: (_inputs, _tools, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        reject(new Error('aborted'));
+      });
+    }),
+};
+const behind: Stage<{ failed: number }, number, Counter> = { name: 'behind', run: count };
 
 describe('the engine', () => {
   it('runs a stage when the stages it waits for are done', async () => {
     const engine = engineOf();
-    const two = engine.stage({ name: 'two', inputs: {}, run: () => Promise.resolve(2) });
-    const sum = engine.stage({
-      ...{ name: 'sum', inputs: { two, three: 3 } },
-      run: (inputs: { two: number; three: number }) => Promise.resolve(inputs.two + inputs.three),
-    });
-    expect(await sum).toBe(5);
+    expect(await engine.run(sum, { two: engine.run(two, {}), three: 3 })).toBe(5);
   });
 
-  it('reuses a result while the inputs are the same, and makes it anew when one changed', async () => {
-    let runs = 0;
-    const count = (value: number): Promise<number> =>
-      engineOf().stage({
-        ...{ name: 'count', inputs: { value }, isUsable: always },
-        run: () => Promise.resolve(++runs),
-      });
-    expect(await count(1)).toBe(1);
-    expect(await count(1)).toBe(1);
-    expect(await count(2)).toBe(2);
-    expect(events.map(({ type }) => type)).toEqual([
+  it('reuses a result while the inputs are the same, and makes it again when one changed', async () => {
+    const run = (value: number): Promise<number> => engineOf().run(once, { value });
+    expect(await run(1)).toBe(1);
+    expect(await run(1)).toBe(1);
+    expect(await run(2)).toBe(2);
+    expect(await run(1)).toBe(3);
+    expect(events.map(({ type }) => type).slice(0, 5)).toEqual([
       ...['stage-started', 'stage-done', 'stage-reused', 'stage-started', 'stage-done'],
     ]);
   });
 
-  it('makes a result anew when what it names is gone, or its entry is damaged', async () => {
-    let runs = 0;
-    const run = (isUsable: () => boolean): Promise<number> =>
-      engineOf().stage({ name: 'x', inputs: {}, isUsable, run: () => Promise.resolve(++runs) });
-    await run(always);
-    expect(await run(() => false)).toBe(2);
-    writeFileSync(join(directory, 'x.json'), '{"fingerprint":');
-    expect(await run(always)).toBe(3);
+  it('makes a result again when another version of the program made it', async () => {
+    expect(await engineOf().run(once, { value: 1 })).toBe(1);
+    expect(await engineOf({ program: digestOf('newer') }).run(once, { value: 1 })).toBe(2);
+  });
+
+  it('keeps what was drawn at random for each set of inputs, whatever the program is', async () => {
+    const draw = (value: number, program?: string): Promise<number> =>
+      engineOf(program === undefined ? {} : { program: digestOf(program) }).run(drawn, { value });
+    expect(await draw(1)).toBe(1);
+    expect(await draw(2)).toBe(2);
+    expect(await draw(1)).toBe(1);
+    expect(await draw(2, 'newer')).toBe(2);
+    const files = readdirSync(join(directory, 'drawn'));
+    expect(files).toHaveLength(2);
+    for (const file of files) {
+      expect(statSync(join(directory, 'drawn', file)).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  it('gives two builds that draw at the same time the same result', async () => {
+    const [one, other] = await Promise.all([
+      engineOf().run(drawn, { value: 1 }),
+      engineOf().run(drawn, { value: 1 }),
+    ]);
+    expect(counter.runs).toBe(2);
+    expect(one).toBe(other);
+    expect(await engineOf().run(drawn, { value: 1 })).toBe(one);
+  });
+
+  it('draws again where what was kept is damaged', async () => {
+    await engineOf().run(drawn, { value: 1 });
+    const [file = ''] = readdirSync(join(directory, 'drawn'));
+    writeFileSync(join(directory, 'drawn', file), '{"fingerprint":');
+    expect(await engineOf().run(drawn, { value: 1 })).toBe(2);
+    expect(await engineOf().run(drawn, { value: 1 })).toBe(2);
+  });
+
+  it('makes a result again when what it names is gone, or its entry is damaged', async () => {
+    const run = (isUsable: boolean): Promise<number> =>
+      engineOf().run(
+        { ...once, reuse: { kind: 'same-program', isUsable: () => isUsable } },
+        { value: 1 },
+      );
+    await run(true);
+    expect(await run(false)).toBe(2);
+    writeFileSync(join(directory, 'once.json'), '{"fingerprint":');
+    expect(await run(true)).toBe(3);
   });
 
   it('leaves no entry of a stage that failed, so that it runs again', async () => {
-    const failing = engineOf().stage({
-      ...{ name: 'x', inputs: {}, isUsable: always },
-      run: () => Promise.reject(new Error('broken')),
-    });
-    await expect(failing).rejects.toThrow('broken');
+    await expect(engineOf().run(failing, {})).rejects.toThrow('broken');
     expect(readdirSync(directory)).toEqual([]);
   });
 
   it('stops all stages when one fails, and every one gives the first cause', async () => {
     const engine = engineOf();
-    const slow = engine.stage({
-      ...{ name: 'slow', inputs: {} },
-      run: (_inputs, { signal }) =>
-        new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => {
-            reject(new Error('aborted'));
-          });
-        }),
-    });
-    const failing = engine.stage({
-      ...{ name: 'failing', inputs: {} },
-      run: () => Promise.reject(new Error('broken')),
-    });
-    const behind = engine.stage({
-      name: 'behind',
-      inputs: { failing },
-      run: () => Promise.resolve(),
-    });
-    for (const stage of [failing, slow, behind]) await expect(stage).rejects.toThrow('broken');
+    const stages = [engine.run(slow, {}), engine.run(failing, {})];
+    stages.push(engine.run(behind, { failed: stages[1] ?? 0 }));
+    for (const stage of stages) await expect(stage).rejects.toThrow('broken');
     expect(events.filter(({ type }) => type === 'stage-failed')).toHaveLength(1);
   });
 
   it('starts nothing after an interruption', async () => {
     const stop = new AbortController();
     stop.abort(new Error('interrupted'));
-    const stage = engineOf(stop.signal).stage({
-      ...{ name: 'x', inputs: {} },
-      run: () => Promise.resolve(1),
-    });
+    const stage = engineOf({ signal: stop.signal }).run(two, {});
     await expect(stage).rejects.toThrow('interrupted');
     expect(events).toEqual([]);
+  });
+});
+
+describe('the fingerprint of a stage', () => {
+  const file = (path: string, text: string): FileInput => ({
+    ...{ kind: 'file', path, size: text.length, digest: digestOf(text) },
+  });
+  const ofFile: Stage<{ file: FileInput }, number, Counter> = { name: 'file', reuse, run: count };
+  const ofSecret: Stage<{ secret: Sealed }, number, Counter> = {
+    ...{ name: 'secret', reuse, run: count },
+  };
+  const ofBytes: Stage<{ bytes: Uint8Array }, number, Counter> = {
+    ...{ name: 'bytes', reuse, run: count },
+  };
+
+  it('has the bytes of a file, and not its place', async () => {
+    const run = (input: FileInput): Promise<number> => engineOf().run(ofFile, { file: input });
+    expect(await run(file('/a', 'one'))).toBe(1);
+    expect(await run(file('/b', 'one'))).toBe(1);
+    expect(await run(file('/b', 'two'))).toBe(2);
+  });
+
+  it('has bytes by their digest', async () => {
+    const run = (text: string): Promise<number> =>
+      engineOf().run(ofBytes, { bytes: Buffer.from(text) });
+    expect([await run('one'), await run('one'), await run('two')]).toEqual([1, 1, 2]);
+  });
+
+  it('changes with a secret, and is nothing that tells the secret without the key', async () => {
+    const run = (text: string, seal = 'key'): Promise<number> =>
+      engineOf({ seal }).run(ofSecret, { secret: new Secret(text) });
+    expect([await run('one'), await run('one'), await run('two')]).toEqual([1, 1, 2]);
+    expect(await run('two', 'another key')).toBe(3);
+  });
+
+  it('is refused for what is not a plain value', async () => {
+    for (const value of [new Date(), () => 1]) {
+      const inputs = { value: value as unknown as number };
+      await expect(engineOf().run(once, inputs)).rejects.toThrow(/^a stage takes (plain )?values/);
+    }
   });
 });

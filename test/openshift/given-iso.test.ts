@@ -7,6 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { createHttp } from '../../src/base/http.ts';
+import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
 import {
   takeGivenIso,
   type BaseIso,
@@ -37,6 +38,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
   const take = (given: GivenBaseIso): Promise<BaseIso> =>
     takeGivenIso(given, cache(), {
       http,
+      digests: createFileDigests(join(directory, 'digests')),
       signal: AbortSignal.timeout(20_000),
       pacing: { wait: () => Promise.resolve() },
       ...(server && { tls: { ca: [server.certificate] } }),
@@ -67,7 +69,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
   it('is no directory', async () => {
     await expect(take({ file: directory })).rejects.toMatchObject({
       code: 'base-iso.missing',
-      message: `base ISO "${directory}" is no file`,
+      message: `base ISO "${directory}" does not exist, or is not a file`,
     });
   });
 

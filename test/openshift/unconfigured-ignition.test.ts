@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
 import {
   planInstallerInputs,
-  supportsInteractiveFlag,
+  planInstallerArgs,
 } from '../../src/openshift/installer/installer-inputs.ts';
 import {
   adaptUnconfigured,
@@ -60,7 +60,7 @@ describe('planInstallerInputs', () => {
   });
 });
 
-describe('supportsInteractiveFlag', () => {
+describe('planInstallerArgs', () => {
   it.each([
     ['4.18.9', false],
     ['4.19.0', true],
@@ -70,7 +70,7 @@ describe('supportsInteractiveFlag', () => {
     ['4.2.0', false],
     ['5.0.1', false],
   ])('%s: %s', (version, expected) => {
-    expect(supportsInteractiveFlag(version)).toBe(expected);
+    expect(planInstallerArgs(version, true).includes('--interactive')).toBe(expected);
   });
 });
 

@@ -4,16 +4,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
+import type { FileInput } from '../../src/base/file-input.ts';
 import { hasFile } from '../../src/base/files.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
-import {
-  baseIsoPath,
-  fetchBaseIso,
-  fetchGivenBaseIso,
-  type BaseIso,
-  type GivenBaseIso,
-} from '../../src/stages/fetch-base-iso.ts';
+import type { BaseIso, GivenBaseIso } from '../../src/openshift/files/given-iso.ts';
+import { fetchBaseIso } from '../../src/stages/fetch-base-iso.ts';
 import { fetchInstaller } from '../../src/stages/fetch-installer.ts';
+import { takeBaseIso } from '../../src/stages/take-base-iso.ts';
 import { resolveRelease } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
 import { serveByTls } from '../support/tls-server.ts';
@@ -25,13 +22,14 @@ const releaseOf = async (options: ReleaseOptions = {}): Promise<Release> => {
   const { pullspec } = await addRelease(world.registry, options);
   const version = options.version ?? '4.21.3';
   const input = { url: pullspec, version, channel: 'stable', arch: 'x86_64' as const };
-  return resolveRelease(input, world);
+  return resolveRelease.run(input, world, world.context);
 };
-const fetchIso = (release: Release, given?: GivenBaseIso): Promise<BaseIso> =>
-  fetchBaseIso(
-    { release, arch: 'x86_64', workDir: world.directory, ...(given && { given }) },
-    world,
-  );
+const fetchIso = (release: Release): Promise<BaseIso> =>
+  fetchBaseIso.run({ release, arch: 'x86_64' }, world, world.context);
+const takeIso = (given: GivenBaseIso, tools = {}): Promise<BaseIso> =>
+  takeBaseIso.run({ given }, { ...world, ...tools }, world.context);
+const fetchTool = (release: Release, fips = false): Promise<FileInput> =>
+  fetchInstaller.run({ release, fips }, world, world.context);
 
 beforeEach(async () => {
   world = await createImageWorld();
@@ -51,10 +49,15 @@ describe('the base ISO of a release', () => {
   });
 
   it('has another name from 5.0 on, nightlies included', async () => {
-    expect(baseIsoPath('4.22.0-rc.1', 'aarch64')).toBe('coreos/coreos-aarch64.iso');
-    expect(baseIsoPath('5.0.0-0.nightly-2026', 'x86_64')).toBe('coreos/coreos10-x86_64.iso');
-    const found = await fetchIso(await releaseOf({ version: '5.0.1', iso }));
-    expect(found.size).toBe(iso.length);
+    for (const version of ['5.0.1', '5.0.0-0.nightly-2026']) {
+      const { from, size } = await fetchIso(await releaseOf({ version, iso }));
+      expect({ from: from.split(' ')[0], size }).toEqual({
+        from: 'coreos/coreos10-x86_64.iso',
+        size: iso.length,
+      });
+    }
+    const { from } = await fetchIso(await releaseOf({ version: '4.22.0-rc.1', iso }));
+    expect(from).toContain('coreos/coreos-x86_64.iso');
   });
 
   it('is extracted once: a second run finds it without a look at the registry', async () => {
@@ -91,7 +94,7 @@ describe('the base ISO of a release', () => {
   it('is missing from a payload that has none for the architecture', async () => {
     const release = await releaseOf({ iso });
     await expect(
-      fetchBaseIso({ release, arch: 'ppc64le', workDir: world.directory }, world),
+      fetchBaseIso.run({ release, arch: 'ppc64le' }, world, world.context),
     ).rejects.toMatchObject({ code: 'layer.file-missing', exitCode: 5 });
     const without = { ...release, components: [] };
     await expect(fetchIso(without)).rejects.toMatchObject({ code: 'release.component-missing' });
@@ -102,7 +105,8 @@ describe('a base ISO that is given', () => {
   it('as a file is used where it lies', async () => {
     const path = join(world.directory, 'own.iso');
     await writeFile(path, 'own');
-    expect(await fetchIso(await releaseOf(), { file: path })).toEqual({
+    expect(await takeIso({ file: path })).toEqual({
+      kind: 'file',
       path,
       size: 3,
       digest: digestOf('own'),
@@ -111,18 +115,17 @@ describe('a base ISO that is given', () => {
   });
 
   it('as a file that does not exist is a fault of the configuration', async () => {
-    await expect(fetchIso(await releaseOf(), { file: '/none.iso' })).rejects.toMatchObject({
+    await expect(takeIso({ file: '/none.iso' })).rejects.toMatchObject({
       code: 'base-iso.missing',
       exitCode: 3,
     });
   });
 
   it('by address needs https and a digest', async () => {
-    const release = await releaseOf();
-    await expect(fetchIso(release, { url: 'http://a.example.com/x.iso' })).rejects.toMatchObject({
+    await expect(takeIso({ url: 'http://a.example.com/x.iso' })).rejects.toMatchObject({
       code: 'base-iso.not-https',
     });
-    await expect(fetchIso(release, { url: 'https://a.example.com/x.iso' })).rejects.toMatchObject({
+    await expect(takeIso({ url: 'https://a.example.com/x.iso' })).rejects.toMatchObject({
       code: 'base-iso.no-digest',
     });
   });
@@ -136,10 +139,10 @@ describe.skipIf(!requireTool('openssl'))('a base ISO that is given by address', 
       setTimeout(() => response.end(iso.subarray(1000)), 300);
     });
     const given = { url: `${server.url}/x.iso`, sha256: digestOf(iso) };
-    const tools = { ...world, tls: { ca: [server.certificate] } };
+    const tools = { tls: { ca: [server.certificate] } };
     const [one, two] = await Promise.all([
-      fetchGivenBaseIso(given, world.directory, tools),
-      sleep(100).then(() => fetchGivenBaseIso(given, world.directory, tools)),
+      takeIso(given, tools),
+      sleep(100).then(() => takeIso(given, tools)),
     ]);
     expect(server.requests).toEqual(['/x.iso']);
     expect(two).toEqual(one);
@@ -152,7 +155,7 @@ describe.skipIf(!requireTool('openssl'))('a base ISO that is given by address', 
 describe('the installer of a release', () => {
   it('is executable and told which release it is of', async () => {
     const release = await releaseOf();
-    const found = await fetchInstaller({ release, fips: false, workDir: world.directory }, world);
+    const found = await fetchTool(release);
     const text = (await readFile(found.path)).toString('latin1');
     const { host } = world.registry;
     const digest = release.reference.digest ?? '';
@@ -166,17 +169,16 @@ describe('the installer of a release', () => {
 
   it('is extracted once', async () => {
     const release = await releaseOf();
-    const input = { release, fips: false, workDir: world.directory };
-    const first = await fetchInstaller(input, world);
+    const first = await fetchTool(release);
     const count = world.registry.requests.length;
-    expect(await fetchInstaller(input, world)).toEqual(first);
+    expect(await fetchTool(release)).toEqual(first);
     expect(world.registry.requests).toHaveLength(count);
   });
 
   it('is another one with FIPS', async () => {
     const release = await releaseOf();
-    const plain = await fetchInstaller({ release, fips: false, workDir: world.directory }, world);
-    const fips = await fetchInstaller({ release, fips: true, workDir: world.directory }, world);
+    const plain = await fetchTool(release);
+    const fips = await fetchTool(release, true);
     expect(fips.size).toBeGreaterThan(plain.size);
   });
 });

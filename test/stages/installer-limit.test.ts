@@ -3,7 +3,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { renderWithInstaller } from '../../src/stages/render-unconfigured.ts';
+import { Secret } from '../../src/config/secret/secret.ts';
+import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
+import { runInstaller } from '../../src/stages/run-installer.ts';
+import { createStageContext } from '../support/stage-context.ts';
 
 const SECRET = '{"auths":{"a.example":{"auth":"c2VjcmV0OnNlY3JldA=="}}}';
 
@@ -13,19 +16,18 @@ it('ends an installer past its time limit with all that it started, and tells no
     const [installer, pid] = [join(directory, 'openshift-install'), join(directory, 'pid')];
     const script = `cat cluster-manifests/pull-secret.yaml >&2\nsleep 600 & echo $! > ${pid}\nwait`;
     await writeFile(installer, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-    const error = await renderWithInstaller(
-      {
-        release: {
-          ...{ version: '4.21.3', arch: 'x86_64' },
-          digestReference: `quay.io/ocp/release@sha256:${'a'.repeat(64)}`,
-        },
-        ...{ interactive: false, registriesConf: '', pullSecret: SECRET },
-      },
-      {
-        ...{ installer, workDir: join(directory, 'work'), limit: 1500 },
-        signal: new AbortController().signal,
-      },
-    ).catch((error: unknown) => error);
+    const digests = createFileDigests(join(directory, 'digests'));
+    const file = await digests.identify(installer);
+    if (!file) throw new Error('the installer was just written');
+    const path = 'cluster-manifests/pull-secret.yaml';
+    const pullSecret = new Secret(SECRET);
+    const error = await runInstaller
+      .run(
+        { installer: file, args: [], files: [{ path, text: pullSecret }], pullSecret },
+        { workDir: join(directory, 'work'), installerLimit: 1500, digests },
+        createStageContext(),
+      )
+      .catch((error: unknown) => error);
     expect(error).toMatchObject({ code: 'tool.timeout', exitCode: 6 });
     expect(String(error)).not.toContain('c2VjcmV0');
     expect(await readdir(join(directory, 'work'))).toEqual([]);

@@ -6,6 +6,7 @@ import { parseRegistriesConf } from '../../src/registry/registries-conf.ts';
 import { planMirror, type PlanMirrorInput } from '../../src/stages/plan-mirror.ts';
 import { resolveRelease } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
+import { createStageContext } from '../support/stage-context.ts';
 import { buildIndex, type TestImage } from '../support/images.ts';
 import { createHttpWithout, createTestClient } from '../support/registry-client.ts';
 import { addRelease, buildLayeredImage, type TestRelease } from '../support/release.ts';
@@ -13,9 +14,10 @@ import { addRelease, buildLayeredImage, type TestRelease } from '../support/rele
 let world: ImageWorld;
 let release: TestRelease;
 const inputOf = async (input: Partial<PlanMirrorInput>): Promise<PlanMirrorInput> => ({
-  release: await resolveRelease(
+  release: await resolveRelease.run(
     { url: release.pullspec, version: '4.21', channel: 'stable', arch: 'x86_64' },
     world,
+    world.context,
   ),
   catalogs: [],
   additionalImages: [],
@@ -26,7 +28,7 @@ const inputOf = async (input: Partial<PlanMirrorInput>): Promise<PlanMirrorInput
   ...input,
 });
 const plan = async (input: Partial<PlanMirrorInput> = {}): Promise<MirrorPlan> =>
-  planMirror(await inputOf(input), world);
+  planMirror.run(await inputOf(input), world, world.context);
 const at = (path: string): { readonly name: string } => ({
   name: `${world.registry.host}/${path}`,
 });
@@ -199,7 +201,9 @@ describe('additional images', () => {
       const { cache, signal } = world;
       const { release: none, ...input } = await inputOf({ additionalImages: names });
       expect(none).toBeDefined();
-      return planMirror(input, { client, cache, signal, concurrency }).finally(client.close);
+      return planMirror
+        .run(input, { client, cache, concurrency }, createStageContext(signal))
+        .finally(client.close);
     };
 
     it('one wrong tag of 52 is reported as one, and the others are fetched', async () => {

@@ -2,11 +2,20 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hasFile } from '../../src/base/files.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
+import { Secret } from '../../src/config/secret/secret.ts';
+import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
 import {
-  renderWithInstaller,
-  type UnconfiguredInput,
+  planInstallerArgs,
+  planInstallerInputs,
+} from '../../src/openshift/installer/installer-inputs.ts';
+import {
+  renderUnconfigured,
+  type RenderUnconfiguredInput,
 } from '../../src/stages/render-unconfigured.ts';
+import { runInstaller } from '../../src/stages/run-installer.ts';
+import { createStageContext } from '../support/stage-context.ts';
 
 let directory: string;
 beforeEach(async () => {
@@ -17,11 +26,12 @@ afterEach(async () => {
 });
 
 const DIGEST = 'quay.io/ocp/release@sha256:' + 'a'.repeat(64);
-const input: UnconfiguredInput = {
+const PULL_SECRET = '{"auths":{"a.example":{"auth":"c2VjcmV0OnNlY3JldA=="}}}';
+const input: RenderUnconfiguredInput = {
   release: { version: '4.21.3', arch: 'x86_64', digestReference: DIGEST },
   interactive: true,
   registriesConf: 'unqualified-search-registries = []\n',
-  pullSecret: '{"auths":{"a.example":{"auth":"c2VjcmV0OnNlY3JldA=="}}}',
+  pullSecret: new Secret(PULL_SECRET),
 };
 
 const WRITE = [
@@ -31,15 +41,36 @@ const WRITE = [
   'END',
 ].join('\n');
 
-async function render(script: string, changes: Partial<UnconfiguredInput> = {}): Promise<string> {
-  const installer = join(directory, 'openshift-install');
-  await writeFile(installer, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const signal = new AbortController().signal;
-  return renderWithInstaller(
-    { ...input, ...changes },
-    { installer, workDir: join(directory, 'work'), signal },
+async function render(
+  script: string,
+  { release = input.release, while: meanwhile = () => Promise.resolve() }: Changes = {},
+): Promise<string> {
+  const path = join(directory, 'openshift-install');
+  await writeFile(path, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const digests = createFileDigests(join(directory, 'digests'));
+  const installer = await digests.identify(path);
+  if (!installer) throw new Error('the installer was just written');
+  await meanwhile(path);
+  const { interactive, registriesConf } = input;
+  const files = planInstallerInputs({ arch: 'x86_64', registriesConf, pullSecret: PULL_SECRET });
+  const installed = await runInstaller.run(
+    {
+      installer,
+      args: planInstallerArgs(release.version, interactive),
+      files: files.map(({ path, text }) => ({ path, text: new Secret(text) })),
+      pullSecret: new Secret(PULL_SECRET),
+    },
+    { workDir: join(directory, 'work'), digests },
+    createStageContext(),
   );
+  return renderUnconfigured.run({ ...input, release, installed }, {}, createStageContext());
 }
+
+type Changes = {
+  readonly release?: RenderUnconfiguredInput['release'];
+  /** Between the look at the installer and its start. */
+  readonly while?: (path: string) => Promise<void>;
+};
 
 describe('running the installer', () => {
   it('gives the same config twice, although the installer draws a random id', async () => {
@@ -76,6 +107,15 @@ describe('running the installer', () => {
     expect(String(error)).toContain('broken');
     expect(String(error)).not.toContain('c2VjcmV0');
     expect(await readdir(join(directory, 'work'))).toEqual([]);
+  });
+
+  it('does not start an installer that was replaced since its digest was taken', async () => {
+    const seen = join(directory, 'seen');
+    const replace = (path: string): Promise<void> => writeFile(path, `#!/bin/sh\ntouch ${seen}\n`);
+    await expect(render(WRITE, { while: replace })).rejects.toMatchObject({
+      ...{ code: 'installer.changed', exitCode: 5 },
+    });
+    expect(await hasFile(seen)).toBe(false);
   });
 
   it('refuses an installer that writes nothing, or no Ignition config', async () => {

@@ -9,9 +9,13 @@ import { addRelease, buildLayeredImage } from '../support/release.ts';
 
 let world: ImageWorld;
 const resolve = (input: Partial<ResolveReleaseInput>, graphUrl?: string): Promise<Release> =>
-  resolveRelease(
-    { version: '4.21.3', channel: 'stable', arch: 'x86_64', ...input },
-    { ...world, ...(graphUrl !== undefined && { graphUrl }) },
+  resolveRelease.run(
+    {
+      ...{ version: '4.21.3', channel: 'stable', arch: 'x86_64', ...input },
+      ...(graphUrl !== undefined && { graphUrl }),
+    },
+    world,
+    world.context,
   );
 
 beforeEach(async () => {

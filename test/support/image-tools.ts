@@ -1,9 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { StageContext } from '../../src/engine/stage.ts';
+import { createFileDigests, type FileDigests } from '../../src/openshift/files/file-digests.ts';
 import { createHttp, type Http } from '../../src/base/http.ts';
 import { createBlobCache, type BlobCache } from '../../src/registry/blob-cache.ts';
 import { createRegistryClient, type RegistryClient } from '../../src/registry/client.ts';
+import { createStageContext } from './stage-context.ts';
 import { serveImages, type ImageRegistry } from './image-registry.ts';
 
 /** A registry in memory, and the real client and cache to read it with. */
@@ -13,6 +16,10 @@ export type ImageWorld = {
   readonly cache: BlobCache;
   readonly http: Http;
   readonly signal: AbortSignal;
+  readonly digests: FileDigests;
+  /** The same as `directory`. */
+  readonly workDir: string;
+  readonly context: StageContext;
   /** An empty directory, removed with the world. */
   readonly directory: string;
   readonly close: () => Promise<void>;
@@ -23,6 +30,7 @@ export async function createImageWorld(): Promise<ImageWorld> {
   const registry = await serveImages();
   const directory = await mkdtemp(join(tmpdir(), 'images-'));
   const http = createHttp({ env: {} });
+  const signal = AbortSignal.timeout(60_000);
   const client = createRegistryClient({
     http,
     credentials: [],
@@ -37,8 +45,9 @@ export async function createImageWorld(): Promise<ImageWorld> {
     client,
     cache: createBlobCache(join(directory, 'blobs')),
     http,
-    signal: AbortSignal.timeout(60_000),
-    directory,
+    ...{ signal, directory, workDir: directory },
+    digests: createFileDigests(join(directory, 'digests')),
+    context: createStageContext(signal),
     async close() {
       await client.close();
       await registry.close();

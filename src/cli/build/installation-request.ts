@@ -8,7 +8,7 @@ import { hasFile } from '../../base/files.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
-import { readPostScript } from '../../stages/read-post-script.ts';
+import { readPostScript } from '../../config/installation/read-post-script.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 

@@ -7,7 +7,7 @@ import { loadConfig } from '../../config/load-config.ts';
 import { refuseMissingFeatures } from '../../config/missing-features.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
 import { readUserManifests } from '../../stages/medium/read-manifests.ts';
-import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 

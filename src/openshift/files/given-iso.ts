@@ -1,14 +1,15 @@
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { nameAside } from '../../base/aside.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { digestFile, hasFile } from '../../base/files.ts';
+import type { FileInput } from '../../base/file-input.ts';
 import type { Http, TlsOptions } from '../../base/http.ts';
 import { redactUrl } from '../../base/redact.ts';
 import type { Pacing } from '../../registry/client/retry.ts';
 import { downloadFile, type Download } from './download.ts';
-import { findKept, keepFile, type KeptFile } from './kept-file.ts';
+import type { FileDigests } from './file-digests.ts';
+import { findKept, keepFile } from './kept-file.ts';
 import { packingOf, unpackFile, type Packing } from './unpack.ts';
 
 /**
@@ -19,10 +20,11 @@ export type GivenBaseIso =
   { readonly file: string } | { readonly url: string; readonly sha256?: Digest };
 
 /** `from` says in words where it came from: a file, an address, an image. */
-export type BaseIso = KeptFile & { readonly from: string };
+export type BaseIso = FileInput & { readonly from: string };
 
 export type FetchGivenTools = {
   readonly http: Http;
+  readonly digests: FileDigests;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
   readonly pacing?: Pacing;
@@ -48,25 +50,20 @@ export function takeGivenIso(
 }
 
 async function takeFile(path: string, directory: string, tools: FetchGivenTools): Promise<BaseIso> {
-  const size = await measure(path);
-  const digest = await digestFile(path);
+  const file = await tools.digests.identify(path);
+  if (!file) throw missing(path);
   const packing = packingOf(path);
-  if (packing === undefined) return { path, size, digest, from: path };
-  const target = join(directory, `${hexOf(digest)}-unpacked.iso`);
+  if (packing === undefined) return { ...file, from: path };
+  const target = join(directory, `${hexOf(file.digest)}-unpacked.iso`);
   const known = await findKept(target);
   if (known) return { ...known, from: path };
   return { ...(await unpackTo(target, { packed: path, packing }, tools)), from: path };
 }
 
-async function measure(path: string): Promise<number> {
-  const hint = 'check its name, or leave it out to use the live ISO of a release';
-  if (!(await hasFile(path))) {
-    throw new ConfigError('base-iso.missing', `base ISO "${path}" does not exist`, { hint });
-  }
-  const found = await stat(path);
-  if (found.isFile()) return found.size;
-  throw new ConfigError('base-iso.missing', `base ISO "${path}" is no file`, { hint });
-}
+const missing = (path: string): ConfigError =>
+  new ConfigError('base-iso.missing', `base ISO "${path}" does not exist, or is not a file`, {
+    hint: 'check its name, or leave it out to use the live ISO of a release',
+  });
 
 async function downloadIso(
   { url: text, sha256 }: { readonly url: string; readonly sha256?: Digest },
@@ -107,7 +104,7 @@ async function downloadPacked(
     readonly sha256: Digest;
   },
   tools: FetchGivenTools,
-): Promise<KeptFile> {
+): Promise<FileInput> {
   const { packing, path, sha256 } = wanted;
   const packed = `${path}.${packing}.partial`;
   const { digest } = await downloadFile({ ...wanted.download, path: packed });
@@ -135,7 +132,7 @@ async function unpackTo(
   target: string,
   { packed, packing, expected }: PackedIso,
   { signal, onProgress }: FetchGivenTools,
-): Promise<KeptFile> {
+): Promise<FileInput> {
   const aside = await nameAside(target);
   const { digest } = await unpackFile({
     ...{ packed, packing, path: aside, limit: MAX_ISO_SIZE, signal },

@@ -1,68 +1,64 @@
-import { rename, stat } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
-import { isErrno } from '../../base/errno.ts';
+import {
+  isSameStamp,
+  parseStamp,
+  readStamp,
+  type FileInput,
+  type FileStamp,
+} from '../../base/file-input.ts';
 import { digestFile, readFileIfPresent, syncDirectory, writeFileAtomic } from '../../base/files.ts';
 
-/** A file that we made before, and its digest. */
-export type KeptFile = { readonly path: string; readonly size: number; readonly digest: Digest };
-
-type Record = { readonly size: number; readonly digest: Digest; readonly modified: number };
+type FileRecord = { readonly digest: Digest; readonly stamp: FileStamp };
 
 /**
  * Moves a finished file to its place and then writes down what it is, in `<path>.json`: a file
  * without a record is one whose making was cut short, whatever it looks like. `digest` is that of the
  * bytes on the disk.
  */
-export async function keepFile(aside: string, path: string, digest: Digest): Promise<KeptFile> {
+export async function keepFile(aside: string, path: string, digest: Digest): Promise<FileInput> {
   await rename(aside, path);
   await syncDirectory(dirname(path));
-  const { size } = await writeRecord(path, digest);
-  return { path, size, digest };
+  const stamp = await readStamp(path);
+  if (!stamp) throw new Error(`${path} is gone, though it was just made`);
+  await writeRecord(path, { digest, stamp });
+  return { kind: 'file', path, size: stamp.size, digest };
 }
 
 /**
- * The file as it was kept, or undefined when it is not there or not what it was. Where size and time
- * are as recorded its bytes are not read again.
+ * The file as it was kept, or undefined when it is not there or not what it was. Where its inode says
+ * what it said then, its bytes are not read again.
  */
-export async function findKept(path: string): Promise<KeptFile | undefined> {
+export async function findKept(path: string): Promise<FileInput | undefined> {
   const record = parseRecord(await readFileIfPresent(`${path}.json`));
-  const found = await statFile(path);
-  if (record === undefined || found?.size !== record.size) return undefined;
-  const { size, digest } = record;
-  if (found.mtimeMs === record.modified) return { path, size, digest };
-  if ((await digestFile(path)) !== digest) return undefined;
-  await writeRecord(path, digest);
-  return { path, size, digest };
+  const stamp = await readStamp(path);
+  if (record === undefined || stamp?.size !== record.stamp.size) return undefined;
+  const { digest } = record;
+  if (!isSameStamp(stamp, record.stamp)) {
+    if ((await digestFile(path)) !== digest) return undefined;
+    await writeRecord(path, { digest, stamp });
+  }
+  return { kind: 'file', path, size: stamp.size, digest };
 }
 
-async function writeRecord(path: string, digest: Digest): Promise<Record> {
-  const { size, mtimeMs } = await stat(path);
-  const record = { size, digest, modified: mtimeMs };
-  await writeFileAtomic(`${path}.json`, formatReadableJson(record));
-  return record;
-}
+/** Whether a file that a stage made is still there, with the bytes that it had. */
+export const isKept = async ({ path, digest }: FileInput): Promise<boolean> =>
+  (await findKept(path))?.digest === digest;
 
-/** undefined for what is no record of ours: the file is made anew. */
-function parseRecord(bytes: Uint8Array | undefined): Record | undefined {
+const writeRecord = (path: string, { digest, stamp }: FileRecord): Promise<void> =>
+  writeFileAtomic(`${path}.json`, formatReadableJson({ digest, stamp }));
+
+/** undefined for what is not a record of ours: the file is made again. */
+function parseRecord(bytes: Uint8Array | undefined): FileRecord | undefined {
   if (bytes === undefined) return undefined;
   try {
-    const record = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Record> | null;
-    const { size, digest, modified } = record ?? {};
-    if (typeof size !== 'number' || typeof modified !== 'number') return undefined;
-    return typeof digest === 'string' && isDigest(digest) ? { size, modified, digest } : undefined;
+    const record = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<FileRecord> | null;
+    const { digest, stamp: found } = record ?? {};
+    const stamp = parseStamp(found);
+    return stamp && typeof digest === 'string' && isDigest(digest) ? { digest, stamp } : undefined;
   } catch {
     return undefined; // damaged, which is the same as absent: see above
-  }
-}
-
-async function statFile(path: string): Promise<{ size: number; mtimeMs: number } | undefined> {
-  try {
-    const found = await stat(path);
-    return found.isFile() ? found : undefined;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
   }
 }

@@ -35,9 +35,14 @@ export function planInstallerInputs(
   ];
 }
 
+/** The subcommand that makes the unconfigured Ignition config, with its flags. */
+export const planInstallerArgs = (version: string, interactive: boolean): readonly string[] => [
+  ...['agent', 'create', 'unconfigured-ignition'],
+  ...(interactive && supportsInteractiveFlag(version) ? ['--interactive'] : []),
+];
+
 /** Whether this release's installer has the flag `--interactive`; others refuse it. */
-export const supportsInteractiveFlag = (version: string): boolean =>
-  /^4\.(?:19|20)(?:\.|$)/.test(version);
+const supportsInteractiveFlag = (version: string): boolean => /^4\.(?:19|20)(?:\.|$)/.test(version);
 
 const formatInfraEnv = ({ arch, sshKey }: InstallerInput): string =>
   formatManifest({

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 
 const ALPHABET = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ROUNDS = 5000;
-const MAX_SALT_SIZE = 16;
+const SALT_SIZE = 16;
 
 /**
  * The password as `$6$salt$hash`: Ulrich Drepper's "Unix crypt using SHA-256 and SHA-512", version
@@ -30,11 +30,9 @@ export function hashCorePassword(password: string, salt: string): string {
   return `$6$${salt}$${encode(digest)}`;
 }
 
-/** A salt that depends on nothing but `seed`: 16 of crypt's characters. */
-export function deriveSalt(seed: string): string {
-  const digest = sha512(Buffer.from(seed));
-  return [...digest.subarray(0, MAX_SALT_SIZE)].map((byte) => ALPHABET[byte & 63]).join('');
-}
+/** 16 of crypt's characters at random: 96 bits. */
+export const drawSalt = (): string =>
+  [...randomBytes(SALT_SIZE)].map((byte) => ALPHABET[byte & 63]).join('');
 
 /** Steps 1 to 12 of the description. */
 function mixFirst(key: Buffer, salt: Buffer): Buffer {

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
+import type { FileInput } from '../../base/file-input.ts';
 import { digestFile } from '../../base/files.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
 import { extractFile } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { platformOf } from './architecture.ts';
 import { openImage, openLayers, type ImageTools } from '../image-access.ts';
-import { findKept, keepFile, type KeptFile } from '../files/kept-file.ts';
+import { findKept, keepFile } from '../files/kept-file.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 
 export type ComponentFile = {
@@ -33,7 +34,7 @@ export type ComponentFile = {
 export async function extractComponentFile(
   wanted: ComponentFile,
   tools: ImageTools,
-): Promise<KeptFile> {
+): Promise<FileInput> {
   const { reference, image } = await openImage(tools, wanted.reference, platformOf(wanted.arch));
   const key = digestOf(
     formatCanonicalJson({

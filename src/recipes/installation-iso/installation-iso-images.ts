@@ -8,12 +8,12 @@ import { archNames } from '../../openshift/release/architecture.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { parseReference } from '../../registry/reference.ts';
+import { checkSpace } from '../../stages/check-space.ts';
 import { planMirror } from '../../stages/plan-mirror.ts';
 import { readPrecacheList } from '../../stages/read-precache-list.ts';
 import { resolveRelease } from '../../stages/resolve-release.ts';
 import type { BuildTools } from '../build-tools.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
-import { reserveSpace } from '../live-iso/space.ts';
 
 export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
   archNames.toRpm(architecture);
@@ -24,18 +24,11 @@ const ANY_VERSION = '4.0';
 /** The release payload that the request names. */
 export function resolveNamedRelease(
   { release: url, config }: InstallationIsoRequest,
-  { engine, client, cache, http }: BuildTools,
+  { engine }: BuildTools,
 ): Promise<Release> | undefined {
   if (url === undefined) return undefined;
-  return engine.stage({
-    name: 'resolve release',
-    inputs: { url, arch: architectureOf(config) },
-    run: ({ url, arch }, { signal, onProgress }) =>
-      resolveRelease(
-        { url, arch, version: ANY_VERSION, channel: '' },
-        { client, cache, http, signal, onProgress },
-      ),
-  });
+  const arch = architectureOf(config);
+  return engine.run(resolveRelease, { url, arch, version: ANY_VERSION, channel: '' });
 }
 
 /** The seed, the release and what else is carried, by digest, when there is room for it. */
@@ -49,49 +42,25 @@ export async function planEmbedded(
   if (!isWanted) return undefined;
   const release = await named;
   const server = chooseServer(request, release);
-  const { engine, client, cache } = tools;
+  const { engine } = tools;
+  const arch = architectureOf(config);
   const wanted = [
     ...(embed.seed ? [config.seedImage] : []),
-    ...(embed.precached ? await listPrecached(request, tools) : []),
+    ...(embed.precached
+      ? await engine.run(readPrecacheList, { seedImage: config.seedImage, arch })
+      : []),
     ...embed.images,
   ];
-  const plan = engine.stage({
-    name: 'plan mirror',
-    inputs: {
-      additionalImages: [...new Set(wanted)].map((name) => ({ name })),
-      arch: architectureOf(config),
-      registryImage: server.reference,
-      ...(embed.release && release && { release }),
-    },
-    run: (input, { signal, onProgress }) =>
-      planMirror(
-        { ...input, ...EVERYTHING },
-        {
-          ...{ client, cache, signal },
-          onProgress: (done, total) => {
-            onProgress(0, undefined, `${done} of ${total} images`);
-          },
-        },
-      ),
+  const plan = engine.run(planMirror, {
+    ...EVERYTHING,
+    additionalImages: [...new Set(wanted)].map((name) => ({ name })),
+    arch,
+    registryImage: server.reference,
+    ...(embed.release && release && { release }),
   });
-  await engine.stage({
-    name: 'check space',
-    inputs: { plan },
-    run: ({ plan }) => reserveSpace(plan, request, cache),
-  });
+  await engine.run(checkSpace, { plan, output: request.output });
   return { plan: await plan, server };
 }
-
-const listPrecached = (
-  { config, workDir }: InstallationIsoRequest,
-  { engine, client, cache }: BuildTools,
-): Promise<readonly string[]> =>
-  engine.stage({
-    name: 'read precache list',
-    inputs: { seedImage: config.seedImage, arch: architectureOf(config), workDir },
-    run: (input, { signal, onProgress }) =>
-      readPrecacheList(input, { client, cache, signal, onProgress }),
-  });
 
 const EVERYTHING = {
   catalogs: [],

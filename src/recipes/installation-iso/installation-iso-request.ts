@@ -1,7 +1,7 @@
 import type { InstallationConfig } from '../../config/installation/installation-config.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
-import type { GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CoreosStream } from '../../stages/read-coreos-stream.ts';
 
 /** Everything an installation ISO is made from. */

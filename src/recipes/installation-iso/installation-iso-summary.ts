@@ -1,11 +1,9 @@
 import type { Layout } from '../../iso/extent.ts';
-import type { PourResult } from '../../iso/pour/pour-iso.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import { formatReference } from '../../registry/reference.ts';
-import type { BaseIso } from '../../stages/fetch-base-iso.ts';
+import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
-import { sealIso } from '../../stages/seal-iso.ts';
-import type { BuildTools } from '../build-tools.ts';
+import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { architectureOf } from './installation-iso-images.ts';
 import { listNotes } from './installation-iso-notes.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
@@ -19,12 +17,11 @@ export type PreparedInstallationIso = {
   readonly embedded?: EmbeddedImages;
 };
 
-export type InstallationIsoReport = {
+/** What is known of an installation ISO before it is poured. */
+type Announced = {
   readonly format: 1;
   readonly product: 'installation-iso';
   readonly output: string;
-  /** Of the whole ISO. */
-  readonly digest: string;
   /** Bytes. */
   readonly isoSize: number;
   readonly architecture: RpmArchitecture;
@@ -46,39 +43,22 @@ export type InstallationIsoReport = {
   readonly secretsOnMedia: readonly string[];
   /** What could not be checked, or may be missed. */
   readonly notes: readonly string[];
-  readonly bytes: {
-    readonly fetched: number;
-    readonly copied: number;
-    readonly kept: number;
-    readonly written: number;
-    readonly readBack: number;
-  };
   readonly unverifiedTls: readonly string[];
-  readonly stages: readonly { stage: string; milliseconds: number; reused: boolean }[];
   /** What stays on disk for the next build. */
   readonly cache: string;
 };
 
-/** Writes the checksum and the report beside the ISO. */
-export async function sealInstallationIso(
-  made: {
-    readonly prepared: PreparedInstallationIso;
-    readonly poured: PourResult;
-    /** Of the pour, which is still under way when this is written. */
-    readonly milliseconds: number;
-  },
+export type InstallationIsoReport = Announced & PourReport;
+
+export function describeInstallationIso(
   request: InstallationIsoRequest,
-  { engine }: BuildTools,
-): Promise<InstallationIsoReport> {
-  const { base, layout, embedded } = made.prepared;
-  const { replaced, ...embedArea } = made.prepared.embedArea;
-  const { fetched, copied, kept, written, readBack, digest } = made.poured;
+  { base, layout, embedded, embedArea: { replaced, ...embedArea } }: PreparedInstallationIso,
+): Announced {
   const { config } = request;
-  const report: InstallationIsoReport = {
+  return {
     format: 1,
     product: 'installation-iso',
     output: request.output,
-    digest,
     isoSize: layout.size,
     architecture: architectureOf(config),
     base: { digest: base.digest, from: base.from, size: base.size },
@@ -89,16 +69,9 @@ export async function sealInstallationIso(
     ...(embedded && { embedded: describeEmbedded(embedded) }),
     secretsOnMedia: listSecrets(request),
     notes: [...request.notes, ...listNotes(request, replaced)],
-    bytes: { fetched, copied, kept, written, readBack },
     unverifiedTls: request.build.insecureRegistries,
-    stages: [
-      ...engine.times(),
-      { stage: 'pour ISO', milliseconds: made.milliseconds, reused: false },
-    ],
     cache: request.workDir,
   };
-  await sealIso(request.output, digest, report);
-  return report;
 }
 
 function describeEmbedded({

@@ -1,4 +1,5 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { renderInstallationIgnition } from '../../openshift/image-based/installation/installation-ignition.ts';
@@ -8,30 +9,39 @@ import {
   type LocalRegistry,
 } from '../../openshift/image-based/installation/installation-registry.ts';
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import { checkSize } from '../../stages/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out-installation-iso.ts';
-import { createExtentOpener } from '../../stages/open-extents.ts';
-import { readCached } from '../../stages/read-cached.ts';
+import { pourIso } from '../../stages/pour/pour-iso.ts';
+import { scanBase } from '../../stages/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { prepareBase } from './installation-iso-base.ts';
+import { fileOf } from '../file-of.ts';
+import { findBase } from './installation-iso-base.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import {
-  sealInstallationIso,
+  describeInstallationIso,
   type InstallationIsoReport,
   type PreparedInstallationIso,
 } from './installation-iso-summary.ts';
-import { pourAndSeal } from '../pour-and-seal.ts';
-import { surveySpace } from '../live-iso/space.ts';
 
 /** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
 export async function buildInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<InstallationIsoReport> {
-  const unlock = await lockOutput(`${request.output}.lock`);
+  const { output, lanes } = request;
+  const unlock = await lockOutput(`${output}.lock`);
   try {
     const prepared = await prepareInstallationIso(request, tools);
-    return await pourInstallationIso(prepared, request, tools);
+    const report = describeInstallationIso(request, prepared);
+    const { base, layout, embedded } = prepared;
+    const poured = await tools.engine.run(pourIso, {
+      ...{ layout, report, output, lanes, times: tools.engine.times() },
+      base: fileOf(base),
+      blobs: (embedded?.plan ?? NO_IMAGES).blobs,
+      mode: 0o600, // the pull secret is on it
+    });
+    return { ...report, ...poured };
   } finally {
     await unlock();
   }
@@ -42,35 +52,30 @@ async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch } = request;
+  const { config, epoch, output } = request;
+  const { engine } = tools;
   renderIgnition(request); // whatever is wrong with the override is told before anything is fetched
   const release = resolveNamedRelease(request, tools);
   const embedded = await planEmbedded(request, tools, release);
-  const { base, scan } = prepareBase(request, tools, release);
-  const { layout, embedArea } = await tools.engine.stage({
-    name: 'lay out ISO',
-    inputs: { base, scan, architecture: architectureOf(config) },
-    run: (parts, { signal }) =>
-      layOutInstallationIso({
-        ...parts,
-        ignition: renderIgnition(request, embedded),
-        ...(epoch !== undefined && { epoch }),
-        ...(embedded && {
-          embedded: {
-            plan: embedded.plan,
-            release: {
-              version: config.seedVersion,
-              reference: config.seedImage,
-              architecture: architectureOf(config),
-            },
-            readManifest: (manifest) => readCached(tools.cache, manifest, signal),
-          },
-        }),
-      }),
+  const base = findBase(request, tools, release);
+  const made = engine.run(layOutInstallationIso, {
+    ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }) },
+    architecture: architectureOf(config),
+    ignition: new Secret(renderIgnition(request, embedded)),
+    ...(epoch !== undefined && { epoch }),
+    ...(embedded && { embedded: { plan: embedded.plan, release: describeSeed(config) } }),
   });
-  await surveySpace({ plan: embedded?.plan ?? NO_IMAGES, layout }, request, tools.cache);
-  return { base: await base, layout, embedArea, ...(embedded && { embedded }) };
+  const layout = made.then(({ layout }) => layout);
+  await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
+  return { base: await base, ...(await made), ...(embedded && { embedded }) };
 }
+
+/** What the index of the medium says that it installs. */
+const describeSeed = (config: InstallationIsoRequest['config']) => ({
+  version: config.seedVersion,
+  reference: config.seedImage,
+  architecture: architectureOf(config),
+});
 
 const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
 
@@ -110,25 +115,3 @@ const describeRegistry = (
   ),
   mirrors: planLocalMirrors(plan.images, releaseRegistry),
 });
-
-function pourInstallationIso(
-  prepared: PreparedInstallationIso,
-  request: InstallationIsoRequest,
-  tools: BuildTools,
-): Promise<InstallationIsoReport> {
-  const { base, layout, embedded } = prepared;
-  const { cache, client } = tools;
-  const { output, lanes } = request;
-  return pourAndSeal(tools.engine, {
-    pour: {
-      ...{ layout, output, lanes },
-      mode: 0o600, // the pull secret is on it
-      openExtent: createExtentOpener({
-        ...{ base: base.path, cache, client },
-        blobs: (embedded?.plan ?? NO_IMAGES).blobs,
-      }),
-    },
-    seal: (poured, milliseconds) =>
-      sealInstallationIso({ prepared, poured, milliseconds }, request, tools),
-  });
-}

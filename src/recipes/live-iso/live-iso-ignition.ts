@@ -1,241 +1,119 @@
-import type { TlsOptions } from '../../base/http.ts';
-import type { ApplianceConfig } from '../../config/appliance-config.ts';
-import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
-import { planCatalogDestination } from '../../openshift/mirror/operator-set.ts';
-import type { BootstrapInput } from '../../openshift/node/bootstrap-ignition.ts';
-import { deriveSalt, hashCorePassword } from '../../openshift/node/core-password.ts';
-import type { ServedCatalog } from '../../openshift/node/catalog-sources.ts';
-import type {
-  GeneratedManifestsInput,
-  NodeRelease,
-} from '../../openshift/node/generated-manifests.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
-import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
-import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
-import { formatReference } from '../../registry/reference.ts';
-import { fetchInstaller } from '../../stages/fetch-installer.ts';
+import type { FileInput } from '../../base/file-input.ts';
+import { Secret } from '../../config/secret/secret.ts';
 import {
-  chooseSignatureStore,
-  fetchReleaseSignatures,
-} from '../../stages/fetch-release-signatures.ts';
+  planInstallerArgs,
+  planInstallerInputs,
+} from '../../openshift/installer/installer-inputs.ts';
+import { toNodeRelease, type ClusterSettings } from '../../openshift/node/describe-cluster.ts';
+import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
+import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
+import { fetchInstaller } from '../../stages/fetch-installer.ts';
+import { fetchReleaseSignatures } from '../../stages/fetch-release-signatures.ts';
+import { identifyInstaller } from '../../stages/identify-installer.ts';
 import { renderBootstrap } from '../../stages/render-bootstrap.ts';
-import { renderEmbedded, renderWithInstaller } from '../../stages/render-unconfigured.ts';
+import { renderUnconfigured } from '../../stages/render-unconfigured.ts';
+import { runInstaller } from '../../stages/run-installer.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { isKept } from '../kept.ts';
+import type { LiveIsoImages } from './live-iso-images.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
-
-type MadeForCluster = {
-  readonly release: Release;
-  readonly plan: MirrorPlan;
-  readonly catalogs: readonly SelectedCatalog[];
-  /** Base64. */
-  readonly signatures: readonly string[];
-};
-
-type Planned = {
-  readonly release: Promise<Release>;
-  readonly plan: Promise<MirrorPlan>;
-  readonly catalogs: Promise<readonly SelectedCatalog[]>;
-  readonly registryImage: Promise<RegistryImageChoice>;
-  /** There is room for what is fetched. */
-  readonly reserved: Promise<unknown>;
-};
 
 /** Both Ignition configs of the medium, as JSON text. */
 export function renderIgnition(
   request: LiveIsoRequest,
   tools: BuildTools,
-  planned: Planned,
+  images: LiveIsoImages,
 ): { readonly bootstrap: Promise<string>; readonly unconfigured: Promise<string> } {
-  const bootstrap = tools.engine.stage({
-    name: 'render bootstrap',
-    inputs: {
-      release: planned.release,
-      plan: planned.plan,
-      catalogs: planned.catalogs,
-      registryImage: planned.registryImage,
-      signatures: fetchSignatures(request, tools, planned),
-      ...describeBootstrap(request, tools),
-    },
-    run: (made) => Promise.resolve(renderBootstrap(bootstrapInput(request, made))),
+  const { config, manifests } = request;
+  const { stopLocalRegistry, skipLocalRegistry, sshKey } = config;
+  const { release, plan, catalogs, registryImage } = images;
+  const bootstrap = tools.engine.run(renderBootstrap, {
+    ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry, skipLocalRegistry },
+    ...clusterSettingsOf(request),
+    signatures: fetchSignatures(request, tools, images),
+    ...(sshKey !== undefined && { sshKey }),
+    ...saltPassword(request, tools),
   });
-  const unconfigured =
-    request.ignition === 'embedded'
-      ? renderOwn(request, tools, planned)
-      : renderByInstaller(request, tools, planned);
-  return { bootstrap, unconfigured };
+  return { bootstrap, unconfigured: renderForUser(request, tools, images) };
 }
 
-/** They are looked up anew each time: a store may have got them since. */
-export function fetchSignatures(
+export const fetchSignatures = (
   { signatureStore }: LiveIsoRequest,
-  { engine, http, tls }: BuildTools,
-  { release }: Pick<Planned, 'release'>,
-): Promise<string[]> {
-  const known = release.then((release) => ({
-    digest: digestOfRelease(release),
-    store: chooseSignatureStore(formatReference(release.reference), signatureStore),
-  }));
-  known.catch(() => undefined); // the stage that waits for it tells
-  return engine.stage({
-    name: 'fetch release signatures',
-    inputs: { known },
-    run: ({ known: { digest, store } }, { signal, warn }) =>
-      fetchReleaseSignatures(
-        { digest, ...(store !== undefined && { store }) },
-        { http, tls, signal, warn },
-      ),
+  { engine }: BuildTools,
+  { release }: Pick<LiveIsoImages, 'release'>,
+): Promise<readonly string[]> =>
+  engine.run(fetchReleaseSignatures, {
+    release,
+    ...(signatureStore !== undefined && { store: signatureStore }),
   });
-}
 
-/** Everything of the configuration that the bootstrap config shows, without secrets. */
-const describeBootstrap = ({ config, manifests }: LiveIsoRequest, tools: BuildTools) => ({
-  manifests,
+export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
   interactive: config.enableInteractiveFlow,
   enableDefaultSources: config.enableDefaultSources,
   createPinnedImageSets: config.createPinnedImageSets,
-  stopLocalRegistry: config.stopLocalRegistry,
-  skipLocalRegistry: config.skipLocalRegistry,
   useDefaultSourceNames: config.useDefaultSourceNames,
-  sshKey: config.sshKey,
-  password: tools.sealSecret(config.userCorePass?.reveal()),
 });
 
-function bootstrapInput(request: LiveIsoRequest, made: MadeForIgnition): BootstrapInput {
-  const { config, manifests } = request;
-  const { release, plan, registryImage } = made;
-  const password = config.userCorePass?.reveal();
-  const salt = deriveSalt(formatReference(release.reference));
-  return {
-    ...describeCluster(request, made),
-    registryImage: {
-      reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
-      useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
-    },
-    stopLocalRegistry: config.stopLocalRegistry,
-    skipLocalRegistry: config.skipLocalRegistry,
-    extraManifests: manifests.extra,
-    crs: manifests.crs,
-    ...(config.sshKey !== undefined && { sshKey: config.sshKey }),
-    ...(password !== undefined && { corePasswordHash: hashCorePassword(password, salt) }),
-  };
+function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engine }: BuildTools) {
+  if (!text) return {};
+  const salt = engine.run(drawPasswordSalt, { password: text });
+  return { password: salt.then((salt) => ({ text, salt })) };
 }
 
-type MadeForIgnition = MadeForCluster & { readonly registryImage: RegistryImageChoice };
+function renderForUser(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+  images: LiveIsoImages,
+): Promise<string> {
+  const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
+  const { pullSecret } = build.embed;
+  const registriesConf = images.plan.then(({ mirrors }) =>
+    formatNodeRegistriesConf(mirrors, { interactive }),
+  );
+  registriesConf.catch(() => undefined); // the stages that wait for it tell
+  const settings = {
+    ...{ interactive, registriesConf },
+    ...(sshKey !== undefined && { sshKey }),
+    ...(pullSecret && { pullSecret }),
+  };
+  return tools.engine.run(renderUnconfigured, {
+    ...settings,
+    release: images.release.then(toNodeRelease),
+    ...(request.ignition === 'installer' && {
+      installed: installUnconfigured(request, tools, { ...images, registriesConf }),
+    }),
+  });
+}
 
-/** What the cluster is told of the media: its mirrors, catalogs and release. No secret. */
-export function describeCluster(
+/** What the installer makes: of this release, or the one that the user names. */
+function installUnconfigured(
+  request: LiveIsoRequest,
+  tools: BuildTools,
+  images: LiveIsoImages & { readonly registriesConf: Promise<string> },
+): Promise<string> {
+  const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
+  const { pullSecret } = build.embed;
+  const { release, registriesConf } = images;
+  const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
+    planInstallerInputs({
+      ...{ arch, registriesConf },
+      ...(sshKey !== undefined && { sshKey }),
+      ...(pullSecret && { pullSecret: pullSecret.reveal() }),
+      ...(request.nmstate !== undefined && { nmstate: request.nmstate }),
+    }).map(({ path, text }) => ({ path, text: new Secret(text) })),
+  );
+  return tools.engine.run(runInstaller, {
+    installer: findInstaller(request, tools, images),
+    args: release.then(({ version }) => planInstallerArgs(version, interactive)),
+    files,
+    ...(pullSecret && { pullSecret }),
+  });
+}
+
+const findInstaller = (
   { config }: LiveIsoRequest,
-  { release, plan, catalogs, signatures }: MadeForCluster,
-): Omit<GeneratedManifestsInput, 'corePasswordHash'> {
-  return {
-    release: toNodeRelease(release),
-    mirrors: plan.mirrors,
-    catalogs: describeCatalogs(catalogs),
-    releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
-    interactive: config.enableInteractiveFlow,
-    enableDefaultSources: config.enableDefaultSources,
-    createPinnedImageSets: config.createPinnedImageSets,
-    pinnedImages: plan.images
-      .filter(({ kind }) => kind !== 'signature' && kind !== 'catalog')
-      .map(({ source }) => formatReference(source)),
-    useDefaultSourceNames: config.useDefaultSourceNames,
-  };
-}
-
-export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly ServedCatalog[] =>
-  catalogs.map((catalog) => ({
-    source: catalog.reference,
-    destination: planCatalogDestination(catalog),
-    digest: catalog.digest,
-  }));
-
-const toNodeRelease = ({ version, reference, arch }: Release): NodeRelease => ({
-  version,
-  arch,
-  digestReference: formatReference(reference),
-});
-
-function renderOwn(
-  request: LiveIsoRequest,
-  tools: BuildTools,
-  { release, plan }: Planned,
-): Promise<string> {
-  return tools.engine.stage({
-    name: 'render unconfigured',
-    inputs: { release, plan, ...describeUnconfigured(request, tools) },
-    run: ({ release, plan }) =>
-      Promise.resolve(renderEmbedded(unconfiguredInput(request, release, plan))),
-  });
-}
-
-/**
- * The installer draws random ids and keys, so its result is kept: a build that continues, or is made
- * again, gives the same medium.
- */
-function renderByInstaller(
-  request: LiveIsoRequest,
-  tools: BuildTools,
-  { release, plan, reserved }: Planned,
-): Promise<string> {
-  const { client, cache, engine } = tools;
-  const { config, workDir } = request;
-  const given = config.build.installer;
-  const installer =
-    given === undefined
-      ? engine.stage({
-          name: 'fetch installer',
-          inputs: { release, fips: config.enableFips, workDir },
-          after: reserved,
-          isUsable: isKept,
-          run: (input, { signal, onProgress }) =>
-            fetchInstaller(input, { client, cache, signal, onProgress }),
-        })
-      : Promise.resolve({ path: given });
-  return engine.stage({
-    name: 'run installer',
-    inputs: { release, plan, installer, ...describeUnconfigured(request, tools) },
-    isUsable: () => true,
-    run: ({ release, plan, installer }, { signal }) =>
-      renderWithInstaller(unconfiguredInput(request, release, plan), {
-        ...{ installer: installer.path, workDir, signal },
-      }),
-  });
-}
-
-const describeUnconfigured = ({ config, nmstate }: LiveIsoRequest, tools: BuildTools) => ({
-  interactive: config.enableInteractiveFlow,
-  sshKey: config.sshKey,
-  nmstate,
-  hosts: tools.sealSecret(config.build.embed.pullSecret?.reveal()),
-});
-
-function unconfiguredInput(
-  { config, nmstate }: LiveIsoRequest,
-  release: Release,
-  plan: MirrorPlan,
-) {
-  const interactive = config.enableInteractiveFlow;
-  const pullSecret = config.build.embed.pullSecret?.reveal();
-  return {
-    release: toNodeRelease(release),
-    interactive,
-    registriesConf: formatNodeRegistriesConf(plan.mirrors, { interactive }),
-    ...(config.sshKey !== undefined && { sshKey: config.sshKey }),
-    ...(pullSecret !== undefined && { pullSecret }),
-    ...(nmstate !== undefined && { nmstate }),
-  };
-}
-
-/** How the update graph is reached. */
-export const graphOf = ({ graphUrl }: LiveIsoRequest, tls: TlsOptions) => ({
-  graphTls: tls,
-  ...(graphUrl !== undefined && { graphUrl }),
-});
-
-/** Kernel arguments that the configuration asks for. */
-export const kargsOf = (config: ApplianceConfig): readonly string[] => [
-  ...(config.enableFips ? ['fips=1'] : []),
-  ...config.build.kernelArguments,
-];
+  { engine }: BuildTools,
+  { release, reserved }: LiveIsoImages,
+): Promise<FileInput> =>
+  config.build.installer === undefined
+    ? engine.run(fetchInstaller, { release, fips: config.enableFips }, reserved)
+    : engine.run(identifyInstaller, { path: config.build.installer });

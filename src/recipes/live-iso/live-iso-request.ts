@@ -3,9 +3,9 @@ import type { Layout } from '../../iso/extent.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
-import type { BaseIso, GivenBaseIso } from '../../stages/fetch-base-iso.ts';
+import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { UserManifests } from '../../stages/medium/read-manifests.ts';
-import type { Space } from './space.ts';
+import type { Space } from '../../stages/check-size.ts';
 
 /** Everything a live ISO is made from. */
 export type LiveIsoRequest = {

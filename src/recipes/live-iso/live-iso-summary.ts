@@ -1,8 +1,6 @@
-import type { PourResult } from '../../iso/pour/pour-iso.ts';
 import { planCosts, type PartCost } from '../../openshift/mirror/plan-costs.ts';
 import { formatReference } from '../../registry/reference.ts';
-import { sealIso } from '../../stages/seal-iso.ts';
-import type { BuildTools } from '../build-tools.ts';
+import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
@@ -103,59 +101,25 @@ function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly strin
   ];
 }
 
-export type LiveIsoReport = LiveIsoPlan & {
+/** What is known of a live ISO before it is poured. */
+type Announced = LiveIsoPlan & {
   readonly format: 1;
   readonly product: 'live-iso';
   readonly output: string;
-  /** Of the whole ISO. */
-  readonly digest: string;
-  readonly bytes: {
-    /** Over the network while pouring. */
-    readonly fetched: number;
-    /** From the cache and the base ISO. */
-    readonly copied: number;
-    /** Stood in the interrupted output already. */
-    readonly kept: number;
-    readonly written: number;
-    /** Read again from the output for its digest. */
-    readonly readBack: number;
-  };
   readonly ignition: 'installer' | 'embedded';
-  readonly hosts: readonly { host: string; requests: number; retries: number; bytes: number }[];
   readonly unverifiedTls: readonly string[];
-  readonly stages: readonly { stage: string; milliseconds: number; reused: boolean }[];
   /** What stays on disk for the next build. */
   readonly cache: string;
 };
 
-/** Writes the checksum and the report beside the ISO. */
-export async function sealLiveIso(
-  made: {
-    readonly prepared: PreparedLiveIso;
-    readonly poured: PourResult;
-    /** Of the pour, which is still under way when this is written. */
-    readonly milliseconds: number;
-  },
-  request: LiveIsoRequest,
-  tools: BuildTools,
-): Promise<LiveIsoReport> {
-  const { fetched, copied, kept, written, readBack, digest } = made.poured;
-  const report: LiveIsoReport = {
-    ...summarizePlan(request, made.prepared),
-    format: 1,
-    product: 'live-iso',
-    output: request.output,
-    digest,
-    bytes: { fetched, copied, kept, written, readBack },
-    ignition: request.ignition,
-    hosts: tools.client.statistics().map((host) => ({ ...host })),
-    unverifiedTls: request.config.build.insecureRegistries,
-    stages: [
-      ...tools.engine.times(),
-      { stage: 'pour ISO', milliseconds: made.milliseconds, reused: false },
-    ],
-    cache: request.workDir,
-  };
-  await sealIso(request.output, digest, report);
-  return report;
-}
+export type LiveIsoReport = Announced & PourReport;
+
+export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
+  ...summarizePlan(request, prepared),
+  format: 1,
+  product: 'live-iso',
+  output: request.output,
+  ignition: request.ignition,
+  unverifiedTls: request.config.build.insecureRegistries,
+  cache: request.workDir,
+});

@@ -1,78 +1,53 @@
 import { lockOutput } from '../../iso/pour/lock.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import { checkMaxSize } from '../../stages/check-max-size.ts';
+import { checkSize } from '../../stages/check-size.ts';
 import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../../stages/lay-out-live-iso.ts';
-import { createExtentOpener } from '../../stages/open-extents.ts';
-import { readCached } from '../../stages/read-cached.ts';
-import { openScannedBase, scanBase } from '../../stages/scan-base.ts';
+import { pourIso } from '../../stages/pour/pour-iso.ts';
+import { scanBase } from '../../stages/scan-base.ts';
+import { takeBaseIso } from '../../stages/take-base-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { isKept } from '../kept.ts';
-import { pourAndSeal } from '../pour-and-seal.ts';
+import { fileOf } from '../file-of.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
-import { sealLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
-import { selectImages } from './live-iso-images.ts';
-import { kargsOf, renderIgnition } from './live-iso-ignition.ts';
-import { surveySpace } from './space.ts';
+import { describeLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
+import { selectImages, type LiveIsoImages } from './live-iso-images.ts';
+import { renderIgnition } from './live-iso-ignition.ts';
 
 /** From a configuration to every byte of the ISO: what feeds what. */
 export async function prepareLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedLiveIso> {
-  const { release, registryImage, catalogs, plan, reserved } = selectImages(request, tools);
-  const { base, scan } = prepareBase(request, tools, { release, reserved });
-  const { bootstrap, unconfigured } = renderIgnition(request, tools, {
-    ...{ release, plan, catalogs, registryImage, reserved },
+  const { engine } = tools;
+  const { config, output, epoch } = request;
+  const { maxSize } = config.build;
+  const images = selectImages(request, tools);
+  const { release, catalogs, plan } = images;
+  const base = findBase(request, tools, images);
+  const layout = engine.run(layOutLiveIso, {
+    ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }), release, plan },
+    ...renderIgnition(request, tools, images),
+    appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
+    ...(epoch !== undefined && { epoch }),
   });
-  const layout = tools.engine.stage({
-    name: 'lay out ISO',
-    inputs: { base, scan, release, plan, bootstrap, unconfigured },
-    run: async ({ base, scan, ...parts }, { signal }) =>
-      layOutLiveIso({
-        ...parts,
-        base: await openScannedBase(base.path, scan),
-        readManifest: (manifest) => readCached(tools.cache, manifest, signal),
-        appendKargs: kargsOf(request.config),
-        epoch: request.epoch ?? Math.floor(Date.parse(parts.release.created) / 1000),
-      }),
+  const space = engine.run(checkSize, {
+    ...{ layout, plan, output },
+    ...(maxSize !== undefined && { maxSize }),
   });
-  const prepared = {
+  return {
     ...{ release: await release, plan: await plan, catalogs: await catalogs },
-    ...{ base: await base, layout: await layout },
+    ...{ base: await base, layout: await layout, space: await space },
   };
-  checkMaxSize(prepared.layout.size, request.config.build.maxSize, prepared.plan);
-  return { ...prepared, space: await surveySpace(prepared, request, tools.cache) };
 }
 
-/** The live ISO to build on, and where every byte of it is. */
-function prepareBase(
-  request: LiveIsoRequest,
-  tools: BuildTools,
-  planned: { readonly release: Promise<Release>; readonly reserved: Promise<unknown> },
-) {
-  const { engine, client, cache, http, tls } = tools;
-  const { config, workDir, baseIso } = request;
-  const arch = config.ocpRelease.cpuArchitecture;
-  const base = engine.stage({
-    name: 'fetch base ISO',
-    inputs: { release: planned.release, arch, workDir, given: baseIso },
-    after: planned.reserved,
-    isUsable: isKept,
-    run: ({ given, ...input }, { signal, onProgress }) =>
-      fetchBaseIso(
-        { ...input, ...(given && { given }) },
-        { client, cache, http, tls, signal, onProgress },
-      ),
-  });
-  const scan = engine.stage({
-    name: 'scan base ISO',
-    inputs: { base },
-    isUsable: () => true,
-    run: ({ base }) => scanBase(base),
-  });
-  return { base, scan };
-}
+/** The live ISO to build on. */
+const findBase = (
+  { config, baseIso }: LiveIsoRequest,
+  { engine }: BuildTools,
+  { release, reserved }: LiveIsoImages,
+) =>
+  baseIso === undefined
+    ? engine.run(fetchBaseIso, { release, arch: config.ocpRelease.cpuArchitecture }, reserved)
+    : engine.run(takeBaseIso, { given: baseIso }, reserved);
 
 /** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
 export async function buildLiveIso(
@@ -82,28 +57,18 @@ export async function buildLiveIso(
   const unlock = await lockOutput(`${request.output}.lock`);
   try {
     const prepared = await prepareLiveIso(request, tools);
-    return await pourLiveIso(prepared, request, tools);
+    const report = describeLiveIso(request, prepared);
+    const { layout, base, plan } = prepared;
+    const poured = await tools.engine.run(pourIso, {
+      ...{ layout, report, output: request.output, blobs: plan.blobs, times: tools.engine.times() },
+      base: fileOf(base),
+      mode: isConfidential(request) ? 0o600 : 0o644,
+      lanes: request.config.build.concurrency ?? 8,
+    });
+    return { ...report, ...poured };
   } finally {
     await unlock();
   }
-}
-
-function pourLiveIso(
-  prepared: PreparedLiveIso,
-  request: LiveIsoRequest,
-  tools: BuildTools,
-): Promise<LiveIsoReport> {
-  const { layout, base, plan } = prepared;
-  const { client, cache } = tools;
-  return pourAndSeal(tools.engine, {
-    pour: {
-      ...{ layout, output: request.output },
-      mode: isConfidential(request) ? 0o600 : 0o644,
-      openExtent: createExtentOpener({ base: base.path, blobs: plan.blobs, cache, client }),
-      lanes: request.config.build.concurrency ?? 8,
-    },
-    seal: (poured, milliseconds) => sealLiveIso({ prepared, poured, milliseconds }, request, tools),
-  });
 }
 
 /** Whether the ISO holds what other users of this machine must not read. */

@@ -1,7 +1,7 @@
-import { digestOf } from '../base/digest.ts';
-import { IntegrityError } from '../base/errors.ts';
-import type { Descriptor } from '../registry/descriptor.ts';
-import type { BlobCache } from '../registry/blob-cache.ts';
+import { digestOf } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import type { Descriptor } from '../../registry/descriptor.ts';
+import type { BlobCache } from '../../registry/blob-cache.ts';
 
 /**
  * A manifest that was fetched before, out of the cache and checked again.

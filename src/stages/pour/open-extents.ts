@@ -1,11 +1,11 @@
-import { RegistryError } from '../base/errors.ts';
-import type { ExtentChunk, ExtentOpener } from '../iso/pour/span-writer.ts';
-import type { PlannedBlob } from '../openshift/mirror/mirror-plan.ts';
-import type { BlobCache } from '../registry/blob-cache.ts';
-import type { BlobSource } from '../registry/blob-source.ts';
-import type { RegistryClient } from '../registry/client.ts';
-import { readBlob } from '../registry/read-blob.ts';
-import { parseReference } from '../registry/reference.ts';
+import { RegistryError } from '../../base/errors.ts';
+import type { ExtentChunk, ExtentOpener } from '../../iso/pour/span-writer.ts';
+import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
+import type { BlobCache } from '../../registry/blob-cache.ts';
+import type { BlobSource } from '../../registry/blob-source.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { readBlob } from '../../registry/read-blob.ts';
+import { parseReference } from '../../registry/reference.ts';
 
 export type ExtentSources = {
   /** Path of the base ISO. */

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
-import { sweepAside } from '../base/aside.ts';
-import { formatReadableJson, type Json } from '../base/canonical-json.ts';
-import { hexOf, type Digest } from '../base/digest.ts';
-import { writeFileAtomic } from '../base/files.ts';
+import { sweepAside } from '../../base/aside.ts';
+import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { writeFileAtomic } from '../../base/files.ts';
 
 /**
  * Writes what tells of a finished ISO: `X.sha256`, as sha256sum -c reads it, and `X.report.json`. The

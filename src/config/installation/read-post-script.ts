@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
-import { ConfigError } from '../base/errors.ts';
-import { readFileIfPresent } from '../base/files.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { readFileIfPresent } from '../../base/files.ts';
 
 /**
  * post.sh beside a configuration, byte for byte; undefined when there is none.

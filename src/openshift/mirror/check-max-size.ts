@@ -1,7 +1,7 @@
-import { ConfigError } from '../base/errors.ts';
-import { formatSize } from '../base/format-size.ts';
-import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
-import { findOmissions, type Omission } from '../openshift/mirror/plan-costs.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { formatSize } from '../../base/format-size.ts';
+import type { MirrorPlan } from './mirror-plan.ts';
+import { findOmissions, type Omission } from './plan-costs.ts';
 
 /**
  * Fails as soon as the images alone are too large, before the base ISO or a layer is fetched.

@@ -1,0 +1,69 @@
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { formatReadableJson } from '../../base/canonical-json.ts';
+import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
+import {
+  isSameStamp,
+  parseStamp,
+  readStamp,
+  type FileInput,
+  type FileStamp,
+} from '../../base/file-input.ts';
+import { digestFile, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+
+/**
+ * The digests of files that are not ours, remembered beside what their inodes said. A file whose inode
+ * says the same is not read again. A digest that is wrong all the same does no harm: all bytes are
+ * verified when they are used, and who finds other bytes calls `forget`.
+ */
+export type FileDigests = {
+  /** undefined where there is no regular file. */
+  readonly identify: (path: string) => Promise<FileInput | undefined>;
+  readonly forget: (path: string) => Promise<void>;
+};
+
+type Remembered = { readonly stamp: FileStamp; readonly digest: Digest };
+
+/** FAT knows whole pairs of seconds only: what was written since could have the same times. */
+const COARSEST_MS = 2000;
+
+export function createFileDigests(directory: string): FileDigests {
+  const entryOf = (path: string): string =>
+    join(directory, `${hexOf(digestOf(resolve(path))).slice(0, 32)}.json`);
+  return {
+    async identify(path) {
+      const stamp = await readStamp(path);
+      if (!stamp) return undefined;
+      const entry = entryOf(path);
+      const known = parse(await readFileIfPresent(entry));
+      if (known && isSameStamp(known.stamp, stamp)) return describe(path, known);
+      const started = Date.now();
+      const found = { stamp, digest: await digestFile(path) };
+      const isSettled = Math.max(stamp.changed, stamp.modified) + COARSEST_MS < started;
+      const after = await readStamp(path);
+      // A file that is being written has no digest worth remembering.
+      if (isSettled && after && isSameStamp(after, stamp)) {
+        await writeFileAtomic(entry, formatReadableJson({ ...found, path: resolve(path) }));
+      }
+      return describe(path, found);
+    },
+    forget: (path) => rm(entryOf(path), { force: true }),
+  };
+}
+
+const describe = (path: string, { stamp: { size }, digest }: Remembered): FileInput => ({
+  kind: 'file',
+  ...{ path, size, digest },
+});
+
+function parse(bytes: Uint8Array | undefined): Remembered | undefined {
+  if (bytes === undefined) return undefined;
+  try {
+    const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<Remembered> | null;
+    const stamp = parseStamp(value?.stamp);
+    const digest = value?.digest;
+    return stamp && digest !== undefined && isDigest(digest) ? { stamp, digest } : undefined;
+  } catch {
+    return undefined; // damaged: the file is read again
+  }
+}

@@ -1,0 +1,57 @@
+import type { SelectedCatalog } from '../catalog/selected-catalog.ts';
+import type { MirrorPlan } from '../mirror/mirror-plan.ts';
+import { planCatalogDestination } from '../mirror/operator-set.ts';
+import type { Release } from '../release/release-payload.ts';
+import { formatReference } from '../../registry/reference.ts';
+import type { ServedCatalog } from './catalog-sources.ts';
+import type { GeneratedManifestsInput, NodeRelease } from './generated-manifests.ts';
+
+/** What is carried for a cluster. */
+export type CarriedForCluster = {
+  readonly release: Release;
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  /** Base64. */
+  readonly signatures: readonly string[];
+};
+
+/** How a cluster uses the media, as the configuration says. */
+export type ClusterSettings = {
+  readonly interactive: boolean;
+  readonly enableDefaultSources: boolean;
+  readonly createPinnedImageSets: boolean;
+  readonly useDefaultSourceNames: boolean;
+};
+
+/** What a cluster learns of the media: its mirrors, catalogs and release. No secret. */
+export const describeCluster = (
+  { release, plan, catalogs, signatures }: CarriedForCluster,
+  {
+    interactive,
+    enableDefaultSources,
+    createPinnedImageSets,
+    useDefaultSourceNames,
+  }: ClusterSettings,
+): Omit<GeneratedManifestsInput, 'corePasswordHash'> => ({
+  release: toNodeRelease(release),
+  mirrors: plan.mirrors,
+  catalogs: describeCatalogs(catalogs),
+  releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
+  ...{ interactive, enableDefaultSources, createPinnedImageSets, useDefaultSourceNames },
+  pinnedImages: plan.images
+    .filter(({ kind }) => kind !== 'signature' && kind !== 'catalog')
+    .map(({ source }) => formatReference(source)),
+});
+
+export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly ServedCatalog[] =>
+  catalogs.map((catalog) => ({
+    source: catalog.reference,
+    destination: planCatalogDestination(catalog),
+    digest: catalog.digest,
+  }));
+
+export const toNodeRelease = ({ version, reference, arch }: Release): NodeRelease => ({
+  version,
+  arch,
+  digestReference: formatReference(reference),
+});

@@ -1,0 +1,91 @@
+import type { FileInput } from '../../base/file-input.ts';
+import type { Json } from '../../base/canonical-json.ts';
+import type { Stage } from '../../engine/stage.ts';
+import type { Layout } from '../../iso/extent.ts';
+import { pourIso as pourExtents, type PourResult } from '../../iso/pour/pour-iso.ts';
+import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
+import type { BlobCache } from '../../registry/blob-cache.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { createExtentOpener } from './open-extents.ts';
+import { sealIso } from './seal-iso.ts';
+
+export type StageTimes = readonly {
+  readonly stage: string;
+  readonly milliseconds: number;
+  readonly reused: boolean;
+}[];
+
+export type PourIsoInput = {
+  readonly layout: Layout;
+  readonly base: FileInput;
+  readonly blobs: readonly PlannedBlob[];
+  readonly output: string;
+  /** Permission bits of the output. */
+  readonly mode: number;
+  /** Extents poured at a time. */
+  readonly lanes: number;
+  /** All that is known of the ISO before it is poured. */
+  readonly report: Readonly<Record<string, Json | undefined>>;
+  /** Of the stages before this one. */
+  readonly times: StageTimes;
+};
+
+export type PourIsoTools = { readonly client: RegistryClient; readonly cache: BlobCache };
+
+/** What the pour adds to the report. */
+export type PourReport = {
+  /** Of the whole ISO. */
+  readonly digest: string;
+  readonly bytes: {
+    /** Over the network while pouring. */
+    readonly fetched: number;
+    /** From the cache and the base ISO. */
+    readonly copied: number;
+    /** Stood in the interrupted output already. */
+    readonly kept: number;
+    readonly written: number;
+    /** Read again from the output for its digest. */
+    readonly readBack: number;
+  };
+  readonly hosts: readonly {
+    readonly host: string;
+    readonly requests: number;
+    readonly retries: number;
+    readonly bytes: number;
+  }[];
+  readonly stages: StageTimes;
+};
+
+/** Brings every byte to its place; checksum and report are there before the ISO's name is. */
+export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
+  name: 'pour ISO',
+  async run(input, { client, cache }, { signal, onProgress, warn }) {
+    const { layout, base, blobs, output, mode, lanes } = input;
+    const started = performance.now();
+    const complete = (poured: PourResult): PourReport => {
+      const { digest, fetched, copied, kept, written, readBack } = poured;
+      const milliseconds = Math.round(performance.now() - started);
+      return {
+        ...{ digest, bytes: { fetched, copied, kept, written, readBack } },
+        hosts: client.statistics().map((host) => ({ ...host })),
+        stages: [...input.times, { stage: 'pour ISO', milliseconds, reused: false }],
+      };
+    };
+    let made: PourReport | undefined;
+    const poured = await pourExtents({
+      ...{ layout, output, mode, lanes, signal },
+      openExtent: createExtentOpener({ base: base.path, blobs, cache, client }),
+      onProgress: (bytes) => {
+        onProgress(bytes, layout.size);
+      },
+      onStale: () => {
+        warn('a partial output of other inputs was found; it is written anew');
+      },
+      onComplete: async (result) => {
+        made = complete(result);
+        await sealIso(output, result.digest, { ...input.report, ...made });
+      },
+    });
+    return made ?? complete(poured);
+  },
+};
