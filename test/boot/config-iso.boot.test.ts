@@ -8,6 +8,7 @@ import { mountInGuest } from '../support/config-iso-guest.ts';
 import {
   createConfigIsoWorld,
   inFolder,
+  manifestOf,
   siteTree,
   type ConfigIsoWorld,
 } from '../support/config-iso-world.ts';
@@ -26,7 +27,11 @@ describe.skipIf(!hasBootHost())('the kernel of a node', () => {
     base = await buildBaseIso(BOOT_CACHE);
     const keys = await makeKeyRing();
     const small = siteTree('small', { number: 1 });
-    const manifests = { [LONG]: 'kind: A\n', '1-Upper.yaml': 'kind: B\n', '1-upper.yml': '' };
+    const manifests = {
+      [LONG]: manifestOf('A'),
+      '1-Upper.yaml': manifestOf('B'),
+      '1-upper.yml': '',
+    };
     const large = siteTree('large', { number: 2, install: INSTALL, manifests });
     world.write(inFolder('sites', small, large));
     const { failed } = await world.build(keys, { sites: 'sites', out: 'out' });

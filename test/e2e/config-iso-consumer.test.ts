@@ -4,10 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { consumeConfigIso, type Consumed, type SeedInfo } from '../support/config-iso-consumer.ts';
 import {
+  SSH_KEY,
   createConfigIsoWorld,
   inFolder,
+  manifestOf,
   siteTree,
-  SSH_KEY,
   type ConfigIsoWorld,
 } from '../support/config-iso-world.ts';
 import { makeKeyRing } from '../support/site-identity.ts';
@@ -24,11 +25,12 @@ const PROXIED: SeedInfo = { ...SEED, has_proxy: true };
 
 const PROXY = ['proxy: {httpProxy: "http://proxy.example:3128", noProxy: "z.example,a.example"}'];
 const MANY =
-  'kind: One\nmetadata: {name: a}\n---\nkind: List\nitems:\n- kind: Two\n  metadata: {name: b}\n';
+  `${manifestOf('One')}---\nkind: List\nitems:\n` +
+  '- {apiVersion: v1, kind: Two, metadata: {name: b}}\n';
 const FULL = {
   install: ['imageDigestSources: [{source: quay.io/a, mirrors: [quay.io/b]}]'],
   imageBased: ['nodeLabels: {rack: r1, kubernetes.io/hostname: other}'],
-  manifests: { '2-many.yaml': MANY, '1-one.yaml': 'kind: Zero\nmetadata: {name: z}\n' },
+  manifests: { '2-many.yaml': MANY, '1-one.yaml': manifestOf('Zero', 'z') },
 };
 
 const hasTools = ['blkid', 'bsdtar', 'genisoimage'].map((tool) => requireTool(tool)).every(Boolean);

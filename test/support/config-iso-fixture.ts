@@ -1,9 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import { createConfigIsoWorld, siteTree, type ConfigIsoWorld } from './config-iso-world.ts';
+import {
+  createConfigIsoWorld,
+  manifestOf,
+  siteTree,
+  type ConfigIsoWorld,
+} from './config-iso-world.ts';
 import { makeKeyRing, type KeyRing } from './site-identity.ts';
 
 /** Two good sites and a bad one. */
-export const ALPHA = siteTree('alpha', { number: 1, manifests: { 'a.yaml': 'kind: A\n' } });
+export const ALPHA = siteTree('alpha', { number: 1, manifests: { 'a.yaml': manifestOf('A') } });
 export const BETA = siteTree('beta', { number: 2 });
 export const BAD = siteTree('gamma', { number: 3, install: ['unknownField: 1'] });
 

@@ -107,6 +107,10 @@ export type SiteParts = {
   readonly manifests?: Tree;
 };
 
+/** A manifest that a node can apply. */
+export const manifestOf = (kind: string, name = 'a'): string =>
+  `apiVersion: v1\nkind: ${kind}\nmetadata: {name: ${name}}\n`;
+
 /** The files of a good site, below a folder of its name. */
 export function siteTree(name: string, parts: SiteParts = {}): Tree {
   const { number = 1, clusterName = name, install = [], imageBased = [], manifests = {} } = parts;

@@ -13,6 +13,7 @@ export type SitesOptions = {
   readonly template?: string;
   readonly dropIn: boolean;
   readonly allowShared?: readonly SharedFact[];
+  readonly seedVersion?: string;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
@@ -39,8 +40,22 @@ export const addSitesOptions = (command: Command): Command =>
       'only warn where sites have the same "address" or "hostname"; may be repeated',
       addShared,
     )
+    .option(
+      '--seed-version <x.y.z>',
+      'version of the seed image: what its nodes need is checked too',
+      parseSeedVersion,
+    )
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
+
+/** @throws UsageError `usage.seed-version` */
+function parseSeedVersion(text: string): string {
+  if (/^\d+\.\d+(?:\.\d+\S*)?$/.test(text)) return text;
+  throw new UsageError('usage.seed-version', `--seed-version is "${text}"`, {
+    expected: 'X.Y or X.Y.Z',
+    found: text,
+  });
+}
 
 /** @throws UsageError `usage.allow-shared` */
 function addShared(text: string, before: readonly SharedFact[] = []): readonly SharedFact[] {
@@ -54,13 +69,14 @@ function addShared(text: string, before: readonly SharedFact[] = []): readonly S
 
 export function readSitesRequest(
   sites: string,
-  { template, dropIn, allowShared }: SitesOptions,
+  { template, dropIn, allowShared, seedVersion }: SitesOptions,
   { cwd, env, now }: CliHost,
 ): SitesRequest {
   return {
     ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn },
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
+    ...(seedVersion !== undefined && { seedVersion }),
     // As openshift-install does for the programs that run it.
     isLenient: (env['OPENSHIFT_INSTALL_INVOKER'] ?? '') !== '',
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),

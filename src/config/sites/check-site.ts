@@ -1,5 +1,9 @@
 import type { ConfigProblem } from '../document/problem.ts';
-import { listExtraManifests, warnOfExtraManifests } from './extra-manifests.ts';
+import {
+  checkExtraManifests,
+  listExtraManifests,
+  warnOfExtraManifests,
+} from './extra-manifests.ts';
 import { keepImageBasedConfig, keepInstallConfig } from './keep-site.ts';
 import type { ClusterNetworks } from './network/plausibility.ts';
 import { checkImageBasedConfig } from './rules/image-based-config.ts';
@@ -29,6 +33,8 @@ export type CheckOptions = {
   readonly epoch: number;
   /** Unknown keys of install-config.yaml are warned of, as with OPENSHIFT_INSTALL_INVOKER. */
   readonly isLenient?: boolean;
+  /** Of the seed that the sites are installed from, where it is known: `X.Y` or `X.Y.Z`. */
+  readonly seedVersion?: string;
 };
 
 type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
@@ -38,18 +44,22 @@ type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
  * Reads the inputs of one site and applies every rule of its own, all at once. Rules look at a copy
  * with the installer's defaults; what a site keeps is what the user wrote.
  */
-export function checkSite(input: SiteInput, { epoch, isLenient }: CheckOptions): SiteCheck {
-  const shape = isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
+export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
+  const shape = options.isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
   const install = openFile(input, 'install-config.yaml', shape);
   const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
-  const problems = limit([...judgeInstall(install), ...judgeImageBased(imageBased, install)]);
+  const problems = limit([
+    ...judgeInstall(install, options),
+    ...judgeImageBased(imageBased, install),
+    ...checkExtraManifests(input.files),
+  ]);
   return {
     ...(both && { facts: gatherFacts(input, both) }),
     ...(both && problems.length === 0 && { site: createSite(input, both) }),
     problems,
     warnings: limit([
-      ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, epoch)),
+      ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, options)),
       ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
       ...warnOfExtraManifests(input.files),
     ]),
@@ -99,12 +109,21 @@ function showPath(name: string, files: readonly SiteFile[], path: string): strin
 }
 
 /** A broken document holds nothing that rules could judge. */
-function judgeInstall(install: InstallDocument | ConfigProblem): readonly ConfigProblem[] {
+function judgeInstall(
+  install: InstallDocument | ConfigProblem,
+  { seedVersion }: CheckOptions,
+): readonly ConfigProblem[] {
   if (!isDocument(install)) return [install];
   const { value, report, problems, isBroken } = install;
   if (isBroken) return problems;
   const networks = resolveNetworks(value.networking);
-  return join(problems, checkInstallConfig(report, value, networks));
+  return join(
+    problems,
+    checkInstallConfig(report, value, {
+      networks,
+      ...(seedVersion !== undefined && { seedVersion }),
+    }),
+  );
 }
 
 function judgeImageBased(

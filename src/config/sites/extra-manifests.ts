@@ -1,11 +1,11 @@
-import { digestOf } from '../../base/digest.ts';
-import { parseAllDocuments } from 'yaml';
-import { findYamlExcess } from '../../base/yaml-bounds.ts';
 import type { ConfigProblem } from '../document/problem.ts';
+import { findManifestFaults } from './manifest-documents.ts';
 import type { Site, SiteFile } from './site.ts';
 
 const FOLDER = 'extra-manifests/';
 const EXTENSION = /\.(?:yaml|yml|json)$/;
+/** The node applies files one by one; what other files a kustomization names, it does not ask. */
+const KUSTOMIZATION = /^kustomization\.ya?ml$/i;
 /** Longer names are not safe with every reader of the media. */
 const LONGEST_NAME = 30;
 /** Manifests above this size are not parsed. */
@@ -14,70 +14,45 @@ const MAX_PARSED = 1 << 20;
 /** Files that lie flat in extra-manifests and have an extension of manifests, sorted by their bytes. */
 export const listExtraManifests = (files: readonly SiteFile[]): Site['extraManifests'] =>
   files
-    .filter(({ path }) => isManifest(path))
+    .filter(isManifest)
     .map(({ path, bytes }) => ({ name: path.slice(FOLDER.length), bytes }))
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
 
-const isManifest = (path: string): boolean =>
+const isManifest = ({ path }: SiteFile): boolean =>
   path.startsWith(FOLDER) && !path.slice(FOLDER.length).includes('/') && EXTENSION.test(path);
 
-/** Extra manifests go to the node as they are; what it will not take is only warned of. */
-export function warnOfExtraManifests(files: readonly SiteFile[]): readonly ConfigProblem[] {
-  return files
+/** Manifests go on the ISO as they are, and a node that cannot apply one of them never finishes. */
+export const checkExtraManifests = (files: readonly SiteFile[]): readonly ConfigProblem[] =>
+  files.filter(isManifest).flatMap((file) => {
+    if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
+      const problem = 'the node cannot apply a kustomization';
+      return [createProblem(file, { ...START, problem, hint: 'put what it renders here instead' })];
+    }
+    if (file.bytes.length > MAX_PARSED) return [];
+    return findManifestFaults(file.bytes).map((fault) =>
+      createProblem(file, { ...fault, problem: `the node cannot apply it: ${fault.problem}` }),
+    );
+  });
+
+/** What is left out, and names that some readers cut. */
+export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly ConfigProblem[] =>
+  files
     .filter(({ path }) => path.startsWith(FOLDER))
     .flatMap((file) => {
-      if (!isManifest(file.path)) {
-        const what = 'is ignored: extra manifests are *.yaml, *.yml and *.json without folders';
-        return [warn(file, what)];
+      if (!isManifest(file)) {
+        const problem = 'is ignored: extra manifests are *.yaml, *.yml and *.json without folders';
+        return [createProblem(file, { ...START, problem })];
       }
       const { length } = file.path.slice(FOLDER.length);
-      const fault = findFault(file.bytes);
-      return [
-        ...(length > LONGEST_NAME
-          ? [warn(file, `the name has ${length} characters, more than ${LONGEST_NAME}`)]
-          : []),
-        ...(fault ? [warn(file, `the node cannot read it: ${fault.problem}`, fault)] : []),
-      ];
+      const problem = `the name has ${length} characters, more than ${LONGEST_NAME}`;
+      return length > LONGEST_NAME ? [createProblem(file, { ...START, problem })] : [];
     });
-}
 
-type Place = { readonly line: number; readonly column: number };
+const START = { line: 1, column: 1 };
 
-const warn = (
-  { shownAs }: SiteFile,
-  problem: string,
-  { line, column }: Place = { line: 1, column: 1 },
-): ConfigProblem => ({ file: shownAs, line, column, path: '', problem, lineText: '' });
+type Finding = Pick<ConfigProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
-type Fault = Place & { readonly problem: string };
-
-/** Sites of a fleet share their manifests: as many results are kept. */
-const KEPT = 1000;
-const kept = new Map<string, Fault | undefined>();
-
-function findFault(bytes: Uint8Array): Fault | undefined {
-  if (bytes.length > MAX_PARSED) return undefined;
-  const key = digestOf(bytes);
-  if (kept.has(key)) return kept.get(key);
-  const fault = parse(bytes);
-  if (kept.size >= KEPT) kept.clear();
-  kept.set(key, fault);
-  return fault;
-}
-
-function parse(bytes: Uint8Array): Fault | undefined {
-  const text = new TextDecoder().decode(bytes);
-  const excess = findYamlExcess(text);
-  if (excess) return { ...placeOf(text, excess.offset), problem: excess.message };
-  const documents = parseAllDocuments(text, { logLevel: 'silent' });
-  const [error] = 'empty' in documents ? [] : documents.flatMap(({ errors }) => errors);
-  if (!error) return undefined;
-  const [{ line, col } = { line: 1, col: 1 }] = error.linePos ?? [];
-  const problem = error.code.toLowerCase().replaceAll('_', ' ');
-  return { line, column: col, problem };
-}
-
-function placeOf(text: string, offset: number): Place {
-  const before = text.slice(0, offset).split('\n');
-  return { line: before.length, column: (before.at(-1) ?? '').length + 1 };
-}
+const createProblem = ({ shownAs }: SiteFile, finding: Finding): ConfigProblem => ({
+  ...{ file: shownAs, path: '', lineText: '' },
+  ...finding,
+});

@@ -17,6 +17,8 @@ export type SitesRequest = {
   readonly epoch: number;
   /** Whether unknown keys of install-config.yaml are only warned of. */
   readonly isLenient?: boolean;
+  /** Version of the seed that the sites are installed from, where it is known. */
+  readonly seedVersion?: string;
   /** What several sites may have in common; it is warned of. */
   readonly shared?: ReadonlySet<FactKind>;
   /** What an earlier producer left: of the only site, or with a folder for each site. */

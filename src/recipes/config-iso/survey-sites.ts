@@ -27,7 +27,7 @@ export type Survey = {
   readonly recall: (site: SurveyedSite) => Promise<Site>;
 };
 
-type SurveyRequest = Pick<SitesRequest, 'epoch' | 'isLenient' | 'shared'>;
+type SurveyRequest = Pick<SitesRequest, 'epoch' | 'isLenient' | 'seedVersion' | 'shared'>;
 
 /** What is kept of it until all sites were looked at. */
 type Looked = {
@@ -50,10 +50,11 @@ const UNSEEN =
  */
 export async function surveySites(
   list: SiteList,
-  { epoch, isLenient = false, shared }: SurveyRequest,
+  { shared, ...request }: SurveyRequest,
   tools: SiteTools,
 ): Promise<Survey> {
-  const options = { epoch, isLenient };
+  const { epoch, isLenient = false, seedVersion } = request;
+  const options = { epoch, isLenient, ...(seedVersion !== undefined && { seedVersion }) };
   const meter = createSiteMeter('check sites', list.names.length, tools);
   const looked = new Map<string, Looked>(list.names.map((name) => [name, { findings: [] }]));
   const remembered = new Map<string, Site>();

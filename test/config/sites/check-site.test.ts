@@ -6,11 +6,16 @@ import {
   checkImageBased,
   checkInstall,
   createSiteInput,
+  eth0,
+  network,
   TEST_EPOCH,
   tell,
   writeImageBasedConfig,
   writeInstallConfig,
 } from '../../support/site-inputs.ts';
+
+/** One that a node can apply, of three lines. */
+const MANIFEST = 'apiVersion: v1\nkind: A\nmetadata: {name: a}\n';
 
 const check = (files: Readonly<Record<string, string | Uint8Array>>) =>
   checkSite(createSiteInput(files), { epoch: TEST_EPOCH });
@@ -26,7 +31,7 @@ describe('a site keeps', () => {
       pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}',
     });
     expect(tell(warnings)).toEqual([
-      '1:1 networking.machineNetwork: no machineNetwork is written: the node cannot tell which of its addresses to use',
+      '1:1 networking.machineNetwork: no machineNetwork is written: the node cannot tell which of its addresses to use, and stops if its seed is 4.20 or later',
     ]);
   });
 
@@ -84,18 +89,18 @@ describe('a site keeps', () => {
 
   it('extra manifests in the order of their bytes, verbatim', () => {
     const { site, warnings } = check({
-      'extra-manifests/b.yaml': 'kind: A\n',
-      'extra-manifests/B.yml': 'kind: B\r\n',
-      'extra-manifests/a.json': '{"kind":"C"}',
+      'extra-manifests/b.yaml': MANIFEST,
+      'extra-manifests/B.yml': MANIFEST.replaceAll('\n', '\r\n'),
+      'extra-manifests/a.json': '{"apiVersion":"v1","kind":"C","metadata":{"name":"c"}}',
       'extra-manifests/notes.txt': 'nothing',
       'extra-manifests/more/c.yaml': 'kind: D\n',
     });
     expect(
       site?.extraManifests.map(({ name, bytes }) => [name, Buffer.from(bytes).toString()]),
     ).toEqual([
-      ['B.yml', 'kind: B\r\n'],
-      ['a.json', '{"kind":"C"}'],
-      ['b.yaml', 'kind: A\n'],
+      ['B.yml', MANIFEST.replaceAll('\n', '\r\n')],
+      ['a.json', '{"apiVersion":"v1","kind":"C","metadata":{"name":"c"}}'],
+      ['b.yaml', MANIFEST],
     ]);
     expect(warnings.map(({ file, problem }) => `${file}: ${problem}`)).toEqual([
       'alpha/extra-manifests/notes.txt: is ignored: extra manifests are *.yaml, *.yml and *.json without folders',
@@ -245,7 +250,7 @@ describe('a site is warned of', () => {
     [
       'a hostname that is none',
       { hostname: 'hostname: localhost' },
-      '1:11 hostname: "localhost" counts as no hostname: the node keeps its own',
+      '1:11 hostname: "localhost" counts as no hostname: the node keeps its own, newer nodes stop',
     ],
     [
       'a hostname in capitals',
@@ -295,10 +300,34 @@ describe('a site is warned of', () => {
     ]);
   });
 
-  it('manifests that the node will not read', () => {
+  it('a VLAN or a bond over an interface that is defined nowhere', () => {
+    const { site, warnings } = checkImageBased(
+      network([
+        ...eth0('- {name: eth1, type: ethernet, state: absent}'),
+        '- {name: v1, type: vlan, vlan: {base-iface: eth0, id: 1}}',
+        '- {name: v2, type: vlan, vlan: {base-iface: eno2, id: 2}}',
+        '- {name: b1, type: bond, link-aggregation: {mode: active-backup, port: [eth1, eno3]}}',
+        '- {name: v4, type: vlan, state: down, vlan: {base-iface: eno4, id: 4}}',
+      ]),
+    );
+    expect(site).toBeDefined();
+    expect(tell(warnings).filter((each) => each.includes(' is over '))).toEqual([
+      '10:47 networkConfig.interfaces[3].vlan.base-iface: vlan v2 is over "eno2", which is defined nowhere',
+      '11:81 networkConfig.interfaces[4].link-aggregation.port[1]: bond b1 is over "eno3", which is defined nowhere',
+    ]);
+  });
+
+  it('a domain that ends in a dot', () => {
+    const { site, warnings } = checkInstall({ baseDomain: 'baseDomain: edge.example.com.' });
+    expect(site?.install.baseDomain).toBe('edge.example.com.');
+    expect(tell(warnings)).toEqual([
+      '3:13 baseDomain: "edge.example.com." ends in a dot, and so will the names that the node makes of it',
+    ]);
+  });
+
+  it('manifests with names that some readers cut', () => {
     const { site, warnings } = check({
-      'extra-manifests/a-name-that-has-31-characters.yaml': 'kind: A\n---\nkind: B\n',
-      'extra-manifests/broken.yaml': 'kind: A\nkind\n: [\n',
+      'extra-manifests/a-name-that-has-31-characters.yaml': MANIFEST,
       'extra-manifests/empty.yaml': '',
     });
     expect(site).toBeDefined();
@@ -308,11 +337,135 @@ describe('a site is warned of', () => {
         1,
         'the name has 34 characters, more than 30',
       ],
+    ]);
+  });
+});
+
+describe('a manifest that the node cannot apply is a problem by line and document:', () => {
+  it.each<readonly [string, string, readonly string[]]>([
+    [
+      'a comment before the first separator',
+      `# Made by hand\n---\n${MANIFEST}`,
+      ['1:1 document 1 holds only comments'],
+    ],
+    [
+      'a comment behind the last separator',
+      `${MANIFEST}---\n# the end\n`,
+      ['5:1 document 2 holds only comments'],
+    ],
+    ['blank lines behind the last separator', `${MANIFEST}---\n\n`, ['5:1 document 2 is empty']],
+    [
+      'no kind, no apiVersion and no name',
+      `${MANIFEST}---\ndata: {}\n`,
+      ['5:1 document 2 has no apiVersion and no kind and no metadata.name'],
+    ],
+    [
+      'a name that is generated',
+      'apiVersion: v1\nkind: A\nmetadata: {generateName: a-}\n',
+      ['1:1 document 1 has no metadata.name'],
+    ],
+    [
+      'a list without items',
+      'apiVersion: v1\nkind: List\nmetadata: {name: a}\n',
+      ['1:1 document 1 is a List without items'],
+    ],
+    [
+      'items that are not a list',
+      'kind: List\nitems:\n  a: 1\n',
+      ['3:3 document 1 has "items" that are not a list'],
+    ],
+    [
+      'an item of a typed list without its kind',
+      'apiVersion: v1\nkind: ConfigMapList\nitems:\n- metadata: {name: a}\n- 3\n',
       [
-        'alpha/extra-manifests/broken.yaml',
-        expect.any(Number),
-        expect.stringMatching(/^the node cannot read it: /),
+        '4:3 document 1 has an item 1 without apiVersion and kind',
+        '5:3 document 1 has an item 2 that is not an object',
       ],
+    ],
+    ['a list in place of an object', '- a\n', ['1:1 document 1 is not an object']],
+    [
+      'text that is not YAML',
+      `${MANIFEST}---\nkind: [\n`,
+      ['6:1 document 2 cannot be read: the indentation does not fit the lines above'],
+    ],
+    [
+      'something on the line of a separator',
+      `${MANIFEST}--- !A\n${MANIFEST}`,
+      ['4:1 document 2 begins with more than "---" on its line'],
+    ],
+  ])('%s', (_, text, expected) => {
+    const { site, problems } = check({ 'extra-manifests/a.yaml': text });
+    expect(site).toBeUndefined();
+    expect(
+      problems.map(({ file, line, column, problem }) => `${file} ${line}:${column} ${problem}`),
+    ).toEqual(
+      expected.map((each) =>
+        each.replace(/^\S+ /, 'alpha/extra-manifests/a.yaml $&the node cannot apply it: '),
+      ),
+    );
+  });
+
+  it('a kustomization, which nobody renders there', () => {
+    const { problems } = check({ 'extra-manifests/kustomization.yaml': 'resources: [a.yaml]\n' });
+    expect(problems).toEqual([
+      expect.objectContaining({
+        file: 'alpha/extra-manifests/kustomization.yaml',
+        problem: 'the node cannot apply a kustomization',
+        hint: 'put what it renders here instead',
+      }),
+    ]);
+  });
+
+  it.each([
+    ['documents with separators around them', `---\n${MANIFEST}---\n---\n${MANIFEST}---\n`],
+    ['a separator with a comment', `${MANIFEST}--- # the next\n${MANIFEST}`],
+    ['an empty list', 'kind: List\nitems: []\n'],
+    ['a list of whole objects', `items:\n- {apiVersion: v1, kind: A, metadata: {name: a}}\n`],
+    ['members that are merged in', `x: &x {apiVersion: v1, kind: A}\n<<: *x\nmetadata: {name: a}`],
+    ['JSON with tabs', '{\n\t"apiVersion": "v1", "kind": "A",\n\t"metadata": {"name": "a"}\n}\n'],
+    ['no text at all', '\n'],
+  ])('but not %s', (_, text) => {
+    expect(check({ 'extra-manifests/a.yaml': text }).problems).toEqual([]);
+  });
+});
+
+describe('a site that would never finish on its node is refused for', () => {
+  const alone = { networking: '' };
+  const proxy = { proxy: 'proxy: {httpProxy: "http://proxy.example:3128"}' };
+  const wanted = 'networking.machineNetwork: Required value';
+
+  it('a missing machine network with a proxy', () => {
+    const { problems, warnings } = checkInstall({ ...alone, ...proxy });
+    expect(tell(problems)).toEqual([
+      `1:1 ${wanted}: with a proxy the node stops without machineNetwork`,
+    ]);
+    expect(tell(warnings).join()).not.toContain('machineNetwork');
+  });
+
+  it.each([
+    ['4.20', false],
+    ['4.20.0-rc.1', false],
+    ['5.0.3', false],
+    ['4.19.30', true],
+    [undefined, true],
+  ])('a missing machine network where the seed is %s: passes %s', (seedVersion, passes) => {
+    const input = createSiteInput({ 'install-config.yaml': writeInstallConfig(alone) });
+    const { problems, warnings } = checkSite(input, {
+      epoch: TEST_EPOCH,
+      ...(seedVersion !== undefined && { seedVersion }),
+    });
+    expect(tell(problems)).toEqual(
+      passes
+        ? []
+        : [`1:1 ${wanted}: nodes of a seed ${seedVersion ?? ''} stop without machineNetwork`],
+    );
+    expect(tell(warnings).join().includes('machineNetwork')).toBe(passes);
+  });
+
+  it('a hostname that its services wait to see replaced', () => {
+    const { problems } = checkImageBased({ hostname: 'hostname: localhost.localdomain' });
+    expect(tell(problems)).toEqual([
+      '1:11 hostname: Invalid value: "localhost.localdomain": the node waits forever for another hostname',
     ]);
   });
 });

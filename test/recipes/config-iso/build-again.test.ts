@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
 import { ALPHA, BAD, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
-import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
+import {
+  inFolder,
+  manifestOf,
+  siteTree,
+  type ConfigIsoWorld,
+} from '../../support/config-iso-world.ts';
 import type { KeyRing } from '../../support/site-identity.ts';
 
 let keys: KeyRing;
@@ -56,7 +61,7 @@ describe('a build that runs again', () => {
   it('keeps keys and ids when a manifest changes, and makes new ones of another cluster', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
-    world.write({ 'sites/alpha/extra-manifests/a.yaml': 'kind: B\n' });
+    world.write({ 'sites/alpha/extra-manifests/a.yaml': manifestOf('B') });
     const second = await build();
     expect(idsOf(second)).toEqual(idsOf(first));
     expect(digestsOf(second)).not.toEqual(digestsOf(first));

@@ -4,7 +4,12 @@ import { parseState } from '../../../src/openshift/image-based/identity/identity
 import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
 import { useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
-import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
+import {
+  inFolder,
+  manifestOf,
+  siteTree,
+  type ConfigIsoWorld,
+} from '../../support/config-iso-world.ts';
 import { writeTree, type Tree } from '../../support/site-archives.ts';
 import { listPairs, type KeyRing } from '../../support/site-identity.ts';
 
@@ -20,7 +25,7 @@ const asDirectory = (tree: Tree, name: string): Tree =>
   Object.fromEntries(
     Object.entries(tree).map(([path, text]) => [path.replace(`${name}/`, `${DIRECTORY}/`), text]),
   );
-const ONE = asDirectory(siteTree('alpha', { manifests: { 'a.yaml': 'kind: A\n' } }), 'alpha');
+const ONE = asDirectory(siteTree('alpha', { manifests: { 'a.yaml': manifestOf('A') } }), 'alpha');
 
 describe('--drop-in', () => {
   it('makes what openshift-install makes, in the directory of one site, with its names', async () => {

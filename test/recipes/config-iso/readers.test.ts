@@ -5,6 +5,7 @@ import { runProcess } from '../../../src/base/process.ts';
 import {
   createConfigIsoWorld,
   inFolder,
+  manifestOf,
   siteTree,
   type ConfigIsoWorld,
 } from '../../support/config-iso-world.ts';
@@ -13,9 +14,9 @@ import { requireTool } from '../../support/tools.ts';
 
 const LONG = `${'99-a-very-long-name-of-a-manifest'.repeat(4)}.yaml`;
 const MANIFESTS = {
-  [LONG]: 'kind: A\n',
-  '50-Worker.yaml': 'kind: B\n',
-  '50-worker.yml': 'kind: C\n',
+  [LONG]: manifestOf('A'),
+  '50-Worker.yaml': manifestOf('B'),
+  '50-worker.yml': manifestOf('C'),
 };
 const MIRRORS = ['imageDigestSources: [{source: quay.io/a, mirrors: [quay.io/b]}]'];
 

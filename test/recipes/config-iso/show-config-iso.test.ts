@@ -4,9 +4,10 @@ import { runProcess } from '../../../src/base/process.ts';
 import type { ConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
 import type { ConfigIsoDifference } from '../../../src/recipes/config-iso/show-config-iso.ts';
 import {
+  PASSWORD,
   createConfigIsoWorld,
   inFolder,
-  PASSWORD,
+  manifestOf,
   siteTree,
   type ConfigIsoWorld,
 } from '../../support/config-iso-world.ts';
@@ -18,10 +19,10 @@ beforeAll(async () => {
   world = await createConfigIsoWorld();
   const keys = await makeKeyRing();
   const proxy = 'proxy: {httpProxy: "http://user:proxy-word@proxy.example:3128"}';
-  const alpha = siteTree('alpha', { install: [proxy], manifests: { 'a.yaml': 'kind: A\n' } });
+  const alpha = siteTree('alpha', { install: [proxy], manifests: { 'a.yaml': manifestOf('A') } });
   world.write(inFolder('sites', alpha));
   const built = await world.build(keys, { sites: 'sites', out: 'out' });
-  world.write({ 'sites/alpha/extra-manifests/a.yaml': 'kind: B\n' });
+  world.write({ 'sites/alpha/extra-manifests/a.yaml': manifestOf('B') });
   await world.build(keys, { sites: 'sites', out: 'rotated' });
   expect(built.failed).toEqual([]);
   await keys.close();
@@ -35,7 +36,7 @@ describe('sealift config-iso show', () => {
     const { exitCode, stdout } = await world.run('config-iso', 'show', 'out/alpha.iso');
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^out\/alpha\.iso: label cluster-config, 128\.0 KiB$/m);
-    expect(stdout).toMatch(/^ {2}\/extra-manifests\/a\.yaml {2}8 bytes, sha256:[0-9a-f]{64}$/m);
+    expect(stdout).toMatch(/^ {2}\/extra-manifests\/a\.yaml {2}43 bytes, sha256:[0-9a-f]{64}$/m);
     expect(stdout).toContain('"cluster_name": "alpha"');
     expect(stdout).toContain('"ingress_ca": "[redacted]"');
     expect(stdout).toContain('quay.io');
@@ -126,7 +127,7 @@ describe('sealift config-iso diff', () => {
     expect([exitCode, stderr]).toEqual([8, expect.stringContaining('[config-iso.differences]')]);
     expect(stdout).toMatch(/^manifest cluster_id:\n {2}A: \S{36}\n {2}B: \S{36}$/m);
     expect(stdout).toMatch(/^manifest kubeadmin_password_hash: a secret that changed$/m);
-    expect(stdout).toMatch(/^file \/extra-manifests\/a\.yaml:\n {2}A: 8 bytes, sha256:/m);
+    expect(stdout).toMatch(/^file \/extra-manifests\/a\.yaml:\n {2}A: 43 bytes, sha256:/m);
     for (const secret of SECRETS) expect(stdout).not.toContain(secret);
   });
 

@@ -4,6 +4,7 @@ import type { Free } from '../document/shape.ts';
 import { flagOf, listOf, mapOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { warnOfMembers } from './nmstate/members.ts';
+import { listPorts } from './nmstate/ports.ts';
 import { contains, parseAddress, parseCidr, type Cidr, type Family } from './ip-address.ts';
 
 const TYPES = new Set([
@@ -43,6 +44,7 @@ export function warnOfNetworkConfig(
     ...warnOfMembers(report, mapOf(network)),
     ...interfaces.flatMap((each) => warnOfInterface(report, each)),
     ...warnOfCopies(report, interfaces),
+    ...warnOfBases(report, network),
     ...warnOfRoutes(report, network, interfaces),
     ...warnOfNameServers(report, network, interfaces),
   ];
@@ -80,6 +82,32 @@ function warnOfCopies(
     return [report(`${path}.copy-mac-from`, why)];
   });
 }
+
+/** Nothing is running yet that nmstate could find an interface in which the document does not define. */
+function warnOfBases(report: Report, network: Free | undefined): readonly ConfigProblem[] {
+  const all = readInterfaces(network);
+  const defined = new Set(all.map(({ name }) => name));
+  return all.flatMap((owner) =>
+    listBases(owner)
+      .filter(({ name }) => !defined.has(name))
+      .map(({ name, path }) => {
+        const problem = `${owner.type} ${owner.name} is over "${name}", which is defined nowhere`;
+        const hint = `add "${name}" to the interfaces`;
+        return report(path, problem, { hint });
+      }),
+  );
+}
+
+/** What a VLAN or a bond needs to be there. */
+function listBases(owner: NetworkInterface): readonly Base[] {
+  if (!owner.isUp) return [];
+  if (owner.type === 'bond') return listPorts(owner);
+  if (owner.type !== 'vlan') return [];
+  const name = textOf(mapOf(owner.value['vlan'])['base-iface']) ?? '';
+  return name === '' ? [] : [{ name, path: `${owner.path}.vlan.base-iface` }];
+}
+
+type Base = { readonly name: string; readonly path: string };
 
 /** Families that have addresses, none of which comes with routes and name servers of its own. */
 const listStatic = (interfaces: readonly NetworkInterface[]): readonly Family[] =>

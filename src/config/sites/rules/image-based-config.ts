@@ -35,6 +35,10 @@ function reportNtpSource(report: Report, source: string, index: number): ConfigP
 
 function checkHostname(report: Report, hostname = ''): readonly ConfigProblem[] {
   if (hostname === '') return [];
+  if (/^localhost\.localdomain$/i.test(hostname)) {
+    const why = 'the node waits forever for another hostname';
+    return [report('hostname', invalid(hostname, why), { hint: 'give the node a name' })];
+  }
   const why =
     hostname.length > LONGEST_HOSTNAME
       ? `must be no more than ${LONGEST_HOSTNAME} characters`

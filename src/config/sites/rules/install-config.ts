@@ -6,6 +6,7 @@ import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { checkCapabilities } from './capabilities.ts';
 import { explainPullSecret, HIDDEN } from './credentials.ts';
 import { checkImageSources, explainBoth } from './image-sources.ts';
+import { checkMachineNetwork } from './machine-network.ts';
 import { checkMachinePools } from './machine-pools.ts';
 import { explainDomain, explainSubdomain } from './names.ts';
 import { checkNetworking } from './networking.ts';
@@ -22,7 +23,7 @@ const LONGEST_NAME = 54;
 export function checkInstallConfig(
   report: Report,
   written: WrittenInstallConfig,
-  networks: SiteNetworks,
+  { networks, ...seed }: { readonly networks: SiteNetworks; readonly seedVersion?: string },
 ): readonly ConfigProblem[] {
   const { imageDigestSources, imageContentSources } = written;
   const inner = {
@@ -35,6 +36,7 @@ export function checkInstallConfig(
     ...checkTrust(report, written),
     ...checkNames(report, written),
     ...checkNetworking(report, networks),
+    ...checkMachineNetwork(report, written, seed),
     ...checkPlatform(report, written),
     ...checkMachinePools(report, written),
     ...explainPullSecret(written.pullSecret ?? '').map((why) => report('pullSecret', why)),

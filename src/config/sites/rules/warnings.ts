@@ -4,6 +4,7 @@ import type { Report } from '../document/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';
 import { listPullSecretHosts } from './credentials.ts';
 import { warnOfMirrors } from './image-sources.ts';
+import { warnOfMachineNetwork } from './machine-network.ts';
 import { warnOfMachinePools } from './machine-pools.ts';
 import { readTrustBundle } from './trust-bundle.ts';
 
@@ -13,36 +14,32 @@ const SOON = 30 * DAY;
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/**
- * What is allowed in install-config.yaml and yet seldom meant.
- *
- * @param epoch seconds since 1970
- */
+/** What is allowed in install-config.yaml and yet seldom meant. */
 export function warnOfInstallConfig(
   report: Report,
   written: WrittenInstallConfig,
-  epoch: number,
+  options: {
+    /** Seconds since 1970. */
+    readonly epoch: number;
+    readonly seedVersion?: string;
+  },
 ): readonly ConfigProblem[] {
   const { pullSecret = '', imageDigestSources } = written;
   return [
-    ...warnOfMachineNetworks(report, written.networking),
+    ...warnOfMachineNetwork(report, written, options),
+    ...warnOfDomain(report, written.baseDomain),
     ...warnOfPolicy(report, written.additionalTrustBundlePolicy),
     ...warnOfMachinePools(report, written),
     ...warnOfMirrors(report, imageDigestSources, listPullSecretHosts(pullSecret)),
-    ...warnOfCertificates(report, written.additionalTrustBundle, epoch * 1000),
+    ...warnOfCertificates(report, written.additionalTrustBundle, options.epoch * 1000),
     ...warnOfIgnored(report, written),
   ];
 }
 
-function warnOfMachineNetworks(
-  report: Report,
-  { machineNetwork = [], machineCIDR = '' }: NonNullable<WrittenInstallConfig['networking']> = {},
-): readonly ConfigProblem[] {
-  if (machineNetwork.length > 0 || machineCIDR !== '') return [];
-  const problem =
-    'no machineNetwork is written: the node cannot tell which of its addresses to use';
-  const hint = 'write the networks that the node has its addresses in';
-  return [report('networking', problem, { shownPath: 'networking.machineNetwork', hint })];
+function warnOfDomain(report: Report, domain = ''): readonly ConfigProblem[] {
+  if (!domain.endsWith('.')) return [];
+  const problem = `"${domain}" ends in a dot, and so will the names that the node makes of it`;
+  return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
 }
 
 function warnOfPolicy(report: Report, policy = ''): readonly ConfigProblem[] {
@@ -114,7 +111,8 @@ export function warnOfImageBasedConfig(
 function warnOfHostname(report: Report, hostname: string): readonly ConfigProblem[] {
   if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
   if (/^localhost(?:\.|$)/i.test(hostname)) {
-    return [report('hostname', `"${hostname}" counts as no hostname: the node keeps its own`)];
+    const problem = `"${hostname}" counts as no hostname: the node keeps its own, newer nodes stop`;
+    return [report('hostname', problem)];
   }
   return hostname === hostname.toLowerCase()
     ? []

@@ -33,7 +33,7 @@ type Port = {
 };
 
 /** Ports of bonds stand as names, those of bridges as objects; older names are still read. */
-const listPorts = (owner: NetworkInterface): readonly Port[] =>
+export const listPorts = (owner: NetworkInterface): readonly Port[] =>
   ['link-aggregation', 'bridge', 'vrf'].flatMap((member) =>
     listNamed(mapOf(owner.value[member]), `${owner.path}.${member}`).map((port) => ({
       ...port,
