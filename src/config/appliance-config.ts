@@ -20,6 +20,8 @@ export type CatalogSettings = {
     readonly name: string;
     readonly defaultChannel?: string;
     readonly channels: readonly ({ readonly name: string } & VersionRange)[];
+    /** Names of bundles to leave out; absent when there are none. */
+    readonly skipBundles?: readonly string[];
   } & VersionRange)[];
 };
 

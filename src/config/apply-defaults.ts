@@ -109,8 +109,14 @@ function readCatalog(view: View, path: string): CatalogSettings {
         ...readPresent(view, channel, RANGE),
       })),
       ...readPresent(view, item, ['defaultChannel', ...RANGE]),
+      ...readSkipped(view, item),
     })),
   };
+}
+
+function readSkipped(view: View, item: string): { readonly skipBundles?: readonly string[] } {
+  const skipBundles = listTexts(view, `${item}.skipBundles`);
+  return skipBundles.length === 0 ? {} : { skipBundles };
 }
 
 const RANGE = ['minVersion', 'maxVersion', 'minBundle'] as const satisfies (keyof VersionRange)[];

@@ -55,7 +55,7 @@ export type CatalogView = {
 /** Every package of a catalog. A channel that has no single head is told as a warning. */
 export async function listCatalog(request: CatalogRequest): Promise<CatalogList> {
   const catalog = await openCatalog(request);
-  const warnings: string[] = [];
+  const warnings = catalog.malformed.flatMap(({ problems }) => problems);
   const packages = describePackages(catalog, warnings).map(({ channels, ...rest }) => ({
     ...rest,
     channels: channels.map(({ name, head }) => ({ name, head })),

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import type { Stage } from '../engine/stage.ts';
 import { platformOf } from '../openshift/release/architecture.ts';
-import { blockImages } from '../openshift/mirror/blocked-images.ts';
+import { blockImages, compileBlocked } from '../openshift/mirror/blocked-images.ts';
 import { fetchImages, type FetchTools, type Selection } from '../openshift/mirror/fetch-images.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
@@ -61,13 +61,15 @@ export const planMirror: Stage<PlanMirrorInput, MirrorPlan, PlanMirrorTools> = {
 };
 
 async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPlan> {
+  const findBlocking = compileBlocked(input.blockedImages);
+  const operators = planOperatorSet(input.catalogs, findBlocking);
   const { sets, blocked } = blockImages(
     mergeSets([
       ...(input.release ? [planReleaseSet(input.release)] : []),
-      planOperatorSet(input.catalogs),
+      operators.set,
       planAdditionalSet(input.additionalImages),
     ]),
-    input.blockedImages,
+    findBlocking,
   );
   const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
   const fetched = await fetchImages([...sets, ...planRegistrySet(input)], selection, tools);
@@ -83,7 +85,7 @@ async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPl
   return mergeMirrorPlan({
     images: [...carried, ...signatures].map(planImage),
     ...(registryImage && { registryImage: planImage(registryImage) }),
-    blocked,
+    blocked: [...operators.blocked, ...blocked],
   });
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { archNames, platformOf } from '../../src/openshift/release/architecture.ts';
-import { blockImages } from '../../src/openshift/mirror/blocked-images.ts';
+import { blockImages, compileBlocked } from '../../src/openshift/mirror/blocked-images.ts';
 import {
   planAdditionalSet,
   planReleaseSet,
@@ -95,7 +95,9 @@ describe('blocked images', () => {
     additional(['quay.io/team/tool:1', 'quay.io/team/Other:1'.toLowerCase()]),
   ];
   const names = (patterns: string[]): string[] =>
-    blockImages(sets, patterns).sets.flatMap(({ images }) => images.map(({ name }) => name));
+    blockImages(sets, compileBlocked(patterns)).sets.flatMap(({ images }) =>
+      images.map(({ name }) => name),
+    );
 
   it('are those that a pattern matches anywhere in their source', () => {
     expect(names(['team/to'])).toEqual(['release-image', 'etcd', 'quay.io/team/other:1']);
@@ -108,7 +110,7 @@ describe('blocked images', () => {
   });
 
   it('are told with the pattern that took them away', () => {
-    expect(blockImages(sets, ['nothing', 'tool']).blocked).toEqual([
+    expect(blockImages(sets, compileBlocked(['nothing', 'tool'])).blocked).toEqual([
       { image: 'quay.io/team/tool:1', pattern: 'tool' },
     ]);
   });
@@ -118,13 +120,13 @@ describe('blocked images', () => {
   });
 
   it('never are the release image', () => {
-    expect(() => blockImages(sets, ['ocp/release'])).toThrow(
+    expect(() => blockImages(sets, compileBlocked(['ocp/release']))).toThrow(
       expect.objectContaining({ code: 'mirror.release-blocked', exitCode: 3 }),
     );
   });
 
   it('are refused when a pattern is no regular expression', () => {
-    expect(() => blockImages(sets, ['a('])).toThrow(
+    expect(() => blockImages(sets, compileBlocked(['a(']))).toThrow(
       expect.objectContaining({ code: 'mirror.pattern-malformed' }),
     );
   });

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { digestFromHex } from '../../src/base/digest.ts';
+import { SealiftError } from '../../src/base/errors.ts';
 import type { SelectedCatalog } from '../../src/openshift/catalog/selected-catalog.ts';
 import { planAdditionalSet } from '../../src/openshift/mirror/image-set.ts';
 import { mergeSets } from '../../src/openshift/mirror/merge-sets.ts';
+import { compileBlocked } from '../../src/openshift/mirror/blocked-images.ts';
 import { planOperatorSet } from '../../src/openshift/mirror/operator-set.ts';
 import { parseReference } from '../../src/registry/reference.ts';
+
+const hintOf = (error: unknown): string =>
+  error instanceof SealiftError ? (error.hint ?? '') : '';
 
 const hex = (letter: string): string => letter.repeat(64);
 
@@ -27,11 +32,14 @@ function catalogOf(
   };
 }
 
+const planned = (...catalogs: readonly SelectedCatalog[]) =>
+  planOperatorSet(catalogs, compileBlocked([])).set;
+
 describe('the images of operators', () => {
   it('have the bundle as their name where they are the bundle, and know who needs them', () => {
-    const [bundle, operand] = planOperatorSet([
+    const [bundle, operand] = planned(
       catalogOf({ 'a.v1': [`quay.io/a/bundle@sha256:${hex('1')}`, 'quay.io/a/run:1'] }),
-    ]).images;
+    ).images;
     expect(bundle).toMatchObject({
       name: 'a.v1',
       destination: { repository: 'a/bundle', tags: [`sha256-${hex('1')}`] },
@@ -42,7 +50,7 @@ describe('the images of operators', () => {
 
   it('come with their catalog, by the digest of what is carried and under its tag', () => {
     const rebuilt = { made: [] };
-    const at = (rest: Partial<SelectedCatalog>) => planOperatorSet([catalogOf({}, rest)]).images[0];
+    const at = (rest: Partial<SelectedCatalog>) => planned(catalogOf({}, rest)).images[0];
     expect(at({ rebuilt })).toMatchObject({
       kind: 'catalog',
       isMadeHere: true,
@@ -61,7 +69,7 @@ describe('the images of operators', () => {
     const catalog = catalogOf({ 'a.v1': ['oci:///x/y'], 'b.v2': ['quay.io/b/c', 'not a name'] });
     const message =
       /package "a": bundle "a\.v1": invalid image: oci:.*\n.*b\.v2.*tag and digest are empty\n.*not a name/;
-    expect(() => planOperatorSet([catalog])).toThrow(
+    expect(() => planned(catalog)).toThrow(
       expect.objectContaining({
         code: 'catalog.image-reference',
         message: expect.stringMatching(message) as string,
@@ -69,10 +77,30 @@ describe('the images of operators', () => {
     );
   });
 
+  it('that cannot be carried may be blocked by the pattern of the hint, which blocks no other', () => {
+    const names = ['oci:///x/y', 'quay.io/b/c+(d)'];
+    const catalog = catalogOf({ 'a.v1': ['quay.io/b/c:1', ...names] });
+    const patterns: string[] = [];
+    const blockOne = (): readonly string[] => {
+      try {
+        const { set, blocked } = planOperatorSet([catalog], compileBlocked(patterns));
+        expect(set.images).toHaveLength(2); // of the bundle and of the catalog
+        return blocked.map(({ image }) => image);
+      } catch (error) {
+        const [, pattern = ''] = /^add '(.+)' to blockedImages/.exec(hintOf(error)) ?? [];
+        expect(patterns).not.toContain(pattern);
+        patterns.push(pattern);
+        return blockOne();
+      }
+    };
+    expect(blockOne()).toEqual(names);
+    expect(compileBlocked(patterns)(['quay.io/b/c:1', 'oci:///x/y2'])).toBeUndefined();
+  });
+
   it('are one where several need them: the first set has it, and knows everybody', () => {
     const name = `quay.io/shared/proxy@sha256:${hex('5')}`;
     const sets = mergeSets([
-      planOperatorSet([catalogOf({ 'a.v1': [name], 'b.v1': [name] })]),
+      planned(catalogOf({ 'a.v1': [name], 'b.v1': [name] })),
       planAdditionalSet([{ name }]),
     ]);
     expect(sets.map(({ images }) => images.length)).toEqual([2, 0]);

@@ -83,4 +83,66 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     const resources = await world.run('resources');
     expect(resources.stdout).toContain(`source: ${at('team')}`);
   }, 120_000);
+
+  /** What a failed plan advises. */
+  async function planFails(code: string): Promise<string> {
+    const { exitCode, stderr } = await world.run('plan');
+    expect(exitCode, stderr).toBe(3);
+    expect(stderr).toContain(`[${code}]`);
+    return /hint: (.*)$/m.exec(stderr)?.[1] ?? '';
+  }
+
+  async function planHas(...bundles: readonly string[]): Promise<void> {
+    const { exitCode, stdout, stderr } = await world.run('plan', '-o', 'json');
+    expect(exitCode, stderr).toBe(0);
+    const plan = JSON.parse(stdout) as { catalogs: { bundles: readonly string[] }[] };
+    expect(plan.catalogs.map((catalog) => catalog.bundles)).toEqual([bundles]);
+  }
+
+  it('and that cannot be carried are blocked as the hint says, also with full: true', async () => {
+    const documents = makePackage('op', [
+      { version: '1.0.0', images: [own, 'oci://team/broken'] },
+      { version: '1.1.0', images: [own] },
+    ]);
+    await select(documents, '    full: true');
+    const hint = await planFails('catalog.image-reference');
+    const [, pattern = ''] = /add '(.+)' to blockedImages/.exec(hint) ?? [];
+    await select(documents, '    full: true', `blockedImages: [{name: '${pattern}'}]`);
+    await planHas('op.v1.0.0', 'op.v1.1.0');
+  });
+
+  it('and that cannot be carried leave with their bundle, as the hint says', async () => {
+    const documents = makePackage('op', [
+      { version: '1.0.0', images: [own] },
+      { version: '1.1.0', images: [own, at('team/app')] },
+      { version: '1.2.0', images: [own] },
+    ]);
+    const full = '    full: true';
+    await select(documents, full, '    packages: [{name: op}]');
+    expect(await planFails('catalog.image-reference')).toContain('skipBundles of its package');
+    await select(documents, full, '    packages: [{name: op, skipBundles: [op.v1.1.0]}]');
+    await planHas('op.v1.0.0', 'op.v1.2.0');
+    const { stdout } = await world.run('plan');
+    expect(stdout).toContain('bundle "op.v1.1.0" is left out, and "op.v1.2.0" skips it');
+  });
+
+  it('and bundles that are malformed stop a plan only where their package is selected', async () => {
+    const documents = makePackage('op', [{ version: '1.0.0', images: [own] }]);
+    const broken = makePackage('broken', [
+      { version: '1.0.0', images: [own] },
+      { version: '1.1.0', images: [own] },
+    ]).map((one) => (one['name'] === 'broken.v1.1.0' ? { ...one, image: 5 } : one));
+    const all = [...documents, ...broken];
+    await select(all, '    packages: [{name: op}]');
+    await planHas('op.v1.0.0');
+    const { stdout } = await world.run('plan');
+    expect(stdout.match(/package "broken" is not selected, and a document of it/g)).toHaveLength(1);
+    await select(all, '    packages: [{name: op}, {name: broken}]');
+    const hint = await planFails('catalog.malformed');
+    expect(hint).toBe('add "broken.v1.1.0" to skipBundles of package "broken"');
+    await select(all, '    packages: [{name: op}, {name: broken, skipBundles: [broken.v1.1.0]}]');
+    await planHas('broken.v1.0.0', 'op.v1.0.0');
+    await select(all, '    full: true');
+    expect(await planFails('catalog.malformed')).toContain('name the packages that are needed');
+  });
 });

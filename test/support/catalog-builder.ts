@@ -21,6 +21,7 @@ export const EMPTY: Catalog = {
   bundles: [],
   deprecations: [],
   others: [],
+  malformed: [],
 };
 
 type PackageOptions = {
@@ -85,6 +86,7 @@ export function joinCatalogs(...catalogs: readonly Catalog[]): Catalog {
     bundles: catalogs.flatMap((catalog) => catalog.bundles),
     deprecations: catalogs.flatMap((catalog) => catalog.deprecations),
     others: catalogs.flatMap((catalog) => catalog.others),
+    malformed: catalogs.flatMap((catalog) => catalog.malformed),
   };
 }
 

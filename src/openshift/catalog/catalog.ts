@@ -71,6 +71,19 @@ export type OtherDocument = {
 };
 
 /**
+ * A document that says which package it belongs to, but is malformed besides. It is in no other list
+ * of the catalog: whoever selects its package has to refuse it.
+ */
+export type MalformedDocument = {
+  readonly schema: string;
+  readonly package: string;
+  readonly name?: string;
+  /** With file, document and byte; at least one, and not all of very many. */
+  readonly problems: readonly string[];
+  readonly place: DocumentPlace;
+};
+
+/**
  * A file-based catalog (operator-framework FBC). Only what decides is in memory; whole documents stay
  * in their files, where `place` says.
  */
@@ -80,4 +93,5 @@ export type Catalog = {
   readonly bundles: readonly CatalogBundle[];
   readonly deprecations: readonly CatalogDeprecations[];
   readonly others: readonly OtherDocument[];
+  readonly malformed: readonly MalformedDocument[];
 };

@@ -7,6 +7,8 @@ export type PackageSelection = VersionBounds & {
   readonly defaultChannel?: string;
   /** None: all channels of the package. */
   readonly channels: readonly ({ readonly name: string } & VersionBounds)[];
+  /** Names of bundles that are left out as if they had never been published. */
+  readonly skipBundles?: readonly string[];
 };
 
 /** What to keep of a catalog. */

@@ -5,6 +5,19 @@ import { RELEASE_IMAGE, type ImageSet, type WantedImage } from './image-set.ts';
 
 export type BlockedImage = { readonly image: string; readonly pattern: string };
 
+/** The first pattern that matches one of the names of an image. */
+export type FindBlocking = (names: readonly string[]) => string | undefined;
+
+/**
+ * @param patterns regular expressions as Go writes them
+ * @throws ConfigError `mirror.pattern-malformed`
+ */
+export function compileBlocked(patterns: readonly string[]): FindBlocking {
+  const compiled = patterns.map((pattern) => ({ pattern, expression: compileGoPattern(pattern) }));
+  return (names) =>
+    compiled.find(({ expression }) => names.some((name) => expression.test(name)))?.pattern;
+}
+
 /**
  * Takes away what a pattern matches anywhere in the source or the destination of an image. Patterns
  * are regular expressions as Go writes them, as far as JavaScript knows the same.
@@ -13,16 +26,14 @@ export type BlockedImage = { readonly image: string; readonly pattern: string };
  */
 export function blockImages(
   sets: readonly ImageSet[],
-  patterns: readonly string[],
+  findBlocking: FindBlocking,
 ): { readonly sets: readonly ImageSet[]; readonly blocked: readonly BlockedImage[] } {
-  const compiled = patterns.map((pattern) => ({ pattern, expression: compileGoPattern(pattern) }));
   const blocked: BlockedImage[] = [];
   const isKept = (image: WantedImage): boolean => {
-    const names = namesOf(image);
-    const hit = compiled.find(({ expression }) => names.some((name) => expression.test(name)));
-    if (hit === undefined) return true;
-    if (image.name === RELEASE_IMAGE) throw releaseBlocked(hit.pattern, image);
-    blocked.push({ image: formatReference(image.source), pattern: hit.pattern });
+    const pattern = findBlocking(namesOf(image));
+    if (pattern === undefined) return true;
+    if (image.name === RELEASE_IMAGE) throw releaseBlocked(pattern, image);
+    blocked.push({ image: formatReference(image.source), pattern });
     return false;
   };
   const kept = sets.map((set) => ({ ...set, images: set.images.filter(isKept) }));

@@ -1,22 +1,39 @@
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { SelectedBundle, SelectedCatalog } from '../catalog/selected-catalog.ts';
+import type { BlockedImage, FindBlocking } from './blocked-images.ts';
 import { planDestination, type ImageSet, type Need, type WantedImage } from './image-set.ts';
 
+export type OperatorImages = {
+  readonly set: ImageSet;
+  /** References that could not be carried, but are blocked. */
+  readonly blocked: readonly BlockedImage[];
+};
+
+type Collected = { readonly problems: Problem[]; readonly blocked: Map<string, BlockedImage> };
+
+type Problem = { readonly line: string; readonly image: string };
+
 /**
- * The images of every kept bundle and the catalogs themselves, one entry for each who needs one.
+ * The images of every kept bundle and the catalogs themselves, one entry for each who needs one. What
+ * is blocked need not be a reference.
  *
  * @throws ConfigError `catalog.image-reference` that tells of every reference that cannot be carried,
  * with catalog, package and bundle.
  */
-export function planOperatorSet(catalogs: readonly SelectedCatalog[]): ImageSet {
-  const problems: string[] = [];
+export function planOperatorSet(
+  catalogs: readonly SelectedCatalog[],
+  findBlocking: FindBlocking,
+): OperatorImages {
+  const collected: Collected = { problems: [], blocked: new Map() };
   const images = catalogs.flatMap((catalog) => [
-    ...catalog.bundles.flatMap((bundle) => planBundle(bundle, catalog, problems)),
+    ...catalog.bundles.flatMap((bundle) =>
+      planBundle(bundle, { catalog, findBlocking, collected }),
+    ),
     planCatalog(catalog),
   ]);
-  if (problems.length > 0) throw unusableReferences(problems);
-  return { name: 'operator', images };
+  if (collected.problems.length > 0) throw unusableReferences(collected.problems);
+  return { set: { name: 'operator', images }, blocked: [...collected.blocked.values()] };
 }
 
 /** Where a catalog's image is in the node's registry. */
@@ -49,18 +66,24 @@ function planCatalog(catalog: SelectedCatalog): WantedImage {
   };
 }
 
+type BundleOptions = {
+  readonly catalog: SelectedCatalog;
+  readonly findBlocking: FindBlocking;
+  readonly collected: Collected;
+};
+
 function planBundle(
   bundle: SelectedBundle,
-  catalog: SelectedCatalog,
-  problems: string[],
+  { catalog, findBlocking, collected }: BundleOptions,
 ): WantedImage[] {
   const need: Need = { part: bundle.package, bundle: bundle.name, catalog: catalog.name };
   return bundle.relatedImages.flatMap(({ name, image }) => {
     const source = readReference(image);
     if (typeof source === 'string') {
-      problems.push(
-        `catalog ${catalog.name}: package "${bundle.package}": bundle "${bundle.name}": ${source}`,
-      );
+      const pattern = findBlocking([image]);
+      const where = `catalog ${catalog.name}: package "${bundle.package}": bundle "${bundle.name}"`;
+      if (pattern === undefined) collected.problems.push({ line: `${where}: ${source}`, image });
+      else collected.blocked.set(image, { image, pattern });
       return [];
     }
     const destination = planDestination(source);
@@ -88,8 +111,16 @@ function readReference(text: string): Reference | string {
   }
 }
 
-const unusableReferences = (problems: readonly string[]): ConfigError =>
-  new ConfigError('catalog.image-reference', problems.join('\n'), {
+/** The pattern in the hint blocks this image and no other. */
+function unusableReferences(problems: readonly Problem[]): ConfigError {
+  const images = [...new Set(problems.map(({ image }) => image))];
+  const pattern = `^${escapePattern(images[0] ?? '')}$`;
+  const others = images.length > 1 ? ' and the others likewise' : '';
+  return new ConfigError('catalog.image-reference', problems.map(({ line }) => line).join('\n'), {
     expected: 'registry/repository:tag or registry/repository@sha256:...',
-    hint: 'leave the bundle out with a version range, or block the image',
+    hint: `add '${pattern}' to blockedImages${others}, or the bundle to skipBundles of its package`,
   });
+}
+
+/** As Go's `regexp.QuoteMeta` does. */
+const escapePattern = (text: string): string => text.replaceAll(/[\\.+*?()|[\]{}^$]/g, '\\$&');

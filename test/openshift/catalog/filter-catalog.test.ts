@@ -465,6 +465,44 @@ describe('a selection is refused', () => {
   });
 });
 
+describe('a bundle that is skipped by name', () => {
+  const skip = (catalog: Catalog, ...skipBundles: readonly string[]) =>
+    filterPackage(catalog, { skipBundles, full: true });
+
+  test('is skipped by what replaced it, which replaces what it replaced', () => {
+    const { catalog: kept, warnings } = skip(CHAIN, 'op.v1.2.0');
+    expect(kept.channels[0]?.entries[0]).toEqual({
+      ...{ name: 'op.v1.3.0', replaces: 'op.v1.1.0', skips: ['op.v1.2.0'] },
+    });
+    expect(kept.bundles.map(({ name }) => name)).not.toContain('op.v1.2.0');
+    expect(warnings).toEqual([
+      'package "op" channel "stable": bundle "op.v1.2.0" is left out, and "op.v1.3.0" skips it',
+    ]);
+  });
+
+  test('leaves the head to the highest version that it superseded', () => {
+    const entries = [
+      { name: 'op.v2.0.0', replaces: 'op.v1.0.0', skips: ['op.v1.9.0', 'op.v1.10.0'] },
+      ...['op.v1.0.0', 'op.v1.9.0', 'op.v1.10.0'].map((name) => ({ name })),
+    ];
+    const { catalog: kept, warnings } = skip(
+      makePackage('op', { channels: { stable: entries } }),
+      'op.v2.0.0',
+    );
+    expect(kept.channels[0]?.entries).toEqual([
+      ...[{ name: 'op.v1.0.0' }, { name: 'op.v1.9.0' }],
+      { name: 'op.v1.10.0', skips: ['op.v1.0.0', 'op.v1.9.0'] },
+    ]);
+    expect(warnings.join()).toContain('"op.v1.10.0" becomes the head');
+  });
+
+  test('has to be in the package', () => {
+    expect(readError(() => skip(CHAIN, 'op.v1.22.0')).message).toBe(
+      'package "op" has no bundle "op.v1.22.0" to skip; did you mean "op.v1.2.0"?',
+    );
+  });
+});
+
 describe('what the source does wrong', () => {
   test('is passed on with a warning where the selection keeps it', () => {
     const catalog = makePackage('op', {

@@ -214,4 +214,26 @@ describe('the filter', () => {
       }),
     );
   });
+
+  test('leaves out any bundles by name and keeps every channel one graph with one head', () => {
+    const picks = fc.array(fc.nat(40), { maxLength: 5 });
+    fc.assert(
+      fc.property(catalogs, picks, (catalog, indexes) => {
+        const names = catalog.bundles
+          .filter((bundle) => bundle.package === 'op')
+          .map(({ name }) => name);
+        const skipBundles = [...new Set(indexes.map((index) => names[index % names.length] ?? ''))];
+        const kept = filter(catalog, {
+          full: true,
+          packages: [{ name: 'op', channels: [], skipBundles }],
+        });
+        if (kept === undefined) return; // the default channel has nothing left
+        expect(checkCatalog(kept)).toEqual([]);
+        const gone = new Set(skipBundles);
+        const left = names.filter((name) => !gone.has(name)).sort();
+        expect(kept.bundles.map(({ name }) => name)).toEqual(left);
+      }),
+      { numRuns: 500 },
+    );
+  });
 });

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SealiftError } from '../../../src/base/errors.ts';
 import { runProcess } from '../../../src/base/process.ts';
+import { filterCatalog } from '../../../src/openshift/catalog/filter/filter-catalog.ts';
 import { readCatalog, readDocuments } from '../../../src/openshift/catalog/read/read-catalog.ts';
 import type { DocumentPlace } from '../../../src/openshift/catalog/catalog.ts';
 import { asUser } from '../../support/as-user.ts';
@@ -31,7 +32,8 @@ const namesIn = async (files: Readonly<Record<string, string | Buffer>>): Promis
 /** The problems of a catalog, one a line. */
 async function problemsOf(directory: string): Promise<readonly string[]> {
   try {
-    await readCatalog(directory, { name: 'registry.example/index:v1' });
+    const name = 'registry.example/index:v1';
+    filterCatalog(await readCatalog(directory, { name }), { packages: [], full: true }, { name });
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
     expect(error.code).toBe('catalog.malformed');
@@ -239,6 +241,7 @@ describe('a file', () => {
       bundles: [],
       deprecations: [],
       others: [],
+      malformed: [],
     });
   });
 });

@@ -97,6 +97,7 @@ async function open(image: TestImage, selection: Platform | 'all' = 'all'): Prom
 /** Package a without its first bundle, the channel that ends in it, and what is said about both. */
 function filter(source: Catalog): Catalog {
   return {
+    malformed: [],
     packages: source.packages.map((one) => ({ ...one, defaultChannel: 'stable' })),
     channels: source.channels
       .filter(({ name }) => name === 'stable')

@@ -5,6 +5,7 @@ import { filterPackage } from './filter-package.ts';
 import type { PackageParts } from './package-parts.ts';
 import { createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from './groups.ts';
+import { leaveOutBundles } from './leave-out-bundles.ts';
 import { findNearestName } from './nearest-name.ts';
 import { findUnmetRequirements } from './requirements.ts';
 import type { CatalogSelection } from '../selection.ts';
@@ -35,7 +36,8 @@ export type FilterOptions = {
  * Stricter than oc-mirror: names that the catalog does not have are problems, channels that a range
  * empties are left out, and so are bundles that no kept channel has and deprecations of what is gone.
  *
- * Throws ConfigError `catalog.selection` with all problems, one a line.
+ * Throws ConfigError `catalog.selection` with all problems, one a line; `catalog.malformed` when
+ * documents of a selected package are.
  */
 export function filterCatalog(
   catalog: Catalog,
@@ -43,12 +45,14 @@ export function filterCatalog(
   options: FilterOptions = {},
 ): FilteredCatalog {
   const report = createFilterReport(options.name);
+  const name = options.name ?? 'given';
+  const available = leaveOutBundles(catalog, { selection, report, name });
   const filtered =
     selection.full && selection.packages.length === 0
-      ? sortCatalog(catalog)
-      : selectParts(catalog, { selection, report });
+      ? sortCatalog(available)
+      : selectParts(available, { selection, report });
   report.throwIfAny();
-  for (const warning of findUnmetRequirements(filtered, catalog)) report.addWarning(warning);
+  for (const warning of findUnmetRequirements(filtered, available)) report.addWarning(warning);
   reportInvalid(filtered, { source: catalog, report });
   return { catalog: filtered, warnings: report.listWarnings(), isWhole: isSame(filtered, catalog) };
 }
@@ -125,6 +129,7 @@ function joinParts(source: Catalog, kept: readonly PackageParts[]): Catalog {
     bundles: kept.flatMap((parts) => parts.bundles),
     deprecations: [],
     others: [],
+    malformed: [],
   };
 }
 
@@ -183,6 +188,7 @@ function isSame(filtered: Catalog, source: Catalog): boolean {
   return (
     filtered.bundles.length === source.bundles.length &&
     filtered.others.length === source.others.length &&
+    source.malformed.length === 0 &&
     [...source.packages, ...source.channels, ...source.deprecations].every((item) => kept.has(item))
   );
 }

@@ -17,6 +17,7 @@ import type {
   ChannelEntry,
   DeprecationEntry,
   DocumentPlace,
+  MalformedDocument,
   OtherDocument,
   PackageRequirement,
 } from '../catalog.ts';
@@ -30,6 +31,7 @@ export type CatalogParts = {
   readonly bundles: CatalogBundle[];
   readonly deprecations: CatalogDeprecations[];
   readonly others: OtherDocument[];
+  readonly malformed: MalformedDocument[];
 };
 
 /** Which document it is, as far as it says. */
@@ -39,40 +41,55 @@ type Heading = {
   readonly name: string | undefined;
 };
 
+/** The package that a malformed document belongs to, and what it is there. */
+type DocumentOwner = Pick<MalformedDocument, 'schema' | 'package' | 'name'>;
+
+const KNOWN = new Set(['olm.package', 'olm.channel', 'olm.bundle', 'olm.deprecations']);
+
 const META_KEYS = ['schema', 'package', 'name'];
 
 /**
  * Adds a document (operator-framework FBC) to a catalog. All that is wrong with it is reported, in lower
- * case and with the document's package and name; what is added then is of no use.
+ * case and with the document's package and name; such a document is not added.
+ *
+ * @returns what a malformed document is, where it says so and its keys are unambiguous
  */
 export function addDocument(
   parts: CatalogParts,
   { document, place }: { readonly document: ParsedDocument; readonly place: DocumentPlace },
-  report: (problem: string) => void,
-): void {
+  onProblem: (problem: string) => void,
+): DocumentOwner | undefined {
+  const found = { count: 0 };
+  const report = (problem: string): void => {
+    found.count++;
+    onProblem(problem);
+  };
   const { value, keys } = document;
   if (!isObject(value)) {
     report(`should be an object, but is ${nameType(value)}`);
-    return;
+    return undefined;
   }
   const heading = readHeading({ object: value, path: '', report });
-  for (const same of findSameKeys(keys)) {
-    report(
-      `${heading === undefined ? '' : `${nameDocument(heading)}: `}duplicate keys for key ${same}`,
-    );
-  }
-  if (heading === undefined) return;
-  const who = nameDocument(heading);
-  addKnown(parts, heading, {
-    place,
-    fields: {
-      object: value,
-      path: '',
-      report: (problem) => {
-        report(`${who}: ${problem}`);
-      },
+  const who = heading === undefined ? '' : `${nameDocument(heading)}: `;
+  const same = findSameKeys(keys);
+  for (const names of same) report(`${who}duplicate keys for key ${names}`);
+  if (heading === undefined) return undefined;
+  const fields: Fields = {
+    object: value,
+    path: '',
+    report: (problem) => {
+      report(`${who}${problem}`);
     },
-  });
+  };
+  const add = parseKnown(parts, heading, { place, fields });
+  if (found.count === 0) add();
+  return found.count === 0 || same.length > 0 ? undefined : findOwner(heading);
+}
+
+function findOwner({ schema, name, ...heading }: Heading): DocumentOwner | undefined {
+  const owner = schema === 'olm.package' ? name : heading.package;
+  if (!KNOWN.has(schema) || owner === undefined || owner === '') return undefined;
+  return { schema, package: owner, ...(name !== undefined && name !== '' && { name }) };
 }
 
 function findSameKeys(keys: readonly string[]): readonly string[] {
@@ -114,22 +131,19 @@ const nameDocument = ({ schema, package: inPackage, name }: Heading): string =>
 
 type Known = { readonly fields: Fields; readonly place: DocumentPlace };
 
-function addKnown(parts: CatalogParts, heading: Heading, known: Known): void {
+/** Parses the document, and gives what adds it to the catalog. */
+function parseKnown(parts: CatalogParts, heading: Heading, known: Known): () => void {
   switch (heading.schema) {
     case 'olm.package':
-      parts.packages.push(parsePackage(known));
-      break;
+      return addTo(parts.packages, parsePackage(known));
     case 'olm.channel':
-      parts.channels.push(parseChannel(known));
-      break;
+      return addTo(parts.channels, parseChannel(known));
     case 'olm.bundle':
-      parts.bundles.push(parseBundle(known));
-      break;
+      return addTo(parts.bundles, parseBundle(known));
     case 'olm.deprecations':
-      parts.deprecations.push(parseDeprecations(known));
-      break;
+      return addTo(parts.deprecations, parseDeprecations(known));
     default:
-      parts.others.push({
+      return addTo(parts.others, {
         schema: heading.schema,
         ...(heading.package !== undefined && { package: heading.package }),
         ...(heading.name !== undefined && { name: heading.name }),
@@ -137,6 +151,11 @@ function addKnown(parts: CatalogParts, heading: Heading, known: Known): void {
       });
   }
 }
+
+const addTo =
+  <Item>(list: Item[], item: Item): (() => void) =>
+  () =>
+    void list.push(item);
 
 function parsePackage({ fields, place }: Known): CatalogPackage {
   const defaultChannel = readText(fields, 'defaultChannel');

@@ -1,11 +1,13 @@
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError, IntegrityError } from '../../../base/errors.ts';
+import { IntegrityError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
+import { malformedCatalog } from '../malformed-catalog.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';
 import { addDocument } from './parse-document.ts';
 import type { Catalog, DocumentPlace } from '../catalog.ts';
+import type { ParsedDocument } from './json-documents.ts';
 import type { CatalogParts } from './parse-document.ts';
 
 export type ReadCatalogOptions = {
@@ -16,36 +18,40 @@ export type ReadCatalogOptions = {
 
 type FileOptions = ReadCatalogOptions & { readonly file: string; readonly problems: Problems };
 
-/** A catalog of nothing but mistakes should not fill the memory with them. */
-const MAX_PROBLEMS = 1000;
+type Problems = {
+  readonly lines: string[];
+  /** One of them is not of a package alone. */
+  isUnreadable: boolean;
+};
+
+/** A document of nothing but mistakes should not fill the memory with them. */
+const MAX_DOCUMENT_PROBLEMS = 20;
 const MAX_LINE_LENGTH = 1000;
 
 /**
  * Reads a file-based catalog: every regular file below the directory, whatever its name, that no
- * `.indexignore` excludes, in the order of their names. Only what decides is kept in memory.
+ * `.indexignore` excludes, in the order of their names. Only what decides is kept in memory. Malformed
+ * documents that say which package they belong to are listed apart.
  *
- * @throws ConfigError `catalog.malformed` with all problems of all files, one a line (the first 1000);
- * `catalog.missing` when there is no such directory
+ * @throws ConfigError `catalog.malformed` with all problems of all files, one a line (the first 1000),
+ * where one of them is not of a package; `catalog.missing` when there is no such directory
  */
 export async function readCatalog(
   directory: string,
   options: ReadCatalogOptions = {},
 ): Promise<Catalog> {
   const parts: CatalogParts = {
-    packages: [],
-    channels: [],
-    bundles: [],
-    deprecations: [],
-    others: [],
+    ...{ packages: [], channels: [], bundles: [] },
+    ...{ deprecations: [], others: [], malformed: [] },
   };
-  const problems = new Problems();
+  const problems: Problems = { lines: [], isUnreadable: false };
   for await (const { file, problem } of walkCatalog(directory)) {
     options.signal?.throwIfAborted();
     if (problem === undefined)
       await readFileInto(parts, join(directory, file), { file, problems, ...options });
-    else problems.add(`${file}: ${problem}`);
+    else addUnreadable(problems, `${file}: ${problem}`);
   }
-  problems.throwIfAny(options.name ?? directory);
+  if (problems.isUnreadable) throw malformedCatalog(options.name ?? directory, problems.lines);
   return parts;
 }
 
@@ -55,39 +61,43 @@ async function readFileInto(
   { file, problems, signal }: FileOptions,
 ): Promise<void> {
   try {
-    for await (const { place, result } of streamDocuments(path, { file })) {
+    for await (const document of streamDocuments(path, { file })) {
       signal?.throwIfAborted();
-      const report = (problem: string): void => {
-        problems.add(`${file}: document ${place.number} at byte ${place.offset}: ${problem}`);
-      };
-      if ('problem' in result) report(result.problem);
-      else addDocument(parts, { document: result, place }, report);
+      const { place, result } = document;
+      const where = `${file}: document ${place.number} at byte ${place.offset}`;
+      if ('problem' in result) addUnreadable(problems, `${where}: ${result.problem}`);
+      else addParsed(parts, problems, { where, place, result });
     }
   } catch (error) {
     if (!isErrno(error, 'EACCES')) throw error;
-    problems.add(`${file}: may not be read by this user`);
+    addUnreadable(problems, `${file}: may not be read by this user`);
   }
 }
 
-class Problems {
-  readonly #lines: string[] = [];
-  #count = 0;
+function addUnreadable(problems: Problems, line: string): void {
+  problems.lines.push(makePrintable(line));
+  problems.isUnreadable = true;
+}
 
-  add(line: string): void {
-    this.#count++;
-    if (this.#lines.length < MAX_PROBLEMS) this.#lines.push(makePrintable(line));
-  }
+type Parsed = {
+  readonly where: string;
+  readonly place: DocumentPlace;
+  readonly result: ParsedDocument;
+};
 
-  throwIfAny(catalog: string): void {
-    if (this.#count === 0) return;
-    const more = this.#count - this.#lines.length;
-    const lines = more > 0 ? [...this.#lines, `and ${more} more`] : this.#lines;
-    const count = this.#count === 1 ? 'a problem' : `${this.#count} problems`;
-    throw new ConfigError(
-      'catalog.malformed',
-      [`catalog ${catalog} has ${count}:`, ...lines.map((line) => `  ${line}`)].join('\n'),
-    );
-  }
+function addParsed(parts: CatalogParts, problems: Problems, parsed: Parsed): void {
+  const { where, place, result } = parsed;
+  const lines: string[] = [];
+  let more = 0;
+  const owner = addDocument(parts, { document: result, place }, (problem) => {
+    if (lines.length < MAX_DOCUMENT_PROBLEMS) lines.push(makePrintable(`${where}: ${problem}`));
+    else more++;
+  });
+  if (lines.length === 0) return;
+  if (more > 0) lines.push(`${where}: and ${more} more`);
+  problems.lines.push(...lines);
+  if (owner === undefined) problems.isUnreadable = true;
+  else parts.malformed.push({ ...owner, problems: lines, place });
 }
 
 /** Names come from the catalog and may hold anything, a terminal's commands among it. */
