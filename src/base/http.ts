@@ -1,7 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
-import { Agent, EnvHttpProxyAgent, request, type Dispatcher } from 'undici';
+import { Agent, request, type Dispatcher } from 'undici';
+import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
+import { createProxyAgent, readProxies } from './proxy.ts';
+import { createRetries, type Retries } from './retry.ts';
+import { follow, startTimer, waitFor } from './wait.ts';
 
 /** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
 export type TlsOptions = {
@@ -20,7 +24,7 @@ export type HttpRequest = {
   readonly body?: string;
   readonly signal?: AbortSignal;
   readonly tls?: TlsOptions;
-  /** Milliseconds until the headers are there; default 30 s. */
+  /** Milliseconds until the headers are there, connecting included; default 30 s. */
   readonly headersTimeout?: number;
   /** Milliseconds between two pieces of the body; default 60 s. */
   readonly bodyTimeout?: number;
@@ -37,12 +41,22 @@ export type HttpResponse = {
 
 /** The one door to HTTP. Redirects are never followed here: who follows decides what it sends along. */
 export type Http = {
+  /**
+   * @throws TransientError and RegistryError of `explainNetworkFailure` as long as the body has not
+   * begun, from then on the body fails with the network's own error; the signal's reason at once
+   */
   request: (request: HttpRequest) => Promise<HttpResponse>;
+  /** Who has answered in this run, and how often others are asked again. */
+  readonly retries: Retries;
   /** Breaks off what is still running. */
   close: () => Promise<void>;
 };
 
-export type HttpOptions = { readonly env?: NodeJS.ProcessEnv; readonly connections?: number };
+export type HttpOptions = {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly connections?: number;
+  readonly retries?: Retries;
+};
 
 /** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
 const BODY_BUFFER = 256 * 1024;
@@ -72,38 +86,94 @@ export function createHttp(options: HttpOptions = {}): Http {
     dispatchers.set(key, created);
     return created;
   };
+  const { retries = createRetries() } = options;
+  const closing = new AbortController();
   return {
-    request: (wanted) => send(dispatcherFor(wanted), wanted),
+    retries,
+    async request(wanted) {
+      const { host } = wanted.url;
+      const limit = Math.min(wanted.headersTimeout ?? HEADERS_TIMEOUT, retries.ask(host));
+      try {
+        const context = { limit, closing: closing.signal };
+        const response = await send(dispatcherFor(wanted), wanted, context);
+        retries.noteAnswer(host, !isPassingStatus(response.status));
+        return response;
+      } catch (error) {
+        wanted.signal?.throwIfAborted();
+        throw explainNetworkFailure(host, error);
+      }
+    },
     async close() {
+      closing.abort(new Error('the connections are closed'));
       await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
     },
   };
 }
 
-async function send(dispatcher: Dispatcher, wanted: HttpRequest): Promise<HttpResponse> {
+const HEADERS_TIMEOUT = 30_000;
+const BODY_TIMEOUT = 60_000;
+
+type Sending = {
+  /** Milliseconds. */
+  readonly limit: number;
+  readonly closing: AbortSignal;
+};
+
+/**
+ * undici hears of a signal when the connection is there: until then it goes on looking up a name,
+ * shaking hands, or waiting for a proxy. So who waits for it is released here.
+ */
+async function send(
+  dispatcher: Dispatcher,
+  wanted: HttpRequest,
+  { limit, closing }: Sending,
+): Promise<HttpResponse> {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const forget = follow([wanted.signal, closing], controller);
+  const timer = startTimer(limit, () => {
+    controller.abort(Object.assign(new Error(`no answer in ${limit} ms`), { code: 'ETIMEDOUT' }));
+  });
+  try {
+    const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
+      dispatch(dispatcher, wanted, signal).then((response) => {
+        // Whoever reads the body gets its error; without a listener, one that nobody reads would end
+        // the process when it breaks.
+        response.body.on('error', () => undefined);
+        if (signal.aborted) response.body.destroy();
+        resolve(response);
+      }, reject);
+    });
+    response.body.once('close', forget);
+    return { status: response.statusCode, headers: response.headers, body: response.body };
+  } catch (error) {
+    forget();
+    throw error;
+  } finally {
+    timer.stop();
+  }
+}
+
+function dispatch(
+  dispatcher: Dispatcher,
+  wanted: HttpRequest,
+  signal: AbortSignal,
+): Promise<Dispatcher.ResponseData> {
   const { onBytes } = wanted;
-  const response = await request(wanted.url, {
+  return request(wanted.url, {
     method: wanted.method ?? 'GET',
     headers: wanted.headers ?? {},
     body: wanted.body ?? null,
     // Else undici closes the connection behind every HEAD, for servers that send a body all the same.
     // What such a server sends breaks the next request, and that is asked again.
     ...(wanted.method === 'HEAD' && { reset: false }),
-    signal: wanted.signal ?? null,
+    signal,
     dispatcher: onBytes ? dispatcher.compose(countBytes(onBytes)) : dispatcher,
     highWaterMark: BODY_BUFFER,
-    ...timeoutsOf(wanted),
+    headersTimeout: 0, // ours counts the connecting, too
+    bodyTimeout: wanted.bodyTimeout ?? BODY_TIMEOUT,
   });
-  // Whoever reads the body gets its error; without a listener, one that nobody reads would end the
-  // process when it breaks.
-  response.body.on('error', () => undefined);
-  return { status: response.statusCode, headers: response.headers, body: response.body };
 }
-
-const timeoutsOf = ({ headersTimeout = 30_000, bodyTimeout = 60_000 }: HttpRequest) => ({
-  headersTimeout,
-  bodyTimeout,
-});
 
 /** Counting where the pieces come in costs a call each; a stream in between would cost a tick each. */
 function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComposeInterceptor {
@@ -124,22 +194,14 @@ function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComp
 /** `tls` is absent for plain HTTP. */
 function createDispatcher(options: HttpOptions, tls: TlsOptions | undefined): Dispatcher {
   const { env = process.env, connections = 64 } = options;
-  const connect = { timeout: 20_000, ...(tls && connectOptions(tls, env)) };
-  const proxies = {
-    // An empty text says "none"; undefined would let undici look into the environment itself.
-    httpProxy: readEither(env, 'HTTP_PROXY'),
-    httpsProxy: readEither(env, 'HTTPS_PROXY'),
-    noProxy: readEither(env, 'NO_PROXY'),
-  };
-  if (proxies.httpProxy === '' && proxies.httpsProxy === '') {
-    return new Agent({ connect, connections });
-  }
-  return new EnvHttpProxyAgent({ connect, requestTls: connect, connections, ...proxies });
+  const connect = { timeout: CONNECT_TIMEOUT, ...(tls && connectOptions(tls, env)) };
+  const proxies = readProxies(env);
+  return proxies === undefined
+    ? new Agent({ connect, connections })
+    : createProxyAgent(proxies, { connect, connections });
 }
 
-/** curl's order: lower case first. Absent is ''. */
-const readEither = (env: NodeJS.ProcessEnv, name: string): string =>
-  env[name.toLowerCase()] ?? env[name] ?? '';
+const CONNECT_TIMEOUT = 20_000;
 
 type ConnectOptions = {
   readonly secureContext: SecureContext;

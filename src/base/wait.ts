@@ -1,14 +1,15 @@
-import { setTimeout } from 'node:timers/promises';
+import { setMaxListeners } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /*
  * The waits of the program: each ends with its signal. Nothing else in `src/` sleeps or waits for
- * something that does not know the signal itself.
+ * something that does not know the signal itself (eslint.config.js refuses it).
  */
 
 /** @throws the signal's reason, as soon as it is aborted */
 export async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
   try {
-    await setTimeout(milliseconds, undefined, { signal });
+    await delay(milliseconds, undefined, { signal });
   } catch (error) {
     signal.throwIfAborted();
     throw error;
@@ -23,17 +24,63 @@ export async function sleep(milliseconds: number, signal: AbortSignal): Promise<
  */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   work.catch(() => undefined); // after an abort nobody else listens
-  signal.throwIfAborted();
-  let onAbort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => {
-      reject(signal.reason as Error);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
+  return waitFor<T>(signal, (resolve, reject) => {
+    work.then(resolve, reject);
   });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
+}
+
+/** Settled by whichever is first: what `start` calls, or the signal. */
+export function waitFor<Value>(
+  signal: AbortSignal,
+  start: (resolve: (value: Value) => void, reject: (reason: unknown) => void) => void,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    // One signal ends a whole stage; that hundreds listen to it is not a leak.
+    setMaxListeners(0, signal);
+    const abort = (): void => {
+      reject(signal.reason);
+    };
+    const settle =
+      <Result>(report: (result: Result) => void) =>
+      (result: Result): void => {
+        signal.removeEventListener('abort', abort);
+        report(result);
+      };
+    signal.addEventListener('abort', abort, { once: true });
+    start(settle(resolve), settle(reject));
+  });
+}
+
+/** Calls `act` once after so many milliseconds, unless stopped before. */
+export function startTimer(milliseconds: number, act: () => void): { stop: () => void } {
+  const timer = setTimeout(act, milliseconds);
+  return {
+    stop: () => {
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Aborts `controller` with the reason of the first of the signals; call the result to end that. */
+export function follow(
+  signals: readonly (AbortSignal | undefined)[],
+  controller: AbortController,
+): () => void {
+  const undo = signals
+    .filter((signal) => signal !== undefined)
+    .map((signal) => {
+      const abort = (): void => {
+        controller.abort(signal.reason);
+      };
+      setMaxListeners(0, signal);
+      if (signal.aborted) abort();
+      signal.addEventListener('abort', abort, { once: true });
+      return () => {
+        signal.removeEventListener('abort', abort);
+      };
+    });
+  return () => {
+    for (const stop of undo) stop();
+  };
 }

@@ -15,6 +15,7 @@ import {
   type CatalogView,
 } from '../recipes/show-catalog.ts';
 import type { CliHost } from './host.ts';
+import { createRetryOption } from './retry-option.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 
@@ -24,6 +25,8 @@ type CatalogOptions = {
   readonly arch: RpmArchitecture;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
+  /** Milliseconds. */
+  readonly retryFor?: number;
 };
 
 type ShowOptions = CatalogOptions & {
@@ -89,6 +92,7 @@ const addCatalogOptions = (command: Command): Command =>
         .choices(['x86_64', 'aarch64', 'ppc64le'])
         .default('x86_64'),
     )
+    .addOption(createRetryOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
@@ -150,9 +154,12 @@ async function runCatalog<Result>(
 
 /** How registries are reached: as a build would reach them, or with what the environment has. */
 async function readAccess(options: CatalogOptions, host: CliHost) {
-  if (options.config === undefined) return { build: { insecureRegistries: [] } };
+  const { retryFor } = options;
+  const given = retryFor === undefined ? {} : { retryFor };
+  if (options.config === undefined) return { build: { insecureRegistries: [], ...given } };
   const file = resolve(host.cwd, options.config);
-  return loadConfig(file, { env: host.env, shownAs: options.config });
+  const config = await loadConfig(file, { env: host.env, shownAs: options.config });
+  return { ...config, build: { ...config.build, ...given } };
 }
 
 function formatList({ packages, warnings }: CatalogList): string {

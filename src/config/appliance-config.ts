@@ -39,6 +39,8 @@ export type BuildSettings = {
   readonly registriesConf?: string;
   readonly allArchitectures: boolean;
   readonly concurrency?: number;
+  /** Milliseconds without a byte after which a host is given up. */
+  readonly retryFor?: number;
   /** Bytes. */
   readonly maxSize?: number;
   /** Hosts, with port as in references, whose TLS certificate is not verified. */

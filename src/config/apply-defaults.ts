@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { parseDuration } from '../base/duration.ts';
 import type {
   ApplianceConfig,
   BuildSettings,
@@ -62,6 +63,7 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
   const ignition = view.text('build.ignition');
   const concurrency = view.number('build.concurrency');
   const maxSize = view.text('build.maxSize');
+  const retryFor = parseDuration(view.text('build.retryFor') ?? '');
   const embedded = secrets.values.get('build.embed.pullSecret');
   return {
     ...readBaseIso(view, directory),
@@ -71,6 +73,7 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
     allArchitectures: view.flag('build.allArchitectures') ?? false,
     ...(concurrency !== undefined && { concurrency }),
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
+    ...(retryFor !== undefined && { retryFor }),
     insecureRegistries: listTexts(view, 'build.insecureRegistries'),
     embed: embedded === undefined ? {} : { pullSecret: new Secret(embedded) },
   };

@@ -1,3 +1,5 @@
+import type { RetryEvent } from '../base/retry.ts';
+
 /**
  * What a run tells whoever draws it. Events are facts in the order they happened; `--log-format
  * json` prints each as one line. No event carries a secret.
@@ -16,13 +18,7 @@ export type BuildEvent =
     }
   | { readonly type: 'stage-done'; readonly stage: string; readonly milliseconds: number }
   | { readonly type: 'stage-failed'; readonly stage: string; readonly message: string }
-  /** A request is made again. */
-  | {
-      readonly type: 'retry';
-      readonly host: string;
-      readonly reason: string;
-      readonly waitMs: number;
-    }
+  | RetryEvent
   | { readonly type: 'warning'; readonly message: string };
 
 export type EventListener = (event: BuildEvent) => void;

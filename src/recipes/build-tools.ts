@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { sweepDirectory } from '../base/aside.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { createRetries } from '../base/retry.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
@@ -42,7 +43,7 @@ export type ToolsOptions = {
     readonly pullSecret?: ApplianceConfig['pullSecret'];
     readonly build: Pick<
       ApplianceConfig['build'],
-      'caBundle' | 'registriesConf' | 'insecureRegistries'
+      'caBundle' | 'registriesConf' | 'insecureRegistries' | 'retryFor'
     >;
   };
   readonly workDir: string;
@@ -54,7 +55,12 @@ export type ToolsOptions = {
 export async function openBuildTools(options: ToolsOptions): Promise<BuildTools> {
   const { config, workDir, env, signal, emit } = options;
   const { build } = config;
-  const http = createHttp({ env });
+  const { retryFor } = build;
+  const retries = createRetries({
+    onEvent: emit,
+    ...(retryFor !== undefined && { retryFor }),
+  });
+  const http = createHttp({ env, retries });
   const caBundle =
     build.caBundle === undefined ? undefined : await readFile(build.caBundle, 'utf8');
   const registriesConf =
@@ -72,9 +78,6 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     insecureRegistries: build.insecureRegistries,
     ...(registriesConf && { registriesConf }),
     ...(caBundle !== undefined && { caBundle }),
-    onRetry: (event) => {
-      emit({ type: 'retry', ...event });
-    },
   });
   const sealKey = await readSealKey(workDir);
   const program = await readProgramDigest();

@@ -4,10 +4,10 @@ import { digestOf, hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
 import { digestFile, hasFile, writeFileAtomic } from '../base/files.ts';
+import { untilAborted } from '../base/wait.ts';
 import type { BlobSource } from './blob-source.ts';
 import { download, type EnsureOptions } from './cache/download.ts';
 import { explainDiskFailure } from './cache/disk-failure.ts';
-import { waitFor } from './client/wait-for.ts';
 import type { Descriptor } from './descriptor.ts';
 
 /** Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it has its name. */
@@ -88,7 +88,7 @@ export function createBlobCache(directory: string): BlobCache {
 
 /** Whether the one before succeeded is its caller's affair: the next one looks for itself. */
 async function settle(work: Promise<string>, signal: AbortSignal): Promise<void> {
-  await waitFor(
+  await untilAborted(
     work.then(
       () => undefined,
       () => undefined,

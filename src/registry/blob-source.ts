@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Budget } from '../base/retry.ts';
 import type { Descriptor } from './descriptor.ts';
 
 /** An open blob: its bytes from `offset` on. */
@@ -12,6 +13,8 @@ export type OpenOptions = {
   /** Byte of the blob to start at. */
   readonly offset: number;
   readonly signal: AbortSignal;
+  /** What the source gave for reading this blob. */
+  readonly budget?: Budget;
 };
 
 /**
@@ -25,4 +28,6 @@ export type BlobSource = {
   readonly local: boolean;
   /** undefined when this source does not have the blob; throws when it cannot tell. */
   open: (blob: Descriptor, options: OpenOptions) => Promise<OpenBlob | undefined>;
+  /** How long reading one blob may be tried again; absent: what broke off once is over. */
+  readonly openBudget?: (signal: AbortSignal) => Budget;
 };

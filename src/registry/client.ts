@@ -13,7 +13,6 @@ import {
 import { createRegistrySource } from './client/registry-source.ts';
 import { rememberUnreachable } from './client/reach.ts';
 import { createRequester, type Requester } from './client/requester.ts';
-import type { Pacing } from './client/retry.ts';
 import { createStatistics, type HostStatistics } from './client/statistics.ts';
 import { createTokens } from './client/auth/tokens.ts';
 import { createTransport } from './client/transport.ts';
@@ -43,7 +42,7 @@ export type RegistryClient = {
   close: () => Promise<void>;
 };
 
-export type RegistryClientOptions = Pacing & {
+export type RegistryClientOptions = {
   readonly http: Http;
   /** Asked in this order. */
   readonly credentials: readonly CredentialStore[];
@@ -67,7 +66,10 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
     listCandidates(reference, options);
   const sourcesOf = (reference: Reference): readonly BlobSource[] =>
     candidatesOf(reference).map(({ reference: { registry, repository }, insecure }) =>
-      createRegistrySource(requester, { endpoint: { host: registry, insecure }, repository }),
+      createRegistrySource(requester, {
+        ...{ endpoint: { host: registry, insecure }, repository },
+        retries: options.http.retries,
+      }),
     );
   return {
     async fetchManifest(reference, { signal }) {
@@ -114,7 +116,7 @@ function createParts(
     connections: createConnections(transport, now),
     auth: createAuth(options.credentials, createTokens(transport, now)),
     statistics,
-    pacing: options,
+    retries: options.http.retries,
     concurrencyPerHost: options.concurrencyPerHost ?? 8,
     now,
   });

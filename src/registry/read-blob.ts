@@ -1,7 +1,8 @@
+import { addAbortSignal } from 'node:stream';
 import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
+import { explainNetworkFailure, TransientError } from '../base/network-failure.ts';
+import type { Budget } from '../base/retry.ts';
 import type { BlobSource, OpenBlob } from './blob-source.ts';
-import { explainNetworkFailure, TransientError } from './client/failure.ts';
-import { boundOf, pause, type Pacing } from './client/retry.ts';
 import type { Descriptor } from './descriptor.ts';
 import { joinAnswers, restate, type SourceAnswer } from './source-answers.ts';
 
@@ -13,19 +14,13 @@ export type BlobChunk = {
   readonly source: BlobSource;
 };
 
-export type ReadBlobOptions = Pacing & {
+export type ReadBlobOptions = {
   /** Byte to start at. */
   readonly offset: number;
   readonly signal: AbortSignal;
   /** What sources answered before, wrong bytes for one: part of the error when no source is left. */
   readonly answers?: readonly SourceAnswer[];
 };
-
-/** A connection that brought this many bytes has earned another one (as containers/image has it). */
-const PROGRESS = 1024 * 1024;
-
-/** Connections in a row that may break before they brought PROGRESS bytes. */
-const MAX_BREAKS = 5;
 
 /**
  * Reads a blob from `offset` to its end, from the first source that has it to the last.
@@ -50,11 +45,12 @@ export async function* readBlob(
     const { source, body, offset: start } = await opener.open(offset);
     offset = start;
     try {
-      for await (const piece of body) {
+      for await (const piece of addAbortSignal(options.signal, body)) {
         const bytes = piece as Uint8Array;
         if (offset + bytes.length > blob.size) throw tooLong(blob, source);
-        yield { offset, bytes, source };
         offset += bytes.length;
+        yield { offset: offset - bytes.length, bytes, source };
+        opener.progress(offset); // what the reader did with it in the meantime took its own time
       }
     } catch (error) {
       if (await opener.giveWay(error, offset)) offset = 0;
@@ -66,6 +62,8 @@ export async function* readBlob(
 
 type Opener = {
   open: (offset: number) => Promise<OpenBlob & { readonly source: BlobSource }>;
+  /** So many bytes of the blob are here. */
+  progress: (size: number) => void;
   /**
    * Waits where the same source gets another connection, or goes on to the next source. True when
    * what the source sent cannot be built on.
@@ -80,26 +78,31 @@ function createOpener(
   blob: Descriptor,
   options: ReadBlobOptions,
 ): Opener {
-  const { signal, random = Math.random } = options;
+  const { signal } = options;
   const failures: SourceFailure[] = [];
   let index = 0;
-  let breaks = 0;
-  let openedAt = 0;
+  let budget = sources[0]?.openBudget?.(signal);
+  let furthest = options.offset;
+  let shortAt: number | undefined;
 
   const next = (source: BlobSource, error: unknown): void => {
     failures.push({ source, error });
     index += 1;
-    breaks = 0;
+    budget = sources[index]?.openBudget?.(signal);
+    shortAt = undefined;
+  };
+  /** A body that ends well before its time is cut, unless it ends there twice. */
+  const isFinal = (cause: unknown, offset: number): boolean => {
+    const last = shortAt;
+    shortAt = isShort(cause) ? offset : undefined;
+    return isShort(cause) ? last === offset : !(cause instanceof TransientError);
   };
   return {
     async open(offset) {
       for (let source = sources[index]; source; source = sources[index]) {
         try {
-          const opened = await source.open(blob, { offset, signal });
-          if (opened) {
-            openedAt = opened.offset;
-            return { ...opened, source };
-          }
+          const opened = await source.open(blob, { offset, signal, ...(budget && { budget }) });
+          if (opened) return { ...opened, source };
           next(source, unknown(source));
         } catch (error) {
           signal.throwIfAborted();
@@ -108,34 +111,41 @@ function createOpener(
       }
       throw summarise(blob, failures, options.answers);
     },
+    progress(size) {
+      if (size <= furthest) return;
+      furthest = size;
+      budget?.progress();
+    },
     async giveWay(error, offset) {
       signal.throwIfAborted();
       const source = sources[index];
       if (!source) throw error;
       const cause = explainNetworkFailure(source.name, error);
-      if (isForGood(cause)) {
-        next(source, cause);
+      try {
+        if (isFinal(cause, offset)) throw cause;
+        await pauseAfter(cause, budget);
+        return false;
+      } catch (spent) {
+        signal.throwIfAborted();
+        next(source, isShort(cause) ? cause : spent);
         return !isCut(cause);
       }
-      breaks = offset - openedAt >= PROGRESS ? 1 : breaks + 1;
-      if (breaks > MAX_BREAKS) {
-        next(source, cause);
-        return false;
-      }
-      const waitMs = Math.round(random() * boundOf(breaks));
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      await pause({ ...options, host: source.name, signal }, { reason, waitMs });
-      return false;
     },
   };
 }
 
-const isCut = (error: unknown): boolean =>
-  error instanceof TransientError ||
-  (error instanceof IntegrityError && error.code === 'blob.too-short');
+/** @throws where the source gives no time for another attempt, or has given it */
+async function pauseAfter(cause: unknown, budget: Budget | undefined): Promise<void> {
+  if (!budget) throw cause;
+  const isOurs = cause instanceof TransientError;
+  await budget.pause(isOurs ? cause : new TransientError('blob.too-short', String(cause)));
+}
 
-/** Cut and short bodies are worth another connection; wrong ones and errors of a disk are not. */
-const isForGood = (error: unknown): boolean => !isCut(error);
+/** What came before it can be built on; not so after wrong bytes and errors of a disk. */
+const isCut = (error: unknown): boolean => error instanceof TransientError || isShort(error);
+
+const isShort = (error: unknown): boolean =>
+  error instanceof IntegrityError && error.code === 'blob.too-short';
 
 /** A bug is thrown as it is. */
 function summarise(

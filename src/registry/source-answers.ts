@@ -19,6 +19,10 @@ const OUT_OF_REACH = new Set([
   'registry.unreachable',
   'registry.unknown-host',
   'registry.not-asked',
+  'proxy.unreachable',
+  'proxy.unavailable',
+  'proxy.unknown-host',
+  'proxy.forbidden',
 ]);
 
 /** Refused for what was shown to it, or for what it showed: a password, a token, a certificate. */
@@ -28,6 +32,8 @@ const CREDENTIALS = new Set([
   'registry.realm',
   'registry.token',
   'registry.certificate',
+  'proxy.unauthorized',
+  'proxy.certificate',
 ]);
 
 export const isNotFound = ({ error }: SourceAnswer): boolean => NOT_FOUND.has(error.code);

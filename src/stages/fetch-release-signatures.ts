@@ -3,6 +3,7 @@ import { hexOf, type Digest } from '../base/digest.ts';
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../base/http.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
+import { explainNetworkFailure } from '../base/network-failure.ts';
 import { fetchPublic } from '../openshift/files/http-get.ts';
 import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import { formatReference } from '../registry/reference.ts';
@@ -70,12 +71,18 @@ async function fetchAll(digest: Digest, store: string, tools: Tools): Promise<st
 }
 
 /** Undefined when the store has none of this number. */
-async function fetchSignature(url: URL, { http, tls, signal }: Tools): Promise<Buffer | undefined> {
-  const response = await fetchPublic(http, {
-    url,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    ...(tls && { tls }),
-  });
+async function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
+  const signal = AbortSignal.any([tools.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  return tools.http.retries.run({ host: url.host, signal }, () =>
+    askForSignature(url, { ...tools, signal }),
+  );
+}
+
+async function askForSignature(
+  url: URL,
+  { http, tls, signal }: Tools,
+): Promise<Buffer | undefined> {
+  const response = await fetchPublic(http, { url, signal, ...(tls && { tls }) });
   if (response.status === 200) return readBounded(response, url);
   response.body.destroy();
   if (response.status === 404) return undefined;
@@ -88,12 +95,16 @@ async function fetchSignature(url: URL, { http, tls, signal }: Tools): Promise<B
 async function readBounded(response: HttpResponse, url: URL): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_SIZE) {
-      throw new RegistryError('http.too-long', `${url.href} has more than ${MAX_SIZE} bytes`);
+  try {
+    for await (const chunk of response.body as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_SIZE) {
+        throw new RegistryError('http.too-long', `${url.href} has more than ${MAX_SIZE} bytes`);
+      }
+      chunks.push(chunk);
     }
-    chunks.push(chunk);
+  } catch (cause) {
+    throw explainNetworkFailure(url.host, cause);
   }
   return Buffer.concat(chunks);
 }

@@ -7,7 +7,6 @@ import { redactUrl } from '../base/redact.ts';
 import { fetchText } from '../openshift/files/fetch-text.ts';
 import { findStreamIso, type StreamIso } from '../openshift/release/coreos-stream.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
-import type { Pacing } from '../registry/client/retry.ts';
 
 /** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
 export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
@@ -20,7 +19,6 @@ export type ReadCoreosStreamInput = {
 export type ReadCoreosStreamTools = {
   readonly http: Http;
   readonly tls?: TlsOptions;
-  readonly pacing?: Pacing;
 };
 
 /** Bytes; real ones have some 100,000. */
@@ -35,14 +33,13 @@ const MAX_SIZE = 16 * 1024 * 1024;
  */
 export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
   name: 'read CoreOS stream',
-  async run({ stream, arch }, { http, tls, pacing }, { signal }) {
+  async run({ stream, arch }, { http, tls }, { signal }) {
     if ('streamFile' in stream) {
       const { streamFile } = stream;
       return findStreamIso(await readStreamFile(streamFile), arch, `"${streamFile}"`);
     }
     const url = new URL(stream.streamUrl);
-    const options = { ...(tls && { tls }), ...(pacing && { pacing }) };
-    const text = await fetchText(http, { ...options, signal, url, limit: MAX_SIZE });
+    const text = await fetchText(http, { signal, url, limit: MAX_SIZE, ...(tls && { tls }) });
     return findStreamIso(text, arch, redactUrl(url));
   },
 };

@@ -1,7 +1,6 @@
 import type { Http, TlsOptions } from '../base/http.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
-import type { Pacing } from '../registry/client/retry.ts';
 import { readFiles, type Layer } from '../registry/layers.ts';
 import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
 import { archNames, platformOf } from '../openshift/release/architecture.ts';
@@ -37,7 +36,6 @@ export type ResolveReleaseInput = {
 export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
   readonly http: Http;
   readonly tls?: TlsOptions;
-  readonly pacing?: Pacing;
 };
 
 /**
@@ -83,7 +81,7 @@ async function findPayload(
   tools: Tools,
 ): Promise<{ readonly version: string; readonly payload: Reference }> {
   if (url !== undefined && url !== '') return { version, payload: parseReference(url) };
-  const { http, signal, tls, pacing } = tools;
+  const { http, signal, tls } = tools;
   return resolveInGraph({
     http,
     channel,
@@ -92,7 +90,6 @@ async function findPayload(
     signal,
     ...(graphUrl !== undefined && graphUrl !== '' && { url: graphUrl }),
     ...(tls && { tls }),
-    ...(pacing && { pacing }),
   });
 }
 

@@ -11,7 +11,7 @@ import {
   type GivenBaseIso,
 } from '../openshift/files/given-iso.ts';
 
-export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls' | 'pacing'> & {
+export type TakeBaseIsoTools = Pick<FetchGivenTools, 'http' | 'digests' | 'tls'> & {
   readonly workDir: string;
 };
 

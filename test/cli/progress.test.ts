@@ -7,13 +7,10 @@ import {
   RegistryError,
   type SealiftError,
 } from '../../src/base/errors.ts';
+import { formatDuration } from '../../src/base/duration.ts';
 import type { BuildEvent } from '../../src/engine/events.ts';
 import { describeError } from '../../src/cli/terminal/print-error.ts';
-import {
-  createRateMeter,
-  formatDuration,
-  formatProgress,
-} from '../../src/cli/terminal/progress-text.ts';
+import { createRateMeter, formatProgress } from '../../src/cli/terminal/progress-text.ts';
 import { createProgress, type LogFormat } from '../../src/cli/terminal/progress.ts';
 import { listenForSignals } from '../../src/cli/terminal/signals.ts';
 
@@ -26,6 +23,11 @@ const EVENTS: readonly BuildEvent[] = [
     total: 100 * 2 ** 20,
   })),
   { type: 'retry', host: 'quay.io', reason: 'status 429', waitMs: 2000 },
+  {
+    ...{ type: 'retry-waiting', host: 'quay.io', reason: 'status 429' },
+    ...{ waitedMs: 60_000, retryForMs: 600_000 },
+  },
+  { type: 'retry-over', host: 'quay.io', waitedMs: 65_000 },
   { type: 'warning', message: 'TLS is off for https://user:hunter2@quay.io/' },
   { type: 'stage-done', stage: 'pour', milliseconds: 60_000 },
 ];
@@ -57,7 +59,8 @@ describe('progress', () => {
       'pour: 15.0 MiB of 100.0 MiB, 15 %, 1.0 MiB/s, 1 min 25 s left',
       'pour: 30.0 MiB of 100.0 MiB, 30 %, 1.0 MiB/s, 1 min 10 s left',
       'pour: 45.0 MiB of 100.0 MiB, 45 %, 1.0 MiB/s, 55 s left',
-      'retry quay.io in 2 s: status 429',
+      'waiting for quay.io, 1 min 00 s of 10 min 00 s: status 429',
+      'quay.io answers again after 1 min 05 s',
       'warning: TLS is off for https://quay.io/',
       'pour: done in 1 min 00 s',
     ]);

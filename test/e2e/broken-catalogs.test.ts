@@ -70,7 +70,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
         return `  - {catalog: "${name}"${packages === undefined ? '' : `, packages: ${packages}`}}`;
       }),
     );
-    return world.run('plan');
+    return world.run('plan', '--retry-for', '0s');
   }
 
   it('because its image has no label is told with the labels that it has', async () => {

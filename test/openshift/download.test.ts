@@ -9,9 +9,10 @@ import { hasFile } from '../../src/base/files.ts';
 import { createHttp } from '../../src/base/http.ts';
 import { downloadFile, type Download } from '../../src/openshift/files/download.ts';
 import { serveLocally, type LocalServer } from '../support/local-http.ts';
+import { createTestRetries } from '../support/test-clock.ts';
 
 const content = Buffer.alloc(500_000, 'abcdefghij');
-const http = createHttp({ env: {} });
+const http = createHttp({ env: {}, retries: createTestRetries() });
 let directory: string;
 let path: string;
 let server: LocalServer | undefined;
@@ -39,7 +40,6 @@ const download = async (
     path,
     http,
     signal: AbortSignal.timeout(20_000),
-    pacing: { wait: () => Promise.resolve() },
     ...options,
   });
 };

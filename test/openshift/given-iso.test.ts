@@ -15,10 +15,11 @@ import {
 } from '../../src/openshift/files/given-iso.ts';
 import { serveByTls, type TlsServer } from '../support/tls-server.ts';
 import { requireTool } from '../support/tools.ts';
+import { createTestRetries } from '../support/test-clock.ts';
 
 const iso = Buffer.concat([randomBytes(300_000), Buffer.alloc(300_000, 'ISO ')]);
 const packed = gzipSync(iso);
-const http = createHttp({ env: {} });
+const http = createHttp({ env: {}, retries: createTestRetries() });
 
 describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () => {
   let directory: string;
@@ -40,7 +41,6 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
       http,
       digests: createFileDigests(join(directory, 'digests')),
       signal: AbortSignal.timeout(20_000),
-      pacing: { wait: () => Promise.resolve() },
       ...(server && { tls: { ca: [server.certificate] } }),
     });
 

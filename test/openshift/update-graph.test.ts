@@ -11,6 +11,7 @@ import {
 } from '../../src/openshift/release/update-graph.ts';
 import { formatReference } from '../../src/registry/reference.ts';
 import { serveLocally, type LocalServer } from '../support/local-http.ts';
+import { createTestRetries } from '../support/test-clock.ts';
 
 const payload = (digit: string): string => `quay.io/ocp/release@sha256:${digit.repeat(64)}`;
 const graphOf = (...versions: string[]): UpdateGraph => ({
@@ -90,27 +91,19 @@ describe.skipIf(!existsSync(REAL))('a graph as it was really served', () => {
 });
 
 describe('asking the update graph', () => {
-  const http = createHttp({ env: {} });
-  const waits: number[] = [];
+  let retries = createTestRetries();
   let server: LocalServer | undefined;
   const serve = async (
     answer: (request: IncomingMessage, response: ServerResponse) => void,
   ): Promise<LocalServer> => (server = await serveLocally(answer));
   const ask = (url: string, version = '4.13'): Promise<GraphRelease> =>
     resolveInGraph({
-      http,
+      http: createHttp({ env: {}, retries }),
       url,
       version,
       channel: 'stable',
       arch: 'aarch64',
       signal: AbortSignal.timeout(10_000),
-      pacing: {
-        random: () => 0.5,
-        wait: (milliseconds) => {
-          waits.push(milliseconds);
-          return Promise.resolve();
-        },
-      },
     });
   const answerGraph = (response: ServerResponse): void => {
     response.setHeader('content-type', 'application/json');
@@ -118,7 +111,7 @@ describe('asking the update graph', () => {
   };
 
   afterEach(async () => {
-    waits.length = 0;
+    retries = createTestRetries();
     await server?.close();
   });
 
@@ -145,7 +138,7 @@ describe('asking the update graph', () => {
     });
     await expect(ask(url)).resolves.toMatchObject({ version: '4.13.2' });
     expect(requests).toHaveLength(3);
-    expect(waits[0]).toBeGreaterThanOrEqual(7000);
+    expect(retries.clock.waits[0]).toBeGreaterThanOrEqual(7000);
   });
 
   it('follows redirects, as mirrors in a company do', async () => {

@@ -132,7 +132,7 @@ describe('a registry that stumbles', () => {
     expect(registry.requestsOf('manifests')).toHaveLength(2);
   });
 
-  it('is left after six attempts with what it said', async () => {
+  it('is left after ten minutes with what it said', async () => {
     registry.script(({ path }) =>
       path.includes('manifests')
         ? { status: 429, body: '{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}' }
@@ -142,7 +142,7 @@ describe('a registry that stumbles', () => {
       code: 'registry.rate-limited',
       message: expect.stringContaining('TOOMANYREQUESTS: slow down') as string,
     });
-    expect(client.waits).toHaveLength(5);
+    expect(client.waits.reduce((sum, wait) => sum + wait, 0)).toBeGreaterThan(599_000);
   });
 
   it('that is not there at all is unreachable, with exit code 4', async () => {

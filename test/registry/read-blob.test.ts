@@ -14,7 +14,6 @@ import { createTestClient } from '../support/registry-client.ts';
 const MIB = 1024 * 1024;
 const bytes = patternOf(3 * MIB);
 const signal = new AbortController().signal;
-const wait = (): Promise<void> => Promise.resolve();
 let registry: ScriptedRegistry;
 let client: ReturnType<typeof createTestClient>;
 let sources: readonly BlobSource[];
@@ -41,7 +40,7 @@ async function read(
   const result = Buffer.alloc(descriptor.size);
   let end = offset;
   let restarts = 0;
-  for await (const chunk of readBlob(from, descriptor, { offset, signal, wait })) {
+  for await (const chunk of readBlob(from, descriptor, { offset, signal })) {
     if (chunk.offset !== end) restarts += 1;
     result.set(chunk.bytes, chunk.offset);
     end = chunk.offset + chunk.bytes.length;
@@ -88,10 +87,32 @@ describe('reading a blob', () => {
     expect(digestOf((await read(sources, large)).bytes)).toBe(large.digest);
   });
 
-  it('gives up a source after six connections that brought nothing', async () => {
+  it('goes on with a source for as long as each connection brings one byte', async () => {
+    const small = registry.addBlob(patternOf(50));
     registry.script(({ path }) => (ofBlobs(path) ? { cutAfter: 1 } : undefined));
+    expect(digestOf((await read(sources, small)).bytes)).toBe(small.digest);
+    expect(client.waits.every((wait) => wait <= 500)).toBe(true);
+  });
+
+  it('gives up a source that has brought no byte for ten minutes', async () => {
+    registry.script(({ path }, nth) =>
+      ofBlobs(path) ? { cutAfter: nth === 1 ? 1000 : 0 } : undefined,
+    );
+    await expect(read(sources)).rejects.toMatchObject({
+      code: 'registry.unreachable',
+      message: expect.stringMatching(/given up after 10 min 00 s without a byte$/) as string,
+    });
+    const waited = client.waits.reduce((sum, wait) => sum + wait, 0);
+    expect(waited).toBeGreaterThan(599_000);
+    expect(waited).toBeLessThanOrEqual(600_000);
+  });
+
+  it('counts bytes that a server without Range sends again as no progress', async () => {
+    registry.script(({ path }) =>
+      ofBlobs(path) ? { cutAfter: 1000, ignoreRange: true } : undefined,
+    );
     await expect(read(sources)).rejects.toMatchObject({ code: 'registry.unreachable' });
-    expect(registry.requestsOf('blobs')).toHaveLength(6);
+    expect(client.waits.reduce((sum, wait) => sum + wait, 0)).toBeGreaterThan(599_000);
   });
 
   it('refuses a longer blob, with both sizes', async () => {
@@ -168,7 +189,7 @@ describe('reading a blob', () => {
 
   it('ends with the reason of the signal', async () => {
     const controller = new AbortController();
-    const chunks = readBlob(sources, blob, { offset: 0, signal: controller.signal, wait });
+    const chunks = readBlob(sources, blob, { offset: 0, signal: controller.signal });
     await chunks.next();
     controller.abort(new Error('enough'));
     await expect(

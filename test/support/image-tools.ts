@@ -7,6 +7,7 @@ import { createHttp, type Http } from '../../src/base/http.ts';
 import { createBlobCache, type BlobCache } from '../../src/registry/blob-cache.ts';
 import { createRegistryClient, type RegistryClient } from '../../src/registry/client.ts';
 import { createStageContext } from './stage-context.ts';
+import { createTestRetries } from './test-clock.ts';
 import { serveImages, type ImageRegistry } from './image-registry.ts';
 
 /** A registry in memory, and the real client and cache to read it with. */
@@ -29,7 +30,7 @@ export type ImageWorld = {
 export async function createImageWorld(): Promise<ImageWorld> {
   const registry = await serveImages();
   const directory = await mkdtemp(join(tmpdir(), 'images-'));
-  const http = createHttp({ env: {} });
+  const http = createHttp({ env: {}, retries: createTestRetries() });
   const signal = AbortSignal.timeout(60_000);
   const client = createRegistryClient({
     http,
@@ -37,8 +38,6 @@ export async function createImageWorld(): Promise<ImageWorld> {
     certsDirs: [],
     insecureRegistries: [registry.host],
     concurrencyPerHost: 16,
-    random: () => 0,
-    wait: () => Promise.resolve(),
   });
   return {
     registry,

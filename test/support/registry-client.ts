@@ -1,38 +1,41 @@
+import { RegistryError } from '../../src/base/errors.ts';
 import { createHttp, type Http } from '../../src/base/http.ts';
+import type { RetryEvent } from '../../src/base/retry.ts';
 import {
   createRegistryClient,
   type RegistryClient,
   type RegistryClientOptions,
 } from '../../src/registry/client.ts';
 import type { Credential, CredentialStore } from '../../src/registry/client/auth/credentials.ts';
+import { createTestRetries } from './test-clock.ts';
 
 /** A client that never waits and has no proxy; `waits` gathers what it would have waited. */
 export function createTestClient(
   options: Partial<RegistryClientOptions> = {},
-): RegistryClient & { readonly waits: readonly number[] } {
-  const waits: number[] = [];
+): RegistryClient & { readonly waits: readonly number[]; readonly events: readonly RetryEvent[] } {
+  const events: RetryEvent[] = [];
+  const retries = createTestRetries({ onEvent: (event) => events.push(event) });
   const client = createRegistryClient({
-    http: createHttp({ env: {} }),
+    http: createHttp({ env: {}, retries }),
     credentials: [],
     certsDirs: [],
-    random: () => 0.5,
-    wait: (milliseconds) => {
-      waits.push(milliseconds);
-      return Promise.resolve();
-    },
     ...options,
   });
-  return { ...client, waits };
+  return { ...client, waits: retries.clock.waits, events };
 }
 
 /** The real door to HTTP, in a world whose DNS does not know one host. */
 export function createHttpWithout(hostname: string): Http {
-  const http = createHttp({ env: {} });
+  const http = createHttp({ env: {}, retries: createTestRetries() });
   return {
     ...http,
     request: (request) =>
       request.url.hostname === hostname
-        ? Promise.reject(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }))
+        ? Promise.reject(
+            new RegistryError('registry.unknown-host', `${hostname} is not known to DNS`, {
+              cause: Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }),
+            }),
+          )
         : http.request(request),
   };
 }

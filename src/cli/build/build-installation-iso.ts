@@ -12,6 +12,7 @@ import {
   type InstallationRequestOptions,
 } from './installation-request.ts';
 import { parseConcurrency } from './live-request.ts';
+import { createRetryOption } from '../retry-option.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
 
@@ -37,7 +38,8 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       'take the live ISO that this CoreOS stream names, in JSON',
     )
     .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
-    .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency);
+    .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency)
+    .addOption(createRetryOption());
   addEmbedOptions(command)
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())

@@ -19,6 +19,8 @@ export type InstallationRequestOptions = {
   readonly coreosStream?: string;
   readonly release?: string;
   readonly concurrency?: number;
+  /** Milliseconds. */
+  readonly retryFor?: number;
   readonly embedSeed?: boolean;
   readonly embedRelease?: boolean;
   readonly embedPrecached?: boolean;
@@ -173,7 +175,7 @@ const readEmbed = ({
 });
 
 async function readAccess(
-  { caBundle, registriesConf, insecureRegistry = [] }: InstallationRequestOptions,
+  { caBundle, registriesConf, retryFor, insecureRegistry = [] }: InstallationRequestOptions,
   { cwd }: CliHost,
 ): Promise<InstallationIsoRequest['build']> {
   if (caBundle !== undefined && !(await hasFile(resolve(cwd, caBundle)))) {
@@ -183,6 +185,7 @@ async function readAccess(
   }
   return {
     insecureRegistries: insecureRegistry,
+    ...(retryFor !== undefined && { retryFor }),
     ...(caBundle !== undefined && { caBundle: resolve(cwd, caBundle) }),
     ...(registriesConf !== undefined && { registriesConf: resolve(cwd, registriesConf) }),
   };

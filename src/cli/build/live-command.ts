@@ -3,6 +3,7 @@ import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
 import type { CliHost } from '../host.ts';
 import { parseConcurrency, readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
+import { createRetryOption } from '../retry-option.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
 
@@ -17,6 +18,7 @@ export const addLiveOptions = (command: Command): Command =>
     .option('--output <file>', 'the ISO to write (default: "appliance.iso")')
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency)
+    .addOption(createRetryOption())
     .addOption(
       new Option('--ignition <how>', 'who renders the unconfigured ignition').choices([
         ...['installer', 'embedded'],

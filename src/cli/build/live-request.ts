@@ -15,6 +15,8 @@ export type LiveIsoOptions = {
   readonly output?: string;
   readonly workDir?: string;
   readonly concurrency?: number;
+  /** Milliseconds. */
+  readonly retryFor?: number;
   readonly ignition?: 'installer' | 'embedded';
   readonly baseIso?: string;
 };
@@ -39,7 +41,7 @@ export async function readLiveIsoRequest(
   const baseIso = findBaseIso(config, options, host);
   const nmstate = await readNmstate(config);
   return {
-    config: withConcurrency(config, options.concurrency),
+    config: withBuild(config, options),
     manifests: await readUserManifests(dirname(file)),
     output,
     workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
@@ -65,9 +67,17 @@ async function readNmstate({ build }: ApplianceConfig): Promise<string | undefin
   return build.nmstate === undefined ? undefined : readFile(build.nmstate, 'utf8');
 }
 
-function withConcurrency(config: ApplianceConfig, concurrency?: number): ApplianceConfig {
-  if (concurrency === undefined) return config;
-  return { ...config, build: { ...config.build, concurrency } };
+/** What the command line says wins. */
+function withBuild(
+  config: ApplianceConfig,
+  { concurrency, retryFor }: LiveIsoOptions,
+): ApplianceConfig {
+  const build = {
+    ...config.build,
+    ...(concurrency !== undefined && { concurrency }),
+    ...(retryFor !== undefined && { retryFor }),
+  };
+  return { ...config, build };
 }
 
 function findBaseIso(

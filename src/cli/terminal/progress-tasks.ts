@@ -1,13 +1,9 @@
 import type { WriteStream } from 'node:tty';
 import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
+import { formatDuration } from '../../base/duration.ts';
 import { redact } from '../../base/redact.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
-import {
-  createRateMeter,
-  formatDuration,
-  formatProgress,
-  type RateMeter,
-} from './progress-text.ts';
+import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
 
 type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
 type Task = List['tasks'][number];
@@ -15,8 +11,8 @@ type Row = { readonly task: Task; readonly meter: RateMeter };
 
 /**
  * Stages as lines of a terminal, redrawn in place by listr2's renderer. Its scheduler never runs: a
- * task's state is what the engine's events say. Warnings and retries are kept for the end, where they
- * can be read.
+ * task's state is what the engine's events say; a host that is waited for has a line, too. Warnings are
+ * kept for the end, where they can be read.
  */
 export function drawTasks(
   stream: WriteStream,
@@ -51,7 +47,12 @@ export function drawTasks(
   return {
     listener: (event) => {
       if (event.type === 'warning') messages.push(`warning: ${redact(event.message)}`);
-      else if (event.type !== 'retry') update(rowOf(event.stage), event, now());
+      else if (event.type === 'retry-waiting' || event.type === 'retry-over') {
+        const { task } = rowOf(event.host);
+        task.title$ = redact(formatWaiting(event));
+        const isOver = event.type === 'retry-over';
+        task.state$ = isOver ? ListrTaskState.COMPLETED : ListrTaskState.STARTED;
+      } else if (event.type !== 'retry') update(rowOf(event.stage), event, now());
     },
     close: () => {
       void ready.then(() => {
@@ -62,7 +63,7 @@ export function drawTasks(
   };
 }
 
-type StageEvent = Exclude<BuildEvent, { type: 'warning' } | { type: 'retry' }>;
+type StageEvent = Extract<BuildEvent, { stage: string }>;
 
 function update({ task, meter }: Row, event: StageEvent, now: number): void {
   switch (event.type) {

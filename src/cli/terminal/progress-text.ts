@@ -1,14 +1,16 @@
+import { formatDuration } from '../../base/duration.ts';
 import { formatSize } from '../../base/format-size.ts';
+import type { BuildEvent } from '../../engine/events.ts';
 
-/** `950 ms`, `12 s`, `3 min 05 s`, `2 h 07 min`. */
-export function formatDuration(milliseconds: number): string {
-  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
-  const seconds = Math.round(milliseconds / 1000);
-  if (seconds < 60) return `${seconds} s`;
-  const two = (value: number): string => String(value).padStart(2, '0');
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${two(seconds % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+/** `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and when it answers again. */
+export function formatWaiting(
+  event: Extract<BuildEvent, { type: 'retry-waiting' } | { type: 'retry-over' }>,
+): string {
+  const { host } = event;
+  const waited = formatDuration(event.waitedMs);
+  return event.type === 'retry-over'
+    ? `${host} answers again after ${waited}`
+    : `waiting for ${host}, ${waited} of ${formatDuration(event.retryForMs)}: ${event.reason}`;
 }
 
 type Sample = { readonly time: number; readonly bytes: number };

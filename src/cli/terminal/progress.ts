@@ -1,14 +1,10 @@
 import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
+import { formatDuration } from '../../base/duration.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
 import { redact } from '../../base/redact.ts';
 import type { CliHost } from '../host.ts';
-import {
-  createRateMeter,
-  formatDuration,
-  formatProgress,
-  type RateMeter,
-} from './progress-text.ts';
+import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
 import { drawTasks } from './progress-tasks.ts';
 
 export type LogFormat = 'auto' | 'plain' | 'json';
@@ -73,21 +69,25 @@ function formatPlainLine(event: BuildEvent, measure: () => number | undefined): 
     case 'stage-failed':
       return `${event.stage}: failed: ${event.message}`;
     case 'retry':
-      return formatRetry(event);
+      return undefined; // there may be many a second; what they wait for is reported once a minute
+    case 'retry-waiting':
+    case 'retry-over':
+      return formatWaiting(event);
     case 'warning':
       return `warning: ${event.message}`;
-    case 'stage-progress': {
-      const rate = measure();
-      if (rate === undefined) return undefined;
-      const known = Number.isNaN(rate) ? undefined : rate;
-      return `${event.stage}: ${formatProgress({ ...event, rate: known })}`;
-    }
+    case 'stage-progress':
+      return formatStageProgress(event, measure());
   }
 }
 
-/** `retry quay.io in 2 s: 429`. */
-const formatRetry = (event: Extract<BuildEvent, { type: 'retry' }>): string =>
-  `retry ${event.host} in ${formatDuration(event.waitMs)}: ${event.reason}`;
+function formatStageProgress(
+  event: Extract<BuildEvent, { type: 'stage-progress' }>,
+  rate: number | undefined,
+): string | undefined {
+  if (rate === undefined) return undefined;
+  const known = Number.isNaN(rate) ? undefined : rate;
+  return `${event.stage}: ${formatProgress({ ...event, rate: known })}`;
+}
 
 function createThrottle(host: CliHost, interval: number): (event: { stage: string }) => boolean {
   const last = new Map<string, number>();

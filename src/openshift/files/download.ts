@@ -5,10 +5,10 @@ import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
+import { explainNetworkFailure } from '../../base/network-failure.ts';
 import { redactUrl } from '../../base/redact.ts';
+import type { Budget } from '../../base/retry.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
-import { explainNetworkFailure } from '../../registry/client/failure.ts';
-import { retry, type Pacing } from '../../registry/client/retry.ts';
 import { fetchPublic } from './http-get.ts';
 
 export type Download = {
@@ -22,12 +22,11 @@ export type Download = {
   readonly http: Http;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
-  readonly pacing?: Pacing;
   readonly onProgress?: (bytes: number, total?: number) => void;
 };
 
 /** A file that is being written: its bytes so far, hashed. */
-type Partial = { readonly file: FileHandle; size: number; hash: Hash };
+type Partial = { readonly file: FileHandle; size: number; hash: Hash; furthest: number };
 
 /**
  * Fetches a public file. A broken connection is continued by Range where it broke
@@ -39,13 +38,15 @@ type Partial = { readonly file: FileHandle; size: number; hash: Hash };
 export async function downloadFile(
   download: Download,
 ): Promise<{ readonly size: number; readonly digest: Digest }> {
-  const { url, path, digest, signal, pacing } = download;
+  const { http, url, path, digest, signal } = download;
   await mkdir(dirname(path), { recursive: true });
   const file = await open(path, 'a+', 0o600);
-  const partial: Partial = { file, size: 0, hash: createHash('sha256') };
+  const partial: Partial = { file, size: 0, hash: createHash('sha256'), furthest: 0 };
   try {
     await readPartial(path, partial);
-    await retry(() => continueDownload(download, partial), { ...pacing, host: url.host, signal });
+    await http.retries.run({ host: url.host, signal }, (budget) =>
+      continueDownload(download, partial, budget),
+    );
     await file.sync();
     const found: Digest = `sha256:${partial.hash.digest('hex')}`;
     if (digest === undefined || found === digest) return { size: partial.size, digest: found };
@@ -69,7 +70,11 @@ async function readPartial(path: string, partial: Partial): Promise<void> {
   }
 }
 
-async function continueDownload(download: Download, partial: Partial): Promise<void> {
+async function continueDownload(
+  download: Download,
+  partial: Partial,
+  budget: Budget,
+): Promise<void> {
   const { http, url, signal, tls } = download;
   const response = await fetchPublic(http, {
     url,
@@ -82,12 +87,26 @@ async function continueDownload(download: Download, partial: Partial): Promise<v
     if (isAtEnd(response, partial.size)) return;
     // What is here is longer than what is there: it was another file.
     await startOver(partial);
-    await continueDownload(download, partial);
+    await continueDownload(download, partial, budget);
     return;
   }
   if (response.status === 200) await startOver(partial);
   else checkContinues(response, partial.size, url);
-  await receive(response, download, partial);
+  await receive(response, withProgress(download, partial, budget), partial);
+}
+
+/** Bytes that were here before, from a server that starts over, are not progress. */
+function withProgress(download: Download, partial: Partial, budget: Budget): Download {
+  return {
+    ...download,
+    onProgress(bytes, total) {
+      if (bytes > partial.furthest) {
+        partial.furthest = bytes;
+        budget.progress();
+      }
+      download.onProgress?.(bytes, total);
+    },
+  };
 }
 
 async function receive(

@@ -1,7 +1,6 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse } from '../../base/http.ts';
 import { redactUrl } from '../../base/redact.ts';
-import { retry, type Pacing } from '../../registry/client/retry.ts';
 import { fetchPublic, readLimited, type GetOptions } from './http-get.ts';
 
 /**
@@ -12,22 +11,19 @@ import { fetchPublic, readLimited, type GetOptions } from './http-get.ts';
  */
 export function fetchText(
   http: Http,
-  options: GetOptions & { readonly limit: number; readonly pacing?: Pacing },
+  options: GetOptions & { readonly limit: number },
 ): Promise<string> {
-  const { url, signal, limit, pacing } = options;
-  return retry(
-    async () => {
-      const response = await fetchPublic(http, options);
-      if (response.status === 200) return readText(response, url, limit);
-      response.body.destroy();
-      throw new RegistryError('download.refused', `${redactUrl(url)} answers ${response.status}`, {
-        expected: '200',
-        found: String(response.status),
-        hint: 'check the address; it must be public',
-      });
-    },
-    { ...pacing, host: url.host, signal },
-  );
+  const { url, signal, limit } = options;
+  return http.retries.run({ host: url.host, signal }, async () => {
+    const response = await fetchPublic(http, options);
+    if (response.status === 200) return readText(response, url, limit);
+    response.body.destroy();
+    throw new RegistryError('download.refused', `${redactUrl(url)} answers ${response.status}`, {
+      expected: '200',
+      found: String(response.status),
+      hint: 'check the address; it must be public',
+    });
+  });
 }
 
 async function readText(response: HttpResponse, url: URL, limit: number): Promise<string> {

@@ -6,7 +6,6 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { FileInput } from '../../base/file-input.ts';
 import type { Http, TlsOptions } from '../../base/http.ts';
 import { redactUrl } from '../../base/redact.ts';
-import type { Pacing } from '../../registry/client/retry.ts';
 import { downloadFile, type Download } from './download.ts';
 import type { FileDigests } from './file-digests.ts';
 import { findKept, keepFile } from './kept-file.ts';
@@ -27,7 +26,6 @@ export type FetchGivenTools = {
   readonly digests: FileDigests;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
-  readonly pacing?: Pacing;
   readonly onProgress?: (bytes: number, total?: number, note?: string) => void;
 };
 
@@ -80,12 +78,11 @@ async function downloadIso(
   const path = join(directory, `${hexOf(sha256)}.iso`);
   const known = await findKept(path);
   if (known?.digest === sha256) return { ...known, from };
-  const { http, signal, tls, pacing, onProgress } = tools;
+  const { http, signal, tls, onProgress } = tools;
   const packing = packingOf(url.pathname);
   const download: Download = {
     ...{ url, http, signal, limit: MAX_ISO_SIZE, path: `${path}.partial` },
     ...(tls && { tls }),
-    ...(pacing && { pacing }),
     ...(onProgress && { onProgress }),
   };
   if (packing) {

@@ -1,8 +1,12 @@
 import { RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
+import {
+  explainNetworkFailure,
+  isPassingStatus,
+  TransientError,
+} from '../../base/network-failure.ts';
 import { redactUrl } from '../../base/redact.ts';
-import { explainNetworkFailure, TransientError } from '../../registry/client/failure.ts';
-import { parseRetryAfter } from '../../registry/client/retry.ts';
+import { parseRetryAfter } from '../../base/retry.ts';
 
 export type GetOptions = {
   readonly url: URL;
@@ -12,18 +16,17 @@ export type GetOptions = {
 };
 
 const MAX_REDIRECTS = 10;
-const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504]);
 
 /**
  * GET of a public document: redirects are followed, never from HTTPS to HTTP. The status is the
  * caller's to judge, but those that a later attempt may cure are thrown.
  *
- * @throws RegistryError `http.redirect`, `http.unavailable`, `http.unreachable`
+ * @throws RegistryError `http.redirect`, `http.unavailable`, and what `Http` throws
  */
 export async function fetchPublic(http: Http, options: GetOptions): Promise<HttpResponse> {
   let url = options.url;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const response = await request(http, { ...options, url });
+    const response = await http.request({ ...options, url });
     const { location } = response.headers;
     if (![301, 302, 303, 307, 308].includes(response.status) || typeof location !== 'string') {
       return checkTransient(response, url);
@@ -57,24 +60,15 @@ export async function readLimited(
   return size <= limit ? Buffer.concat(chunks).toString('utf8') : undefined;
 }
 
-async function request(http: Http, options: GetOptions): Promise<HttpResponse> {
-  try {
-    return await http.request(options);
-  } catch (cause) {
-    options.signal.throwIfAborted();
-    throw explainNetworkFailure(options.url.host, cause);
-  }
-}
-
 function checkTransient(response: HttpResponse, url: URL): HttpResponse {
-  if (!TRANSIENT.has(response.status)) return response;
+  if (!isPassingStatus(response.status)) return response;
   response.body.destroy();
   const wait = response.headers['retry-after'];
   throw new TransientError('http.unavailable', `${redactUrl(url)} answers ${response.status}`, {
     expected: '200',
     found: String(response.status),
     retryAfter: parseRetryAfter(typeof wait === 'string' ? wait : undefined, Date.now()),
-    limited: response.status === 429,
+    ...{ host: url.host, answered: true, limited: response.status === 429 },
   });
 }
 

@@ -1,8 +1,7 @@
 import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
+import { TransientError } from '../../base/network-failure.ts';
 import { redactUrl } from '../../base/redact.ts';
-import { TransientError } from '../../registry/client/failure.ts';
-import { retry, type Pacing } from '../../registry/client/retry.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
@@ -29,7 +28,6 @@ export type GraphQuery = {
   readonly version: string;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
-  readonly pacing?: Pacing;
 };
 
 /** Milliseconds for one request, answer included. */
@@ -48,11 +46,8 @@ const NEAREST = 5;
 export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
   const channel = formatChannel(query.channel, query.version);
   const url = graphUrl(query, channel);
-  const graph = await retry(() => fetchGraph(url, query), {
-    ...query.pacing,
-    host: url.host,
-    signal: query.signal,
-  });
+  const { http, signal } = query;
+  const graph = await http.retries.run({ host: url.host, signal }, () => fetchGraph(url, query));
   const node = selectNode(graph, query.version, channel);
   const payload = parseReference(node.payload);
   if (payload.digest !== undefined) return { version: node.version, payload };

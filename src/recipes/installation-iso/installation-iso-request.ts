@@ -23,6 +23,8 @@ export type InstallationIsoRequest = {
     readonly caBundle?: string;
     readonly registriesConf?: string;
     readonly insecureRegistries: readonly string[];
+    /** Milliseconds without a byte after which a host is given up. */
+    readonly retryFor?: number;
   };
   /** Extents poured at a time. */
   readonly lanes: number;

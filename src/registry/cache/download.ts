@@ -5,13 +5,12 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { syncDirectory } from '../../base/files.ts';
 import type { BlobSource } from '../blob-source.ts';
-import type { Pacing } from '../client/retry.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { nameBlob, readBlob, type BlobChunk } from '../read-blob.ts';
 import type { SourceAnswer } from '../source-answers.ts';
 import { claimPartial, releasePartial, type Partial } from './partial.ts';
 
-export type EnsureOptions = Pacing & {
+export type EnsureOptions = {
   readonly signal: AbortSignal;
   /** Told the bytes of the blob that are here so far; they fall where a source starts again. */
   readonly onProgress?: (bytes: number) => void;

@@ -1,8 +1,8 @@
 import { RegistryError } from '../../base/errors.ts';
+import { isPassingStatus, TransientError } from '../../base/network-failure.ts';
 import { redact } from '../../base/redact.ts';
+import { parseRetryAfter } from '../../base/retry.ts';
 import { headerOf } from './body.ts';
-import { TransientError } from './failure.ts';
-import { parseRetryAfter } from './retry.ts';
 
 /** An answer that is no success: what it was about, and its body. */
 export type Refusal = {
@@ -13,10 +13,6 @@ export type Refusal = {
   readonly about: string;
 };
 
-/** RFC 9110: statuses that say "later". 501 and 505 say "never". */
-export const isPassingStatus = (status: number): boolean =>
-  status === 408 || status === 429 || (status >= 500 && status !== 501 && status !== 505);
-
 /** The error of an answer that is none of those its request knows how to take. */
 export function explainAnswer(host: string, refusal: Refusal, now: number): RegistryError {
   const { status, headers, text, about } = refusal;
@@ -26,8 +22,7 @@ export function explainAnswer(host: string, refusal: Refusal, now: number): Regi
   if (!isPassingStatus(status)) return new RegistryError('registry.answer', message, { found });
   const limited = status === 429;
   return new TransientError(limited ? 'registry.rate-limited' : 'registry.unavailable', message, {
-    found,
-    limited,
+    ...{ found, host, limited, answered: true },
     retryAfter: parseRetryAfter(headerOf(headers, 'retry-after'), now),
     hint: limited
       ? 'ask for less at once, or run the same command again later: what is here is kept'

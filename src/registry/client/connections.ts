@@ -1,9 +1,13 @@
 import { headerOf, readText } from './body.ts';
-import { explainAnswer, isPassingStatus } from './answer.ts';
+import {
+  isCertificateFailure,
+  isPassingStatus,
+  networkCodeOf,
+} from '../../base/network-failure.ts';
+import { untilAborted } from '../../base/wait.ts';
+import { explainAnswer } from './answer.ts';
 import { parseChallenges, type Challenge } from './auth/challenge.ts';
-import { isCertificateFailure, networkCodeOf } from './failure.ts';
 import { isLoopback, type Endpoint, type Transport } from './transport.ts';
-import { waitFor } from './wait-for.ts';
 
 /** How a registry is spoken to: found out once, by GET /v2/ (distribution-spec, end-1). */
 type Connection = {
@@ -28,11 +32,11 @@ export function createConnections(transport: Transport, now: () => number): Conn
   return (endpoint, signal) => {
     const key = JSON.stringify([endpoint.host, endpoint.insecure]);
     const held = known.get(key);
-    if (held) return waitFor(held, signal);
+    if (held) return untilAborted(held, signal);
     const connecting = connect(endpoint, transport, now);
     known.set(key, connecting);
     connecting.catch(() => known.delete(key));
-    return waitFor(connecting, signal);
+    return untilAborted(connecting, signal);
   };
 }
 

@@ -7,6 +7,11 @@ const HOST_FAILURES: ReadonlyMap<string, string> = new Map([
   ['registry.unknown-host', 'is not known to DNS'],
   ['registry.certificate', 'is not trusted'],
   ['registry.unavailable', 'is unavailable'],
+  ['proxy.unreachable', 'is behind a proxy that is unreachable'],
+  ['proxy.unavailable', 'is behind a proxy that does not reach it'],
+  ['proxy.unknown-host', 'is behind a proxy that is not known to DNS'],
+  ['proxy.unauthorized', 'is behind a proxy that asks for a password'],
+  ['proxy.forbidden', 'is forbidden by the proxy'],
 ]);
 
 /** RFC 9110 15.6: what a gateway says in place of a server that is down. 500 may be about one image. */

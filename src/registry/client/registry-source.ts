@@ -3,6 +3,7 @@ import type { BlobSource, OpenBlob } from '../blob-source.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { explainAnswer } from './answer.ts';
 import { headerOf, readText } from './body.ts';
+import type { Retries } from '../../base/retry.ts';
 import type { Requester } from './requester.ts';
 import type { Endpoint, TransportResponse } from './transport.ts';
 
@@ -13,12 +14,17 @@ import type { Endpoint, TransportResponse } from './transport.ts';
  */
 export function createRegistrySource(
   requester: Requester,
-  { endpoint, repository }: { readonly endpoint: Endpoint; readonly repository: string },
+  {
+    endpoint,
+    repository,
+    retries,
+  }: { readonly endpoint: Endpoint; readonly repository: string; readonly retries: Retries },
 ): BlobSource {
   return {
     name: endpoint.host,
     local: false,
-    open(blob, { offset, signal }) {
+    openBudget: (signal) => retries.open(endpoint.host, signal),
+    open(blob, { offset, signal, budget }) {
       const ask = {
         endpoint,
         repository,
@@ -30,6 +36,7 @@ export function createRegistrySource(
           ...(offset > 0 && { range: `bytes=${offset}-` }),
         },
         signal,
+        ...(budget && { budget }),
       };
       return requester(ask, (response) =>
         takeBlob(response, { blob, offset, host: endpoint.host }),

@@ -1,12 +1,15 @@
-import { setMaxListeners } from 'node:events';
+import {
+  explainNetworkFailure,
+  isPassingStatus,
+  networkCodeOf,
+} from '../../base/network-failure.ts';
+import type { Budget, Retries } from '../../base/retry.ts';
 import { readText } from './body.ts';
-import { describeErrors, explainAnswer, explainRefusal, isPassingStatus } from './answer.ts';
+import { describeErrors, explainAnswer, explainRefusal } from './answer.ts';
 import type { Access, Auth } from './auth/auth.ts';
 import { parseChallenges, type Challenge } from './auth/challenge.ts';
 import type { Connections } from './connections.ts';
-import { explainNetworkFailure, networkCodeOf } from './failure.ts';
 import { createHostLimit, type HostLimit, type Slot } from './host-limit.ts';
-import { retry, type Pacing } from './retry.ts';
 import type { Statistics } from './statistics.ts';
 import type { Endpoint, Transport, TransportResponse } from './transport.ts';
 
@@ -19,6 +22,8 @@ export type Ask = {
   readonly method?: 'GET' | 'HEAD';
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  /** Of the work that this request is a part of; default: one of its own. */
+  readonly budget?: Budget;
 };
 
 /** Makes something of an answer; what it throws as a TransientError or as the network is retried. */
@@ -38,7 +43,7 @@ export type RequesterParts = {
   readonly connections: Connections;
   readonly auth: Auth;
   readonly statistics: Statistics;
-  readonly pacing: Pacing;
+  readonly retries: Retries;
   readonly concurrencyPerHost: number;
   readonly now: () => number;
 };
@@ -53,10 +58,11 @@ export function createRequester(parts: RequesterParts): Requester {
   const exchange = createExchange(parts);
   return (ask, take) => {
     const { host } = ask.endpoint;
-    // One signal ends a whole stage; that hundreds listen to it is no leak.
-    setMaxListeners(0, ask.signal);
-    const attempt = async () => {
-      const slot = await limitOf(host).acquire(ask.signal);
+    let isAgain = false;
+    return parts.retries.run({ ...ask, host }, async (budget) => {
+      if (isAgain) parts.statistics.of(host).retries += 1;
+      isAgain = true;
+      const slot = await budget.uncounted(limitOf(host).acquire(ask.signal));
       try {
         const answer = await exchange(ask);
         await checkStatus(ask, answer, { slot, now: parts.now() });
@@ -65,15 +71,6 @@ export function createRequester(parts: RequesterParts): Requester {
         slot.release();
         throw explainNetworkFailure(host, error);
       }
-    };
-    return retry(attempt, {
-      ...parts.pacing,
-      onRetry(event) {
-        parts.statistics.of(host).retries += 1;
-        parts.pacing.onRetry?.(event);
-      },
-      host,
-      signal: ask.signal,
     });
   };
 }

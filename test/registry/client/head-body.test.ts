@@ -4,6 +4,7 @@ import { digestOf } from '../../../src/base/digest.ts';
 import { createHttp } from '../../../src/base/http.ts';
 import { createRegistryClient } from '../../../src/registry/client.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
+import { createTestRetries } from '../../support/test-clock.ts';
 
 const TYPE = 'application/vnd.oci.image.index.v1+json';
 const MANIFEST = JSON.stringify({ schemaVersion: 2, mediaType: TYPE, manifests: [] });
@@ -21,12 +22,11 @@ it('a server that sends a body to a HEAD, which RFC 9110 9.3.2 forbids, is got a
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const http = createHttp({ env: {}, connections: 1 });
+  const http = createHttp({ env: {}, connections: 1, retries: createTestRetries() });
   const client = createRegistryClient({
     http,
     credentials: [],
     insecureRegistries: [host],
-    wait: () => Promise.resolve(),
   });
   const { signal } = new AbortController();
   const reference = parseReference(`${host}/a/b:v1`);

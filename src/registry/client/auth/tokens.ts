@@ -1,6 +1,7 @@
 import { RegistryError } from '../../../base/errors.ts';
+import { explainNetworkFailure } from '../../../base/network-failure.ts';
+import { untilAborted } from '../../../base/wait.ts';
 import { explainAnswer, explainRefusal } from '../answer.ts';
-import { explainNetworkFailure } from '../failure.ts';
 import { headerOf, readText } from '../body.ts';
 import type { Challenge } from './challenge.ts';
 import { formatBasic, type Credential } from './credential.ts';
@@ -11,7 +12,6 @@ import {
   type TransportRequest,
   type TransportResponse,
 } from '../transport.ts';
-import { waitFor } from '../wait-for.ts';
 
 type TokenRequest = {
   readonly endpoint: Endpoint;
@@ -48,14 +48,14 @@ export function createTokens(transport: Transport, now: () => number): Tokens {
       const question = parseQuestion(request);
       const key = JSON.stringify([question, credential?.from]);
       for (let held = known.get(key); held; held = known.get(key)) {
-        const token = await waitFor(held, signal);
+        const token = await untilAborted(held, signal);
         if (token.value !== refused && token.freshUntil > now()) return token.value;
         if (known.get(key) === held) known.delete(key);
       }
       const fetching = fetchToken(transport, { request, question, now });
       known.set(key, fetching);
       fetching.catch(() => known.delete(key));
-      return (await waitFor(fetching, signal)).value;
+      return (await untilAborted(fetching, signal)).value;
     },
   };
 }

@@ -1,0 +1,28 @@
+/** `950 ms`, `12 s`, `3 min 05 s`, `2 h 07 min`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${two(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
+
+/** In milliseconds, largest first as they are written. */
+const UNITS = [3_600_000, 60_000, 1000] as const;
+
+/** What `parseDuration` reads, for errors and `--help`. */
+export const DURATION_FORM = 'a time such as 30s, 10m or 1h30m; 0s for none';
+
+/**
+ * Milliseconds of a duration in hours, minutes and seconds, in the form of Go's time.ParseDuration:
+ * `1h30m`, `90s`, `0`. undefined for other texts.
+ */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0;
+  const match = /^(?=.)(?:(\d{1,2})h)?(?:(\d{1,4})m)?(?:(\d{1,5})s)?$/.exec(text);
+  if (!match) return undefined;
+  const [, ...numbers] = match;
+  return UNITS.reduce((sum, unit, index) => sum + unit * Number(numbers[index] ?? 0), 0);
+}
