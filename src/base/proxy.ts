@@ -56,15 +56,16 @@ export function createProxyAgent(proxies: Proxies, options: AgentOptions): Dispa
   });
 }
 
+type Connect = (options: Dispatcher.ConnectOptions) => Promise<Dispatcher.ConnectData>;
+
 /**
  * undici makes a connection again that ended with UND_ERR_SOCKET, and again: thousands of times a
  * second where a proxy closes every CONNECT. An error that it does not know ends the requests that
  * wait for the tunnel. It also forgets what the proxy answered.
  */
 function guardTunnels(proxy: URL, pool: Pool, { timeout }: { readonly timeout: number }): Pool {
-  const connect = (options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> =>
-    Reflect.apply(Pool.prototype.connect, pool, [options]) as Promise<Dispatcher.ConnectData>;
-  const open = async (options: Dispatcher.ConnectOptions): Promise<Dispatcher.ConnectData> => {
+  const connect = pool.connect.bind<Connect>(pool);
+  const open: Connect = async (options) => {
     const about = { proxy: `${proxy.protocol}//${proxy.host}`, target: options.path };
     const answer = await connect({ ...options, signal: AbortSignal.timeout(timeout) }).catch(
       (cause: unknown) => {
