@@ -8,6 +8,7 @@ import { hasFile } from '../base/files.ts';
 import { INSTALLATION_SCHEMA_PATH } from '../config/installation/fields.ts';
 import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
 import { renderInstallationTemplate } from '../config/installation/template.ts';
+import { PLACEHOLDER } from '../config/secret/placeholder.ts';
 import { SCHEMA_PATH } from '../config/document/schema.ts';
 import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
@@ -44,11 +45,21 @@ const TEMPLATES: Readonly<Record<string, () => Template>> = {
     ),
   sites: () => ({
     files: SITES_STARTER,
-    next: (first) =>
-      'put the pull secret of your sites into the template, ' +
-      `then run: sealift config-iso validate ${first} --template ${join(dirname(first), 'template')}`,
+    next: nextOfSites,
   }),
 };
+
+/** The one line without which no site can be made. */
+function nextOfSites(first: string): string {
+  const template = join(dirname(first), 'template');
+  const file = SITES_STARTER.find(({ text }) => text.includes(PLACEHOLDER));
+  const line = (file?.text.split(PLACEHOLDER)[0] ?? '').split('\n').length;
+  const shown = join(dirname(first), file?.path ?? '');
+  return (
+    `name your pull secret in ${shown}:${line}, ` +
+    `then run: sealift config-iso validate ${first} --template ${template}`
+  );
+}
 
 /** `sealift init [--template ove|minimal|ibi|sites] [DIR]`. */
 export function registerInit(program: Command, host: CliHost): void {

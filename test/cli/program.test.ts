@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { InterruptedError } from '../../src/base/errors.ts';
@@ -60,11 +60,23 @@ describe('sealift init', () => {
     expect(validated.code).toBe(0);
   });
 
-  test('writes a table of sites and its template, which are valid as they stand', async () => {
+  test('writes a table of sites that is valid when its pull secret is named where init says', async () => {
     const { code, stdout } = await run('init', '--template', 'sites', 'field');
     expect(code).toBe(0);
-    const [, command = ''] = /then run: sealift (.*)\n/.exec(stdout) ?? [];
+    const [, file = '', line = '', command = ''] =
+      /name your pull secret in ([^:]*):(\d+), then run: sealift (.*)\n/.exec(stdout) ?? [];
     expect(command).toBe('config-iso validate field/sites.csv --template field/template');
+    const refused = await run(...command.split(' '));
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain(
+      `field/sites.csv:2/${basename(file)}:${line}:13: pullSecret: ` +
+        '"<your-pull-secret>" is the placeholder of the template',
+    );
+    const lines = (await readFile(join(directory, file), 'utf8')).split('\n');
+    lines[Number(line) - 1] = 'pullSecret: file:../pull-secret.json';
+    await writeFile(join(directory, file), lines.join('\n'));
+    const secret = '{"auths":{"registry.example.com":{"auth":"dXNlcjpwYXNz"}}}';
+    await writeFile(join(directory, 'field/pull-secret.json'), secret);
     expect(await run(...command.split(' '))).toMatchObject({
       code: 0,
       stdout: '2 sites are valid\n',

@@ -40,6 +40,7 @@ export type BuildRequest = {
   readonly rotate?: boolean;
   readonly retainFrom?: string;
   readonly epoch?: number;
+  readonly env?: NodeJS.ProcessEnv;
   readonly nmstate?: Nmstate;
   readonly signal?: AbortSignal;
 };

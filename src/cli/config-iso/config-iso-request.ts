@@ -73,7 +73,7 @@ export function readSitesRequest(
   { cwd, env, now }: CliHost,
 ): SitesRequest {
   return {
-    ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn },
+    ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn, env },
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
     ...(seedVersion !== undefined && { seedVersion }),

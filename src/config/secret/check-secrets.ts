@@ -1,8 +1,11 @@
+import { isPlaceholder, PLACEHOLDER_PROBLEM } from './placeholder.ts';
+
 /**
  * What is wrong with a pull secret, each a sentence without its value: a JSON object, `auths` not
  * empty, every entry with `auth` or `credsStore`.
  */
 export function checkPullSecret(text: string): readonly string[] {
+  if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);

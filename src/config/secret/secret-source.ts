@@ -33,7 +33,10 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
 function readText(path: string, directory: string): SecretReading {
   const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
   try {
-    const { size } = statSync(full);
+    const stats = statSync(full);
+    // To read a pipe or a terminal may take forever.
+    if (!stats.isFile()) return { kind: 'refused', problem: `${full} is not a file` };
+    const { size } = stats;
     if (size > MAX_SIZE) {
       return {
         kind: 'refused',

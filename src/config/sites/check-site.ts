@@ -14,6 +14,7 @@ import { lenient, type Shape } from './document/shape.ts';
 import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
 import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
+import { resolveSiteReferences } from './site-references.ts';
 import type { Site, SiteFile, SiteInput } from './site.ts';
 
 export type { SiteFacts } from './site-facts.ts';
@@ -23,6 +24,8 @@ export type SiteCheck = {
   readonly site?: Site;
   /** What other sites are compared with; absent where a file is missing or cannot be read. */
   readonly facts?: SiteFacts;
+  /** What `file:` and `env:` references came to, by key; secrets are among them. */
+  readonly references: ReadonlyMap<string, string>;
   /** In the order of files and lines. */
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
@@ -35,6 +38,8 @@ export type CheckOptions = {
   readonly isLenient?: boolean;
   /** Of the seed that the sites are installed from, where it is known: `X.Y` or `X.Y.Z`. */
   readonly seedVersion?: string;
+  /** Where `env:NAME` looks. */
+  readonly env?: NodeJS.ProcessEnv;
 };
 
 type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
@@ -46,7 +51,7 @@ type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
  */
 export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   const shape = options.isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
-  const install = openFile(input, 'install-config.yaml', shape);
+  const { install, references } = openInstall(input, shape, options);
   const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
   const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
   const problems = limit([
@@ -57,7 +62,7 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   return {
     ...(both && { facts: gatherFacts(input, both) }),
     ...(both && problems.length === 0 && { site: createSite(input, both) }),
-    problems,
+    ...{ problems, references },
     warnings: limit([
       ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, options)),
       ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
@@ -79,6 +84,23 @@ function limit(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
 type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };
 
 const isDocument = <D extends object>(opened: D | ConfigProblem): opened is D => 'value' in opened;
+
+function openInstall(
+  input: SiteInput,
+  shape: typeof INSTALL_CONFIG,
+  { env = {} }: CheckOptions,
+): {
+  readonly install: InstallDocument | ConfigProblem;
+  readonly references: SiteCheck['references'];
+} {
+  const install = openFile(input, INSTALL_NAME, shape);
+  const file = input.files.find(({ path }) => path === INSTALL_NAME);
+  if (!isDocument(install) || !file) return { install, references: new Map() };
+  const { document, references } = resolveSiteReferences(install, file, env);
+  return { install: document, references };
+}
+
+const INSTALL_NAME = 'install-config.yaml';
 
 /** A missing file is a problem that names it. */
 function openFile<S extends Shape>(
@@ -150,7 +172,7 @@ function listNetworks({ value: { networking }, isBroken }: InstallDocument): Clu
 const cidrsOf = (entries: readonly NetworkEntry[]): ClusterNetworks['machine'] =>
   entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
 
-function warn<D extends SiteDocument<Shape>>(
+function warn<D extends Pick<SiteDocument<Shape>, 'isBroken' | 'warnings'>>(
   opened: D | ConfigProblem,
   rule: (document: D) => readonly ConfigProblem[],
 ): readonly ConfigProblem[] {

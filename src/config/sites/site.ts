@@ -5,6 +5,8 @@ export type SiteFile = {
   readonly bytes: Uint8Array;
   /** How the file is named in problems: a path, `sites.zip/alpha/install-config.yaml`, `sites.csv:12`. */
   readonly shownAs: string;
+  /** Where relative paths of `file:` references begin; absent inside an archive. */
+  readonly directory?: string;
 };
 
 /** The inputs of one configuration ISO, not looked into yet. */

@@ -1,9 +1,11 @@
+import { PLACEHOLDER } from '../secret/placeholder.ts';
+
 /** A file below the directory that is begun. */
 export type StarterFile = { readonly path: string; readonly text: string };
 
 /**
- * A table of two sites and the site folder that it fills: valid as it stands, with addresses of the
- * documentation ranges (RFC 5737).
+ * A table of two sites and the site folder that it fills, valid but for the placeholder of its pull
+ * secret, with addresses of the documentation ranges (RFC 5737).
  */
 export const SITES_STARTER: readonly StarterFile[] = [
   {
@@ -38,8 +40,9 @@ networking:
     - 172.30.0.0/16
 platform:
   none: {}
-# Put the pull secret of the sites here, on one line. It goes on every ISO.
-pullSecret: '{"auths":{"registry.example.com":{"auth":"dXNlcjpwYXNz"}}}'
+# The pull secret of the sites, which goes on every ISO: file:PATH (from this folder), env:NAME, or the
+# JSON text on one line. sshKey and additionalTrustBundle can be such references too.
+pullSecret: "${PLACEHOLDER}"
 `,
   },
   {

@@ -19,6 +19,8 @@ export type SitesRequest = {
   readonly isLenient?: boolean;
   /** Version of the seed that the sites are installed from, where it is known. */
   readonly seedVersion?: string;
+  /** Where `env:NAME` in inputs looks. */
+  readonly env?: NodeJS.ProcessEnv;
   /** What several sites may have in common; it is warned of. */
   readonly shared?: ReadonlySet<FactKind>;
   /** What an earlier producer left: of the only site, or with a folder for each site. */

@@ -27,7 +27,7 @@ export type Survey = {
   readonly recall: (site: SurveyedSite) => Promise<Site>;
 };
 
-type SurveyRequest = Pick<SitesRequest, 'epoch' | 'isLenient' | 'seedVersion' | 'shared'>;
+type SurveyRequest = Pick<SitesRequest, 'epoch' | 'isLenient' | 'seedVersion' | 'env' | 'shared'>;
 
 /** What is kept of it until all sites were looked at. */
 type Looked = {
@@ -50,11 +50,9 @@ const UNSEEN =
  */
 export async function surveySites(
   list: SiteList,
-  { shared, ...request }: SurveyRequest,
+  { shared, ...options }: SurveyRequest,
   tools: SiteTools,
 ): Promise<Survey> {
-  const { epoch, isLenient = false, seedVersion } = request;
-  const options = { epoch, isLenient, ...(seedVersion !== undefined && { seedVersion }) };
   const meter = createSiteMeter('check sites', list.names.length, tools);
   const looked = new Map<string, Looked>(list.names.map((name) => [name, { findings: [] }]));
   const remembered = new Map<string, Site>();

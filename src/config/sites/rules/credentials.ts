@@ -1,3 +1,5 @@
+import { isPlaceholder, PLACEHOLDER_PROBLEM } from '../../secret/placeholder.ts';
+
 /** Stands for a value that is nobody's business. */
 export const HIDDEN = 'Invalid value: "[redacted]"';
 
@@ -5,6 +7,7 @@ export const HIDDEN = 'Invalid value: "[redacted]"';
  * What is wrong with a pull secret. Nothing of it is repeated but the names of its registries.
  */
 export function explainPullSecret(text: string): readonly string[] {
+  if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
   const parsed = parseJson(text);
   if (parsed === undefined) {
     const why = text.trim() === '' ? 'unexpected end of JSON input' : 'this is no JSON';

@@ -1,6 +1,6 @@
 import { constants, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
@@ -80,6 +80,7 @@ function readMember(root: string, path: string): SiteMember {
       kind: kindOf(stat),
       size: stat.size,
       read: () => readWhole(full, stat.size),
+      directory: dirname(resolve(full)),
     };
   } catch (cause) {
     if (!isErrno(cause, 'ENOENT', 'EACCES')) throw cause;

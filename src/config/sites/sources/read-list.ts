@@ -37,6 +37,8 @@ export type SiteMember = {
   readonly size: number;
   /** Never gives more than `size` bytes; errors are those of {@link SiteList.open}. */
   readonly read: () => Promise<Uint8Array>;
+  /** Of the file on this machine, absolute; absent inside an archive. */
+  readonly directory?: string;
 };
 
 /** A folder or an archive: all that is in it. */

@@ -251,7 +251,9 @@ async function openSite(name: string, placed: readonly Placed[] | undefined): Pr
   if (!placed) throw new ConfigError('sites.unknown-name', `there is no site "${printable(name)}"`);
   const files: SiteFile[] = [];
   for (const { path, shownAs, member } of placed) {
-    files.push({ path, shownAs, bytes: await member.read() });
+    const { directory } = member;
+    const bytes = await member.read();
+    files.push({ path, shownAs, bytes, ...(directory !== undefined && { directory }) });
   }
   return { name, files };
 }

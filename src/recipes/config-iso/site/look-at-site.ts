@@ -1,4 +1,4 @@
-import type { Digest } from '../../../base/digest.ts';
+import { digestOf, type Digest } from '../../../base/digest.ts';
 import { checkSite, type CheckOptions, type SiteFacts } from '../../../config/sites/check-site.ts';
 import type { Site, SiteInput } from '../../../config/sites/site.ts';
 import { findingOf, type SiteFinding } from './site-finding.ts';
@@ -18,15 +18,21 @@ const MAX_FINDINGS = 50;
 
 /** Checks a site by itself. But for the site, what comes back is small: there may be ten thousand. */
 export function lookAtSite(input: SiteInput, options: CheckOptions): SeenSite {
-  const { site, facts, problems, warnings } = checkSite(input, options);
+  const { site, facts, references, problems, warnings } = checkSite(input, options);
   const findings = limit([
     ...problems.map((problem) => findingOf('error', problem)),
     ...warnings.map((problem) => findingOf('warning', problem)),
   ]);
   // A text cut out of a file keeps the whole file in memory; a clone does not.
   const small = structuredClone({ findings, ...(facts && { facts }) });
-  return { inputs: digestInputs(input), ...small, ...(site && { site }) };
+  return { inputs: digestAll(input, references), ...small, ...(site && { site }) };
 }
+
+/** A site is made from its files and from what they refer to. */
+const digestAll = (input: SiteInput, references: ReadonlyMap<string, string>): Digest =>
+  references.size === 0
+    ? digestInputs(input)
+    : digestOf(JSON.stringify([digestInputs(input), ...references]));
 
 /** Errors come first: a site that has one never looks good for want of room. */
 function limit(findings: readonly SiteFinding[]): SiteFinding[] {

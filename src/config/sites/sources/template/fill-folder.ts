@@ -13,6 +13,8 @@ export type TemplateFile = {
   readonly content: Template;
   /** Bytes before anything is put in. */
   readonly size: number;
+  /** Where `file:` references of the filled file begin. */
+  readonly directory: string;
 };
 
 export type TemplateFolder = {
@@ -50,7 +52,7 @@ export async function readTemplateFolder(
 }
 
 async function readTemplateFile(
-  { path, kind, size, read }: SiteMember,
+  { path, kind, size, read, directory = '' }: SiteMember,
   shownAs: string,
 ): Promise<TemplateFile | SiteProblem> {
   if (typeof kind === 'object') return toError(shownAs, kind.other);
@@ -60,7 +62,8 @@ async function readTemplateFile(
   }
   const text = decode(await read());
   if (text === undefined) return toError(shownAs, 'is not UTF-8');
-  return { shownAs, name: parseTemplate(path), content: placeHoles(parseTemplate(text)), size };
+  const content = placeHoles(parseTemplate(text));
+  return { shownAs, name: parseTemplate(path), content, size, directory };
 }
 
 const toError = (shownAs: string, problem: string): SiteProblem => ({

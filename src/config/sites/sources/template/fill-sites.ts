@@ -178,7 +178,7 @@ function fill({ path, folder }: Filling, row: TableRow): MemberSource {
 }
 
 function fillFile(
-  { name, content, size }: TemplateFile,
+  { name, content, size, directory }: TemplateFile,
   { cells }: TableRow,
   shownAs: string,
 ): SiteMember {
@@ -187,7 +187,7 @@ function fillFile(
   return {
     path,
     kind: isOneName ? 'file' : { other: 'has a "/" in what is put into its name' },
-    size,
+    ...{ size, directory },
     read: () => Promise.resolve(fillContent(content, cells, `${shownAs}/${printable(path)}`)),
   };
 }
