@@ -211,6 +211,26 @@ describe('a range of versions', () => {
     expect(listEntries(kept)).toEqual({ stable: ['op.v1.47.1-5', 'op.v1.34.1-5'] });
   });
 
+  test.each<Selected>([
+    { minVersion: '4.17.0' },
+    { minVersion: '4.17' },
+    { minVersion: '4.17.0', maxVersion: '4.17.0' },
+    { maxVersion: '4.18.0' },
+  ])('%j that pre-releases are not in is refused with a hint that works', (bounds) => {
+    const chain = makeChain('4.17.0-202502', '4.17.0-202501', '4.16.0-202412', '4.16.0-202411');
+    const catalog = makePackage('op', { channels: { stable: chain } });
+    const { hint = '' } = readError(() => filterPackage(catalog, bounds));
+    expect(hint).toContain('the nearest versions are');
+    expect(hint).toContain('4.17.0-202501, 4.17.0-202502');
+    const advised = [...hint.matchAll(/(minVersion|maxVersion): ([^\s,]+)/g)];
+    const kept = filterPackage(catalog, {
+      ...bounds,
+      ...Object.fromEntries(advised.map(([, key = '', version = '']) => [key, version])),
+    }).catalog;
+    expect(listEntries(kept)['stable']).toContain('op.v4.17.0-202502');
+    if (bounds.minVersion === '4.17.0') expect(hint).toContain('minVersion: 4.17.0-0');
+  });
+
   test('leaves out channels that it empties, and says so', () => {
     const { catalog: kept, warnings } = filterPackage(TWO, { minVersion: '2.0.0' });
     expect(listEntries(kept)).toEqual({ stable: ['op.v2.1.0', 'op.v2.0.0'] });
@@ -290,6 +310,8 @@ describe('one version', () => {
     expect(warnings).toHaveLength(1);
   });
 
+  const one = (version: string): Selected => ({ minVersion: version, maxVersion: version });
+
   test('that no bundle has is refused', () => {
     const bounds = { minVersion: '1.5.0', maxVersion: '1.5.0' };
     expect(readError(() => filterPackage(CHAIN, bounds)).message).toBe(
@@ -297,13 +319,28 @@ describe('one version', () => {
     );
   });
 
-  test('that the default channel does not have is refused', () => {
-    const bounds = { minVersion: '1.1.0', maxVersion: '1.1.0' };
-    expect(readError(() => filterPackage(TWO, bounds)).message).toBe(
-      'package "op" channel "stable" has version range ">=1.1.0 <=1.1.0" that results in an empty channel',
-    );
-    const { catalog: kept } = filterPackage(TWO, { ...bounds, defaultChannel: 'old' });
+  test('that only one channel has makes that channel the default, with a warning', () => {
+    const { catalog: kept, warnings } = filterPackage(TWO, one('1.1.0'));
     expect(listEntries(kept)).toEqual({ old: ['op.v1.1.0'] });
+    expect(kept.packages.map(({ defaultChannel }) => defaultChannel)).toEqual(['old']);
+    expect(warnings).toEqual([
+      'package "op": version 1.1.0 is only in channel "old", which becomes the default channel instead of "stable"',
+      'package "op" channel "stable" has nothing in version range ">=1.1.0 <=1.1.0" and is left out',
+    ]);
+  });
+
+  test('that two channels have besides the default is refused with both names, and one of them chosen as the hint says', () => {
+    const older = { fast: makeChain('1.1.0'), old: makeChain('1.1.0', '1.0.0') };
+    const three = makePackage('op', { channels: { stable: makeChain('2.0.0'), ...older } });
+    const error = readError(() => filterPackage(three, one('1.1.0')));
+    expect(error.message).toBe(
+      'package "op": version 1.1.0 is in channels "fast", "old", but not in the default channel "stable"',
+    );
+    expect(error.hint).toBe('set defaultChannel of package "op" to one of: fast, old');
+    const chosen = filterPackage(three, { ...one('1.1.0'), defaultChannel: 'fast' }).catalog;
+    expect(listEntries(chosen)).toEqual({ fast: ['op.v1.1.0'], old: ['op.v1.1.0'] });
+    const listed = filterPackage(three, { ...one('1.1.0'), channels: [{ name: 'old' }] }).catalog;
+    expect(listEntries(listed)).toEqual({ old: ['op.v1.1.0'] });
   });
 });
 

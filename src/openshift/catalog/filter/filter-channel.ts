@@ -11,6 +11,7 @@ import { type ChannelGraph, planChannelGraph } from './channel-graph.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
 import { filterByRange } from './version/range-filter.ts';
 import type { VersionBounds } from '../selection.ts';
+import { adviseVersions } from './version/advise-versions.ts';
 import { formatRange, readSpecificVersion } from './selection-bounds.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
@@ -38,7 +39,7 @@ export function filterChannel(
   if (names === undefined) return undefined;
   const entries = channel.entries.filter(({ name }) => names.has(name));
   if (entries.length === 0) {
-    reportEmpty(channel, { ...filter, range: range ?? '' });
+    reportEmpty(channel, { ...filter, bounds, range: range ?? '' });
     return undefined;
   }
   return entries.length === channel.entries.length ? channel : { ...channel, entries };
@@ -101,7 +102,10 @@ function keepVersion(
   const matches = findMatches(parts.bundles, specific);
   if (matches.length === 0) {
     const text = `error finding specific bundle: specific version ${specific} not found in bundles`;
-    report.addProblem(`package "${parts.name}": ${text}`);
+    report.addProblem(
+      `package "${parts.name}": ${text}`,
+      adviseVersions(filter.bounds, parts.bundles),
+    );
     return undefined;
   }
   const entries = new Set(channel.entries.map(({ name }) => name));
@@ -128,8 +132,8 @@ function preferExact(
   return exact.length > 0 ? exact : matches;
 }
 
-/** The highest build first. */
-function findMatches(bundles: readonly CatalogBundle[], specific: string): CatalogBundle[] {
+/** The bundles of a version, whatever their build metadata; the highest build first. */
+export function findMatches(bundles: readonly CatalogBundle[], specific: string): CatalogBundle[] {
   const wanted = parseBundleVersion(completeVersion(specific) ?? '');
   const candidates: { readonly bundle: CatalogBundle; readonly version: BundleVersion }[] = [];
   for (const bundle of bundles) {
@@ -145,12 +149,14 @@ function findMatches(bundles: readonly CatalogBundle[], specific: string): Catal
 
 function reportEmpty(
   channel: CatalogChannel,
-  { isDefault, range, report }: ChannelFilter & { readonly range: string },
+  { isDefault, bounds, range, parts, report }: RangeOfChannel,
 ): void {
+  const names = new Set(channel.entries.map(({ name }) => name));
+  const bundles = parts.bundles.filter(({ name }) => names.has(name));
   if (isDefault)
     report.addProblem(
       `${locate(channel)} has version range "${range}" that results in an empty channel`,
-      'widen minVersion and maxVersion, or set defaultChannel to a channel that has these versions',
+      adviseVersions(bounds, bundles) ?? 'widen minVersion and maxVersion',
     );
   else
     report.addWarning(`${locate(channel)} has nothing in version range "${range}" and is left out`);

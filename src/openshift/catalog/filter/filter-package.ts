@@ -1,7 +1,9 @@
 import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
+import { chooseChannelOfVersion } from './channel-of-version.ts';
 import { chooseDefaultChannel } from './default-channel.ts';
 import { parseBundleVersion } from './version/bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
+import { adviseVersions } from './version/advise-versions.ts';
 import type { FilterReport } from './filter-report.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
 import type { PackageSelection } from '../selection.ts';
@@ -17,10 +19,14 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
   if (!isSound || !hasVersions) return parts;
   const channels = selectChannels(parts, selected);
   const selectedParts = { ...parts, channels };
+  const chosen = selected && chooseChannelOfVersion(selectedParts, selected, report);
+  if (selected !== undefined && chosen === undefined) return parts;
   const packages =
-    selected === undefined
+    chosen === undefined
       ? parts.packages
-      : parts.packages.map((item) => chooseDefaultChannel(item, { selected, channels, report }));
+      : parts.packages.map((item) =>
+          chooseDefaultChannel(item, { selected: chosen, channels, report }),
+        );
   const before = report.countProblems();
   const kept = channels
     .map((channel) =>
@@ -34,7 +40,7 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
   if (channels.length > 0 && kept.length === 0 && report.countProblems() === before)
     report.addProblem(
       `package "${parts.name}": its version range leaves no channel`,
-      'widen minVersion and maxVersion',
+      adviseVersions(selected ?? {}, parts.bundles) ?? 'widen minVersion and maxVersion',
     );
   return { ...parts, packages, channels: kept, bundles: listBundles(parts, kept) };
 }
