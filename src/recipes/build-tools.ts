@@ -86,7 +86,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const tools: StageTools = {
     ...{ http, client, cache, workDir },
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
-    digests: createFileDigests(join(workDir, 'cache', 'digests')),
+    digests: createFileDigests(join(workDir, 'cache')),
   };
   const store = createStageStore(join(workDir, 'stages'));
   return {

@@ -11,6 +11,8 @@ import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
 import type { Extent, Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import type { FileDigests } from '../openshift/files/file-digests.ts';
+import { readUnchanged } from '../openshift/files/unchanged-file.ts';
 import { readCached } from '../openshift/files/read-cached.ts';
 import { describeMedium } from '../openshift/media/describe-medium.ts';
 import type { MediaIndex } from '../openshift/media/media-index.ts';
@@ -64,11 +66,13 @@ export type EmbedAreaUse = {
 export const layOutInstallationIso: Stage<
   InstallationIsoParts,
   InstallationLayout,
-  { readonly cache: BlobCache }
+  { readonly cache: BlobCache; readonly digests: FileDigests }
 > = {
   name: 'lay out ISO',
-  run: (parts, { cache }, { signal }) =>
-    layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+  run: (parts, { cache, digests }, { signal }) =>
+    readUnchanged(parts.base, digests, () =>
+      layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+    ),
 };
 
 type ReadManifest = MediaRegistry['readManifest'];
@@ -174,7 +178,10 @@ async function patchPiece(
     throw new IntegrityError(
       'iso.base-changed',
       `base ISO ${iso.path} has changed since it was scanned`,
-      { expected: piece.digest, found },
+      {
+        ...{ expected: piece.digest, found },
+        hint: 'run the same command again when nothing writes to the file',
+      },
     );
   }
   const from = Math.max(piece.offset, patch.offset);

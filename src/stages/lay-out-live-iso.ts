@@ -16,6 +16,8 @@ import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import type { RegistryFile } from '../registry/layout/distribution-layout.ts';
+import type { FileDigests } from '../openshift/files/file-digests.ts';
+import { readUnchanged } from '../openshift/files/unchanged-file.ts';
 import { readCached } from '../openshift/files/read-cached.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 import type { Descriptor } from '../registry/descriptor.ts';
@@ -38,14 +40,18 @@ export type LiveIsoParts = {
   readonly epoch?: number;
 };
 
+type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
+
 /**
  * The whole live ISO, before a byte of it is written: the base, the registry, both configurations and
  * the index. Fetches nothing.
  */
-export const layOutLiveIso: Stage<LiveIsoParts, Layout, { readonly cache: BlobCache }> = {
+export const layOutLiveIso: Stage<LiveIsoParts, Layout, LayoutTools> = {
   name: 'lay out ISO',
-  run: (parts, { cache }, { signal }) =>
-    layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+  run: (parts, { cache, digests }, { signal }) =>
+    readUnchanged(parts.base, digests, () =>
+      layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+    ),
 };
 
 type ReadManifest = (manifest: Descriptor) => Promise<Uint8Array>;

@@ -14,6 +14,7 @@ import {
   type InstallationIsoParts,
   type InstallationLayout,
 } from '../../src/stages/lay-out-installation-iso.ts';
+import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
 import { createBlobCache } from '../../src/registry/blob-cache.ts';
 import { createStageContext } from '../support/stage-context.ts';
 import { readEmbedded } from '../support/installation-iso.ts';
@@ -34,7 +35,11 @@ const partsOf = (path: string, scan: BaseScan, ignition: string): InstallationIs
 
 /** Without images, no manifest is read. */
 const layOutParts = (parts: InstallationIsoParts): Promise<InstallationLayout> =>
-  layOutInstallationIso.run(parts, { cache: createBlobCache('/nowhere') }, createStageContext());
+  layOutInstallationIso.run(
+    parts,
+    { cache: createBlobCache('/nowhere'), digests: createFileDigests('/nowhere') },
+    createStageContext(),
+  );
 
 const part = (place: object): TestCoreosOptions => ({
   files: {

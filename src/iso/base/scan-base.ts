@@ -108,7 +108,10 @@ function baseChanged(path: string, expected: number | Digest, found: number | Di
   return new IntegrityError(
     'iso.base-changed',
     `base ISO ${path} has changed since it was scanned: ${expected} is now ${found}`,
-    { expected: String(expected), found: String(found) },
+    {
+      ...{ expected: String(expected), found: String(found) },
+      hint: 'run the same command again when nothing writes to the file',
+    },
   );
 }
 

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, resolve, sep } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type FileStamp,
 } from '../../base/file-input.ts';
 import { digestFile, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { forgetKept } from './kept-file.ts';
 
 /**
  * The digests of files that are not ours, remembered beside what their inodes said. A file whose inode
@@ -19,6 +20,7 @@ import { digestFile, readFileIfPresent, writeFileAtomic } from '../../base/files
 export type FileDigests = {
   /** undefined where there is no regular file. */
   readonly identify: (path: string) => Promise<FileInput | undefined>;
+  /** Also of a file of the cache: it is made again. */
   readonly forget: (path: string) => Promise<void>;
 };
 
@@ -27,9 +29,10 @@ type Remembered = { readonly stamp: FileStamp; readonly digest: Digest };
 /** FAT knows whole pairs of seconds only: what was written since could have the same times. */
 const COARSEST_MS = 2000;
 
-export function createFileDigests(directory: string): FileDigests {
+/** @param cache folder of what was fetched and extracted; the digests are kept below it */
+export function createFileDigests(cache: string): FileDigests {
   const entryOf = (path: string): string =>
-    join(directory, `${hexOf(digestOf(resolve(path))).slice(0, 32)}.json`);
+    join(cache, 'digests', `${hexOf(digestOf(resolve(path))).slice(0, 32)}.json`);
   return {
     async identify(path) {
       const stamp = await readStamp(path);
@@ -47,7 +50,10 @@ export function createFileDigests(directory: string): FileDigests {
       }
       return describe(path, found);
     },
-    forget: (path) => rm(entryOf(path), { force: true }),
+    async forget(path) {
+      await rm(entryOf(path), { force: true });
+      if (resolve(path).startsWith(resolve(cache) + sep)) await forgetKept(path);
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import { rename } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
@@ -46,6 +46,9 @@ export async function findKept(path: string): Promise<FileInput | undefined> {
 /** Whether a file that a stage made is still there, with the bytes that it had. */
 export const isKept = async ({ path, digest }: FileInput): Promise<boolean> =>
   (await findKept(path))?.digest === digest;
+
+/** The file counts as never made. */
+export const forgetKept = (path: string): Promise<void> => rm(`${path}.json`, { force: true });
 
 const writeRecord = (path: string, { digest, stamp }: FileRecord): Promise<void> =>
   writeFileAtomic(`${path}.json`, formatReadableJson({ digest, stamp }));

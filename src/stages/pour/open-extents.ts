@@ -1,5 +1,8 @@
 import { RegistryError } from '../../base/errors.ts';
+import type { FileInput } from '../../base/file-input.ts';
 import type { ExtentChunk, ExtentOpener } from '../../iso/pour/span-writer.ts';
+import type { FileDigests } from '../../openshift/files/file-digests.ts';
+import { baseChanged } from '../../openshift/files/unchanged-file.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/blob-cache.ts';
 import type { BlobSource } from '../../registry/blob-source.ts';
@@ -8,8 +11,8 @@ import { readBlob } from '../../registry/read-blob.ts';
 import { parseReference } from '../../registry/reference.ts';
 
 export type ExtentSources = {
-  /** Path of the base ISO. */
-  readonly base: string;
+  readonly base: FileInput;
+  readonly digests: FileDigests;
   readonly blobs: readonly PlannedBlob[];
   readonly cache: BlobCache;
   readonly client: RegistryClient;
@@ -24,9 +27,10 @@ const BASE_SOURCE = 'base ISO';
 export function createExtentOpener(sources: ExtentSources): ExtentOpener {
   const blobs = new Map(sources.blobs.map((blob) => [blob.digest, blob]));
   return async (extent, { offset, refused, signal }) => {
-    if (extent.source.kind === 'base' && !refused.has(BASE_SOURCE)) {
+    if (extent.source.kind === 'base') {
+      if (refused.has(BASE_SOURCE)) throw await baseChanged(sources.base, sources.digests);
       const position = extent.offset + offset;
-      return { kind: 'file', path: sources.base, position, source: BASE_SOURCE };
+      return { kind: 'file', path: sources.base.path, position, source: BASE_SOURCE };
     }
     const blob = extent.digest && blobs.get(extent.digest);
     if (!blob) throw noSource(extent.paths[0] ?? `extent at byte ${extent.offset}`);

@@ -3,6 +3,7 @@ import type { Json } from '../../base/canonical-json.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { pourIso as pourExtents, type PourResult } from '../../iso/pour/pour-iso.ts';
+import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/blob-cache.ts';
 import type { RegistryClient } from '../../registry/client.ts';
@@ -30,7 +31,11 @@ export type PourIsoInput = {
   readonly times: StageTimes;
 };
 
-export type PourIsoTools = { readonly client: RegistryClient; readonly cache: BlobCache };
+export type PourIsoTools = {
+  readonly client: RegistryClient;
+  readonly cache: BlobCache;
+  readonly digests: FileDigests;
+};
 
 /** What the pour adds to the report. */
 export type PourReport = {
@@ -59,7 +64,7 @@ export type PourReport = {
 /** Brings every byte to its place; checksum and report are there before the ISO's name is. */
 export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
   name: 'pour ISO',
-  async run(input, { client, cache }, { signal, onProgress, warn }) {
+  async run(input, { client, cache, digests }, { signal, onProgress, warn }) {
     const { layout, base, blobs, output, mode, lanes } = input;
     const started = performance.now();
     const complete = (poured: PourResult): PourReport => {
@@ -74,7 +79,7 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
     let made: PourReport | undefined;
     const poured = await pourExtents({
       ...{ layout, output, mode, lanes, signal },
-      openExtent: createExtentOpener({ base: base.path, blobs, cache, client }),
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
       onProgress: (bytes) => {
         onProgress(bytes, layout.size);
       },
