@@ -32,6 +32,40 @@ export default defineConfig(
     },
   },
   {
+    // A stage reads its inputs and its tools. Defined inside a function, it could read anything else.
+    files: ['src/recipes/**'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'Property[key.name="run"], Property[key.name="reuse"]',
+          message:
+            'recipes run stages and define none: a stage is a constant of a file in src/stages',
+        },
+      ],
+    },
+  },
+  {
+    files: ['src/stages/**'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: ':function Property[key.name="run"], :function Property[key.name="reuse"]',
+          message: 'a stage is a constant at the top of its file, so that it sees no request',
+        },
+        {
+          selector: 'Program > VariableDeclaration[kind!="const"]',
+          message: 'a stage reads its inputs and its tools: nothing stays between two runs',
+        },
+        {
+          selector: 'MemberExpression[object.name="process"][property.name="env"]',
+          message: 'what a stage reads of the environment is one of its inputs',
+        },
+      ],
+    },
+  },
+  {
     files: ['**/*.mjs'],
     languageOptions: { globals: { process: 'readonly' } },
   },

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { sweepDirectory } from '../base/aside.ts';
+import type { Digest } from '../base/digest.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
 import { createRetries } from '../base/retry.ts';
@@ -47,6 +48,8 @@ export type ToolsOptions = {
     >;
   };
   readonly workDir: string;
+  /** Which program this is; default: what it was built as. */
+  readonly program?: Digest;
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
   readonly emit: EventListener;
@@ -80,7 +83,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     ...(caBundle !== undefined && { caBundle }),
   });
   const sealKey = await readSealKey(workDir);
-  const program = await readProgramDigest();
+  const program = options.program ?? (await readProgramDigest());
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
   const tools: StageTools = {

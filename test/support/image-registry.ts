@@ -7,8 +7,8 @@ import { serveLocally, type LocalServer } from './local-http.ts';
 export type ImageRegistry = LocalServer & {
   /** Puts an image into a repository, under these tags and its digests. */
   readonly add: (repository: string, image: TestImage, ...tags: string[]) => void;
-  /** Answers `path` (`/v2/...`) with this status from now on. */
-  readonly breakPath: (path: string, status: number) => void;
+  /** Answers `path` (`/v2/...`) with this status from now on; without one, as it should. */
+  readonly breakPath: (path: string, status?: number) => void;
 };
 
 type Repository = {
@@ -43,7 +43,8 @@ export async function serveImages(): Promise<ImageRegistry> {
       for (const [digest, bytes] of image.blobs) repository.blobs.set(digest, bytes);
     },
     breakPath(path, status) {
-      broken.set(path, status);
+      if (status === undefined) broken.delete(path);
+      else broken.set(path, status);
     },
   };
 }

@@ -1,0 +1,124 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { digestOf, type Digest } from '../../src/base/digest.ts';
+import { readLiveIsoRequest } from '../../src/cli/build/live-request.ts';
+import type { BuildEvent } from '../../src/engine/events.ts';
+import { openBuildTools } from '../../src/recipes/build-tools.ts';
+import { buildLiveIso } from '../../src/recipes/live-iso/live-iso.ts';
+import type { LiveIsoReport } from '../../src/recipes/live-iso/live-iso-summary.ts';
+import { digestProgram, readProgramDigest } from '../../src/recipes/program-digest.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { requireTool } from '../support/tools.ts';
+
+const hasTools = ['genisoimage', 'isohybrid'].map((tool) => requireTool(tool)).every(Boolean);
+
+describe.skipIf(!hasTools)('another version of the program', () => {
+  let world: LiveWorld;
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    const id = '"source":"data:,\'"$(cat /proc/sys/kernel/random/uuid)"\'"';
+    const script = [
+      '#!/bin/sh',
+      'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
+      `echo '{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/id","contents":{${id}}}]}}' > "$dir/unconfigured-agent.ign"`,
+    ];
+    await writeFile(join(world.directory, 'installer'), script.join('\n'), { mode: 0o755 });
+    await world.writeConfig('  installer: installer', 'userCorePass: hunter2');
+  });
+  afterAll(() => world.close());
+
+  async function build(program: Digest): Promise<{ report: LiveIsoReport; events: BuildEvent[] }> {
+    const host = world.host();
+    const events: BuildEvent[] = [];
+    const options = { output: 'x.iso', ignition: 'installer' as const };
+    const request = await readLiveIsoRequest('appliance-config.yaml', options, host);
+    const tools = await openBuildTools({
+      ...{ config: request.config, workDir: request.workDir, env: host.env, signal: host.signal },
+      emit: (event) => void events.push(event),
+      program,
+    });
+    try {
+      return { report: await buildLiveIso(request, tools), events };
+    } finally {
+      await tools.close();
+    }
+  }
+  const reusedOf = ({ stages }: LiveIsoReport): readonly string[] =>
+    stages.filter(({ reused }) => reused).map(({ stage }) => stage);
+
+  it('runs all stages again, but for what was drawn at random, and continues the partial output', async () => {
+    const layer = await findLayer(world);
+    world.registry.breakPath(layer, 404);
+    await expect(build(digestOf('old'))).rejects.toMatchObject({ exitCode: 4 });
+    world.registry.breakPath(layer);
+    const { report, events } = await build(digestOf('new'));
+    expect(reusedOf(report)).toEqual(['draw password salt', 'run installer']);
+    expect(report.bytes.kept).toBeGreaterThan(1_000_000);
+    expect(events.filter(({ type }) => type === 'warning')).toEqual([]);
+    await rm(join(world.directory, 'x.iso'));
+    const again = await build(digestOf('new'));
+    expect([...reusedOf(again.report)].sort()).toEqual(
+      ['draw password salt', 'run installer', 'fetch base ISO', 'scan base ISO'].sort(),
+    );
+    expect(again.report.digest).toBe(report.digest);
+  });
+});
+
+/** The path of a layer that is not needed before the pour. */
+async function findLayer({ registry, release }: LiveWorld): Promise<string> {
+  const path = `/v2/ocp/art-dev/manifests/${release.components['etcd'] ?? ''}`;
+  const response = await fetch(`http://${registry.host}${path}`);
+  const { layers } = (await response.json()) as { readonly layers: { readonly digest: string }[] };
+  return `/v2/ocp/art-dev/blobs/${layers.at(-1)?.digest ?? ''}`;
+}
+
+describe('the digest of the program', () => {
+  const root = resolve('.');
+
+  it('is that of the sources for a program that runs from them', async () => {
+    expect(await readProgramDigest()).toBe(await digestProgram(root, join(root, 'src/')));
+  });
+
+  it('changes with the code, a template, a schema and a dependency, and with nothing else', async () => {
+    const copy = await mkdtemp(join(tmpdir(), 'sealift-program-'));
+    try {
+      for (const name of ['templates', 'schema', 'package.json', 'package-lock.json']) {
+        await cp(join(root, name), join(copy, name), { recursive: true });
+      }
+      await mkdir(join(copy, 'dist'));
+      await writeFile(join(copy, 'dist/main.js'), 'run();\n');
+      const take = (): Promise<Digest> => digestProgram(copy, join(copy, 'dist'));
+      const seen = [await take()];
+      const edit = async (name: string, change: (text: string) => string): Promise<void> => {
+        const path = join(copy, name);
+        await writeFile(path, change(await readFile(path, 'utf8')));
+        seen.push(await take());
+      };
+      const [template = ''] = (await readdir(join(copy, 'templates'), { recursive: true })).filter(
+        (name) => name.endsWith('.service'),
+      );
+      await edit('dist/main.js', (text) => `${text}stop();\n`);
+      await edit(join('templates', template), (text) => `${text}# more\n`);
+      await edit('schema/appliance-config.schema.json', (text) => `${text}\n`);
+      await edit('package-lock.json', (text) => upgrade(text, 'node_modules/yaml'));
+      expect(new Set(seen).size).toBe(5);
+      await edit('package-lock.json', (text) => upgrade(text, 'node_modules/prettier'));
+      await writeFile(join(copy, 'dist/program-digest.json'), '{}');
+      expect(await take()).toBe(seen[4]);
+    } finally {
+      await rm(copy, { recursive: true });
+    }
+  });
+});
+
+type Lock = { readonly packages: Record<string, { version: string }> };
+
+function upgrade(text: string, name: string): string {
+  const lock = JSON.parse(text) as Lock;
+  const found = lock.packages[name];
+  if (!found) throw new Error(`the lock file has no ${name}`);
+  found.version = '99.0.0';
+  return JSON.stringify(lock);
+}
