@@ -86,6 +86,16 @@ export async function readFileIfPresent(path: string): Promise<Buffer | undefine
   }
 }
 
+/** What a synchronous read gives, or undefined where there is no such file. Other errors are thrown. */
+export function unlessAbsent<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return undefined;
+    throw error;
+  }
+}
+
 export async function hasFile(path: string): Promise<boolean> {
   try {
     await stat(path);

@@ -45,7 +45,7 @@ describe('a build of many sites', () => {
   }
 
   const digestFinished = async (): Promise<Map<string, string>> => {
-    const records = await list('.sealift', '.made.json');
+    const records = await list('_state', '.made.json');
     const isos = records.map((name) => name.replace('.made.json', '.iso'));
     return new Map(
       await Promise.all(
@@ -57,11 +57,11 @@ describe('a build of many sites', () => {
   it('has no half of an ISO whenever it is killed, and goes on where it was', async () => {
     const finished = new Map<string, string>();
     const moments = [
-      ['.sealift', 'build.lock', 1],
-      ['.sealift', '.json', 1],
+      ['_state', 'build.lock', 1],
+      ['_state', '.json', 1],
       ['', '.iso', 1],
-      ['.sealift', '.made.json', 2],
-      ['.sealift', '.made.json', 4],
+      ['_state', '.made.json', 2],
+      ['_state', '.made.json', 4],
     ] as const;
     for (const [directory, end, count] of moments) {
       await killAt(directory, end, count);
@@ -92,7 +92,7 @@ describe('a build of many sites', () => {
     const child = startSealift(['config-iso', 'build', 'sites', '--out', 'out', '--rotate'], {
       cwd: world.directory,
     });
-    while (!(await hasFile(world.at('out/.sealift/rotation.marker')))) await sleep(1);
+    while (!(await hasFile(world.at('out/_state/rotation.marker')))) await sleep(1);
     child.process.kill('SIGINT');
     const { code, stderr } = await child.ended;
     expect([code, stderr]).toEqual([130, expect.stringContaining('interrupted by SIGINT')]);

@@ -39,6 +39,9 @@ export type BuildRequest = {
   readonly dropIn?: boolean;
   readonly rotate?: boolean;
   readonly retainFrom?: string;
+  readonly kubeconfig?: string;
+  readonly newIdentities?: ReadonlySet<string>;
+  readonly useGenerations?: ReadonlyMap<string, number>;
   readonly epoch?: number;
   readonly env?: NodeJS.ProcessEnv;
   readonly nmstate?: Nmstate;
@@ -71,6 +74,7 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
           ...{ sites: at(request.sites), out: at(request.out) },
           ...(request.template !== undefined && { template: at(request.template) }),
           ...(request.retainFrom !== undefined && { retainFrom: at(request.retainFrom) }),
+          ...(request.kubeconfig !== undefined && { kubeconfig: at(request.kubeconfig) }),
         },
         { keys, signal, emit: () => undefined, now: Date.now, nmstate },
       ),

@@ -60,7 +60,7 @@ export const listPairs = ({
   'kube-apiserver-localhost-signer': signers.localhost,
   'kube-apiserver-service-network-signer': signers.serviceNetwork,
   'ingress-operator-signer': signers.ingress,
-  'admin-kubeconfig-signer': signers.adminKubeconfig,
+  'admin-kubeconfig-signer': { privateKey: '', ...signers.adminKubeconfig },
   'admin-kubeconfig-client': adminClient,
 });
 

@@ -8,7 +8,7 @@ import {
   buildConfigIsos,
   type ConfigIsosReport,
 } from '../../recipes/config-iso/build-config-isos.ts';
-import type { ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
+import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import { isError } from '../../recipes/config-iso/site/site-finding.ts';
 import { writeFindings } from './config-iso-findings.ts';
@@ -28,7 +28,10 @@ type BuildOptions = SitesOptions & {
   readonly out?: string;
   readonly jobs?: number;
   readonly rotate: boolean;
+  readonly newIdentity?: readonly string[];
+  readonly useGeneration?: readonly (readonly [name: string, number: number])[];
   readonly retainFrom?: string;
+  readonly kubeconfig?: string;
 };
 
 const MAX_JOBS = 256;
@@ -39,19 +42,36 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
     .description('make an ISO of each site; run again after an interruption, it continues')
     .option('--out <dir>', 'where to write (default: "config-isos"; with --drop-in SITES)')
     .option('--jobs <n>', 'threads that make keys (default: one a core)', parseJobs)
-    .option('--rotate', 'put kept keys, ids and passwords aside and make new ones', false)
     .option(
-      '--retain-from <dir>',
-      'use keys and ids of openshift-install: its directory, or a folder of them by site name',
+      '--rotate',
+      'make new keys, ids and passwords for all sites; those of before stay',
+      false,
     )
+    .option(
+      '--new-identity <site>',
+      'make new ones for this site, even where those of before are lost; may be repeated',
+      addName,
+    )
+    .option(
+      '--use-generation <[site=]n>',
+      'use this generation of keys again ("config-iso generations" lists them); may be repeated',
+      addGeneration,
+    )
+    .option(
+      '--retain-from <path>',
+      'use keys and ids of openshift-install: its directory, a folder of them by site name, or an ISO',
+    )
+    .option('--kubeconfig <file>', 'kubeconfig that belongs to what --retain-from names')
     .addHelpText(
       'after',
       '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
         'sites.json of all. ISOs hold pull secrets and private keys. What later runs need is kept in\n' +
-        '.sealift; without --rotate a site keeps its keys and ids. A bad site does not stop the others.\n' +
-        'Inputs are never changed. SOURCE_DATE_EPOCH is the time of new keys, in seconds.\n' +
+        '_state: keep that folder, and keep it private. A site keeps its keys and ids; every generation of\n' +
+        'them stays. A bad site does not stop the others. Inputs are never changed. SOURCE_DATE_EPOCH is\n' +
+        'the time of new keys, in seconds.\n' +
         '\nExamples:\n  $ sealift config-iso build sites.csv --template ./template --out ./isos\n' +
-        '  $ sealift config-iso build ./workdir --drop-in',
+        '  $ sealift config-iso build ./workdir --drop-in\n' +
+        '  $ sealift config-iso build ./alpha --retain-from old.iso --kubeconfig old-kubeconfig',
     )
     .action(async (sites: string, options: BuildOptions) => {
       const report = await run(readRequest(sites, options, host), options, host);
@@ -66,22 +86,65 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
 }
 
 function readRequest(sites: string, options: BuildOptions, host: CliHost): ConfigIsosRequest {
+  refuseContradictions(options);
   const request = readSitesRequest(sites, options, host);
-  const { retainFrom, rotate } = options;
-  if (rotate && retainFrom !== undefined) {
-    throw new UsageError('usage.rotate', '--rotate and --retain-from ask for the opposite', {
-      hint: 'leave out one of them',
-    });
-  }
+  const { retainFrom, kubeconfig, rotate, newIdentity, useGeneration } = options;
   return {
     ...request,
     ...{ out: readOut(options.out, request, host), rotate },
+    ...(newIdentity && { newIdentities: new Set(newIdentity) }),
+    ...(useGeneration && { useGenerations: new Map(useGeneration) }),
     ...(retainFrom !== undefined && {
       retainFrom: resolveGiven(host.cwd, retainFrom, '--retain-from'),
+    }),
+    ...(kubeconfig !== undefined && {
+      kubeconfig: resolveGiven(host.cwd, kubeconfig, '--kubeconfig'),
     }),
     // More threads than cores make nothing faster, and each takes 10 MiB.
     jobs: Math.min(options.jobs ?? Infinity, availableParallelism()),
   };
+}
+
+/** @throws UsageError `usage.rotate`, `usage.kubeconfig` */
+function refuseContradictions(options: BuildOptions): void {
+  const { rotate, retainFrom, kubeconfig } = options;
+  const others: Readonly<Record<string, boolean>> = {
+    '--rotate and --retain-from': rotate && retainFrom !== undefined,
+    '--rotate and --use-generation': rotate && options.useGeneration !== undefined,
+    '--new-identity and --use-generation': isBothOfOneSite(options),
+  };
+  const clash = Object.keys(others).find((both) => others[both]);
+  if (clash !== undefined) {
+    throw new UsageError('usage.rotate', `${clash} ask for the opposite`, {
+      hint: 'leave out one of them',
+    });
+  }
+  if (kubeconfig === undefined || retainFrom !== undefined) return;
+  throw new UsageError('usage.kubeconfig', '--kubeconfig belongs to an ISO or a directory', {
+    hint: 'name it with --retain-from',
+  });
+}
+
+const isBothOfOneSite = ({ newIdentity = [], useGeneration = [] }: BuildOptions): boolean =>
+  newIdentity.length > 0 &&
+  useGeneration.some(([name]) => name === ONLY_SITE || newIdentity.includes(name));
+
+const addName = (name: string, before?: readonly string[]): readonly string[] => [
+  ...(before ?? []),
+  name,
+];
+
+/** @throws UsageError `usage.use-generation` */
+function addGeneration(
+  text: string,
+  before: NonNullable<BuildOptions['useGeneration']> = [],
+): NonNullable<BuildOptions['useGeneration']> {
+  const [, name = ONLY_SITE, number] = /^(?:([^=]+)=)?([1-9]\d{0,8})$/.exec(text) ?? [];
+  if (number !== undefined) return [...before, [name, Number(number)]];
+  throw new UsageError('usage.use-generation', `--use-generation is "${text}"`, {
+    expected: 'the number of a generation, or NAME=NUMBER',
+    found: text,
+  });
 }
 
 /** @throws UsageError `usage.jobs` */
@@ -136,7 +199,7 @@ function refuseFailed({ failed, sites, findings }: ConfigIsosReport): void {
       ? 'some of the inputs belong to no site and are refused'
       : `${failed.length} of ${count} sites were not built`;
   throw new ConfigError('config-iso.sites', message, {
-    hint: 'mend what is told above and run the same command again: only what is missing is made',
+    hint: 'fix what is listed above and run the same command again: only what is missing is made',
   });
 }
 

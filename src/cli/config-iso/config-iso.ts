@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import { registerConfigIsoBuild } from './config-iso-build.ts';
 import { registerConfigIsoDiff } from './config-iso-diff.ts';
+import { registerConfigIsoGenerations } from './config-iso-generations.ts';
 import { registerConfigIsoShow } from './config-iso-show.ts';
 import { registerConfigIsoValidate } from './config-iso-validate.ts';
 import type { CliHost } from '../host.ts';
 
-/** `sealift config-iso build|validate|show|diff`. */
+/** `sealift config-iso build|validate|generations|show|diff`. */
 export function registerConfigIso(program: Command, host: CliHost): void {
   const command = program
     .command('config-iso')
@@ -16,6 +17,7 @@ export function registerConfigIso(program: Command, host: CliHost): void {
     );
   registerConfigIsoBuild(command, host);
   registerConfigIsoValidate(command, host);
+  registerConfigIsoGenerations(command, host);
   registerConfigIsoShow(command, host);
   registerConfigIsoDiff(command, host);
 }

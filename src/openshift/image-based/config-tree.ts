@@ -47,16 +47,17 @@ const SECRET = 0o600;
 const PLAIN = 0o644;
 
 /**
- * The exact tree of a configuration ISO. A manifest that an earlier producer left takes the place of
- * the rendered one, byte by byte, and its mirrors that of those of install-config.yaml.
+ * The exact tree of a configuration ISO.
+ *
+ * @param retained mirrors of an earlier producer, for a site that has none of its own
  */
 export function planConfigTree(
   site: ConfiguredSite,
   identity: SiteIdentity,
-  retained: Pick<RetainedIdentity, 'manifest' | 'imageDigestSources'> = {},
+  retained: Pick<RetainedIdentity, 'imageDigestSources'> = {},
 ): ConfigTree {
-  const { imageDigestSources = site.install.imageDigestSources } = retained;
-  const text = retained.manifest ?? renderSeedReconfiguration(site, identity);
+  const { imageDigestSources = retained.imageDigestSources } = site.install;
+  const text = renderSeedReconfiguration(site, identity);
   const manifest = textFile(MANIFEST_PATH, text, SECRET);
   const mirrors = imageDigestSources && [
     textFile(MIRRORS_PATH, renderDigestMirrorSet(imageDigestSources), PLAIN),

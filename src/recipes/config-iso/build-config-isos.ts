@@ -1,16 +1,22 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sweepDirectory } from '../../base/aside.ts';
-import { ConfigError, DiskError } from '../../base/errors.ts';
+import { ConfigError, DiskError, UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { syncDirectory } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
-import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
+import { ONLY_SITE, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
 import { makeSites, placesFor, type SiteOutcome } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
-import { listOutcomes, removeListing, writeListing, type SiteListing } from './site-list-file.ts';
+import {
+  listOutcomes,
+  readListed,
+  removeListing,
+  writeListing,
+  type SiteListing,
+} from './site-list-file.ts';
 import { stateDirectoryOf } from './site/site-places.ts';
+import { adoptOldState, makeStateDirectory } from './site/state-directory.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
 
 export type ConfigIsosReport = SiteListing & {
@@ -27,20 +33,20 @@ export type ConfigIsosReport = SiteListing & {
  * makes what is missing, with the same keys. Two builds of one output directory exclude each other.
  *
  * @throws ConfigError `config-iso.no-sites`, those of `listSites` and `openRetained`; DiskError;
- * UsageError `usage.drop-in`
+ * UsageError `usage.drop-in`, `usage.use-generation`
  */
 export async function buildConfigIsos(
   request: ConfigIsosRequest,
   tools: ConfigIsosTools,
 ): Promise<ConfigIsosReport> {
   const { out } = request;
-  const state = stateDirectoryOf(out);
   try {
-    await mkdir(state, { recursive: true, mode: 0o700 });
+    const state = await makeStateDirectory(out);
     const unlock = await lockOutput(join(state, 'build.lock'));
     try {
       await sweepDirectory(out, { alone: true });
       await sweepDirectory(state, { alone: true });
+      await adoptOldState(out);
       return await buildLocked(request, tools);
     } finally {
       await unlock();
@@ -70,10 +76,13 @@ async function buildLocked(
   try {
     const survey = await surveySites(list, request, tools);
     refuseNothing(survey, request.sites);
+    const named = nameGenerations(survey, request);
+    refuseStrangers(survey, named);
+    const listed = dropIn ? new Map<never, never>() : await readListed(out);
     if (!dropIn) await removeListing(out);
-    const outcomes = await makeSites(survey, request, tools);
+    const outcomes = await makeSites(survey, { ...named, listed }, tools);
     await syncNames(survey, outcomes, request);
-    const listing = await listOutcomes(survey, outcomes, request);
+    const listing = await listOutcomes(survey, outcomes, { ...named, listed });
     if (!dropIn) await writeListing(out, listing);
     const count = (wanted: string): number =>
       [...outcomes.values()].filter(({ kind }) => kind === wanted).length;
@@ -93,6 +102,44 @@ async function syncNames(
   const directories = made.map(({ name }) => dirname(placesFor(request, name).kubeconfig));
   const { out } = request;
   for (const path of [...directories, out, stateDirectoryOf(out)]) await syncDirectory(path);
+}
+
+/** A number without a name is that of the only site. */
+function nameGenerations({ sites }: Survey, request: ConfigIsosRequest): ConfigIsosRequest {
+  const { useGenerations } = request;
+  const number = useGenerations?.get(ONLY_SITE);
+  if (number === undefined) return request;
+  const [only, ...others] = sites;
+  if (only && others.length === 0) {
+    return { ...request, useGenerations: new Map([[only.name, number]]) };
+  }
+  throw new UsageError(
+    'usage.use-generation',
+    `--use-generation ${number} does not name its site`,
+    {
+      found: `${sites.length} sites`,
+      hint: `write --use-generation NAME=${number}`,
+    },
+  );
+}
+
+/** @throws ConfigError `config-iso.unknown-site` where a site is named that is not there */
+function refuseStrangers(
+  { sites }: Survey,
+  { newIdentities, useGenerations }: ConfigIsosRequest,
+): void {
+  const names = new Set(sites.map(({ name }) => name));
+  const options = {
+    '--new-identity': newIdentities ?? [],
+    '--use-generation': useGenerations?.keys() ?? [],
+  };
+  for (const [option, named] of Object.entries(options)) {
+    const unknown = [...named].find((name) => !names.has(name));
+    if (unknown === undefined) continue;
+    throw new ConfigError('config-iso.unknown-site', `${option} names a site that is not there`, {
+      ...{ expected: 'the name of a site of these inputs', found: unknown },
+    });
+  }
 }
 
 /** @throws ConfigError `config-iso.no-sites` */

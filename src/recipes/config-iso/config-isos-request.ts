@@ -25,15 +25,24 @@ export type SitesRequest = {
   readonly shared?: ReadonlySet<FactKind>;
   /** What an earlier producer left: of the only site, or with a folder for each site. */
   readonly retainFrom?: string;
+  /** Kubeconfig of the only site, which the earlier producer made. */
+  readonly kubeconfig?: string;
 };
+
+/** Stands for the name of a site where there is one only. */
+export const ONLY_SITE = '';
 
 export type ConfigIsosRequest = SitesRequest & {
   /** Directory of everything that is written; absolute. */
   readonly out: string;
   /** Threads that make keys. */
   readonly jobs: number;
-  /** Whether kept keys and ids are put aside. */
+  /** Whether every site gets a new generation of keys, ids and password. */
   readonly rotate: boolean;
+  /** Names of sites that get one, even where the one of before is lost. */
+  readonly newIdentities?: ReadonlySet<string>;
+  /** Numbers of generations to be used again, by the names of sites or `ONLY_SITE`. */
+  readonly useGenerations?: ReadonlyMap<string, number>;
 };
 
 export type SiteTools = {

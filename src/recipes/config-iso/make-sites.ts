@@ -1,14 +1,20 @@
 import { basename } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import type { Site } from '../../config/sites/site.ts';
+import type { StateSite } from '../../openshift/image-based/identity/identity-state.ts';
 import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { openRetained, type FindRetained, type RetainedSite } from './site/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
-import { composeSite, type ComposedSite } from './site/compose-site.ts';
+import { composeSite } from './site/compose-site.ts';
+import { indexGenerations, type GenerationIndex } from './site/generations.ts';
+import { provideIdentity, type ProvidedIdentity } from './site/provide-identity.ts';
 import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
 import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
 import { isUpToDate, readRecord, type MadeIso, type Wanted } from './site/site-record.ts';
+import type { ListedIds } from './site/take-back.ts';
 import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
@@ -22,13 +28,21 @@ export type SiteOutcome =
     }
   | { readonly kind: 'failed'; readonly finding: SiteFinding };
 
+/** What the list of an earlier run says of sites, by their names. */
+export type ListedSites = ReadonlyMap<string, ListedIds>;
+
+export type ListedRequest = ConfigIsosRequest & { readonly listed: ListedSites };
+
 type Making = {
   readonly survey: Survey;
   readonly request: ConfigIsosRequest;
   readonly tools: ConfigIsosTools;
   readonly writer: SiteWriter;
-  readonly rotation: Rotation | undefined;
+  /** Of the sites that take part in it. */
+  readonly rotationOf: (name: string) => string | undefined;
   readonly findRetained: FindRetained;
+  readonly numbersOf: GenerationIndex;
+  readonly listed: ListedSites;
 };
 
 /** Files of as many sites are synced together while as many more are composed. */
@@ -42,14 +56,17 @@ const LANES = 2 * SITES_AT_ONCE;
  */
 export async function makeSites(
   survey: Survey,
-  request: ConfigIsosRequest,
+  request: ListedRequest,
   tools: ConfigIsosTools,
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const good = survey.sites.filter(isGood);
   const findRetained = await openKept(survey, request, tools);
   const rotation = await decideRotation(request, tools);
-  const writer = createSiteWriter();
-  const making: Making = { survey, request, tools, writer, rotation, findRetained };
+  const making: Making = {
+    ...{ survey, request, tools, findRetained, writer: createSiteWriter() },
+    rotationOf: (name) => (takesPart(request, name) ? rotation?.id : undefined),
+    ...{ numbersOf: indexGenerations(request.out), listed: request.listed },
+  };
   const meter = createSiteMeter('make ISOs', good.length, tools);
   const outcomes = new Map<string, SiteOutcome>();
   const lanes = request.jobs + LANES;
@@ -58,21 +75,25 @@ export async function makeSites(
     meter.advance();
   });
   meter.end();
-  const isComplete = good.length === survey.sites.length && [...outcomes.values()].every(isThere);
-  if (isComplete) await endRotation(request.out);
+  const rotated = survey.sites.filter(({ name }) => takesPart(request, name));
+  if (rotated.every(({ name }) => isThere(outcomes.get(name)))) await endRotation(request.out);
   return outcomes;
 }
 
-const isThere = ({ kind }: SiteOutcome): boolean => kind !== 'failed';
+const isThere = (outcome: SiteOutcome | undefined): boolean =>
+  outcome !== undefined && outcome.kind !== 'failed';
+
+const takesPart = ({ rotate, newIdentities }: ConfigIsosRequest, name: string): boolean =>
+  rotate || (newIdentities?.has(name) ?? false);
 
 async function openKept(
   { sites }: Survey,
-  { retainFrom }: ConfigIsosRequest,
+  { retainFrom, kubeconfig }: ConfigIsosRequest,
   { emit }: ConfigIsosTools,
 ): Promise<FindRetained> {
   if (retainFrom === undefined) return () => Promise.resolve(undefined);
   const names = sites.map(({ name }) => name);
-  const { find, strangers } = await openRetained(retainFrom, names);
+  const { find, strangers } = await openRetained({ from: retainFrom, kubeconfig }, names);
   if (strangers.length > 0) {
     const message = `${retainFrom} keeps something of ${JSON.stringify(strangers)}, which are no sites of these inputs`;
     emit({ type: 'warning', message });
@@ -82,10 +103,10 @@ async function openKept(
 
 /** A run that is not to rotate puts an end to what an earlier one began. */
 async function decideRotation(
-  { rotate, out }: ConfigIsosRequest,
+  { rotate, newIdentities, out }: ConfigIsosRequest,
   { emit }: ConfigIsosTools,
 ): Promise<Rotation | undefined> {
-  if (!rotate) {
+  if (!rotate && newIdentities === undefined) {
     await endRotation(out);
     return undefined;
   }
@@ -107,60 +128,88 @@ async function tryToMake(site: SurveyedSite, making: Making): Promise<SiteOutcom
   }
 }
 
-async function makeUnlessMade(
-  site: SurveyedSite,
-  { survey, request, tools, writer, rotation, findRetained }: Making,
-): Promise<SiteOutcome> {
-  const places = placesFor(request, site.name);
-  const retained = await findRetained(site.name);
-  const wanted = describeWanted(site, rotation, retained);
-  const record = readRecord(places);
-  const before = record?.made;
-  if (record && before && isUpToDate(record, places, wanted)) return { kind: 'kept', made: before };
-  const { keys, signal } = tools;
-  const composed = await composeSite(await survey.recall(site), {
-    ...{ places, wanted, keys, signal, epoch: request.epoch },
-    ...(retained && { retained: retained.identity }),
-  });
-  await writer.write(composed);
-  const findings = [
-    ...(rotation ? [] : tellNewKeys(places, before, composed)),
-    ...tellOverridden(places, composed.overridden),
-  ];
-  return { kind: 'made', made: composed.made, findings };
+/** What is there of a site, and what is wanted of it. */
+type Sited = {
+  readonly name: string;
+  readonly places: SitePlaces;
+  readonly retained: RetainedSite | undefined;
+  readonly wanted: Wanted;
+  readonly record: ReturnType<typeof readRecord>;
+  /** Numbers of generations in the order of their use. */
+  readonly numbers: readonly number[];
+  readonly use: number | undefined;
+};
+
+async function makeUnlessMade(site: SurveyedSite, making: Making): Promise<SiteOutcome> {
+  const { name } = site;
+  const { request } = making;
+  const places = placesFor(request, name);
+  const retained = await making.findRetained(name);
+  if (retained && request.newIdentities?.has(name)) throw contradicting(name);
+  const wanted = describeWanted(site, making.rotationOf(name), retained);
+  const sited: Sited = {
+    ...{ name, places, retained, wanted, record: readRecord(places) },
+    ...{ numbers: making.numbersOf(name, places), use: request.useGenerations?.get(name) },
+  };
+  const made = findMade(sited);
+  return made ? { kind: 'kept', made } : makeSite(site, sited, making);
 }
+
+function findMade({ places, wanted, record, numbers, use }: Sited): MadeIso | undefined {
+  const inUse = numbers.at(-1);
+  if (!record?.made || inUse === undefined || (use ?? inUse) !== inUse) return undefined;
+  const isThere = isUpToDate(record, { ...places, inUse }, wanted);
+  return isThere ? { ...record.made, generation: inUse } : undefined;
+}
+
+async function makeSite(
+  surveyed: SurveyedSite,
+  { name, places, retained, wanted, record, numbers, use }: Sited,
+  { survey, request, tools, writer, listed }: Making,
+): Promise<SiteOutcome> {
+  const site = await survey.recall(surveyed);
+  const provided = await provideIdentity({
+    ...{ name, places, site: stateSiteOf(site), numbers, isRecorded: record?.made !== undefined },
+    ...{ listed: listed.get(name), retained: retained?.identity, use, rotation: wanted.rotation },
+    ...{ mayBeNew: request.newIdentities?.has(name) ?? false },
+    ...{ keys: tools.keys, epoch: request.epoch, signal: tools.signal },
+  });
+  const composed = composeSite(site, { places, wanted, provided, retained: retained?.identity });
+  await writer.write(composed);
+  const findings = [...provided.findings, ...tellNoPassword(places, provided, retained)];
+  return { kind: composed.isThere ? 'kept' : 'made', made: composed.made, findings };
+}
+
+const contradicting = (name: string): ConfigError =>
+  new ConfigError('config-iso.new-identity', `${name} has an identity in --retain-from`, {
+    hint: `leave out --new-identity ${name}, or take it out of --retain-from`,
+  });
+
+const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
+  ...{ clusterName: install.clusterName, baseDomain: install.baseDomain },
+  ...(imageBased.clusterId !== undefined && { clusterId: imageBased.clusterId }),
+  ...(imageBased.infraId !== undefined && { infraId: imageBased.infraId }),
+});
 
 const describeWanted = (
   { inputs }: SurveyedSite,
-  rotation: Rotation | undefined,
+  rotation: string | undefined,
   retained: RetainedSite | undefined,
 ): Wanted => ({
   inputs: digestOf(`${inputs ?? ''} ${retained?.digest ?? ''}`),
-  ...(rotation && { rotation: rotation.id }),
+  ...(rotation !== undefined && { rotation }),
 });
 
-/** Ids are drawn with the keys: other ids, other keys. */
-function tellNewKeys(
-  { iso, state, stateBefore }: SitePlaces,
-  before: MadeIso | undefined,
-  { made: { clusterId, infraId }, files }: ComposedSite,
+function tellNoPassword(
+  { iso, password }: SitePlaces,
+  { state }: ProvidedIdentity,
+  retained: RetainedSite | undefined,
 ): readonly SiteFinding[] {
-  if (!before || (before.clusterId === clusterId && before.infraId === infraId)) return [];
-  const isKept = files.some(({ path }) => path === stateBefore);
-  const problem = isKept
-    ? 'has new keys: name, domain or ids of the cluster are others than before, or ' +
-      `${basename(state)} was damaged; those of before are in ${basename(stateBefore)}`
-    : `has new keys: ${basename(state)} was gone, and those of before with it`;
+  if (!retained || state.identity.password.text !== '') return [];
+  const problem = `has a password of which only the hash is known: ${basename(password)} is empty`;
   return [{ severity: 'warning', file: basename(iso), problem }];
 }
 
 /** Where a request puts what is made of a site. */
 export const placesFor = ({ dropIn, out }: ConfigIsosRequest, name: string): SitePlaces =>
   dropIn ? dropInPlaces(out) : placesOf(out, name);
-
-/** What was kept goes on the ISO as it is: nobody should think that a change of the inputs did. */
-function tellOverridden({ iso }: SitePlaces, keys: readonly string[]): readonly SiteFinding[] {
-  if (keys.length === 0) return [];
-  const problem = `has the manifest that was kept, in which the inputs differ: ${keys.join(', ')}`;
-  return [{ severity: 'warning', file: basename(iso), problem }];
-}

@@ -4,9 +4,7 @@ import { readFolder } from '../../config/sites/sources/read-folder.ts';
 import { listMembers } from '../../config/sites/sources/read-members.ts';
 import { listSites } from '../../config/sites/sources/read-sites.ts';
 import type { SitesRequest } from './config-isos-request.ts';
-
-/** What a directory's only site is called: its directory may be called anything. */
-const DROP_IN_NAME = 'site';
+import { DROP_IN_NAME, STATE_DIRECTORY } from './site/site-places.ts';
 
 /** What lies beside the inputs after a build. */
 const MADE = ['auth', 'imagebasedconfig.iso'];
@@ -30,7 +28,8 @@ async function openDropIn(
   signal: AbortSignal,
 ): Promise<SiteList> {
   const source = await readFolder(sites, signal);
-  const list = listMembers({ ...source, rootName: DROP_IN_NAME });
+  const members = source.members.filter(({ path }) => path.split('/')[0] !== STATE_DIRECTORY);
+  const list = listMembers({ ...source, members, rootName: DROP_IN_NAME });
   const known = [...MADE, ...(retainFrom === undefined ? [] : RETAINED)];
   const strangers = [...list.names, ...list.problems.map(({ name }) => name)].filter(
     (name) => ![DROP_IN_NAME, '', ...MADE, ...RETAINED].includes(name),

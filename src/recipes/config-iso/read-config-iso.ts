@@ -3,6 +3,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { MANIFEST_PATH } from '../../openshift/image-based/config-tree.ts';
+import type { RetainedIso } from '../../openshift/image-based/identity/retained/read-retained.ts';
 import type { JsonValue } from '../../openshift/image-based/redact-reconfiguration.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
 
@@ -76,13 +77,33 @@ async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {
 const tooLarge = ({ path }: IsoImage, what: string): IntegrityError =>
   new IntegrityError('config-iso.too-large', `${path} has ${what}`);
 
-async function readManifest(iso: IsoImage): Promise<JsonValue> {
+/**
+ * What of a configuration ISO of any maker an identity is read from.
+ *
+ * @throws as `readConfigIso`
+ */
+export async function readRetainedIso(path: string): Promise<RetainedIso> {
+  const iso = await openMedium(path);
+  try {
+    const { volumeId, createdAt } = iso.volume;
+    if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
+    const manifest = await readManifestText(iso);
+    return { manifest, ...(createdAt && { madeAt: Math.floor(createdAt.getTime() / 1000) }) };
+  } finally {
+    await iso.close();
+  }
+}
+
+async function readManifestText(iso: IsoImage): Promise<string> {
   const node = await iso.find(MANIFEST_PATH);
   if (node?.kind !== 'file') {
     throw new IntegrityError('config-iso.manifest', `${iso.path} has no ${MANIFEST_PATH}`);
   }
-  const text = Buffer.from(await iso.readFile(node)).toString('utf8');
-  const manifest = parseManifest(text);
+  return Buffer.from(await iso.readFile(node)).toString('utf8');
+}
+
+async function readManifest(iso: IsoImage): Promise<JsonValue> {
+  const manifest = parseManifest(await readManifestText(iso));
   if (manifest !== undefined && isDeeper(manifest, MAX_DEPTH)) {
     throw new IntegrityError(
       'config-iso.manifest',

@@ -2,12 +2,12 @@ import { readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
-import { hasFile, writeFileAtomic } from '../../base/files.ts';
-import type { ConfigIsosRequest } from './config-isos-request.ts';
-import { placesFor, type SiteOutcome } from './make-sites.ts';
+import { hasFile, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { placesFor, type ListedRequest, type ListedSites, type SiteOutcome } from './make-sites.ts';
 import { placesOf, stateDirectoryOf } from './site/site-places.ts';
 import { isError, type SiteFinding } from './site/site-finding.ts';
 import type { MadeIso } from './site/site-record.ts';
+import type { ListedIds } from './site/take-back.ts';
 import type { Survey, SurveyedSite } from './survey-sites.ts';
 
 /** A site whose ISO is there. */
@@ -24,6 +24,8 @@ export type BuiltSite = Omit<MadeIso, 'digest'> & {
 export type FailedSite = {
   readonly name: string;
   readonly findings: readonly SiteFinding[];
+  /** What an earlier run wrote of it, if one made it. */
+  readonly before?: ListedIds;
 };
 
 /** Every site of a run. Same inputs and same state, same list. */
@@ -42,7 +44,7 @@ const MODE = 0o644; // it has no secret
 export async function listOutcomes(
   survey: Survey,
   outcomes: ReadonlyMap<string, SiteOutcome>,
-  request: ConfigIsosRequest,
+  request: ListedRequest,
 ): Promise<SiteListing> {
   const sites: BuiltSite[] = [];
   const failed: FailedSite[] = [];
@@ -56,7 +58,9 @@ export async function listOutcomes(
       const { name } = site;
       sites.push({ name, iso: basename(iso), sha256: hexOf(digest), ...made, findings });
     } else {
-      failed.push(await describeFailed(site, outcome?.finding, iso));
+      const before = request.listed.get(site.name);
+      const described = await describeFailed(site, outcome?.finding, iso);
+      failed.push({ ...described, ...(before && { before }) });
     }
   }
   const left = request.dropIn ? [] : await listLeft(survey, request.out);
@@ -114,6 +118,25 @@ async function describeFailed(
 
 /** Named by a build that has ended, and by no other. */
 const listFileOf = (out: string): string => join(out, 'sites.json');
+
+/** The ids that the list of an earlier run has; a list that cannot be read has none. */
+export async function readListed(out: string): Promise<ListedSites> {
+  const text = (await readFileIfPresent(listFileOf(out)))?.toString('utf8') ?? '';
+  const { sites = [], failed = [] } = parseListing(text);
+  const listed = new Map<string, ListedIds>();
+  for (const { name, before } of failed) if (before) listed.set(name, before);
+  for (const { name, clusterId, infraId } of sites) listed.set(name, { clusterId, infraId });
+  return listed;
+}
+
+function parseListing(text: string): Partial<SiteListing> {
+  try {
+    const listing: unknown = JSON.parse(text);
+    return typeof listing === 'object' && listing !== null ? listing : {};
+  } catch {
+    return {};
+  }
+}
 
 /** What an earlier run said of the ISOs is about to become untrue. */
 export const removeListing = (out: string): Promise<void> => rm(listFileOf(out), { force: true });

@@ -71,18 +71,17 @@ describe('the tree of a configuration ISO', () => {
     expect(file?.bytes).toEqual(bytes);
   });
 
-  it('takes over manifest and mirrors of an earlier producer', () => {
-    const site = install({
+  it('has the mirrors of an earlier producer only for a site that has none of its own', () => {
+    const retained = { imageDigestSources: [{ source: 'quay.io/a', mirrors: ['kept.example'] }] };
+    const mirrorsOf = (site: ConfiguredSite) =>
+      planConfigTree(site, IDENTITY, retained)
+        .files.filter(({ path }) => path.endsWith('image-digest-mirror-set.json'))
+        .map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
+    expect(mirrorsOf(SMALL)).toEqual([expect.stringContaining('kept.example')]);
+    const own = install({
       imageDigestSources: [{ source: 'quay.io/a', mirrors: ['new.example'] }],
     });
-    const { files } = planConfigTree(site, IDENTITY, {
-      manifest: '{"api_version":1}',
-      imageDigestSources: [{ source: 'quay.io/a', mirrors: ['kept.example'] }],
-    });
-    const [manifest, mirrors] = files.map(({ bytes }) => Buffer.from(bytes).toString('utf8'));
-    expect(manifest).toBe('{"api_version":1}');
-    expect(mirrors).toContain('kept.example');
-    expect(mirrors).not.toContain('new.example');
+    expect(mirrorsOf(own)).toEqual([expect.not.stringContaining('kept.example')]);
   });
 
   it('has a mirror set when the key is there, even without entries', () => {

@@ -3,10 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import { readRetained } from '../../../src/openshift/image-based/identity/retained/read-retained.ts';
+import { readRetained as read } from '../../../src/openshift/image-based/identity/retained/read-retained.ts';
 import { parseRetainedManifest } from '../../../src/openshift/image-based/identity/retained/retained-manifest.ts';
 
 let dir = '';
+const readRetained = (directory: string) =>
+  read({ directory, readIso: () => Promise.reject(new Error('no ISO is there')) });
+
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'retained-'));
   mkdirSync(join(dir, 'cluster-configuration'));
@@ -30,17 +33,16 @@ it('a file that is larger than any manifest is not read', async () => {
 
 it('a manifest of many levels is refused before it is looked into', () => {
   const levels = 50_000;
-  const text = `{"api_version":1,"hostname":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+  const text = `{"api_version":1,"cluster_name":${'['.repeat(levels)}${']'.repeat(levels)}}`;
   const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
   expect(() => parseRetainedManifest(text, file)).toThrow('this is nested too deep');
 });
 
-it.each(['server_ssh_keys', 'status_proxy', 'install_config'])(
-  'what only upgrades have is refused, as openshift-install does: %s',
+it.each(['server_ssh_keys', 'status_proxy', 'install_config', 'key_of_a_later_version'])(
+  'a member of a manifest that is not of the identity is not looked at: %s',
   (key) => {
     const file = { directory: dir, path: 'cluster-configuration/manifest.json' };
-    expect(() => parseRetainedManifest(`{"api_version":1,"${key}":null}`, file)).toThrow(
-      `failed to unmarshal cluster-configuration/manifest.json: unknown field "${key}"`,
-    );
+    const text = `{"api_version":1,"cluster_name":"alpha","${key}":{"x":[1]}}`;
+    expect(parseRetainedManifest(text, file).clusterName).toBe('alpha');
   },
 );

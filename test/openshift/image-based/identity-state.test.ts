@@ -14,7 +14,7 @@ beforeAll(async () => {
   const keys = await makeKeyRing();
   identity = await makeAlpha(keys);
   await keys.close();
-  text = formatState(identity, ALPHA);
+  text = formatState({ identity, site: ALPHA });
 });
 
 it('a state gives back the identity and the site that it was written of', () => {
@@ -23,7 +23,7 @@ it('a state gives back the identity and the site that it was written of', () => 
 
 it('what was read is written again byte by byte', () => {
   const state = parseState(text);
-  expect(state && formatState(state.identity, state.site)).toBe(text);
+  expect(state && formatState(state)).toBe(text);
 });
 
 it('a state that was cut short anywhere is not used', () => {

@@ -37,14 +37,14 @@ describe('sealift config-iso build', () => {
     expect(stdout).toContain('1 of 1 configuration ISOs are in config-isos: 1 made');
     expect(stdout).toContain('next: sealift config-iso show config-isos/alpha.iso');
     expect((await readdir(world.at('config-isos'))).sort()).toEqual([
-      ...['.sealift', 'alpha', 'alpha.iso', 'sites.json'],
+      ...['_state', 'alpha', 'alpha.iso', 'sites.json'],
     ]);
     const bytes = await readFile(world.at('config-isos/alpha.iso'));
     const { sites, failed } = await world.readListing('config-isos');
     expect(failed).toEqual([]);
     expect(sites).toEqual([
       {
-        ...{ name: 'alpha', iso: 'alpha.iso', size: bytes.length, findings: [] },
+        ...{ generation: 1, name: 'alpha', iso: 'alpha.iso', size: bytes.length, findings: [] },
         sha256: createHash('sha256').update(bytes).digest('hex'),
         clusterId: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
         infraId: expect.stringMatching(/^alpha-[a-z0-9]{5}$/) as string,
@@ -67,7 +67,7 @@ describe('sealift config-iso build', () => {
     expect(stdout + stderr + list).not.toContain(PASSWORD);
     expect(stdout + stderr + list).not.toContain('PRIVATE KEY');
     const files = ['alpha.iso', 'alpha/auth/kubeconfig', 'alpha/auth/kubeadmin-password'];
-    for (const file of [...files, '.sealift/alpha.json', '.sealift/alpha.made.json']) {
+    for (const file of [...files, '_state/alpha.1.json', '_state/alpha.made.json']) {
       expect([file, (await stat(world.at('config-isos', file))).mode & 0o777]).toEqual([
         file,
         0o600,
@@ -210,7 +210,7 @@ describe('the output directory', () => {
   it('is left without what a killed build wrote aside', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
-    const left = ['alpha.iso', 'sites.json', 'alpha/auth/kubeconfig', '.sealift/alpha.json'];
+    const left = ['alpha.iso', 'sites.json', 'alpha/auth/kubeconfig', '_state/alpha.1.json'];
     const { pid } = spawnSync('true');
     const suffix = `${pid}-1-0123456789ab.tmp`; // as a process that is gone calls it
     for (const name of left) await writeFile(world.at('out', `${name}.${suffix}`), 'secret');

@@ -36,7 +36,7 @@ describe('--drop-in', () => {
     expect([exitCode, stderr]).toEqual([0, expect.not.stringContaining('is not used')]);
     expect(stdout).toContain(`next: sealift config-iso show ${DIRECTORY}/imagebasedconfig.iso`);
     expect((await readdir(world.at(DIRECTORY))).sort()).toEqual([
-      ...['.sealift', 'auth', 'extra-manifests', 'image-based-config.yaml'],
+      ...['_state', 'auth', 'extra-manifests', 'image-based-config.yaml'],
       ...['imagebasedconfig.iso', 'install-config.yaml'],
     ]);
     expect((await readdir(world.at(DIRECTORY, 'auth'))).sort()).toEqual([
@@ -61,7 +61,7 @@ describe('--drop-in', () => {
       ...['extra-manifests', 'image-based-config.yaml', 'install-config.yaml'],
     ]);
     expect((await readdir(world.at('out'))).sort()).toEqual([
-      ...['.sealift', 'auth', 'imagebasedconfig.iso'],
+      ...['_state', 'auth', 'imagebasedconfig.iso'],
     ]);
   });
 
@@ -77,7 +77,7 @@ describe('--retain-from', () => {
   async function leaveTls(directory: string): Promise<SiteIdentity> {
     world.write(inFolder('before', siteTree('alpha')));
     await world.build(keys, { sites: 'before', out: 'made-before' });
-    const state = await readFile(world.at('made-before/.sealift/alpha.json'), 'utf8');
+    const state = await readFile(world.at('made-before/_state/alpha.1.json'), 'utf8');
     const identity = parseState(state)?.identity;
     if (!identity) throw new Error('there is no state');
     const files = Object.entries(listPairs(identity))
@@ -118,31 +118,6 @@ describe('--retain-from', () => {
     const { bcrypt } = identity.password;
     expect(await retentionOf('out/alpha.iso')).toHaveProperty('kubeadmin_password_hash', bcrypt);
     expect(await retentionOf('out/beta.iso')).not.toHaveProperty('kubeadmin_password_hash', bcrypt);
-  });
-
-  it('puts a manifest that was kept on the ISO as it is', async () => {
-    const identity = await leaveTls('kept');
-    world.write(inFolder('sites', siteTree('alpha')));
-    const { entries } = await readConfigIso(world.at('made-before/alpha.iso'));
-    const digest = entries.find(({ path }) => path.endsWith('/manifest.json'))?.digest;
-    const { manifest } = await readConfigIso(world.at('made-before/alpha.iso'));
-    await mkdir(world.at('kept/cluster-configuration'));
-    const text = JSON.stringify(manifest);
-    await writeFile(world.at('kept/cluster-configuration/manifest.json'), text);
-    const { failed, sites } = await world.build(keys, {
-      ...{ sites: 'sites', out: 'out', retainFrom: 'kept' },
-    });
-    expect(failed).toEqual([]);
-    expect(sites[0]?.clusterId).toBe(identity.clusterId);
-    const after = await readConfigIso(world.at('out/alpha.iso'));
-    expect(after.entries.find(({ path }) => path.endsWith('/manifest.json'))?.digest).toBe(digest);
-    expect(sites[0]?.findings).toEqual([]);
-
-    world.write(inFolder('sites', siteTree('alpha', { number: 2 })));
-    const again = await world.build(keys, { sites: 'sites', out: 'out', retainFrom: 'kept' });
-    expect(again.sites[0]?.findings.map(({ problem }) => problem)).toEqual([
-      'has the manifest that was kept, in which the inputs differ: raw_nm_state_config',
-    ]);
   });
 
   it('stops only the site whose files are not whole', async () => {

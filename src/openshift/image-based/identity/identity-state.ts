@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { formatCanonicalJson, formatReadableJson } from '../../../base/canonical-json.ts';
 import type { SiteIdentity } from './site-identity.ts';
 
-/** What of a site its identity depends on: when one of these changes, everything is made anew. */
+/** What of a site its identity depends on: when one of these changes, another identity is used. */
 export type StateSite = {
   readonly clusterName: string;
   readonly baseDomain: string;
@@ -11,20 +11,21 @@ export type StateSite = {
   readonly infraId?: string;
 };
 
-/** A site's kept identity, and whose it is. */
-export type IdentityState = { readonly identity: SiteIdentity; readonly site: StateSite };
+/** One generation of a site's identity, and whose it is. */
+export type IdentityState = {
+  readonly identity: SiteIdentity;
+  readonly site: StateSite;
+  /** Id of the rotation that drew it, if one did. */
+  readonly rotation?: string;
+};
 
 /** Raised when the shape of a state changes: an older one is then unusable. */
 const VERSION = 1;
 
 /** The text of a state file. Holds private keys: for files of mode 0600. */
-export function formatState(identity: SiteIdentity, site: StateSite): string {
-  return formatReadableJson({
-    version: VERSION,
-    sha256: hashState({ identity, site }),
-    identity,
-    site,
-  });
+export function formatState({ identity, site, rotation }: IdentityState): string {
+  const state = { identity, site, ...(rotation !== undefined && { rotation }) };
+  return formatReadableJson({ version: VERSION, sha256: hashState(state), ...state });
 }
 
 /**
@@ -32,21 +33,29 @@ export function formatState(identity: SiteIdentity, site: StateSite): string {
  * short, changed by hand, or of another version.
  */
 export function parseState(text: string): IdentityState | undefined {
-  const { version, sha256, identity, site } = parseObject(text);
+  const { version, sha256, ...members } = parseObject(text);
+  const { identity, site } = members;
   if (version !== VERSION || !isObject(identity) || !isObject(site)) return undefined;
-  const state = { identity, site } as unknown as IdentityState;
+  const state = members as unknown as IdentityState;
   return sha256 === hashState(state) ? state : undefined;
 }
 
-/** Whether a kept identity is that of this site. */
+/** Whether it was drawn for exactly these names and given ids. */
 export const isSameSite = (a: StateSite, b: StateSite): boolean =>
   a.clusterName === b.clusterName &&
   a.baseDomain === b.baseDomain &&
   a.clusterId === b.clusterId &&
   a.infraId === b.infraId;
 
-const hashState = ({ identity, site }: IdentityState): string =>
-  createHash('sha256').update(formatCanonicalJson({ identity, site })).digest('hex');
+/** Whether an identity can be used for a site: an id that the site does not give may be any. */
+export const fitsSite = ({ identity, site }: IdentityState, wanted: StateSite): boolean =>
+  site.clusterName === wanted.clusterName &&
+  site.baseDomain === wanted.baseDomain &&
+  (wanted.clusterId ?? identity.clusterId) === identity.clusterId &&
+  (wanted.infraId ?? identity.infraId) === identity.infraId;
+
+const hashState = (state: IdentityState): string =>
+  createHash('sha256').update(formatCanonicalJson(state)).digest('hex');
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {
   try {

@@ -16,7 +16,7 @@ export function renderKubeconfig(site: KubeconfigSite, identity: SiteIdentity): 
   return `clusters:
 - cluster:
     certificate-authority-data: ${encode(bundle)}
-    server: ${formatServer(site)}
+    server: ${findServer(site)}
   name: ${name}
 contexts:
 - context:
@@ -32,7 +32,8 @@ users:
 `;
 }
 
-const formatServer = ({ clusterName, baseDomain }: KubeconfigSite): string =>
+/** Address of a cluster's API. */
+export const findServer = ({ clusterName, baseDomain }: KubeconfigSite): string =>
   `https://api.${clusterName}.${baseDomain.replace(/\.$/, '')}:6443`;
 
 /** A cluster may be called "123" or "no": quoted, as a string must be for a reader of YAML 1.1. */

@@ -64,6 +64,7 @@ export async function makeIdentity(
 ): Promise<SiteIdentity> {
   const { random = randomBytes, retained = NOTHING, epoch } = tools;
   refuseOtherCluster(site, retained);
+  if (retained.whole) return retained.whole;
   const clusterId = retained.clusterId ?? site.clusterId ?? makeUuid(random(16));
   const infraId = retained.infraId ?? site.infraId ?? makeInfraId(site.clusterName, random);
   const [password, loadBalancer, localhost, serviceNetwork, ingress, admin] = await Promise.all([
@@ -90,7 +91,7 @@ export async function makeIdentity(
   };
 }
 
-/** A manifest that was kept names its cluster, and goes on the ISO as it is. */
+/** A manifest that was kept names its cluster. */
 function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
   for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
     const [expected, found] = [site[key], retained[key]];

@@ -6,6 +6,9 @@ export type KeyPair = {
   readonly certificate: string;
 };
 
+/** A certificate, and its key where that is known. */
+export type CertifiedKey = Pick<KeyPair, 'certificate'> & Partial<Pick<KeyPair, 'privateKey'>>;
+
 /** Keys, ids and password of a site: made once, kept in its state, used again by every later build. */
 export type SiteIdentity = {
   /** UUID version 4. */
@@ -16,7 +19,8 @@ export type SiteIdentity = {
     readonly localhost: KeyPair;
     readonly serviceNetwork: KeyPair;
     readonly ingress: KeyPair & { readonly commonName: string };
-    readonly adminKubeconfig: KeyPair;
+    /** Neither ISO nor kubeconfig has its key: an identity that was read from those is without. */
+    readonly adminKubeconfig: CertifiedKey;
   };
   readonly adminClient: KeyPair;
   readonly password: { readonly text: string; readonly bcrypt: string };

@@ -5,33 +5,46 @@ export type SitePlaces = {
   readonly iso: string;
   readonly kubeconfig: string;
   readonly password: string;
-  /** Keys, ids and password, for later builds. */
-  readonly state: string;
-  /** The state that the last new one took the place of. */
-  readonly stateBefore: string;
+  /** Keys, ids and password: one file a generation, from 1, none of which is ever written again. */
+  readonly generation: (number: number) => string;
+  /** Numbers of generations as they were used, where that is not their own order. */
+  readonly order: string;
   /** What the files before were made from: written last. */
   readonly record: string;
 };
 
-/** Where builds keep what later builds need. */
-export const stateDirectoryOf = (directory: string): string => join(directory, '.sealift');
+/** Where builds keep what later builds need; no DNS label, and so no site, is called so. */
+export const STATE_DIRECTORY = '_state';
+
+export const stateDirectoryOf = (directory: string): string => join(directory, STATE_DIRECTORY);
 
 /** Names of sites are DNS labels: none of these files can be another site's. */
 export const placesOf = (directory: string, name: string): SitePlaces => ({
   iso: join(directory, `${name}.iso`),
   kubeconfig: join(directory, name, 'auth', 'kubeconfig'),
   password: join(directory, name, 'auth', 'kubeadmin-password'),
-  state: join(stateDirectoryOf(directory), `${name}.json`),
-  stateBefore: join(stateDirectoryOf(directory), `${name}.before.json`),
-  record: join(stateDirectoryOf(directory), `${name}.made.json`),
+  ...statePlacesOf(directory, name),
 });
+
+/** What the only site of a directory is called: its directory may be called anything. */
+export const DROP_IN_NAME = 'site';
 
 /** The names of openshift-install, for one site in a directory of its own. */
 export const dropInPlaces = (directory: string): SitePlaces => ({
   iso: join(directory, 'imagebasedconfig.iso'),
   kubeconfig: join(directory, 'auth', 'kubeconfig'),
   password: join(directory, 'auth', 'kubeadmin-password'),
-  state: join(stateDirectoryOf(directory), 'site.json'),
-  stateBefore: join(stateDirectoryOf(directory), 'site.before.json'),
-  record: join(stateDirectoryOf(directory), 'site.made.json'),
+  ...statePlacesOf(directory, DROP_IN_NAME),
 });
+
+function statePlacesOf(
+  directory: string,
+  name: string,
+): Pick<SitePlaces, 'generation' | 'order' | 'record'> {
+  const inState = (file: string): string => join(stateDirectoryOf(directory), file);
+  return {
+    generation: (number) => inState(`${name}.${number}.json`),
+    order: inState(`${name}.order.json`),
+    record: inState(`${name}.made.json`),
+  };
+}

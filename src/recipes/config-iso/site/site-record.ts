@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { formatReadableJson } from '../../../base/canonical-json.ts';
-import { isErrno } from '../../../base/errno.ts';
-import { digestFileSync } from '../../../base/files.ts';
+import { digestFileSync, unlessAbsent } from '../../../base/files.ts';
 import type { Digest } from '../../../base/digest.ts';
 import type { SiteInput } from '../../../config/sites/site.ts';
 import type { SitePlaces } from './site-places.ts';
@@ -14,6 +13,8 @@ export type MadeIso = {
   readonly size: number;
   readonly clusterId: string;
   readonly infraId: string;
+  /** Number of the generation of keys that is on it. */
+  readonly generation: number;
   /** When every certificate is valid: ISO 8601. */
   readonly validity: { readonly notBefore: string; readonly notAfter: string };
 };
@@ -21,9 +22,10 @@ export type MadeIso = {
 /** Raised when the same inputs and the same state give other bytes than before. */
 const VERSION = 1;
 
-const OUTPUTS = ['iso', 'kubeconfig', 'password', 'state'] as const;
+const VISIBLE = ['iso', 'kubeconfig', 'password'] as const;
 
-type Outputs = Readonly<Record<(typeof OUTPUTS)[number], Digest>>;
+/** The state is the generation that was used. */
+type Outputs = Readonly<Record<(typeof VISIBLE)[number] | 'state', Digest>>;
 
 type SiteRecord = {
   readonly version: number;
@@ -61,22 +63,29 @@ export function readRecord({ record: path }: SitePlaces): KeptRecord | undefined
 
 /**
  * Whether a record is of these inputs, and of this rotation if there is one, and all that it tells of
- * is still there, byte by byte.
+ * is still there, byte by byte, with the generation of this number.
  */
 export const isUpToDate = (
-  { outputs, ...record }: KeptRecord,
-  places: SitePlaces,
+  record: KeptRecord,
+  places: NumberedPlaces,
   { inputs, rotation }: Wanted,
 ): boolean =>
   record.inputs === inputs &&
   (rotation === undefined || record.rotation === rotation) &&
-  hasOutputs(places, outputs);
+  record.outputs !== undefined &&
+  isThere(places.generation(places.inUse), record.outputs.state) &&
+  hasOutputs(places, record.outputs);
 
-const hasOutputs = (places: SitePlaces, wanted: Partial<Outputs> = {}): boolean =>
-  OUTPUTS.every((name) => {
-    const found = unlessAbsent(() => digestFileSync(places[name]));
-    return found !== undefined && found === wanted[name];
-  });
+type NumberedPlaces = SitePlaces & { readonly inUse: number };
+
+/** Whether the files of a site are there, byte by byte. */
+export const hasOutputs = (
+  places: SitePlaces,
+  wanted: Pick<Outputs, (typeof VISIBLE)[number]>,
+): boolean => VISIBLE.every((name) => isThere(places[name], wanted[name]));
+
+const isThere = (path: string, wanted: Digest): boolean =>
+  unlessAbsent(() => digestFileSync(path)) === wanted;
 
 /** To be written when all else of the site is in its place. */
 export const formatRecord = (record: Omit<SiteRecord, 'version'>): string =>
@@ -88,14 +97,5 @@ function parseRecord(text: string): KeptRecord | undefined {
     return typeof record === 'object' && record !== null ? record : undefined;
   } catch {
     return undefined; // a torn record is none: the site is made again
-  }
-}
-
-function unlessAbsent<Value>(read: () => Value): Value | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return undefined;
-    throw error;
   }
 }

@@ -1,19 +1,26 @@
 import {
   closeSync,
+  existsSync,
   fdatasync,
+  linkSync,
   mkdirSync,
   openSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { nameAside, sweepDirectory } from '../../../base/aside.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
+import { syncDirectory } from '../../../base/files.ts';
 import { explainOutputError } from '../../../iso/pour/output-file.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
+
+/** A file of the state directory; a new one never replaces another. */
+export type NewStateFile = NewFile & { readonly isNew: boolean };
 
 /** What is written of one site. */
 export type NewFiles = {
@@ -21,6 +28,8 @@ export type NewFiles = {
   readonly shownAs: string;
   /** Made if it is not there; the others are there. */
   readonly directory: string;
+  /** On the disk with their names before the first of the others appears. */
+  readonly state: readonly NewStateFile[];
   /** In the order in which they are to appear. */
   readonly files: readonly NewFile[];
   /** Tells what the files are of: it appears last. */
@@ -30,9 +39,9 @@ export type NewFiles = {
 /** Writes the files of sites with mode 0600; nobody sees a part of one. */
 export type SiteWriter = {
   /**
-   * Resolves when all are in their places, and the data of all but the record is on the disk; who
-   * needs the names to outlive a loss of power syncs their directories. The record is checked before
-   * it is used.
+   * Resolves when all are in their places, and the data of all but the record is on the disk. The
+   * state has its names there too before another file appears; who needs those of the others to
+   * outlive a loss of power syncs their directories. The record is checked before it is used.
    *
    * @throws ConfigError `config-iso.in-the-way`; DiskError
    */
@@ -51,7 +60,21 @@ type Job = NewFiles & {
 };
 
 /** A file that is written aside. */
-type Aside = { readonly path: string; readonly aside: string; readonly file: number };
+type Aside = {
+  readonly path: string;
+  readonly aside: string;
+  readonly file: number;
+  readonly isNew: boolean;
+};
+
+/** A site whose files are all written aside. */
+type Opened = {
+  readonly job: Job;
+  readonly state: readonly Aside[];
+  readonly files: readonly Aside[];
+  /** What went wrong with it; nothing more is done then. */
+  failure?: { readonly reason: unknown };
+};
 
 const syncData = promisify(fdatasync);
 
@@ -75,24 +98,32 @@ export function createSiteWriter(): SiteWriter {
   };
 }
 
-/** Never rejects: of each site it is told how it went. */
+/** Never rejects: each site's own promise does. */
 async function writeGroup(jobs: readonly Job[]): Promise<void> {
-  const opened: (readonly [Job, readonly Aside[]])[] = [];
+  const opened: Opened[] = [];
   for (const job of jobs) {
-    const asides = await openAll(job);
-    if (asides) opened.push([job, asides]);
+    const site = await openAll(job);
+    if (site) opened.push(site);
   }
-  await Promise.all(opened.map(([job, asides]) => finish(job, asides)));
+  await Promise.all(opened.map(syncAndClose));
+  for (const site of opened) {
+    attempt(site, () => {
+      for (const aside of site.state) showState(aside);
+    });
+  }
+  await syncStates(opened);
+  await Promise.all(opened.map(finish));
 }
 
 /** Undefined when it did not go well, and the job was told. */
-async function openAll(job: Job): Promise<readonly Aside[] | undefined> {
+async function openAll(job: Job): Promise<Opened | undefined> {
   const asides: Aside[] = [];
   try {
     const isNew = mkdirSync(job.directory, { recursive: true }) !== undefined;
     if (!isNew) await sweepDirectory(job.directory, { alone: true });
-    for (const file of job.files) await openAside(file, asides);
-    return asides;
+    for (const file of [...job.state, ...job.files]) await openAside(file, asides);
+    const count = job.state.length;
+    return { job, state: asides.slice(0, count), files: asides.slice(count) };
   } catch (error) {
     closeAll(asides);
     removeAll(asides);
@@ -101,30 +132,74 @@ async function openAll(job: Job): Promise<readonly Aside[] | undefined> {
   }
 }
 
-async function openAside({ path, data }: NewFile, asides: Aside[]): Promise<void> {
+async function openAside(given: NewFile | NewStateFile, asides: Aside[]): Promise<void> {
+  const { path, data } = given;
   const aside = await nameAside(path);
   const file = openSync(aside, 'wx', MODE);
-  asides.push({ path, aside, file });
+  asides.push({ path, aside, file, isNew: 'isNew' in given && given.isNew });
   writeFileSync(file, data);
 }
 
-async function finish(job: Job, asides: readonly Aside[]): Promise<void> {
+/** None is closed while another is synced. */
+async function syncAndClose(site: Opened): Promise<void> {
+  const asides = [...site.state, ...site.files];
+  const results = await Promise.allSettled(asides.map(({ file }) => syncData(file)));
+  closeAll(asides);
+  const failed = results.find((result) => result.status === 'rejected');
+  if (failed) site.failure = { reason: failed.reason };
+}
+
+/** A link appears whole and replaces nothing; where there are no links, nobody else writes either. */
+function showState({ aside, path, isNew }: Aside): void {
+  if (!isNew) {
+    renameSync(aside, path);
+    return;
+  }
   try {
-    await syncAndClose(asides);
-    for (const { aside, path } of asides) renameSync(aside, path);
+    linkSync(aside, path);
+    rmSync(aside);
+  } catch (error) {
+    if (!isErrno(error, 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
+    if (existsSync(path)) throw error;
+    renameSync(aside, path);
+  }
+}
+
+/** Names of generations reach the disk before an ISO that uses them appears. */
+async function syncStates(opened: readonly Opened[]): Promise<void> {
+  const directories = new Set(
+    opened.flatMap(({ state }) => state.map(({ path }) => dirname(path))),
+  );
+  try {
+    for (const directory of directories) await syncDirectory(directory);
+  } catch (reason) {
+    for (const site of opened) site.failure ??= { reason };
+  }
+}
+
+async function finish(site: Opened): Promise<void> {
+  const { job, files } = site;
+  attempt(site, () => {
+    for (const { aside, path } of files) renameSync(aside, path);
+  });
+  try {
+    if (site.failure) throw site.failure.reason;
     await writeRecord(job.record);
     job.resolve();
   } catch (error) {
-    removeAll(asides);
+    removeAll([...site.state, ...files]);
     job.reject(explainObstacle(error, job));
   }
 }
 
-/** None is closed while another is synced. */
-async function syncAndClose(asides: readonly Aside[]): Promise<void> {
-  const results = await Promise.allSettled(asides.map(({ file }) => syncData(file)));
-  closeAll(asides);
-  for (const result of results) if (result.status === 'rejected') throw result.reason;
+/** Does the next step of a site unless an earlier one failed. */
+function attempt(site: Opened, step: () => void): void {
+  if (site.failure) return;
+  try {
+    step();
+  } catch (reason) {
+    site.failure = { reason };
+  }
 }
 
 async function writeRecord({ path, data }: NewFile): Promise<void> {

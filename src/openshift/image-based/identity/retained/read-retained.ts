@@ -1,167 +1,206 @@
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { X509Certificate } from 'node:crypto';
+import { basename, dirname } from 'node:path';
 import { ConfigError } from '../../../../base/errors.ts';
-import { isErrno } from '../../../../base/errno.ts';
-import { readFileIfPresent } from '../../../../base/files.ts';
-import { formatSize } from '../../../../base/format-size.ts';
+import { formatCanonicalJson } from '../../../../base/canonical-json.ts';
+import { SIGNER_NAMES, SIGNERS, type SignerName } from '../certificates/signers.ts';
+import type { SiteIdentity } from '../site-identity.ts';
+import { INSTALL_STATE_FILE, parseInstallState, type InstallState } from './install-state.ts';
+import { joinIdentity, nameOf, refuseNameless } from './join-identity.ts';
 import type { RetainedIdentity } from './retain-identity.ts';
+import type { ShownFile } from './retained-json.ts';
+import { incomplete, mismatch, readRetainedText } from './retained-files.ts';
+import { parseRetainedKubeconfig, type RetainedKubeconfig } from './retained-kubeconfig.ts';
 import {
   parseRetainedManifest,
   parseRetainedSources,
   type RetainedManifest,
 } from './retained-manifest.ts';
-import { proveRetainedPassword } from './retained-password.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
-import { INGRESS_PREFIX, SIGNER_NAMES, SIGNERS, type SignerName } from '../certificates/signers.ts';
-import type { KeyPair } from '../site-identity.ts';
+import {
+  HASH_FILE,
+  readSigners,
+  readTlsPassword,
+  refuseMissing,
+  type RetainedSigners,
+} from './retained-tls.ts';
 
 const MANIFEST_FILE = 'cluster-configuration/manifest.json';
 const MIRRORS_FILE = 'cluster-configuration/manifests/image-digest-mirror-set.json';
-const HASH_FILE = 'tls/kubeadmin-password.hash';
-const PASSWORD_FILE = 'tls/kubeadmin-password';
+const KUBECONFIG_FILE = 'auth/kubeconfig';
+const PASSWORD_FILE = 'auth/kubeadmin-password';
 
-type Signer = KeyPair & { readonly commonName: string };
-type Signers = Partial<Record<SignerName, Signer>>;
+/** What of a configuration ISO an identity is read from. */
+export type RetainedIso = {
+  /** manifest.json */
+  readonly manifest: string;
+  /** Seconds since 1970, where the volume has a time. */
+  readonly madeAt?: number;
+};
+
+/** Where an earlier producer left an identity. */
+export type RetainedPlace = {
+  /** Directory of openshift-install, or one that was filled like it. */
+  readonly directory?: string;
+  /** Configuration ISO. */
+  readonly iso?: string;
+  /** Kubeconfig to be used in place of that of the directory. */
+  readonly kubeconfig?: string;
+  readonly readIso: (path: string) => Promise<RetainedIso>;
+};
+
+type FoundText = ShownFile & { readonly text: string };
+
+type Found = {
+  readonly shownAs: string;
+  readonly manifest: RetainedManifest | undefined;
+  readonly kubeconfig: RetainedKubeconfig | undefined;
+  readonly signers: RetainedSigners;
+  readonly tlsPassword: SiteIdentity['password'] | undefined;
+  readonly password: FoundText | undefined;
+  readonly adminKey: FoundText | undefined;
+  readonly madeAt: number | undefined;
+  readonly sources: RetainedIdentity['imageDigestSources'];
+};
 
 /**
- * What openshift-install left in its directory, or was given there: signers and password in `tls/`,
- * `cluster-configuration/manifest.json`, and the list of mirrors below it. Signers are all there or
- * none; with a manifest, whose keys are used, only the administrator's must be. Costs no key, and the
+ * What an earlier producer left. With a manifest (in the directory, on an ISO, or in the state of
+ * openshift-install) and a kubeconfig, that is the whole identity. With a manifest and the
+ * administrator's signer in `tls/`, or with signers and password in `tls/` alone, what is missing is
+ * drawn. Of a manifest only name, domain, ids, keys and password hash are taken. Costs no key, and the
  * proof of a password where there is one.
  *
  * @throws ConfigError `retained.unreadable`, `retained.empty`, `retained.incomplete`,
- * `retained.not-pem`, `retained.not-rsa`, `retained.mismatch`, `retained.password`, `retained.manifest`
+ * `retained.not-pem`, `retained.not-rsa`, `retained.mismatch`, `retained.password`,
+ * `retained.manifest`, `retained.kubeconfig`; what `readIso` throws
  */
-export async function readRetained(dir: string): Promise<RetainedIdentity> {
-  const text = await readText(dir, MANIFEST_FILE);
-  const sources = await readSources(dir);
-  const signers = await readSigners(dir);
-  const password = await readPassword(dir);
-  const count = Object.keys(signers).length;
-  if (text === undefined && !sources && !password && count === 0) {
-    throw new ConfigError('retained.empty', `${dir} has neither tls/ nor ${MANIFEST_FILE}`, {
-      hint: 'give the directory in which openshift-install ran',
-    });
-  }
+export async function readRetained(place: RetainedPlace): Promise<RetainedIdentity> {
+  const found = await findAll(place);
+  const { manifest, kubeconfig, signers, tlsPassword, sources } = found;
   const kept = {
     ...describeSigners(signers),
-    ...(password && { password }),
+    ...(tlsPassword && { password: tlsPassword }),
     ...(sources && { imageDigestSources: sources }),
   };
-  if (text === undefined) {
-    if (count > 0) refuseMissing(dir, signers, SIGNER_NAMES);
-    return { ...kept, signerKeys: {} };
+  if (manifest && kubeconfig) {
+    const identity = { ...kept, ...joinManifest(manifest, found) };
+    return { ...identity, whole: await joinIdentity({ ...found, manifest, kubeconfig }) };
   }
-  refuseMissing(dir, signers, ['adminKubeconfig']);
-  const manifest = parseRetainedManifest(text, { directory: dir, path: MANIFEST_FILE });
-  return { ...kept, ...joinManifest(manifest, { dir, signers, password }), manifest: text };
-}
-
-async function readSources(dir: string): Promise<RetainedIdentity['imageDigestSources']> {
-  const text = await readText(dir, MIRRORS_FILE);
-  return text === undefined
-    ? undefined
-    : parseRetainedSources(text, { directory: dir, path: MIRRORS_FILE });
-}
-
-/** A manifest has the pull secret and the network of a site; all else is smaller. */
-const MAX_SIZE = 16 << 20;
-
-async function readText(dir: string, file: string): Promise<string | undefined> {
-  const path = join(dir, file);
-  try {
-    const size = await findSize(path);
-    if (size === undefined) return undefined;
-    if (size > MAX_SIZE) throw unreadable(dir, file);
-    const bytes = await readFileIfPresent(path);
-    return bytes && new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch (cause) {
-    if (!isErrno(cause, 'EACCES', 'EISDIR', 'ELOOP', 'ERR_ENCODING_INVALID_ENCODED_DATA'))
-      throw cause;
-    throw unreadable(dir, file, cause);
+  const count = Object.keys(signers).length;
+  if (manifest) {
+    if (count === 0) throw withoutAdmin(manifest);
+    refuseMissing(found.shownAs, signers, ['adminKubeconfig']);
+    return { ...kept, ...joinManifest(manifest, found) };
   }
+  if (count > 0) refuseMissing(found.shownAs, signers, SIGNER_NAMES);
+  else if (!sources && !tlsPassword) throw nothing(found.shownAs);
+  return { ...kept, signerKeys: {} };
 }
 
-/** What is no file counts as too large: to read a pipe may take for ever. */
-async function findSize(path: string): Promise<number | undefined> {
-  try {
-    const found = await stat(path);
-    return found.isFile() ? found.size : Infinity;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
+const withoutAdmin = ({ shownAs }: RetainedManifest): ConfigError =>
+  incomplete(
+    `${shownAs} has no private key of ${SIGNERS.adminKubeconfig.file}, and no kubeconfig is with it`,
+    `give auth/kubeconfig or --kubeconfig, or tls/${SIGNERS.adminKubeconfig.file}.key and .crt`,
+  );
+
+const nothing = (shownAs: string): ConfigError =>
+  new ConfigError(
+    'retained.empty',
+    `${shownAs} has neither tls/ nor ${MANIFEST_FILE} nor imagebasedconfig.iso nor ${INSTALL_STATE_FILE}`,
+    { hint: 'give the directory in which openshift-install ran, or an ISO and --kubeconfig' },
+  );
+
+async function findAll(place: RetainedPlace): Promise<Found> {
+  const { directory, iso } = place;
+  const given = await readGiven(place.kubeconfig);
+  const found = directory === undefined ? NOTHING : await readDirectory(directory);
+  const { manifests, kubeconfigs, passwords, ...others } = found;
+  const onIso = iso === undefined ? undefined : await place.readIso(iso);
+  const isoManifest = onIso && { text: onIso.manifest, directory: iso ?? '', path: MANIFEST_FILE };
+  return {
+    shownAs: directory ?? iso ?? '',
+    manifest: pickManifest([...manifests, isoManifest]),
+    kubeconfig: pickKubeconfig(given.kubeconfig ? [given.kubeconfig] : kubeconfigs),
+    password: [...passwords, given.password].find((password) => password && password.text !== ''),
+    ...{ ...others, madeAt: onIso?.madeAt },
+  };
+}
+
+type InDirectory = Pick<Found, 'signers' | 'tlsPassword' | 'adminKey' | 'sources'> &
+  Readonly<Record<'manifests' | 'kubeconfigs' | 'passwords', readonly (FoundText | undefined)[]>>;
+
+const NOTHING: InDirectory = {
+  ...{ signers: {}, tlsPassword: undefined, adminKey: undefined, sources: undefined },
+  ...{ manifests: [], kubeconfigs: [], passwords: [] },
+};
+
+async function readDirectory(directory: string): Promise<InDirectory> {
+  const read = (path: string): Promise<FoundText | undefined> => readFound(directory, path);
+  const stateFile = await read(INSTALL_STATE_FILE);
+  const state = stateFile ? parseInstallState(stateFile.text, stateFile) : {};
+  const inState = (member: keyof InstallState): FoundText | undefined => {
+    const text = state[member];
+    return stateFile && text !== undefined ? { ...stateFile, text } : undefined;
+  };
+  const signers = await readSigners(directory);
+  const mirrors = await read(MIRRORS_FILE);
+  return {
+    ...{ signers, tlsPassword: await readTlsPassword(directory) },
+    manifests: [await read(MANIFEST_FILE), inState('manifest')],
+    kubeconfigs: [await read(KUBECONFIG_FILE), inState('kubeconfig')],
+    passwords: [await read(PASSWORD_FILE), inState('password')],
+    adminKey: pickAdminKey(directory, signers) ?? inState('adminSignerKey'),
+    sources: mirrors && parseRetainedSources(mirrors.text, mirrors),
+  };
+}
+
+async function readFound(directory: string, path: string): Promise<FoundText | undefined> {
+  const text = await readRetainedText(directory, path);
+  return text === undefined ? undefined : { text, directory, path };
+}
+
+/** The kubeconfig, and the password that openshift-install puts beside it. */
+async function readGiven(path: string | undefined): Promise<{
+  readonly kubeconfig?: FoundText;
+  readonly password?: FoundText | undefined;
+}> {
+  if (path === undefined) return {};
+  const kubeconfig = await readFound(dirname(path), basename(path));
+  if (!kubeconfig) {
+    throw new ConfigError('retained.unreadable', `there is no kubeconfig ${path}`, {
+      hint: 'check what --kubeconfig names',
+    });
   }
+  return { kubeconfig, password: await readFound(dirname(path), basename(PASSWORD_FILE)) };
 }
 
-const unreadable = (dir: string, file: string, cause?: unknown): ConfigError =>
-  new ConfigError('retained.unreadable', `${dir}: failed to load ${file} file`, {
-    ...(cause === undefined
-      ? { expected: `a file of at most ${formatSize(MAX_SIZE)}` }
-      : { cause }),
-  });
-
-async function readSigners(dir: string): Promise<Signers> {
-  const signers: Signers = {};
-  for (const name of SIGNER_NAMES) {
-    const signer = await readSigner(dir, name);
-    if (signer) signers[name] = signer;
-  }
-  return signers;
+/** All that are there must have the same identity. */
+function pickManifest(found: readonly (FoundText | undefined)[]): RetainedManifest | undefined {
+  const [first, ...others] = found.flatMap((file) =>
+    file ? [parseRetainedManifest(file.text, file)] : [],
+  );
+  for (const other of others) if (first) refuseOther(first, other);
+  return first;
 }
 
-async function readSigner(dir: string, name: SignerName): Promise<Signer | undefined> {
-  const path = `tls/${SIGNERS[name].file}`;
-  const [keyText, certificateText] = [
-    await readText(dir, `${path}.key`),
-    await readText(dir, `${path}.crt`),
-  ];
-  if (keyText === undefined && certificateText === undefined) return undefined;
-  if (keyText === undefined || certificateText === undefined) {
-    const [found, missing] = keyText === undefined ? ['crt', 'key'] : ['key', 'crt'];
-    throw incomplete(`${join(dir, path)}.${found} is there, but ${path}.${missing} is not`);
-  }
-  const privateKey = parseRetainedKey(keyText, join(dir, `${path}.key`));
-  const shownAs = join(dir, `${path}.crt`);
-  const certificate = parseRetainedCertificate(certificateText, shownAs);
-  if (!isSameKey(privateKey, certificate)) {
-    throw mismatch(`${shownAs} is not the certificate of ${path}.key`);
-  }
-  if (!certificate.ca) throw mismatch(`${shownAs} is no CA, and should sign certificates`);
-  const commonName = readCommonName(certificate, name, shownAs);
-  return { privateKey, certificate: certificate.toString(), commonName };
+function refuseOther(first: RetainedManifest, other: RetainedManifest): void {
+  const [a, b] = [first, other].map((one) => formatCanonicalJson({ ...one, shownAs: '' }));
+  if (a !== b) throw mismatch(`${first.shownAs} and ${other.shownAs} are of two identities`);
 }
 
-/** The node looks its signers up by their names: any other would not be replaced by ours. */
-function readCommonName(certificate: X509Certificate, name: SignerName, shownAs: string): string {
-  const [, ingress] = /^CN=(ingress-operator@[0-9]+)$/.exec(certificate.subject) ?? [];
-  const { organizationalUnit, commonName } = SIGNERS[name].subject(0);
-  const isIngress = name === 'ingress';
-  const found = isIngress ? ingress : commonName;
-  const wanted = `OU=${organizationalUnit ?? ''}\nCN=${commonName}`;
-  if (found !== undefined && (isIngress || certificate.subject === wanted)) return found;
-  const expected = isIngress ? `CN=${INGRESS_PREFIX}<seconds>` : formatSubject(wanted);
-  throw new ConfigError('retained.mismatch', `${shownAs} is the certificate of another signer`, {
-    expected,
-    found: formatSubject(certificate.subject),
-  });
+function pickKubeconfig(found: readonly (FoundText | undefined)[]): RetainedKubeconfig | undefined {
+  const [first, other] = found.flatMap((file) =>
+    file ? [parseRetainedKubeconfig(file.text, nameOf(file))] : [],
+  );
+  if (!first || !other || first.client.certificate === other.client.certificate) return first;
+  throw mismatch(`${first.shownAs} and ${other.shownAs} are of two administrators`);
 }
 
-const formatSubject = (lines: string): string => lines.split('\n').join(', ');
-
-async function readPassword(dir: string): Promise<RetainedIdentity['password']> {
-  const bcrypt = await readText(dir, HASH_FILE);
-  const text = await readText(dir, PASSWORD_FILE);
-  if (bcrypt === undefined && text === undefined) return undefined;
-  if (bcrypt === undefined) {
-    throw incomplete(`${join(dir, PASSWORD_FILE)} is there, but ${HASH_FILE} is not`);
-  }
-  const files = { hash: join(dir, HASH_FILE), text: join(dir, PASSWORD_FILE) };
-  await proveRetainedPassword({ bcrypt, text }, files);
-  return { text: text ?? '', bcrypt };
+function pickAdminKey(directory: string, signers: RetainedSigners): FoundText | undefined {
+  const path = `tls/${SIGNERS.adminKubeconfig.file}.key`;
+  const text = signers.adminKubeconfig?.privateKey;
+  return text === undefined ? undefined : { text, directory, path };
 }
 
-function describeSigners(signers: Signers): Pick<RetainedIdentity, 'signers'> & {
+function describeSigners(signers: RetainedSigners): Pick<RetainedIdentity, 'signers'> & {
   readonly ingressCommonName?: string;
 } {
   const pairs = Object.entries(signers).map(
@@ -173,47 +212,28 @@ function describeSigners(signers: Signers): Pick<RetainedIdentity, 'signers'> & 
   };
 }
 
-function refuseMissing(dir: string, signers: Signers, names: readonly SignerName[]): void {
-  const missing = names.filter((name) => !signers[name]);
-  if (missing.length === 0) return;
-  const files = missing.flatMap((name) =>
-    ['key', 'crt'].map((kind) => `tls/${SIGNERS[name].file}.${kind}`),
-  );
-  throw incomplete(`${dir} has no ${files.join(', ')}`);
-}
-
-type Beside = {
-  readonly dir: string;
-  readonly signers: Signers;
-  readonly password: RetainedIdentity['password'];
-};
-
-/** The manifest goes on the ISO as it is: what is kept beside it must say the same. */
+/** What stands in `tls/` must say the same as the manifest. */
 function joinManifest(
   manifest: RetainedManifest,
-  beside: Beside,
-): Omit<RetainedIdentity, 'signers' | 'manifest'> {
+  found: Found,
+): Omit<RetainedIdentity, 'signers' | 'whole'> {
   const { clusterName, baseDomain, clusterId, infraId, passwordHash, ingressCommonName } = manifest;
-  const shownAs = join(beside.dir, MANIFEST_FILE);
-  const known = { cluster_id: clusterId, infra_id: infraId, cluster_name: clusterName };
-  for (const [key, text] of Object.entries({ ...known, base_domain: baseDomain })) {
-    if (text === '') throw incomplete(`${shownAs} has no ${key}`);
-  }
-  refuseOtherAdmin(manifest, beside);
-  refuseOtherName(ingressCommonName, beside);
-  if (beside.password && beside.password.bcrypt !== passwordHash) {
-    throw mismatch(`${shownAs} has another hash than ${HASH_FILE}`);
+  refuseNameless(manifest);
+  refuseOtherAdmin(manifest, found);
+  refuseOtherName(manifest, found);
+  const { tlsPassword } = found;
+  if (tlsPassword && tlsPassword.bcrypt !== passwordHash) {
+    throw mismatch(`${manifest.shownAs} has another hash than ${HASH_FILE}`);
   }
   return {
     ...{ clusterName, baseDomain, clusterId, infraId, ingressCommonName },
-    signerKeys: readKeys(manifest, beside),
-    password: beside.password ?? { text: '', bcrypt: passwordHash },
+    signerKeys: readKeys(manifest, found),
+    password: tlsPassword ?? { text: '', bcrypt: passwordHash },
   };
 }
 
 /** Those that `tls/` has no certificate for. */
-function readKeys({ keys }: RetainedManifest, { dir, signers }: Beside): Record<string, string> {
-  const shownAs = join(dir, MANIFEST_FILE);
+function readKeys({ keys, shownAs }: RetainedManifest, { signers }: Found): Record<string, string> {
   const found = Object.entries(keys).map(([name, text]): [SignerName, string] => {
     const { file } = SIGNERS[name as SignerName];
     if (text === '') throw incomplete(`${shownAs} has no private key of ${file}`);
@@ -229,29 +249,22 @@ function readKeys({ keys }: RetainedManifest, { dir, signers }: Beside): Record<
 }
 
 /** The node trusts the one of the manifest, and the one of `tls/` signs the kubeconfig. */
-function refuseOtherAdmin({ adminCertificate }: RetainedManifest, { dir, signers }: Beside): void {
-  const shownAs = `${join(dir, MANIFEST_FILE)}: admin_ca_certificate`;
-  const found = parseRetainedCertificate(adminCertificate, shownAs).toString();
-  if (found === signers.adminKubeconfig?.certificate) return;
+function refuseOtherAdmin(manifest: RetainedManifest, { signers }: Found): void {
+  const shownAs = `${manifest.shownAs}: admin_ca_certificate`;
+  const found = parseRetainedCertificate(manifest.adminCertificate, shownAs).toString();
+  const { adminKubeconfig } = signers;
+  if (!adminKubeconfig || found === adminKubeconfig.certificate) return;
   throw mismatch(`${shownAs} is another than tls/${SIGNERS.adminKubeconfig.file}.crt`);
 }
 
-function refuseOtherName(commonName: string, { dir, signers }: Beside): void {
-  const shownAs = join(dir, MANIFEST_FILE);
-  if (commonName === '') throw incomplete(`${shownAs} has no ingress_certificate_cn`);
-  if (!signers.ingress || signers.ingress.commonName === commonName) return;
+function refuseOtherName(
+  { ingressCommonName, shownAs }: RetainedManifest,
+  { signers }: Found,
+): void {
+  if (ingressCommonName === '') throw incomplete(`${shownAs} has no ingress_certificate_cn`);
+  if (!signers.ingress || signers.ingress.commonName === ingressCommonName) return;
   throw new ConfigError('retained.mismatch', `${shownAs} and tls/ name two ingress signers`, {
     expected: signers.ingress.commonName,
-    found: commonName,
+    found: ingressCommonName,
   });
 }
-
-const incomplete = (message: string): ConfigError =>
-  new ConfigError('retained.incomplete', message, {
-    hint: 'give all that the earlier producer left, or nothing of it',
-  });
-
-const mismatch = (message: string): ConfigError =>
-  new ConfigError('retained.mismatch', message, {
-    hint: 'give files of one cluster and of one run only',
-  });

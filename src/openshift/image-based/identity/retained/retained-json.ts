@@ -2,14 +2,16 @@ import { parseDocument } from 'yaml';
 import { ConfigError } from '../../../../base/errors.ts';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 
-/** A type of Go, a list of one shape, or the members of a struct. */
-export type Shape = 'string' | 'integer' | 'strings' | 'labels' | readonly [Shape] | Members;
+/** A type of Go, a list of one shape, the members of a struct, or those and any others. */
+export type Shape =
+  'string' | 'integer' | 'strings' | readonly [Shape] | Members | readonly ['with others', Members];
 
 /** The path of a file that has a fault, for its message. */
 export type ShownFile = { readonly directory: string; readonly path: string };
 
 /**
- * Parses strictly: keys are those of the shape to the case, and none twice.
+ * Parses strictly: keys are those of the shape to the case, and none twice. Where a shape is "with
+ * others", those others are not looked at.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
@@ -43,12 +45,19 @@ function refuseStrange(value: unknown, shape: Shape, place: Place): void {
   if (value === null && place.path !== '') return;
   if (typeof shape === 'string') {
     if (!SHAPES[shape].test(value)) throw wrongType(place, SHAPES[shape].name);
+  } else if (isOpen(shape)) {
+    refuseStrangeMembers(keepKnown(value, shape[1]), shape[1], place);
   } else if (isList(shape)) {
     refuseStrangeItems(value, shape[0], place);
   } else {
     refuseStrangeMembers(value, shape, place);
   }
 }
+
+const keepKnown = (value: unknown, members: Members): unknown =>
+  isObject(value)
+    ? Object.fromEntries(Object.entries(value).filter(([key]) => Object.hasOwn(members, key)))
+    : value;
 
 function refuseStrangeItems(value: unknown, shape: Shape, place: Place): void {
   if (!Array.isArray(value)) throw wrongType(place, 'a list');
@@ -57,7 +66,7 @@ function refuseStrangeItems(value: unknown, shape: Shape, place: Place): void {
   }
 }
 
-type Members = { readonly [key: string]: Shape };
+export type Members = { readonly [key: string]: Shape };
 
 function refuseStrangeMembers(value: unknown, shape: Members, { file, path }: Place): void {
   if (!isObject(value)) throw wrongType({ file, path }, 'an object');
@@ -80,13 +89,13 @@ const SHAPES = {
     name: 'a list of strings',
     test: (value: unknown) => Array.isArray(value) && value.every(isString),
   },
-  labels: {
-    name: 'an object of strings',
-    test: (value: unknown) => isObject(value) && Object.values(value).every(isString),
-  },
 } as const;
 
-const isList = (shape: Shape): shape is readonly [Shape] => Array.isArray(shape);
+const isList = (shape: Shape): shape is readonly [Shape] =>
+  Array.isArray(shape) && shape.length === 1;
+
+const isOpen = (shape: Shape): shape is readonly ['with others', Members] =>
+  Array.isArray(shape) && shape.length === 2;
 
 function wrongType({ file, path }: Place, name: string): ConfigError {
   const field = path === '' ? 'all of it' : `field ${JSON.stringify(path)}`;

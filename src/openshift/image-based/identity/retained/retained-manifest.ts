@@ -1,13 +1,17 @@
+import { join } from 'node:path';
 import {
   decodeStrictly,
   isObject,
   manifestError,
+  type Members,
   type Shape,
   type ShownFile,
 } from './retained-json.ts';
 
 /** What a manifest.json of an earlier producer says of a cluster's identity; texts may be empty. */
 export type RetainedManifest = {
+  /** Where it stands, for errors. */
+  readonly shownAs: string;
   readonly clusterName: string;
   readonly baseDomain: string;
   readonly clusterId: string;
@@ -21,11 +25,9 @@ export type RetainedManifest = {
   readonly ingressCommonName: string;
 };
 
-const STRINGS = (...keys: readonly string[]): Shape =>
+const STRINGS = (...keys: readonly string[]): Members =>
   Object.fromEntries(keys.map((key) => [key, 'string' as const]));
 
-const PROXY = STRINGS('httpProxy', 'httpsProxy', 'noProxy');
-const TRUST_BUNDLE = STRINGS('userCaBundle', 'proxyConfigmapName', 'proxyConfigmapBundle');
 const SERVING_KEYS = {
   localhost: 'localhost_signer_private_key',
   serviceNetwork: 'service_network_signer_private_key',
@@ -33,42 +35,29 @@ const SERVING_KEYS = {
 } as const;
 
 /**
- * The SeedReconfiguration of openshift-install, which refuses what else the lifecycle agent knows
- * (`server_ssh_keys`, `status_proxy`, `install_config`): such a file is of an upgrade, not of a site.
+ * What of a SeedReconfiguration is the cluster's identity. The rest (host name, network, proxy, and
+ * whatever another version has) is that of an earlier installation, and the new inputs replace it.
  */
-const MANIFEST: Shape = {
-  additionalTrustBundle: TRUST_BUNDLE,
-  api_version: 'integer',
-  base_domain: 'string',
-  cluster_id: 'string',
-  cluster_name: 'string',
-  chrony_config: 'string',
-  hostname: 'string',
-  infra_id: 'string',
-  kubeadmin_password_hash: 'string',
-  KubeconfigCryptoRetention: {
-    KubeAPICrypto: {
-      ServingCrypto: STRINGS(...Object.values(SERVING_KEYS)),
-      ClientAuthCrypto: STRINGS('admin_ca_certificate'),
+const MANIFEST: Shape = [
+  'with others',
+  {
+    ...{ api_version: 'integer' },
+    ...STRINGS('base_domain', 'cluster_id', 'cluster_name', 'infra_id', 'kubeadmin_password_hash'),
+    KubeconfigCryptoRetention: {
+      KubeAPICrypto: {
+        ServingCrypto: STRINGS(...Object.values(SERVING_KEYS)),
+        ClientAuthCrypto: STRINGS('admin_ca_certificate'),
+      },
+      IngresssCrypto: STRINGS('ingress_ca', 'ingress_certificate_cn'),
     },
-    IngresssCrypto: STRINGS('ingress_ca', 'ingress_certificate_cn'),
   },
-  machine_network: 'string',
-  machine_networks: 'strings',
-  node_ip: 'string',
-  node_ips: 'strings',
-  raw_nm_state_config: 'string',
-  release_registry: 'string',
-  ssh_key: 'string',
-  proxy: PROXY,
-  pull_secret: 'string',
-  node_labels: 'labels',
-};
+];
 
 const API_VERSION = 1;
 
 /**
- * Reads strictly: keys are those of openshift-install to the case, and none twice.
+ * Reads the identity in a manifest strictly: keys are those of openshift-install to the case, and
+ * none twice.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
@@ -91,6 +80,7 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
   const ingress = (name: string): string =>
     read('KubeconfigCryptoRetention', 'IngresssCrypto', name);
   return {
+    shownAs: join(file.directory, file.path),
     ...{ clusterName: read('cluster_name'), baseDomain: read('base_domain') },
     ...{ clusterId: read('cluster_id'), infraId: read('infra_id') },
     passwordHash: read('kubeadmin_password_hash'),
@@ -118,18 +108,47 @@ export type RetainedSource = {
 
 const SOURCES: Shape = [{ source: 'string', mirrors: 'strings', sourcePolicy: 'string' }];
 
+const MIRROR_SET: Shape = [
+  'with others',
+  {
+    kind: 'string',
+    spec: {
+      imageDigestMirrors: [{ source: 'string', mirrors: 'strings', mirrorSourcePolicy: 'string' }],
+    },
+  },
+];
+
+type MirrorSet = {
+  readonly kind?: string;
+  readonly spec?: { readonly imageDigestMirrors?: readonly (MirrorEntry | null)[] | null } | null;
+};
+
+type MirrorEntry = { readonly mirrorSourcePolicy?: string } & Omit<RetainedSource, 'sourcePolicy'>;
+
 /**
- * Reads image-digest-mirror-set.json, which is a list when it is given and an object on the ISO.
+ * Reads image-digest-mirror-set.json: the list that openshift-install takes in its directory, or the
+ * ImageDigestMirrorSet that it writes to the ISO.
  *
  * @throws ConfigError `retained.manifest`, in the words of openshift-install
  */
 export function parseRetainedSources(text: string, file: ShownFile): readonly RetainedSource[] {
+  if (text.trimStart().startsWith('{')) return parseMirrorSet(text, file);
   const sources = decodeStrictly(text, SOURCES, file) as readonly (RetainedSource | null)[];
-  return sources.map((one) => {
-    const { source, mirrors, sourcePolicy } = one ?? {};
-    return {
-      ...{ source: source ?? '', mirrors: mirrors ?? [] },
-      ...(sourcePolicy && { sourcePolicy }),
-    };
+  return sources.map((one) => toSource(one ?? {}));
+}
+
+function parseMirrorSet(text: string, file: ShownFile): readonly RetainedSource[] {
+  const { kind, spec } = decodeStrictly(text, MIRROR_SET, file) as MirrorSet;
+  if (kind !== 'ImageDigestMirrorSet') {
+    throw manifestError(file, 'field "kind" should be "ImageDigestMirrorSet"');
+  }
+  return (spec?.imageDigestMirrors ?? []).map((entry) => {
+    const { mirrorSourcePolicy, ...one } = entry ?? ({} as Partial<MirrorEntry>);
+    return toSource({ ...one, ...(mirrorSourcePolicy && { sourcePolicy: mirrorSourcePolicy }) });
   });
 }
+
+const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): RetainedSource => ({
+  ...{ source: source ?? '', mirrors: mirrors ?? [] },
+  ...(sourcePolicy && { sourcePolicy }),
+});

@@ -1,5 +1,7 @@
 import { createPrivateKey, createPublicKey, X509Certificate, type KeyObject } from 'node:crypto';
 import { ConfigError } from '../../../../base/errors.ts';
+import { mismatch } from './retained-files.ts';
+import { INGRESS_PREFIX, SIGNERS, type SignerName } from '../certificates/signers.ts';
 
 /** As many as the keys have that are made anew. */
 const MIN_BITS = 2048;
@@ -66,3 +68,30 @@ export function isSameKey(privateKey: string, other: string | X509Certificate): 
   const found = typeof other === 'string' ? createPublicKey(other) : other.publicKey;
   return createPublicKey(privateKey).equals(found);
 }
+
+/**
+ * The common name of a signer, which is a CA of the right subject: the node looks its signers up by
+ * their names, and would not replace any other by ours.
+ *
+ * @throws ConfigError `retained.mismatch`
+ */
+export function readSignerName(
+  certificate: X509Certificate,
+  name: SignerName,
+  shownAs: string,
+): string {
+  if (!certificate.ca) throw mismatch(`${shownAs} is not a CA, and should sign certificates`);
+  const [, ingress] = /^CN=(ingress-operator@[0-9]+)$/.exec(certificate.subject) ?? [];
+  const { organizationalUnit, commonName } = SIGNERS[name].subject(0);
+  const isIngress = name === 'ingress';
+  const found = isIngress ? ingress : commonName;
+  const wanted = `OU=${organizationalUnit ?? ''}\nCN=${commonName}`;
+  if (found !== undefined && (isIngress || certificate.subject === wanted)) return found;
+  const expected = isIngress ? `CN=${INGRESS_PREFIX}<seconds>` : formatSubject(wanted);
+  throw new ConfigError('retained.mismatch', `${shownAs} is the certificate of another signer`, {
+    expected,
+    found: formatSubject(certificate.subject),
+  });
+}
+
+const formatSubject = (lines: string): string => lines.split('\n').join(', ');

@@ -1,0 +1,132 @@
+import { linkSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../../../base/errno.ts';
+import {
+  readFileIfPresent,
+  syncDirectory,
+  unlessAbsent,
+  writeFileAtomic,
+} from '../../../base/files.ts';
+import { lockOutput } from '../../../iso/pour/lock.ts';
+import { indexGenerations } from './generations.ts';
+import { placesOf, stateDirectoryOf, type SitePlaces } from './site-places.ts';
+
+const README = `This folder is the state of "sealift config-iso build": it has the private keys, ids and passwords
+of every cluster whose configuration ISO is in the folder above.
+
+Keep it. A site's keys are its cluster's identity: without them, an ISO that is made again no longer
+fits a cluster that is deployed, and its kubeconfig opens nothing.
+Keep it private. Never publish it, never commit it, and copy it only where the ISOs may go as well.
+
+  NAME.1.json, NAME.2.json   generations of a site's identity; a file is never changed or removed
+  NAME.order.json            in which order they were used, where that is not their own order
+  NAME.made.json             what the files of the site were made from, by digest
+
+"sealift config-iso generations NAME --out FOLDER" lists the generations of a site.
+`;
+
+/** Only their owner may look into a directory of keys. */
+const MODE = 0o700;
+
+/** Makes the state directory, for its owner alone, with a file that says what it is. */
+export async function makeStateDirectory(out: string): Promise<string> {
+  const state = stateDirectoryOf(out);
+  await mkdir(state, { recursive: true, mode: MODE });
+  if (((await stat(state)).mode & 0o777) !== MODE) await chmod(state, MODE);
+  const path = join(state, 'README');
+  const found = await readFileIfPresent(path);
+  if (found?.toString('utf8') !== README) await writeFileAtomic(path, README);
+  await syncDirectory(out);
+  return state;
+}
+
+/** Where earlier versions kept the state; live ISOs keep their work in a folder of the same name. */
+const oldDirectoryOf = (out: string): string => join(out, '.sealift');
+
+const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
+
+/**
+ * Moves the state that an earlier version left. A state appears in its new place before it goes from
+ * its old one: killed at any moment, the next call does the rest. Only who has the lock of the new
+ * state may call it; the old lock is taken as well.
+ *
+ * @throws DiskError `output.locked`
+ */
+export async function adoptOldState(out: string): Promise<void> {
+  const old = oldDirectoryOf(out);
+  const names = listOldSites(old);
+  if (names.length === 0) return;
+  const unlock = await lockOutput(join(old, 'build.lock'));
+  try {
+    const numbersOf = indexGenerations(out);
+    for (const name of names) {
+      const places = placesOf(out, name);
+      addGenerations(join(old, name), places, numbersOf(name, places));
+    }
+    await syncDirectory(stateDirectoryOf(out));
+    for (const name of names) await removeOld(join(old, name), placesOf(out, name));
+    await moveMarker(old, stateDirectoryOf(out));
+    await syncDirectory(stateDirectoryOf(out));
+  } finally {
+    await unlock();
+  }
+  if ((await readdir(old)).length === 0) await rmdir(old);
+}
+
+/** The file in which a generation of an earlier version is, if it was not moved yet. */
+export function listOldStates(out: string, name: string): readonly string[] {
+  const old = join(oldDirectoryOf(out), name);
+  return [`${old}.before.json`, `${old}.json`].filter(
+    (path) => unlessAbsent(() => readFileSync(path)) !== undefined,
+  );
+}
+
+const listOldSites = (old: string): readonly string[] => [
+  ...new Set(
+    (unlessAbsent(() => readdirSync(old)) ?? []).flatMap((file) => {
+      const [, name] = OLD_FILE.exec(file) ?? [];
+      return name === undefined ? [] : [name];
+    }),
+  ),
+];
+
+/** The one that was put aside first: it is the older. */
+function addGenerations(old: string, places: SitePlaces, numbers: readonly number[]): void {
+  const known = numbers.map((number) => readFileSync(places.generation(number), 'utf8'));
+  let next = Math.max(0, ...numbers) + 1;
+  for (const path of [`${old}.before.json`, `${old}.json`]) {
+    const text = unlessAbsent(() => readFileSync(path, 'utf8'));
+    if (text === undefined || known.includes(text)) continue;
+    moveNew(path, places.generation(next++));
+  }
+}
+
+/** Where there are no links, or the old directory is on another disk, it is copied aside. */
+function moveNew(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (!isErrno(error, 'EXDEV', 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
+    const aside = `${to}.${process.pid}`;
+    writeFileSync(aside, readFileSync(from), { mode: 0o600, flush: true });
+    renameSync(aside, to);
+  }
+}
+
+async function removeOld(old: string, { record }: SitePlaces): Promise<void> {
+  if (!(await readFileIfPresent(record))) await moveIfPresent(`${old}.made.json`, record);
+  for (const end of ['.before.json', '.json', '.made.json'])
+    await rm(`${old}${end}`, { force: true });
+}
+
+const moveMarker = (old: string, state: string): Promise<void> =>
+  moveIfPresent(join(old, 'rotation.marker'), join(state, 'rotation.marker'));
+
+async function moveIfPresent(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+  }
+}
