@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { parseState } from '../../../src/openshift/image-based/identity/identity-state.ts';
 import type { SiteIdentity } from '../../../src/openshift/image-based/identity/site-identity.ts';

@@ -119,7 +119,7 @@ describe('generations of keys', () => {
     await writeFile(world.at('out/_state/alpha.3.json'), 'half');
     const { failed, sites } = await build({ useGenerations: new Map([['alpha', number]]) });
     expect(sites.map(({ name }) => name)).toEqual(['beta']);
-    expect(failed[0]?.findings[0]?.problem).toContain(`${problem}`);
+    expect(failed[0]?.findings[0]?.problem).toContain(problem);
     expect(failed[0]?.findings[0]?.problem).toContain('[config-iso.generation]');
   });
 
