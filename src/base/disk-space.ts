@@ -1,6 +1,7 @@
-import { mkdir, statfs } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DiskError } from './errors.ts';
+import { makeDirectory } from './files.ts';
 import { formatSize } from './format-size.ts';
 
 /** statfs(2): file systems whose files end before 4 GiB. */
@@ -26,7 +27,7 @@ export type SpaceNeeds = {
  */
 export async function requireSpace(needs: SpaceNeeds): Promise<number> {
   const directory = dirname(needs.output);
-  await mkdir(directory, { recursive: true });
+  await makeDirectory(directory);
   const { bavail, bsize, type } = await statfs(directory);
   if (FAT_TYPES.has(type) && needs.isoSize > FAT_LIMIT) {
     throw new DiskError(

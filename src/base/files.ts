@@ -26,7 +26,7 @@ export async function writeFileAtomic(
 }
 
 async function replaceFile(path: string, data: string | Uint8Array, mode: number): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  await makeDirectory(dirname(path));
   const aside = await nameAside(path);
   try {
     const file = await open(aside, 'wx', mode);
@@ -42,6 +42,33 @@ async function replaceFile(path: string, data: string | Uint8Array, mode: number
     throw error;
   }
   await syncDirectory(dirname(path));
+}
+
+/**
+ * Makes a directory and those above it that are missing. Node's own `recursive` never returns where
+ * the kernel denies that a new name could exist at all, as in /proc.
+ *
+ * @param mode permission bits of the directories that are made
+ */
+export async function makeDirectory(path: string, mode = 0o777): Promise<void> {
+  try {
+    await mkdir(path, mode);
+  } catch (error) {
+    if (await isDirectory(path)) return;
+    const parent = dirname(path);
+    if (!isErrno(error, 'ENOENT') || parent === path || (await isDirectory(parent))) throw error;
+    await makeDirectory(parent, mode);
+    await makeDirectory(path, mode);
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
 }
 
 function explainWriteError(cause: unknown, path: string): unknown {

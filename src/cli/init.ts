@@ -1,10 +1,10 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Option, type Command } from 'commander';
 import { DiskError, UsageError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
-import { hasFile } from '../base/files.ts';
+import { hasFile, makeDirectory } from '../base/files.ts';
 import { INSTALLATION_SCHEMA_PATH } from '../config/installation/fields.ts';
 import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
 import { renderInstallationTemplate } from '../config/installation/template.ts';
@@ -105,7 +105,7 @@ const alreadyThere = (path: string): UsageError =>
 /** Mode 0600: people paste secrets into it. */
 async function writeNew(path: string, text: string): Promise<void> {
   try {
-    await mkdir(join(path, '..'), { recursive: true });
+    await makeDirectory(dirname(path));
     await writeFile(path, text, { flag: 'wx', mode: 0o600 });
   } catch (error) {
     if (isErrno(error, 'EEXIST', 'ENOTDIR')) {

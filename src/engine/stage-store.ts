@@ -1,11 +1,11 @@
 import { constants } from 'node:fs';
-import { copyFile, link, mkdir, rm } from 'node:fs/promises';
+import { copyFile, link, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../base/aside.ts';
 import { hexOf, type Digest } from '../base/digest.ts';
 import { isErrno } from '../base/errno.ts';
 import { formatReadableJson, type Json } from '../base/canonical-json.ts';
-import { readFileIfPresent, syncDirectory, writeFileAtomic } from '../base/files.ts';
+import { makeDirectory, readFileIfPresent, syncDirectory, writeFileAtomic } from '../base/files.ts';
 
 /** A stage, and what it was made from. */
 export type StageEntry = { readonly stage: string; readonly fingerprint: Digest };
@@ -56,7 +56,7 @@ export function createStageStore(directory: string): StageStore {
 
 /** @returns whether nothing was there before */
 async function writeOnce(path: string, value: Json): Promise<boolean> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await makeDirectory(dirname(path), 0o700);
   const aside = await nameAside(path);
   await writeFileAtomic(aside, formatReadableJson(value));
   try {

@@ -2,9 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { sweepDirectory } from '../base/aside.ts';
+import { probeDirectory } from '../base/claim-output.ts';
 import type { Digest } from '../base/digest.ts';
+import { isErrno } from '../base/errno.ts';
+import { DiskError } from '../base/errors.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
-import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { makeDirectory, readFileIfPresent, writeFileAtomic } from '../base/files.ts';
 import { createRetries } from '../base/retry.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -55,9 +58,11 @@ export type ToolsOptions = {
   readonly emit: EventListener;
 };
 
+/** @throws DiskError `work-dir.unwritable`; ConfigError of what the configuration names */
 export async function openBuildTools(options: ToolsOptions): Promise<BuildTools> {
   const { config, workDir, env, signal, emit } = options;
   const { build } = config;
+  await prepareWorkDir(workDir);
   const { retryFor } = build;
   const retries = createRetries({
     onEvent: emit,
@@ -102,6 +107,28 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     },
   };
 }
+
+/** Found here, and not by the stage that has to write something first. */
+async function prepareWorkDir(path: string): Promise<void> {
+  try {
+    await makeDirectory(path);
+    await probeDirectory(path);
+  } catch (cause) {
+    if (!isErrno(cause, ...NO_WORK_DIR)) throw cause;
+    throw new DiskError(
+      'work-dir.unwritable',
+      `nothing can be kept in the work directory "${path}"`,
+      {
+        ...{ cause, hint: 'name a directory on a disk that can be written with --work-dir' },
+      },
+    );
+  }
+}
+
+const NO_WORK_DIR = [
+  ...['EROFS', 'EACCES', 'EPERM', 'EEXIST', 'ENOTDIR', 'ENOENT'],
+  ...['ENOSPC', 'EDQUOT', 'ELOOP', 'ENAMETOOLONG', 'EIO'],
+];
 
 async function readSealKey(workDir: string): Promise<Uint8Array> {
   const path = join(workDir, 'seal.key');

@@ -1,9 +1,9 @@
-import { mkdir, open, rm, stat } from 'node:fs/promises';
+import { open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
-import { digestFile, hasFile, writeFileAtomic } from '../base/files.ts';
+import { digestFile, hasFile, makeDirectory, writeFileAtomic } from '../base/files.ts';
 import { untilAborted } from '../base/wait.ts';
 import type { BlobSource } from './blob-source.ts';
 import { download, type EnsureOptions } from './cache/download.ts';
@@ -45,7 +45,7 @@ export function createBlobCache(directory: string): BlobCache {
   const ensure: BlobCache['ensure'] = async (blob, sources, options) => {
     const path = pathOf(blob.digest);
     if (!verified.has(blob.digest) && !(await isIntact(path, blob))) {
-      await mkdir(join(directory, 'sha256'), { recursive: true });
+      await makeDirectory(join(directory, 'sha256'));
       await download({ directory, path, blob, sources, options });
     }
     verified.add(blob.digest);

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdir, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { nameAside } from '../base/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { syncDirectory } from '../base/files.ts';
+import { makeDirectory, syncDirectory } from '../base/files.ts';
 import { addEntry, createChangeset, hides, type Changeset } from './layer/changeset.ts';
 import { normaliseName } from './layer/names.ts';
 import { openLayer, type Entry, type Layer } from './layer/stream.ts';
@@ -48,7 +48,7 @@ export async function extractFile(
   options: ExtractOptions,
 ): Promise<ExtractedFile> {
   const wanted = normaliseName(path);
-  await mkdir(dirname(output), { recursive: true });
+  await makeDirectory(dirname(output));
   const aside = await nameAside(output);
   const file = await open(aside, 'wx', 0o600);
   try {

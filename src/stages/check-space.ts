@@ -1,6 +1,7 @@
-import { mkdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { requireSpace } from '../base/disk-space.ts';
+import { makeDirectory } from '../base/files.ts';
 import type { Stage } from '../engine/stage.ts';
 import { surveyPartial } from '../iso/pour/survey.ts';
 import { checkPayloadSize } from '../openshift/mirror/check-max-size.ts';
@@ -41,8 +42,8 @@ export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
 const UNPACKED = ['machine-os-images', 'installer', 'baremetal-installer'];
 
 async function isSameDisk(output: string, workDir: string): Promise<boolean> {
-  await mkdir(workDir, { recursive: true });
-  await mkdir(dirname(output), { recursive: true });
+  await makeDirectory(workDir);
+  await makeDirectory(dirname(output));
   return (await stat(workDir)).dev === (await stat(dirname(output))).dev;
 }
 

@@ -1,7 +1,7 @@
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { FileInput } from '../base/file-input.ts';
-import { digestFile, readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { digestFile, makeDirectory, readFileIfPresent, writeFileAtomic } from '../base/files.ts';
 import { IntegrityError, ToolError } from '../base/errors.ts';
 import { runProcess } from '../base/process.ts';
 import type { Sealed, Stage, StageContext } from '../engine/stage.ts';
@@ -41,12 +41,12 @@ export const runInstaller: Stage<RunInstallerInput, string, RunInstallerTools> =
   name: 'run installer',
   reuse: { kind: 'drawn' },
   async run(input, tools, context) {
-    await mkdir(tools.workDir, { recursive: true });
+    await makeDirectory(tools.workDir);
     const directory = await mkdtemp(join(tools.workDir, 'installer-'));
     try {
       await chmod(directory, 0o700);
       for (const { path, text } of input.files) {
-        await mkdir(dirname(join(directory, path)), { recursive: true, mode: 0o700 });
+        await makeDirectory(dirname(join(directory, path)), 0o700);
         await writeFileAtomic(join(directory, path), text.reveal(), 0o600);
       }
       await requireUnchanged(input.installer, tools);

@@ -149,9 +149,15 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     await symlink('test.iso', at('alias.iso'));
     await mkdir(at('directory'));
     const before = await digestFile(at('test.iso'));
-    for (const output of ['test.iso', './test.iso', 'alias.iso', 'directory']) {
-      const { exitCode, stderr } = await build('test.iso', '--output', output);
-      expect(stderr, output).toContain('[usage.output]');
+    const refused = {
+      'test.iso': 'output.is-input',
+      './test.iso': 'output.is-input',
+      'alias.iso': 'output.link',
+      'directory': 'output.not-a-file',
+    };
+    for (const [output, code] of Object.entries(refused)) {
+      const { exitCode, stderr } = await build('test.iso', '--output', output, '--force');
+      expect(stderr, output).toContain(`[${code}]`);
       expect(exitCode).toBe(2);
     }
     expect(await digestFile(at('test.iso'))).toBe(before);

@@ -4,6 +4,7 @@ import { formatSize } from '../../base/format-size.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../config/installation/read-installation-config.ts';
 import { printable } from '../../config/sites/document/report.ts';
 import { openBuildTools } from '../../recipes/build-tools.ts';
+import { claimIso } from '../../stages/pour/claim-iso.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import type { CliHost } from '../host.ts';
@@ -11,9 +12,14 @@ import {
   readInstallationRequest,
   type InstallationRequestOptions,
 } from './installation-request.ts';
-import { parseConcurrency } from './live-request.ts';
+import { createConcurrencyOption } from './concurrency.ts';
 import { createRetryOption } from '../retry-option.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import {
+  createForceOption,
+  createOutputOption,
+  writeFormatted,
+  type OutputFormat,
+} from '../terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
 
 type Options = InstallationRequestOptions & {
@@ -38,7 +44,8 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       'take the live ISO that this CoreOS stream names, in JSON',
     )
     .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
-    .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency)
+    .addOption(createConcurrencyOption())
+    .addOption(createForceOption())
     .addOption(createRetryOption());
   addEmbedOptions(command)
     .addOption(createLogFormatOption())
@@ -84,6 +91,7 @@ const addTo = (value: string, values: readonly string[] = []): readonly string[]
 
 async function run(path: string, options: Options, host: CliHost): Promise<InstallationIsoReport> {
   const request = await readInstallationRequest(path, options, host);
+  await claimIso(request);
   const progress = createProgress(host, options.logFormat);
   const { config, build, workDir } = request;
   const tools = await openBuildTools({

@@ -1,15 +1,19 @@
 import type { Command } from 'commander';
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
+import { hasFile } from '../../base/files.ts';
 import { formatSize } from '../../base/format-size.ts';
+import { findNearest } from '../../config/document/edit-distance.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
-import { writeFormatted } from '../terminal/output.ts';
+import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
 const PRODUCTS = ['live-iso'];
+const ALL_PRODUCTS = [...PRODUCTS, 'installation-iso'];
+const DEFAULT_CONFIG = 'appliance-config.yaml';
 
 /** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
@@ -19,6 +23,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')
     .usage('[options] [product] [config]')
+    .addOption(createForceOption())
     .argument('[args...]', 'product (live-iso) and configuration file (appliance-config.yaml)')
     .addHelpText(
       'after',
@@ -26,7 +31,10 @@ export function registerBuild(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
-      const report = await runLive({ config: configOf(args), options, host }, buildLiveIso);
+      const report = await runLive(
+        { config: await configOf(args, host), options, host, isBuild: true },
+        buildLiveIso,
+      );
       await writeFormatted(host, options.outputFormat, {
         value: report,
         formatText: () => formatReport(report, host),
@@ -35,17 +43,26 @@ export function registerBuild(program: Command, host: CliHost): void {
   registerInstallationIso(build, host);
 }
 
-/** The product may be left out. */
-function configOf(args: readonly string[]): string {
+/** The product may be left out; a word like a product that is not a file is a mistyped one. */
+async function configOf(args: readonly string[], { cwd }: CliHost): Promise<string> {
   const [first, ...rest] = args;
   const names = first !== undefined && PRODUCTS.includes(first) ? rest : args;
-  if (names.length > 1) {
-    throw new UsageError('usage.product', `"${names[0] ?? ''}" is no product`, {
-      expected: PRODUCTS.join(', '),
-      found: names[0] ?? '',
-    });
-  }
-  return names[0] ?? 'appliance-config.yaml';
+  const [config = DEFAULT_CONFIG] = names;
+  const meant = nearestProduct(config);
+  const isMistyped = meant !== undefined && !(await hasFile(resolve(cwd, config)));
+  if (names.length <= 1 && !isMistyped) return config;
+  throw new UsageError('usage.product', `"${config}" is not a product`, {
+    expected: ALL_PRODUCTS.join(' or '),
+    found: config,
+    hint: meant === undefined ? 'name one product and one file' : `did you mean "${meant}"?`,
+  });
+}
+
+/** Words without a dot or slash are not names of configuration files, as a rule. */
+function nearestProduct(word: string): string | undefined {
+  if (/[./]/.test(word)) return undefined;
+  if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
+  return findNearest(word, ALL_PRODUCTS);
 }
 
 function formatReport(report: LiveIsoReport, host: CliHost): string {

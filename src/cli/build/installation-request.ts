@@ -1,8 +1,5 @@
-import type { Stats } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
-import { isErrno } from '../../base/errno.ts';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
@@ -11,10 +8,11 @@ import type { InstallationIsoRequest } from '../../recipes/installation-iso/inst
 import { readPostScript } from '../../config/installation/read-post-script.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
+import { DEFAULT_CONCURRENCY } from './concurrency.ts';
+import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 
-export type InstallationRequestOptions = {
+export type InstallationRequestOptions = PlaceOptions & {
   readonly output: string;
-  readonly workDir?: string;
   readonly baseIso?: string;
   readonly coreosStream?: string;
   readonly release?: string;
@@ -42,15 +40,17 @@ export async function readInstallationRequest(
   const { release } = options;
   const base = readBase(options, host);
   const file = resolve(host.cwd, path);
-  const output = resolve(host.cwd, options.output);
-  await checkOutput(output, base);
   const postScript = await readPostScript(file);
   const epoch = readEpoch(host.env);
   const { config, notes } = await readConfig(file, path, host);
   return {
     ...{ config, notes: [...noteOverride(given, options), ...notes] },
-    ...{ output, lanes: options.concurrency ?? 8 },
-    workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
+    ...(await readIsoPlace(
+      options,
+      { config: file, inputs: [join(dirname(file), 'post.sh'), ...listFiles(options)] },
+      host,
+    )),
+    lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
     embed: readEmbed(options),
     build: await readAccess(options, host),
     ...(base && { base }),
@@ -100,43 +100,13 @@ async function readConfig(
 }
 
 function checkUsage(options: InstallationRequestOptions): void {
-  const { output, release, embedRelease } = options;
-  if (output === '-') {
-    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
-      hint: 'name a file with --output; it is written out of order and resumable',
-    });
-  }
+  const { release, embedRelease } = options;
   if (embedRelease === true && release === undefined) {
     throw new UsageError('usage.no-release', '--embed-release carries the images of no release', {
       hint: 'name the release of the seed with --release',
     });
   }
   checkBases(options);
-}
-
-/** What is built takes the place of what is there, at the very end. */
-async function checkOutput(output: string, base: InstallationIsoRequest['base']): Promise<void> {
-  const there = await statIfPresent(output);
-  if (there?.isDirectory() === true) {
-    throw new UsageError('usage.output', `--output "${output}" is a directory`, {
-      hint: 'name the file to write',
-    });
-  }
-  if (base === undefined || !('file' in base)) return;
-  const used = await statIfPresent(base.file);
-  if (there === undefined || there.dev !== used?.dev || there.ino !== used.ino) return;
-  throw new UsageError('usage.output', `--output and --base-iso are one file: "${output}"`, {
-    hint: 'name another file with --output, so that the live ISO stays as it is',
-  });
-}
-
-async function statIfPresent(path: string): Promise<Stats | undefined> {
-  try {
-    return await stat(path);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
-  }
 }
 
 /** Beside another base, a release is there for the images that are carried. */
@@ -158,6 +128,11 @@ function checkBases(options: InstallationRequestOptions): void {
     hint: 'leave all but one of them out',
   });
 }
+
+const listFiles = (options: InstallationRequestOptions): readonly (string | undefined)[] => {
+  const { baseIso, coreosStream, registriesConf, caBundle } = options;
+  return [baseIso, coreosStream, registriesConf, caBundle];
+};
 
 const isCarrying = (options: InstallationRequestOptions): boolean =>
   [options.embedSeed, options.embedRelease, options.embedPrecached].includes(true) ||

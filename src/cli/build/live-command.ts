@@ -1,8 +1,10 @@
 import { Option, type Command } from 'commander';
 import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
+import { checkIsoPlace, claimIso } from '../../stages/pour/claim-iso.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
 import type { CliHost } from '../host.ts';
-import { parseConcurrency, readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
+import { createConcurrencyOption } from './concurrency.ts';
+import { readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
@@ -17,7 +19,7 @@ export const addLiveOptions = (command: Command): Command =>
   command
     .option('--output <file>', 'the ISO to write (default: "appliance.iso")')
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
-    .option('--concurrency <n>', 'extents poured at a time (default: 8)', parseConcurrency)
+    .addOption(createConcurrencyOption())
     .addOption(createRetryOption())
     .addOption(
       new Option('--ignition <how>', 'who renders the unconfigured ignition').choices([
@@ -28,13 +30,22 @@ export const addLiveOptions = (command: Command): Command =>
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
+export type LiveCall = {
+  readonly config: string;
+  readonly options: LiveCommandOptions;
+  readonly host: CliHost;
+  /** Whether the ISO is written, and not only planned. */
+  readonly isBuild?: boolean;
+};
+
 /** Runs a recipe with its tools, drawing what it does, and closes everything in any case. */
 export async function runLive<Result>(
-  call: { readonly config: string; readonly options: LiveCommandOptions; readonly host: CliHost },
+  call: LiveCall,
   work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  const { config, options, host } = call;
+  const { config, options, host, isBuild = false } = call;
   const request = await readLiveIsoRequest(config, options, host);
+  await (isBuild ? claimIso(request) : checkIsoPlace(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
     ...{ config: request.config, workDir: request.workDir, env: host.env, signal: host.signal },

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
-import { UsageError } from '../../base/errors.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { refuseMissingFeatures } from '../../config/missing-features.ts';
@@ -10,10 +9,9 @@ import { readUserManifests } from '../../stages/medium/read-manifests.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
+import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 
-export type LiveIsoOptions = {
-  readonly output?: string;
-  readonly workDir?: string;
+export type LiveIsoOptions = PlaceOptions & {
   readonly concurrency?: number;
   /** Milliseconds. */
   readonly retryFor?: number;
@@ -22,7 +20,6 @@ export type LiveIsoOptions = {
 };
 
 const DEFAULT_OUTPUT = 'appliance.iso';
-const MAX_CONCURRENCY = 64;
 
 /** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
 export async function readLiveIsoRequest(
@@ -30,11 +27,10 @@ export async function readLiveIsoRequest(
   options: LiveIsoOptions,
   host: CliHost,
 ): Promise<LiveIsoRequest> {
-  refuseStream(options.output);
   const file = resolve(host.cwd, path);
   const config = await loadConfig(file, { env: host.env, shownAs: path });
   refuseMissingFeatures(config);
-  const output = resolve(host.cwd, options.output ?? DEFAULT_OUTPUT);
+  const { mirrorPath } = config;
   const graphUrl = host.env['UPDATE_URL_OVERRIDE'];
   const signatureStore = host.env['OCP_SIGNATURE_URL'];
   const epoch = readEpoch(host.env);
@@ -43,8 +39,11 @@ export async function readLiveIsoRequest(
   return {
     config: withBuild(config, options),
     manifests: await readUserManifests(dirname(file)),
-    output,
-    workDir: resolve(host.cwd, options.workDir ?? join(dirname(output), '.sealift')),
+    ...(await readIsoPlace(
+      { ...options, output: options.output ?? DEFAULT_OUTPUT },
+      { config: file, inputs: [options.baseIso, join(dirname(file), 'openshift'), mirrorPath] },
+      host,
+    )),
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
     ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch }),
   };
@@ -54,13 +53,6 @@ export async function readLiveIsoRequest(
 function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
-}
-
-function refuseStream(output: string | undefined): void {
-  if (output !== '-') return;
-  throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
-    hint: 'name a file with --output; it is written out of order and resumable',
-  });
 }
 
 async function readNmstate({ build }: ApplianceConfig): Promise<string | undefined> {
@@ -93,15 +85,4 @@ function findBaseIso(
     url: build.baseIso,
     ...(baseIsoSha256 !== undefined && { sha256: digestFromHex(baseIsoSha256) }),
   };
-}
-
-/** reproducible-builds.org/specs/source-date-epoch: seconds since 1970, in decimal. */
-/** @throws UsageError `usage.concurrency` */
-export function parseConcurrency(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 1 && value <= MAX_CONCURRENCY) return value;
-  throw new UsageError('usage.concurrency', `--concurrency is "${text}"`, {
-    expected: `a whole number from 1 to ${MAX_CONCURRENCY}`,
-    found: text,
-  });
 }

@@ -10,6 +10,10 @@ export const createOutputOption = (): Option =>
     .choices(['text', 'json'])
     .default('text');
 
+/** `--force` of every command that writes files whose names are given. */
+export const createForceOption = (): Option =>
+  new Option('--force', 'overwrite files that are not of an earlier run').default(false);
+
 /** Waits until a slow reader has taken the text. */
 export async function writeResult(host: CliHost, text: string): Promise<void> {
   await new Promise<void>((resolve, reject) => {

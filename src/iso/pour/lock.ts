@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { readStartTime } from '../../base/start-time.ts';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { readFileIfPresent } from '../../base/files.ts';
+import { makeDirectory, readFileIfPresent } from '../../base/files.ts';
 import { explainOutputError } from './output-file.ts';
 
 const ATTEMPTS = 200;
@@ -27,7 +27,7 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
   const aside = `${path}.${process.pid}.${nonce}`;
   const text = `${process.pid} ${(await readStartTime(process.pid)) ?? '0'} ${nonce}\n`;
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await makeDirectory(dirname(path));
     await writeFile(aside, text, { mode: 0o600 });
     const unlock = await claim(path, aside);
     await removeLitter(path);

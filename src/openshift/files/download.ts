@@ -1,9 +1,10 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, rm, type FileHandle } from 'node:fs/promises';
+import { open, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
+import { makeDirectory } from '../../base/files.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
 import { explainNetworkFailure } from '../../base/network-failure.ts';
 import { redactUrl } from '../../base/redact.ts';
@@ -39,7 +40,7 @@ export async function downloadFile(
   download: Download,
 ): Promise<{ readonly size: number; readonly digest: Digest }> {
   const { http, url, path, digest, signal } = download;
-  await mkdir(dirname(path), { recursive: true });
+  await makeDirectory(dirname(path));
   const file = await open(path, 'a+', 0o600);
   const partial: Partial = { file, size: 0, hash: createHash('sha256'), furthest: 0 };
   try {

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { mkdir, open, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import xz from 'xz-decompress';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { makeDirectory } from '../../base/files.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
 
 export type Packing = 'gz' | 'xz';
@@ -43,7 +44,7 @@ export async function unpackFile(
   unpacking: Unpacking,
 ): Promise<{ readonly size: number; readonly digest: Digest }> {
   const { path } = unpacking;
-  await mkdir(dirname(path), { recursive: true });
+  await makeDirectory(dirname(path));
   try {
     return await writeUnpacked(unpacking);
   } catch (error) {

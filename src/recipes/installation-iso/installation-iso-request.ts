@@ -3,16 +3,15 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CoreosStream } from '../../stages/read-coreos-stream.ts';
+import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
 /** Everything an installation ISO is made from. */
-export type InstallationIsoRequest = {
+export type InstallationIsoRequest = IsoPlace & {
   readonly config: InstallationConfig;
   /** What could not be checked of it. */
   readonly notes: readonly string[];
   /** post.sh beside the configuration. */
   readonly postScript?: Uint8Array;
-  readonly output: string;
-  readonly workDir: string;
   /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */

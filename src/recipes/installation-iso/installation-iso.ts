@@ -11,6 +11,7 @@ import {
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { checkSize } from '../../stages/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out-installation-iso.ts';
+import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
@@ -36,7 +37,7 @@ export async function buildInstallationIso(
     const report = describeInstallationIso(request, prepared);
     const { base, layout, embedded } = prepared;
     const poured = await tools.engine.run(pourIso, {
-      ...{ layout, report, output, lanes, times: tools.engine.times() },
+      ...{ layout, report, place: placeOf(request), lanes, times: tools.engine.times() },
       base: fileOf(base),
       blobs: (embedded?.plan ?? NO_IMAGES).blobs,
       mode: 0o600, // the pull secret is on it

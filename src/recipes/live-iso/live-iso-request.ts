@@ -6,15 +6,14 @@ import type { Release } from '../../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { UserManifests } from '../../stages/medium/read-manifests.ts';
 import type { Space } from '../../stages/check-size.ts';
+import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
 /** Everything a live ISO is made from. */
-export type LiveIsoRequest = {
+export type LiveIsoRequest = IsoPlace & {
   readonly config: ApplianceConfig;
   readonly manifests: UserManifests;
   /** NMStateConfig documents for the installer. */
   readonly nmstate?: string;
-  readonly output: string;
-  readonly workDir: string;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
   /** UPDATE_URL_OVERRIDE. */

@@ -2,6 +2,7 @@ import { lockOutput } from '../../iso/pour/lock.ts';
 import { checkSize } from '../../stages/check-size.ts';
 import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../../stages/lay-out-live-iso.ts';
+import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/scan-base.ts';
 import { takeBaseIso } from '../../stages/take-base-iso.ts';
@@ -60,7 +61,8 @@ export async function buildLiveIso(
     const report = describeLiveIso(request, prepared);
     const { layout, base, plan } = prepared;
     const poured = await tools.engine.run(pourIso, {
-      ...{ layout, report, output: request.output, blobs: plan.blobs, times: tools.engine.times() },
+      ...{ layout, report, place: placeOf(request), blobs: plan.blobs },
+      times: tools.engine.times(),
       base: fileOf(base),
       mode: isConfidential(request) ? 0o600 : 0o644,
       lanes: request.config.build.concurrency ?? 8,

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, rename, stat, type FileHandle } from 'node:fs/promises';
+import { open, readdir, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errno.ts';
+import { makeDirectory } from '../../base/files.ts';
 
 /** A blob that is not whole yet, and that no other process writes to. */
 export type Partial = { readonly path: string; readonly file: FileHandle; readonly size: number };
@@ -21,7 +22,7 @@ let count = 0;
  */
 export async function claimPartial(directory: string, digest: Digest): Promise<Partial> {
   const folder = join(directory, 'partial');
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeDirectory(folder, 0o700);
   count += 1;
   const path = join(folder, `${hexOf(digest)}.${process.pid}.${RUN}.${count}`);
   for (const left of await listLeftOvers(folder, digest)) await hasMoved(left, path);

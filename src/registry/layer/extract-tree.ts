@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/aside.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { syncDirectory } from '../../base/files.ts';
+import { makeDirectory, syncDirectory } from '../../base/files.ts';
 import type { ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';
@@ -50,12 +50,12 @@ export async function extractTree(
   output: string,
   options: ExtractTreeOptions,
 ): Promise<ExtractedTree> {
-  await mkdir(dirname(output), { recursive: true });
+  await makeDirectory(dirname(output));
   const aside = await nameAside(output);
   const staging = join(aside, 'staged');
   const tree = join(aside, 'tree');
   try {
-    await mkdir(staging, { recursive: true });
+    await makeDirectory(staging);
     await mkdir(tree);
     const root = normaliseName(directory);
     const stage = createStage(staging, options);
@@ -202,7 +202,7 @@ async function assemble(
     const below = root === '' ? path : path.slice(root.length + 1);
     refuseLongName(below);
     const target = join(tree, below);
-    await mkdir(dirname(target), { recursive: true });
+    await makeDirectory(dirname(target));
     await link(staged.path, target);
   }
   return { files: places.size, size };

@@ -8,7 +8,8 @@ import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/blob-cache.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { createExtentOpener } from './open-extents.ts';
-import { sealIso } from './seal-iso.ts';
+import { claimIso, type IsoPlace } from './claim-iso.ts';
+import { discardSeal, publishSeal, sealIso } from './seal-iso.ts';
 
 export type StageTimes = readonly {
   readonly stage: string;
@@ -20,7 +21,7 @@ export type PourIsoInput = {
   readonly layout: Layout;
   readonly base: FileInput;
   readonly blobs: readonly PlannedBlob[];
-  readonly output: string;
+  readonly place: IsoPlace;
   /** Permission bits of the output. */
   readonly mode: number;
   /** Extents poured at a time. */
@@ -61,36 +62,47 @@ export type PourReport = {
   readonly stages: StageTimes;
 };
 
-/** Brings every byte to its place; checksum and report are there before the ISO's name is. */
+/**
+ * Brings every byte to its place. Checksum and report are written before the ISO has its name, and
+ * get theirs right after it: they are never of an ISO that is not there.
+ */
 export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
   name: 'pour ISO',
   async run(input, { client, cache, digests }, { signal, onProgress, warn }) {
-    const { layout, base, blobs, output, mode, lanes } = input;
+    const { layout, base, blobs, place, mode, lanes } = input;
+    const { output } = place;
     const started = performance.now();
-    const complete = (poured: PourResult): PourReport => {
+    const reports: PourReport[] = [];
+    const onComplete = async (poured: PourResult): Promise<void> => {
+      await claimIso(place); // hours may have passed
       const { digest, fetched, copied, kept, written, readBack } = poured;
       const milliseconds = Math.round(performance.now() - started);
-      return {
+      const made: PourReport = {
         ...{ digest, bytes: { fetched, copied, kept, written, readBack } },
         hosts: client.statistics().map((host) => ({ ...host })),
         stages: [...input.times, { stage: 'pour ISO', milliseconds, reused: false }],
       };
+      await sealIso(output, digest, { ...input.report, ...made });
+      reports.push(made);
     };
-    let made: PourReport | undefined;
-    const poured = await pourExtents({
-      ...{ layout, output, mode, lanes, signal },
-      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
-      onProgress: (bytes) => {
-        onProgress(bytes, layout.size);
-      },
-      onStale: () => {
-        warn('a partial output of other inputs was found; it is written anew');
-      },
-      onComplete: async (result) => {
-        made = complete(result);
-        await sealIso(output, result.digest, { ...input.report, ...made });
-      },
-    });
-    return made ?? complete(poured);
+    try {
+      await pourExtents({
+        ...{ layout, output, mode, lanes, signal, onComplete },
+        openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+        onProgress: (bytes) => {
+          onProgress(bytes, layout.size);
+        },
+        onStale: () => {
+          warn('a partial output of other inputs was found; it is started over');
+        },
+      });
+      await publishSeal(output);
+    } catch (error) {
+      await discardSeal(output);
+      throw error;
+    }
+    const [report] = reports;
+    if (report === undefined) throw new Error('a pour ended and did not say so');
+    return report;
   },
 };

@@ -86,17 +86,23 @@ async function readAuthFiles(env: NodeJS.ProcessEnv): Promise<readonly AuthFile[
     });
   }
   const files: AuthFile[] = [];
-  for (const [directory, path] of [
+  for (const name of listAuthFiles(env)) {
+    const bytes = await readFileIfPresent(name);
+    if (bytes) files.push(parseAuthFile(bytes.toString(), name));
+  }
+  return files;
+}
+
+/** Where credentials of this environment may be, first come first; not every file exists. */
+export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
+  if (env['REGISTRY_AUTH_FILE']) return [env['REGISTRY_AUTH_FILE']];
+  const places = [
     [env['XDG_RUNTIME_DIR'], 'containers/auth.json'],
     [env['HOME'], '.config/containers/auth.json'],
     [env['HOME'], '.docker/config.json'],
     [env['HOME'], '.dockercfg'],
-  ] as const) {
-    const name = `${directory ?? ''}/${path}`;
-    const bytes = directory ? await readFileIfPresent(name) : undefined;
-    if (bytes) files.push(parseAuthFile(bytes.toString(), name));
-  }
-  return files;
+  ];
+  return places.flatMap(([directory, path]) => (directory ? [`${directory}/${path ?? ''}`] : []));
 }
 
 function parseAuthFile(json: string, name: string): AuthFile {

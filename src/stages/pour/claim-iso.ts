@@ -1,0 +1,188 @@
+import { readFile, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { checkOutputPlace, claimOutput, findRealPath } from '../../base/claim-output.ts';
+import { isErrno } from '../../base/errno.ts';
+import { SealiftError } from '../../base/errors.ts';
+import { openIso } from '../../iso/open-iso.ts';
+import { INDEX_PATH } from '../../openshift/media/media-paths.ts';
+import { namesBeside } from './seal-iso.ts';
+
+/** Where an ISO is to be written, and whether what is there may go. */
+export type IsoPlace = {
+  /** Absolute path of the ISO. */
+  readonly output: string;
+  readonly workDir: string;
+  /** Every file and directory that the build reads; absolute paths. */
+  readonly inputs: readonly string[];
+  /** Whether a foreign file is replaced. */
+  readonly force: boolean;
+};
+
+/** Where, out of a request that says more. */
+export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace => ({
+  ...{ output, workDir, inputs, force },
+});
+
+/**
+ * Decides, before anything is fetched, whether an ISO and the files beside it may be written. What is
+ * there may be nothing, an empty regular file, or what a build made; anything else only with `force`.
+ *
+ * | file                     | made by a build when                                                  |
+ * | ------------------------ | --------------------------------------------------------------------- |
+ * | `X`                      | `X.report.json` is of a file of its size, or it has an index of media  |
+ * | `X.report.json`          | it names a product                                                    |
+ * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
+ * | `X.partial`              | `X.partial.journal` is one                                            |
+ * | `X.partial.journal`      | its first line names a layout                                         |
+ * | `X.lock`                 | it has a process id, a start time and a random number                 |
+ *
+ * @throws what `claimOutput` throws
+ */
+export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
+  const workDirs = await listWorkDirs(place);
+  const { inputs } = place;
+  for (const { path, expected, isOurs } of listOutputs(place.output)) {
+    const isReplaceable = (): Promise<boolean> => isOurs(path);
+    await claimOutput({ path, inputs, workDirs }, { force, expected, isReplaceable });
+  }
+  if (!force) return;
+  // A pour writes into a partial output; a foreign file may have other names as well.
+  for (const { path, isOurs, isWrittenInto } of listOutputs(place.output)) {
+    if (isWrittenInto && !(await isOurs(path))) await rm(path, { force: true });
+  }
+}
+
+/**
+ * Refuses what no build could write, as `claimIso` does with `force`. For commands that only tell
+ * what a build would do.
+ *
+ * @throws what `checkOutputPlace` throws
+ */
+export async function checkIsoPlace(place: Omit<IsoPlace, 'force'>): Promise<void> {
+  const workDirs = await listWorkDirs(place);
+  const { inputs, output } = place;
+  for (const { path } of listOutputs(output)) await checkOutputPlace({ path, inputs, workDirs });
+}
+
+/** That of this build, and what is one by its name. */
+async function listWorkDirs({ workDir, output }: Omit<IsoPlace, 'force'>): Promise<string[]> {
+  const above = listAncestors(join(await findRealPath(dirname(output)), basename(output)));
+  return [workDir, ...above.filter((path) => basename(path) === '.sealift')];
+}
+
+function listAncestors(path: string): readonly string[] {
+  const parent = dirname(path);
+  return parent === path ? [] : [parent, ...listAncestors(parent)];
+}
+
+type Output = {
+  readonly path: string;
+  /** What a build may replace, in words. */
+  readonly expected: string;
+  readonly isOurs: (path: string) => Promise<boolean>;
+  /** Whether a build writes into the file that is there. */
+  readonly isWrittenInto?: boolean;
+};
+
+function listOutputs(output: string): readonly Output[] {
+  const { report, checksum, aside } = namesBeside(output);
+  const partial = `${output}.partial`;
+  const journal = `${partial}.journal`;
+  const ofBuild = 'of an earlier build';
+  return [
+    { path: output, expected: `an ISO ${ofBuild}`, isOurs: isOurIso },
+    ...[report, aside.report].map((path) => ({
+      ...{ path, expected: `the report ${ofBuild}`, isOurs: isOurReport },
+    })),
+    ...[checksum, aside.checksum].map((path) => ({
+      ...{ path, expected: `the checksum ${ofBuild}` },
+      isOurs: (path: string) => isOurChecksum(path, basename(output)),
+    })),
+    { path: journal, expected: `the journal ${ofBuild}`, isOurs: isOurJournal },
+    {
+      ...{ path: partial, expected: `the partial output ${ofBuild}`, isWrittenInto: true },
+      isOurs: async () => (await sizeOf(journal)) > 0 && isOurJournal(journal),
+    },
+    { path: `${output}.lock`, expected: `the lock ${ofBuild}`, isOurs: isOurLock },
+  ];
+}
+
+/** The report that stands beside it, or was about to when the build was killed. */
+async function isOurIso(path: string): Promise<boolean> {
+  const size = await sizeOf(path);
+  const { report, aside } = namesBeside(path);
+  for (const name of [report, aside.report]) {
+    if ((await readReport(name))?.isoSize === size) return true;
+  }
+  return hasIndex(path);
+}
+
+const isOurReport = async (path: string): Promise<boolean> =>
+  (await readReport(path)) !== undefined;
+
+const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso'];
+
+async function readReport(path: string): Promise<{ readonly isoSize: unknown } | undefined> {
+  const text = await readSmall(path);
+  if (text === undefined) return undefined;
+  try {
+    const report = JSON.parse(text) as { product?: unknown; isoSize?: unknown } | null;
+    return PRODUCTS.includes(report?.product) ? { isoSize: report?.isoSize } : undefined;
+  } catch {
+    return undefined; // not a report
+  }
+}
+
+/** The medium's own account of itself. */
+async function hasIndex(path: string): Promise<boolean> {
+  try {
+    const iso = await openIso(path);
+    try {
+      return (await iso.find(INDEX_PATH))?.kind === 'file';
+    } finally {
+      await iso.close();
+    }
+  } catch (error) {
+    if (error instanceof SealiftError || isErrno(error, 'EACCES', 'EPERM')) return false;
+    throw error;
+  }
+}
+
+async function isOurChecksum(path: string, name: string): Promise<boolean> {
+  const text = await readSmall(path);
+  return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
+}
+
+/** src/iso/pour/journal.ts; of any version. */
+const isOurJournal = (path: string): Promise<boolean> =>
+  matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
+
+/** src/iso/pour/lock.ts; where there are no links, a killed process may leave the first part of it. */
+const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
+
+const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
+  pattern.test((await readSmall(path)) ?? '');
+
+/** Bytes; a report with the costs of some thousand images has about one tenth. */
+const MAX_SMALL = 64 << 20;
+
+/** The text of a file, unless it is absent, unreadable or larger than any that a build writes. */
+async function readSmall(path: string): Promise<string | undefined> {
+  if ((await sizeOf(path)) > MAX_SMALL) return undefined;
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
+    throw error;
+  }
+}
+
+/** Bytes; 0 where there is nothing. */
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}
