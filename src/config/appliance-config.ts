@@ -1,3 +1,4 @@
+import type { LocalCatalog } from '../base/local-catalog.ts';
 import type { Secret } from './secret/secret.ts';
 
 export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';
@@ -11,7 +12,10 @@ export type VersionRange = {
 };
 
 export type CatalogSettings = {
+  /** As written. */
   readonly catalog: string;
+  /** Present when the catalog is on this machine. */
+  readonly local?: LocalCatalog;
   /** Every version of what is selected. */
   readonly full: boolean;
   readonly targetCatalog?: string;

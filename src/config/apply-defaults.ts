@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { parseDuration } from '../base/duration.ts';
+import { parseLocalCatalog } from '../base/local-catalog.ts';
 import type {
   ApplianceConfig,
   BuildSettings,
@@ -52,7 +53,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
       ...readPresent(view, path, ['targetRepo', 'targetTag']),
     })),
     blockedImages: listTexts(view, 'blockedImages', '.name').map((name) => ({ name })),
-    operators: view.items('operators').map((path) => readCatalog(view, path)),
+    operators: view.items('operators').map((path) => readCatalog(view, path, directory)),
     ...(mirrorPath !== undefined && { mirrorPath: resolve(directory, mirrorPath) }),
     ...(diskSizeGB !== undefined && { diskSizeGB }),
     build: readBuild(view, secrets, directory),
@@ -100,9 +101,12 @@ function readPaths(view: View, directory: string): Partial<BuildSettings> {
   );
 }
 
-function readCatalog(view: View, path: string): CatalogSettings {
+function readCatalog(view: View, path: string, directory: string): CatalogSettings {
+  const catalog = view.text(`${path}.catalog`) ?? '';
+  const local = parseLocalCatalog(catalog, directory);
   return {
-    catalog: view.text(`${path}.catalog`) ?? '',
+    catalog,
+    ...(local && { local }),
     full: view.flag(`${path}.full`) ?? false,
     ...readPresent(view, path, ['targetCatalog', 'targetTag']),
     packages: view.items(`${path}.packages`).map((item) => ({

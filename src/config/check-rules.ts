@@ -4,6 +4,7 @@ import semver from 'semver';
 import { isErrno } from '../base/errno.ts';
 import { ConfigError } from '../base/errors.ts';
 import { compileGoPattern } from '../base/go-pattern.ts';
+import { checkCatalogs } from './check-catalogs.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import { readTexts, type View } from './document/view.ts';
@@ -20,6 +21,7 @@ export function checkRules(view: View, directory: string): readonly ConfigProble
   return [
     ...checkVersion(view),
     ...checkReferences(view),
+    ...checkCatalogs(view, directory),
     ...checkDuplicates(view, 'additionalImages', '.name'),
     ...checkDuplicates(view, 'blockedImages', '.name'),
     ...checkPatterns(view, 'blockedImages'),
@@ -67,11 +69,7 @@ function checkReferences(view: View): readonly ConfigProblem[] {
     const text = view.text(path);
     return text === undefined ? [] : [{ path, text }];
   });
-  const listed = [
-    ...readTexts(view, 'additionalImages', '.name'),
-    ...readTexts(view, 'operators', '.catalog'),
-  ];
-  return [...single, ...listed].flatMap(({ path, text }) => {
+  return [...single, ...readTexts(view, 'additionalImages', '.name')].flatMap(({ path, text }) => {
     const problem = checkReferenceShape(text);
     return problem === undefined ? [] : [view.document.report.at(path, problem)];
   });

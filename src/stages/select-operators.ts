@@ -1,9 +1,16 @@
 import { join } from 'node:path';
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import type { Stage } from '../engine/stage.ts';
-import { extractCatalog, openCatalogImage } from '../openshift/catalog/image/catalog-image.ts';
+import { nameLocalCatalog, type LocalCatalog } from '../base/local-catalog.ts';
+import {
+  extractCatalog,
+  openCatalogImage,
+  openServerImage,
+  type CatalogImage,
+} from '../openshift/catalog/image/catalog-image.ts';
 import { filterCatalog, type FilteredCatalog } from '../openshift/catalog/filter/filter-catalog.ts';
 import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
+import { importOciLayout } from '../openshift/catalog/image/local-catalog.ts';
 import { rebuildCatalog } from '../openshift/catalog/image/rebuild-catalog.ts';
 import { listBundles } from '../openshift/catalog/list-bundles.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
@@ -13,12 +20,13 @@ import type { Selection } from '../openshift/mirror/fetch-images.ts';
 import { platformOf } from '../openshift/release/architecture.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import type { Descriptor } from '../registry/descriptor.ts';
-import { parseReference } from '../registry/reference.ts';
+import { parseReference, type Reference } from '../registry/reference.ts';
 
 /** A catalog of the configuration and what is wanted of it. */
 export type WantedCatalog = CatalogSelection & {
-  /** Reference of the catalog's image. */
+  /** Reference of the catalog's image, or how the configuration names the one on this machine. */
   readonly catalog: string;
+  readonly local?: LocalCatalog;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
 };
@@ -28,6 +36,8 @@ export type SelectOperatorsInput = {
   readonly arch: RpmArchitecture;
   /** Rebuilds a catalog for every architecture that it has. */
   readonly allArchitectures: boolean;
+  /** Image of the release that catalogs out of directories are put into, where there are any. */
+  readonly server?: Reference;
 };
 
 export type SelectOperatorsTools = Pick<ImageTools, 'client' | 'cache'> & {
@@ -78,25 +88,58 @@ async function selectCatalog(
   input: SelectOperatorsInput,
   tools: Tools,
 ): Promise<SelectedCatalog> {
-  const { catalog: name, targetCatalog, targetTag } = wanted;
-  const reference = parseReference(name);
-  const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
-  const image = await openCatalogImage(tools, reference, selection);
-  const directory = await extractCatalog(tools, image, tools.directory);
+  const { catalog: name, local } = wanted;
+  const { image, reference, directory } = await openWanted(wanted, input, tools);
   const source = await readCatalog(directory, { name, signal: tools.signal });
   const filtered = filterCatalog(source, wanted, { name });
-  const made = filtered.isWhole
-    ? undefined
-    : await rebuild({ image, directory, source, filtered }, tools);
+  const made =
+    filtered.isWhole && local?.kind !== 'directory'
+      ? undefined
+      : await rebuild({ image, directory, source, filtered }, tools);
   return {
     name,
     reference,
     digest: made?.digest ?? image.top.descriptor.digest,
-    ...(targetCatalog !== undefined && { targetCatalog }),
-    ...(targetTag !== undefined && { targetTag }),
+    ...readTarget(wanted),
+    ...(local && { isLocal: true as const }),
     ...(made && { rebuilt: { made: made.blobs } }),
     bundles: listBundles(filtered.catalog),
     warnings: filtered.warnings,
+  };
+}
+
+type OpenCatalog = {
+  readonly image: CatalogImage;
+  readonly reference: Reference;
+  /** Where the files of the catalog are. */
+  readonly directory: string;
+};
+
+async function openWanted(
+  { catalog, local }: WantedCatalog,
+  { arch, allArchitectures, server }: SelectOperatorsInput,
+  tools: Tools,
+): Promise<OpenCatalog> {
+  const selection: Selection = allArchitectures ? 'all' : platformOf(arch);
+  if (local?.kind === 'directory') {
+    if (server === undefined) throw new TypeError(`no image to put catalog ${catalog} into`);
+    const image = await openServerImage(tools, server, selection);
+    return { image, reference: server, directory: local.path };
+  }
+  const reference = local
+    ? await importOciLayout(local, nameLocalCatalog(local).repository, { ...tools, selection })
+    : parseReference(catalog);
+  const image = await openCatalogImage(tools, reference, selection);
+  return { image, reference, directory: await extractCatalog(tools, image, tools.directory) };
+}
+
+/** Where the copy goes, if not to the path and tag of its reference. */
+function readTarget({ local, targetCatalog, targetTag }: WantedCatalog) {
+  const own = local && nameLocalCatalog(local);
+  const [repository, tag] = [targetCatalog ?? own?.repository, targetTag ?? own?.tag];
+  return {
+    ...(repository !== undefined && { targetCatalog: repository }),
+    ...(tag !== undefined && { targetTag: tag }),
   };
 }
 

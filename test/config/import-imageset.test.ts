@@ -1,11 +1,12 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { registerImportImageset } from '../../src/cli/import-imageset.ts';
 import { importImageSet, renderImportedConfig } from '../../src/config/imageset/import-imageset.ts';
 import { checkConfig } from '../../src/config/load-config.ts';
@@ -221,7 +222,7 @@ ${mirror(`platform:
   it('of operators and images is told with its place', () => {
     const text = mirror(`platform: {channels: [{name: stable-4.20}]}
 operators:
-- catalog: oci:///tmp/index
+- catalog: redhat-operator-index:v4.20
 - catalog: quay.io/team/index:v1
   full: true
   skipDependencies: true
@@ -242,7 +243,7 @@ blockedImages: [{name: x}, {name: x}]
 `);
     expect(notesOf(text).map((note) => note.replace(/^i.yaml:(\d+):\d+: mirror\./, '$1 '))).toEqual(
       [
-        '6 operators[0].catalog: left out: "oci:///tmp/index" must begin with its registry, as in registry.example.com/team/app',
+        '6 operators[0].catalog: left out: "redhat-operator-index:v4.20" must begin with its registry, as in registry.example.com/team/app',
         '9 operators[1].skipDependencies: oc-mirror v2 ignores it',
         '10 operators[1].targetCatalogSourceTemplate: CatalogSources are made without templates',
         '11 operators[1].platforms: images are carried for the architecture of the release',
@@ -389,7 +390,111 @@ blockedImages: [{name: "("}]`),
   });
 });
 
+/** What oc-mirror's own end-to-end tests ask of catalogs on disk, by the number of the test. */
+const ON_DISK: readonly (readonly [number: string, operators: string])[] = [
+  [
+    '72942',
+    `- catalog: oci:///tmp/case72942/redhat-operator-index
+  targetTag: "v15"
+  targetCatalog: "catalog"
+  packages: [{name: aws-load-balancer-operator}]
+- catalog: registry.redhat.io/redhat/redhat-operator-index:v4.15
+  packages: [{name: local-storage-operator}]`,
+  ],
+  [
+    '72948',
+    `- catalog: oci:///tmp/case72947/redhat-operator-index
+  packages:
+  - {name: ocs-operator, channels: [{name: stable-4.15, maxVersion: 4.15.0-rhodf}]}
+  - {name: devworkspace-operator, minVersion: "0.31.1"}
+  - name: quay-operator
+    defaultChannel: stable-3.12
+    channels: [{name: stable-3.12, minVersion: "3.12.3", maxVersion: "3.12.4"}]
+  - {name: multicluster-engine, defaultChannel: stable-2.6, channels: [{name: stable-2.6}]}`,
+  ],
+  [
+    '72949',
+    `- catalog: registry.redhat.io/redhat/redhat-marketplace-index:v4.15
+  targetCatalog: 72949/redhat-marketplace-index
+  targetTag: "v15"
+  packages: [{name: aerospike-kubernetes-operator-rhmp}]
+- {catalog: "oci:///tmp/case72949/ibm-catalog", targetTag: "v15", targetCatalog: "72949/catalog"}`,
+  ],
+  [
+    '72971',
+    `- {catalog: "oci:///tmp/case72971/redhat-operator-index", packages: [{name: dns-operator}]}
+- catalog: registry.redhat.io/redhat/redhat-marketplace-index:v4.19
+  packages: [{name: aerospike-kubernetes-operator-rhmp}]
+- catalog: registry.redhat.io/redhat/certified-operator-index:v4.19
+  packages: [{name: nginx-ingress-operator}]`,
+  ],
+  [
+    '72972',
+    `- catalog: oci:///tmp/case72972/redhat-operator-index
+  packages: [{name: aws-load-balancer-operator}]
+- catalog: registry.redhat.io/redhat/redhat-operator-index:v4.15
+  packages: [{name: devworkspace-operator}]`,
+  ],
+  [
+    '72982',
+    `- catalog: oci:///tmp/case72982/redhat-operator-index
+  packages: [{name: aws-load-balancer-operator}]`,
+  ],
+  ['73124', '- catalog: oci:///tmp/case73124/ibm-catalog'],
+  [
+    '73377',
+    `- {catalog: "oci:///tmp/case73377/ibm-catalog", targetTag: v73377, targetCatalog: case73377/catalog}
+- catalog: registry.redhat.io/redhat/redhat-operator-index:v4.15
+  packages: [{name: advanced-cluster-management}]`,
+  ],
+  [
+    '73452',
+    `- catalog: oci:///tmp/case73452/redhat-operator-index
+  targetCatalog: "ocicatalog73452"
+  targetTag: "v14"
+  packages: [{name: cluster-kube-descheduler-operator}]`,
+  ],
+  [
+    '75422',
+    `- catalog: oci:///tmp/case75422/ibm-catalog
+- catalog: registry.redhat.io/redhat/redhat-operator-index:v4.19
+  packages: [{name: windows-machine-config-operator}]
+- catalog: registry.redhat.io/redhat/certified-operator-index:v4.20
+  packages: [{name: nvidia-network-operator}]`,
+  ],
+  [
+    '79217',
+    `- catalog: oci:///tmp/case79217/redhat-operator-index
+  targetCatalog: "ocicatalog73452"
+  targetTag: "v16"
+  packages: [{name: cluster-kube-descheduler-operator}]`,
+  ],
+];
+
+describe('a catalog on disk', () => {
+  const RELEASE = 'platform: {channels: [{name: stable-4.20}]}\n';
+
+  it.each(ON_DISK)('is taken over as test %s of oc-mirror names it', (_, operators) => {
+    const text = mirror(`${RELEASE}operators:\n${operators}`);
+    const { config, notes } = importImageSet(text, 'i.yaml');
+    expect(notes).toEqual([]);
+    expect(config.operators).toEqual(parse(operators));
+  });
+
+  it('that is named by a relative path counts from the configuration', () => {
+    const text = mirror(`${RELEASE}operators: [{catalog: "oci://catalogs/index"}]`);
+    const { config, notes } = importImageSet(text, 'i.yaml');
+    expect(config.operators).toEqual([{ catalog: 'oci:catalogs/index' }]);
+    expect(notes).toMatchObject([{ path: 'mirror.operators[0].catalog', isHarmless: true }]);
+  });
+});
+
 describe('any image set', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sealift-layout-'));
+  const layout = join(folder, 'index');
+  mkdirSync(layout);
+  writeFileSync(join(layout, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}');
+  afterAll(() => rm(folder, { recursive: true }));
   const mostly = (good: readonly string[], bad: readonly string[]) =>
     fc.oneof(
       { weight: 20, arbitrary: fc.constantFrom(...good) },
@@ -399,7 +504,7 @@ describe('any image set', () => {
   const version = mostly(['1.0', '4.20', 'v2.1.0', '3'], ['', 'new']);
   const target = mostly(['a', 'b', 'one'], ['', 'A b', '/']);
   const image = mostly(
-    ['quay.io/a/b:1', 'quay.io/a/c:1', 'quay.io/a/b', 'b', 'oci:///a'],
+    ['quay.io/a/b:1', 'quay.io/a/c:1', 'quay.io/a/b', 'b', `oci://${layout}`],
     ['', 'a:b:c'],
   );
   const option = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });

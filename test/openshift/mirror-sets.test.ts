@@ -48,6 +48,7 @@ const OVE = [
 ];
 
 const indexOf = (name: string, tag: string) => ({
+  name,
   source: parseReference(name),
   destination: { repository: parseReference(name).repository, tag },
 });

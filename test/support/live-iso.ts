@@ -6,7 +6,7 @@ import type { CliHost } from '../../src/cli/host.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { serveImages, type ImageRegistry } from './image-registry.ts';
 import { makeCoreosIso } from './iso.ts';
-import { addRelease, type TestRelease } from './release.ts';
+import { addRelease, type ReleaseOptions, type TestRelease } from './release.ts';
 
 export type Outcome = {
   readonly exitCode: number;
@@ -27,10 +27,13 @@ export type LiveWorld = {
   readonly close: () => Promise<void>;
 };
 
-export async function createLiveWorld(): Promise<LiveWorld> {
+export async function createLiveWorld(
+  options: Pick<ReleaseOptions, 'components'> = {},
+): Promise<LiveWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
   const registry = await serveImages();
   const release = await addRelease(registry, {
+    ...options,
     iso: await readFile(await makeCoreosIso(directory)),
   });
   const host: LiveWorld['host'] = (signal = new AbortController().signal) => ({

@@ -33,7 +33,7 @@ function checkKind(view: View): readonly ConfigProblem[] {
   return Object.entries(expected).flatMap(([path, value]) => {
     const text = view.text(path);
     if (text === undefined || text === value) return [];
-    const hint = text.startsWith("mirror.openshift.io/v1") ? FORMER_VERSION_HINT : undefined;
+    const hint = text.startsWith('mirror.openshift.io/v1') ? FORMER_VERSION_HINT : undefined;
     return [view.document.report.at(path, `must be "${value}", but is "${text}"`, hint)];
   });
 }

@@ -37,11 +37,9 @@ export function importBlockedImages(view: View): Noted<readonly Written[]> {
 
 function importCatalog(view: View, path: string): Noted<readonly Written[]> {
   const { at } = view.document.report;
-  const catalog = view.text(`${path}.catalog`) ?? '';
-  const hint = 'push the catalog to a registry and name it there';
-  const refused = checkReferenceShape(catalog);
+  const { catalog, refused } = readCatalog(view.text(`${path}.catalog`) ?? '');
   if (refused !== undefined) {
-    return { value: [], notes: [at(`${path}.catalog`, `left out: ${refused}`, hint)] };
+    return { value: [], notes: [at(`${path}.catalog`, `left out: ${refused}`)] };
   }
   const isFull = view.flag(`${path}.full`) === true;
   const packages = joinNoted(
@@ -53,7 +51,25 @@ function importCatalog(view: View, path: string): Noted<readonly Written[]> {
     ...readTextsOf(view, path, ['targetCatalog', 'targetTag']),
     ...(packages.value.length > 0 && { packages: packages.value }),
   };
-  return { value: [value], notes: [...noteCatalogKeys(view, path), ...packages.notes] };
+  const isRelative = /^oci:[^/]/.test(catalog);
+  const relative = `its path counts from the configuration file: ${catalog}`;
+  return {
+    value: [value],
+    notes: [
+      ...(isRelative ? [harmless(at(`${path}.catalog`, relative))] : []),
+      ...noteCatalogKeys(view, path),
+      ...packages.notes,
+    ],
+  };
+}
+
+/** oc-mirror reads all that follows `oci://` as a path; ours has no host there. */
+function readCatalog(text: string): { readonly catalog: string; readonly refused?: string } {
+  const [, path] = /^oci:\/\/(.*)$/s.exec(text) ?? [];
+  const catalog = path === undefined || path.startsWith('/') ? text : `oci:${path}`;
+  if (catalog.startsWith('oci:')) return { catalog };
+  const refused = checkReferenceShape(catalog);
+  return { catalog, ...(refused !== undefined && { refused }) };
 }
 
 function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {

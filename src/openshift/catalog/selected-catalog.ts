@@ -15,12 +15,15 @@ export type SelectedBundle = {
 export type SelectedCatalog = {
   /** As the configuration names it. */
   readonly name: string;
+  /** What its image, or the lower layers of a rebuilt one, are fetched by. */
   readonly reference: Reference;
   /** Of the image that is carried: the catalog's own, or the one that we rebuilt. */
   readonly digest: Digest;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
-  /** Present when only a part of the catalog is kept. */
+  /** Present when it is on this machine: no registry has its image. */
+  readonly isLocal?: true;
+  /** Present when only a part of the catalog is kept, or it is a directory. */
   readonly rebuilt?: {
     /** Made here and found in no registry: manifests, configs and layers, all in the cache. */
     readonly made: readonly Descriptor[];

@@ -67,7 +67,7 @@ function createReader({ client, cache, signal, limit }: FetchTools): Read {
 }
 
 /** The manifest the source names, then every carried child, and theirs. */
-async function readImage(
+export async function readImage(
   read: Read,
   source: Reference,
   selection: Selection,

@@ -23,7 +23,7 @@ export type WantedImage = {
   readonly neededBy: readonly Need[];
   /** What is named in another way than other images of its set, or not at all. */
   readonly kind?: 'release-image' | 'catalog' | 'signature';
-  /** Made here, so that nobody has signed it. */
+  /** Made here or from an OCI layout: no registry has a signature of it. */
   readonly isMadeHere?: true;
 };
 

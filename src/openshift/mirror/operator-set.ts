@@ -52,17 +52,18 @@ export function planCatalogDestination(catalog: SelectedCatalog): {
   return { repository, tag: tags[0] ?? 'latest' };
 }
 
-/** A rebuilt catalog is in no registry; its manifests come from the cache by their digests. */
+/** A rebuilt or local catalog is in no registry; its manifests come from the cache by their digests. */
 function planCatalog(catalog: SelectedCatalog): WantedImage {
   const { registry, repository } = catalog.reference;
   const destination = planCatalogDestination(catalog);
   return {
-    name: catalog.name,
+    // The media tell nothing of this machine's directories.
+    name: catalog.isLocal ? `${destination.repository}:${destination.tag}` : catalog.name,
     source: { registry, repository, digest: catalog.digest },
     destination: { repository: destination.repository, tags: [destination.tag] },
     neededBy: [{ part: `catalog ${catalog.name}`, catalog: catalog.name }],
     kind: 'catalog',
-    ...(catalog.rebuilt && { isMadeHere: true as const }),
+    ...((catalog.rebuilt ?? catalog.isLocal) && { isMadeHere: true as const }),
   };
 }
 

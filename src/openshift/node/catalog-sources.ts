@@ -1,11 +1,12 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import type { Reference } from '../../registry/reference.ts';
 import { formatDefaultSourceName, formatManifest, type Manifest } from './extra-manifests.ts';
 
 /** A catalog image as it is served by the node. */
 export type ServedCatalog = {
   /** As the configuration names it. */
+  readonly name: string;
   readonly source: Reference;
   readonly destination: { readonly repository: string; readonly tag: string };
   /** Of what is served: a filtered catalog has a digest of its own. */
@@ -105,7 +106,7 @@ function nameResource(prefix: 'cs' | 'cc', catalog: ServedCatalog): string {
   if (NAME.test(name)) return name;
   throw new ConfigError(
     'catalog.bad-name',
-    `catalog ${formatReference(catalog.source)} would be called "${name}" in the cluster`,
+    `catalog ${catalog.name} would be called "${name}" in the cluster`,
     {
       expected: 'only a-z, 0-9 and -, no - at the end',
       found: name,
@@ -144,7 +145,7 @@ function sameName(
   [first, second]: readonly [ServedCatalog, ServedCatalog],
   useDefaultSourceNames: boolean,
 ): ConfigError {
-  const [expected, found] = [formatReference(first.source), formatReference(second.source)];
+  const [expected, found] = [first.name, second.name];
   return new ConfigError(
     'catalog.same-name',
     `catalogs ${expected} and ${found} would both be called "${name}" in the cluster`,

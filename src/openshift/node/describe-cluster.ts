@@ -45,6 +45,7 @@ export const describeCluster = (
 
 export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly ServedCatalog[] =>
   catalogs.map((catalog) => ({
+    name: catalog.name,
     source: catalog.reference,
     destination: planCatalogDestination(catalog),
     digest: catalog.digest,

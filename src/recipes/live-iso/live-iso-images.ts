@@ -1,3 +1,4 @@
+import { findCatalogServer } from '../../openshift/catalog/image/local-catalog.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import {
@@ -40,7 +41,12 @@ export function selectImages(
     chooseRegistryImage({ uri: config.imageRegistry.uri, release }),
   );
   registryImage.catch(() => undefined); // the stages that wait for it tell
-  const catalogs = engine.run(selectOperators, { catalogs: operators, arch, allArchitectures });
+  const catalogs = engine.run(selectOperators, {
+    ...{ catalogs: operators, arch, allArchitectures },
+    ...(operators.some(({ local }) => local?.kind === 'directory') && {
+      server: release.then(findCatalogServer),
+    }),
+  });
   const plan = engine.run(planMirror, {
     ...{ release, catalogs, additionalImages, allArchitectures, arch },
     blockedImages: config.blockedImages.map(({ name }) => name),

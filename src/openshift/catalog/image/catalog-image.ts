@@ -43,6 +43,8 @@ export type CatalogImage = {
   readonly images: readonly CatalogPlatformImage[];
   /** From the label, without slashes around it. */
   readonly configsDirectory: string;
+  /** What serves the catalog, where the image has another entrypoint. */
+  readonly entrypoint?: readonly string[];
 };
 
 /** Real configs have some 10 KiB. */
@@ -60,6 +62,29 @@ export async function openCatalogImage(
   reference: Reference,
   selection: Platform | 'all',
 ): Promise<CatalogImage> {
+  const opened = await openImages(tools, reference, selection);
+  return { ...opened, configsDirectory: readConfigsDirectory(opened.images, reference) };
+}
+
+/**
+ * An image with `opm` and no catalog, to put one into.
+ *
+ * @throws ConfigError `image.no-platform`; IntegrityError `catalog.config-malformed`; what fetching throws
+ */
+export async function openServerImage(
+  tools: ImageTools,
+  reference: Reference,
+  selection: Platform | 'all',
+): Promise<CatalogImage> {
+  const opened = await openImages(tools, reference, selection);
+  return { ...opened, configsDirectory: 'configs', entrypoint: ['/bin/opm'] };
+}
+
+async function openImages(
+  tools: ImageTools,
+  reference: Reference,
+  selection: Platform | 'all',
+): Promise<Omit<CatalogImage, 'configsDirectory'>> {
   const top = await readManifest(tools, reference);
   const { registry, repository } = reference;
   const pinned: Reference = { registry, repository, digest: top.descriptor.digest };
@@ -79,7 +104,6 @@ export async function openCatalogImage(
     top,
     ...(selection !== 'all' && { selected: selection }),
     images,
-    configsDirectory: readConfigsDirectory(images, reference),
   };
 }
 

@@ -53,7 +53,8 @@ export async function rebuildCatalog(input: RebuildInput): Promise<RebuiltCatalo
     await packWhiteouts(image.configsDirectory),
     await packCatalog(directory, { source, filtered }),
   ].map((bytes) => ({ bytes, digest: digestOf(bytes) }));
-  const rebuilt = image.images.map((one) => rebuildImage(one, layers));
+  const { entrypoint } = image;
+  const rebuilt = image.images.map((one) => rebuildImage(one, { layers, entrypoint }));
   const manifests = rebuilt.map(({ manifest }) => manifest);
   const blobs = new Map(rebuilt.flatMap((one) => one.blobs).map((b) => [b.descriptor.digest, b]));
   const [only] = manifests;
@@ -71,17 +72,22 @@ export async function rebuildCatalog(input: RebuildInput): Promise<RebuiltCatalo
 
 type AddedLayer = { readonly bytes: Buffer; readonly digest: Digest };
 
+type Addition = {
+  readonly layers: readonly AddedLayer[];
+  readonly entrypoint: readonly string[] | undefined;
+};
+
 function rebuildImage(
   { manifest, stored, config }: CatalogPlatformImage,
-  layers: readonly AddedLayer[],
+  addition: Addition,
 ): { readonly manifest: StoredManifest; readonly blobs: readonly NewBlob[] } {
   const isDocker = manifest.mediaType === MEDIA_TYPE.dockerManifest;
   const mediaType = isDocker ? DOCKER_LAYER : MEDIA_TYPE.ociLayer;
-  const added = layers.map(({ bytes, digest }) => ({
+  const added = addition.layers.map(({ bytes, digest }) => ({
     descriptor: { mediaType, digest, size: bytes.length },
     bytes,
   }));
-  const newConfig = encodeJson(editConfig(parseObject(config), layers));
+  const newConfig = encodeJson(editConfig(parseObject(config), addition));
   const configBlob = {
     descriptor: {
       mediaType: manifest.config.mediaType,
@@ -101,7 +107,7 @@ function rebuildImage(
 }
 
 /** Image-spec config.md. History is there for all layers or for none. */
-function editConfig(document: JsonObject, layers: readonly AddedLayer[]): JsonObject {
+function editConfig(document: JsonObject, { layers, entrypoint }: Addition): JsonObject {
   const config = asObject(document['config']);
   const rootfs = asObject(document['rootfs']);
   const { history, created } = document;
@@ -111,6 +117,7 @@ function editConfig(document: JsonObject, layers: readonly AddedLayer[]): JsonOb
     ...document,
     config: {
       ...config,
+      ...(entrypoint && { Entrypoint: entrypoint }),
       Cmd: SERVE,
       Labels: { ...asObject(config['Labels']), [CONFIGS_LABEL]: `/${CONFIGS_DIRECTORY}` },
     },

@@ -1,0 +1,69 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '../base/errors.ts';
+import { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog } from '../base/local-catalog.ts';
+import type { LocalCatalog } from '../base/local-catalog.ts';
+import { checkReferenceShape } from './check-shapes.ts';
+import type { ConfigProblem } from './document/problem.ts';
+import { readSchema } from './document/schema.ts';
+import { readTexts, type View } from './document/view.ts';
+
+/** Catalogs by reference or on this machine, where they must be. */
+export function checkCatalogs(view: View, directory: string): readonly ConfigProblem[] {
+  return view.items('operators').flatMap((item) =>
+    readTexts(view, 'operators', '.catalog')
+      .filter(({ path }) => path === `${item}.catalog`)
+      .flatMap(({ text }) => checkCatalog(view, item, { text, directory })),
+  );
+}
+
+function checkCatalog(
+  view: View,
+  item: string,
+  { text, directory }: { readonly text: string; readonly directory: string },
+): readonly ConfigProblem[] {
+  const { at } = view.document.report;
+  const path = `${item}.catalog`;
+  let local: LocalCatalog | undefined;
+  try {
+    local = parseLocalCatalog(text, directory);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [at(path, error.message, error.hint)];
+  }
+  if (local !== undefined) return checkLocal(view, item, local);
+  const problem = checkReferenceShape(text);
+  return problem === undefined ? [] : [at(path, problem, CATALOG_HINT)];
+}
+
+function checkLocal(view: View, item: string, local: LocalCatalog): readonly ConfigProblem[] {
+  const { at } = view.document.report;
+  const path = `${item}.catalog`;
+  const { repository, tag } = nameLocalCatalog(local);
+  const isLayout = local.kind === 'oci';
+  const expected = isLayout ? join(local.path, 'oci-layout') : local.path;
+  const missing = isLayout
+    ? `${local.path} is not an OCI image layout: it has no file "oci-layout"`
+    : `${local.path} is not a directory`;
+  const isPresent = statSync(expected, { throwIfNoEntry: false })?.[
+    isLayout ? 'isFile' : 'isDirectory'
+  ]();
+  return [
+    ...(isPresent === true ? [] : [at(path, missing)]),
+    ...checkName(view, item, { key: 'targetCatalog', name: repository }),
+    ...checkName(view, item, { key: 'targetTag', name: tag }),
+  ];
+}
+
+/** What names the copy, unless the configuration does. */
+function checkName(
+  view: View,
+  item: string,
+  { key, name }: { readonly key: 'targetCatalog' | 'targetTag'; readonly name: string },
+): readonly ConfigProblem[] {
+  const pattern = readSchema().properties?.['operators']?.items?.properties?.[key]?.pattern ?? '';
+  if (view.text(`${item}.${key}`) !== undefined || new RegExp(pattern).test(name)) return [];
+  const what = key === 'targetCatalog' ? 'repository' : 'tag';
+  const problem = `"${name}" is not a valid ${what} for the copy of the catalog`;
+  return [view.document.report.at(`${item}.catalog`, problem, `write one to ${key}`)];
+}
