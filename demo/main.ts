@@ -31,6 +31,7 @@ async function main(): Promise<void> {
   const registry = await startSourceRegistry();
   try {
     const pullspec = await publishDemo(registry, directory);
+    await writeFile(join(directory, 'registries.conf'), ''); // whatever mirrors this machine has
     await writeFile(join(directory, 'appliance-config.yaml'), configOf(pullspec, registry.host));
     for (const args of [
       ['validate'],
@@ -101,6 +102,8 @@ const configOf = (pullspec: string, host: string): string =>
     '      - name: demo-network-operator',
     'additionalImages:',
     `  - name: ${host}/rhel9/support-tools:latest`,
+    'build:',
+    '  registriesConf: registries.conf',
     '',
   ].join('\n');
 

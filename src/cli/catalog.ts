@@ -14,7 +14,7 @@ import {
   type CatalogRequest,
   type CatalogView,
 } from '../recipes/show-catalog.ts';
-import type { CliHost } from './host.ts';
+import { placesOf, type CliHost } from './host.ts';
 import { createRetryOption } from './retry-option.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
@@ -141,8 +141,11 @@ async function runCatalog<Result>(
       source: parseCatalogSource(name, host.cwd),
       openTools: async () => {
         const config = await readAccess(options, host);
-        const { env, signal } = host;
-        tools = await openBuildTools({ config, workDir, env, signal, emit: progress.listener });
+        const { signal } = host;
+        tools = await openBuildTools({
+          ...{ ...placesOf(host), config, workDir, signal },
+          emit: progress.listener,
+        });
         return { client: tools.client, cache: tools.cache, signal };
       },
     });

@@ -7,6 +7,8 @@ export type CliHost = {
   readonly env: NodeJS.ProcessEnv;
   /** Relative paths of the command line start here. */
   readonly cwd: string;
+  /** `/etc/containers`; absent: registries.conf of the system is not read. */
+  readonly containersDir?: string;
   /** Whether stderr is a terminal that can be redrawn. */
   readonly isTTY: boolean;
   /** Aborted by the first SIGINT or SIGTERM, with an InterruptedError as its reason. */
@@ -14,3 +16,14 @@ export type CliHost = {
   /** Milliseconds since 1970. */
   readonly now: () => number;
 };
+
+/** Where this host has what the containers tools read. */
+export const placesOf = ({
+  env,
+  cwd,
+  containersDir,
+}: CliHost): Pick<CliHost, 'env' | 'cwd' | 'containersDir'> => ({
+  env,
+  cwd,
+  ...(containersDir !== undefined && { containersDir }),
+});

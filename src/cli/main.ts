@@ -22,6 +22,7 @@ process.exitCode = await runProgram(process.argv.slice(2), {
   stderr: process.stderr,
   env: process.env,
   cwd: process.cwd(),
+  containersDir: '/etc/containers',
   isTTY: process.stderr.isTTY,
   signal,
   now: Date.now,

@@ -20,7 +20,10 @@ import {
   credentialsFromFiles,
   credentialsFromPullSecret,
 } from '../registry/client/auth/credentials.ts';
-import { loadRegistriesConf } from '../registry/registries-conf.ts';
+import {
+  loadRegistriesConf,
+  type RegistriesConfPlaces,
+} from '../registry/registries-conf-files.ts';
 import { readProgramDigest } from './program-digest.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */
@@ -28,6 +31,8 @@ export type BuildTools = {
   readonly engine: Engine<StageTools>;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
+  /** The files with mirrors that were read, in order. */
+  readonly registriesConf: readonly string[];
   readonly close: () => Promise<void>;
 };
 
@@ -41,7 +46,7 @@ export type StageTools = {
   readonly workDir: string;
 };
 
-export type ToolsOptions = {
+export type ToolsOptions = RegistriesConfPlaces & {
   /** Without a pull secret, only credential files of the environment are used. */
   readonly config: {
     readonly pullSecret?: ApplianceConfig['pullSecret'];
@@ -53,7 +58,6 @@ export type ToolsOptions = {
   readonly workDir: string;
   /** Which program this is; default: what it was built as. */
   readonly program?: Digest;
-  readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
   readonly emit: EventListener;
 };
@@ -71,10 +75,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const http = createHttp({ env, retries });
   const caBundle =
     build.caBundle === undefined ? undefined : await readFile(build.caBundle, 'utf8');
-  const registriesConf =
-    build.registriesConf === undefined
-      ? undefined
-      : await loadRegistriesConf({ file: build.registriesConf });
+  const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   const client = createRegistryClient({
     http,
     credentials: [
@@ -84,7 +85,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
       credentialsFromFiles(env),
     ],
     insecureRegistries: build.insecureRegistries,
-    ...(registriesConf && { registriesConf }),
+    registriesConf,
     ...(caBundle !== undefined && { caBundle }),
   });
   const sealKey = await readSealKey(workDir);
@@ -101,6 +102,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     engine: createEngine({ tools, store, program, sealKey, signal, emit }),
     client,
     cache,
+    registriesConf: registriesConf.files,
     async close() {
       await client.close();
       await http.close();

@@ -1,9 +1,5 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { ConfigError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
-import { readFileIfPresent } from '../base/files.ts';
 import type { Candidate } from './client/manifests.ts';
 import { formatReference, parseReference, type Reference } from './reference.ts';
 
@@ -17,7 +13,7 @@ type Mirror = {
 };
 
 /** A `[[registry]]` of containers-registries.conf(5), version 2. */
-type RegistryEntry = {
+export type RegistryEntry = {
   /** `host[:port][/path]`, or `*.domain` for every host below a domain. */
   readonly prefix: string;
   /** Replaces the prefix; absent below a wildcard that rewrites nothing. */
@@ -30,49 +26,45 @@ type RegistryEntry = {
 
 export type RegistriesConf = { readonly registries: readonly RegistryEntry[] };
 
-export type LoadOptions = {
-  /** The file to read, instead of the system's. */
-  readonly file?: string;
-  /** Read this system's and this user's files; without it and `file`, nothing is configured. */
-  readonly system?: boolean;
-  readonly env?: NodeJS.ProcessEnv;
-};
-
 /**
  * The text of a registries.conf. Keys about short names are accepted and have no effect, as short
- * names are never taken.
+ * names are never taken. Version 1 (`[registries.block]`, `[registries.insecure]`) is converted as
+ * containers/image converts it, unless `v2Only`. Of entries with one prefix the first counts.
  *
  * @throws ConfigError `registries-conf.malformed`; `name` says in it which file
  */
-export function parseRegistriesConf(text: string, name: string): RegistriesConf {
+export function parseRegistriesConf(
+  text: string,
+  name: string,
+  { v2Only = false }: { readonly v2Only?: boolean } = {},
+): RegistriesConf {
   const refuse: Refuse = (reason) => {
     throw new ConfigError('registries-conf.malformed', `${name}: ${reason}`);
   };
   const document = readToml(text, name);
-  if ('registries' in document) refuse('it has version 1 of the format; only version 2 is read');
-  const entries = tablesOf(document, 'registry', refuse);
-  return { registries: entries.map((entry) => parseEntry(entry, refuse)) };
+  const isV1 = 'registries' in document;
+  if (isV1 && v2Only) refuse('it has version 1 of the format, and drop-ins need version 2');
+  if (isV1 && V2_KEYS.some((key) => key in document)) {
+    refuse('it mixes version 1 ([registries.*]) and version 2 ([[registry]]) of the format');
+  }
+  const entries = isV1
+    ? convertV1(document, refuse)
+    : tablesOf(document, 'registry', refuse).map((entry) => parseEntry(entry, refuse));
+  refuseConflicts(entries, refuse);
+  return mergeRegistries([], entries.toReversed());
 }
 
-/**
- * `file`, or with `system` what containers-registries.conf(5) names: CONTAINERS_REGISTRIES_CONF, or
- * the user's file, or /etc/containers/registries.conf and its drop-ins in order of their names,
- * where a later entry replaces an earlier one of the same prefix.
- */
-export async function loadRegistriesConf(options: LoadOptions = {}): Promise<RegistriesConf> {
-  const env = options.env ?? process.env;
-  if (options.file !== undefined) return readConf(options.file);
-  if (options.system !== true) return { registries: [] };
-  const explicit = env['CONTAINERS_REGISTRIES_CONF'];
-  if (explicit) return readConf(explicit);
-  const home = join(env['HOME'] ?? '/', '.config/containers/registries.conf');
-  const found = (await readConfIfPresent(home)) ?? (await readConfIfPresent(SYSTEM_FILE));
-  const dropIns = [];
-  for (const path of await listDropIns(`${SYSTEM_FILE}.d`)) dropIns.push(await readConf(path));
-  return merge([...(found ? [found] : []), ...dropIns]);
-}
+const V2_KEYS = ['registry', 'unqualified-search-registries', 'credential-helpers', 'aliases'];
 
-const SYSTEM_FILE = '/etc/containers/registries.conf';
+/** The later list replaces entries of the earlier one that have the same prefix; sorted by prefix. */
+export function mergeRegistries(
+  earlier: readonly RegistryEntry[],
+  later: readonly RegistryEntry[],
+): RegistriesConf {
+  const byPrefix = new Map([...earlier, ...later].map((entry) => [entry.prefix, entry]));
+  const prefixes = [...byPrefix.keys()].sort();
+  return { registries: prefixes.flatMap((prefix) => byPrefix.get(prefix) ?? []) };
+}
 
 /**
  * Where to ask for a reference, in order: the mirrors of the longest prefix that matches, then its
@@ -85,7 +77,8 @@ export function resolveCandidates(conf: RegistriesConf, reference: Reference): C
   const rewrite = (location: string): Reference => parseReference(location + rest);
   const mirrors = entry.mirrors
     .filter(({ pullFromMirror }) => isMirrorFor(pullFromMirror, reference))
-    .map(({ location, insecure }) => ({ reference: rewrite(location), insecure }));
+    .map(({ location, insecure }) => ({ reference: rewrite(location), insecure }))
+    .filter((mirror) => findEntry(conf, mirror.reference)?.entry.blocked !== true);
   if (entry.blocked) return mirrors;
   const origin = entry.location === undefined ? reference : rewrite(entry.location);
   return [...mirrors, { reference: origin, insecure: entry.insecure }];
@@ -135,6 +128,37 @@ function readToml(text: string, name: string): Table {
   }
 }
 
+/** As containers/image converts it: hosts to block and hosts to trust; search lists have no effect. */
+function convertV1(document: Table, refuse: Refuse): RegistryEntry[] {
+  const lists = tableOf(document['registries'], 'registries', refuse);
+  const read = (name: string): readonly string[] => {
+    const { registries = [] } = tableOf(lists[name] ?? {}, `registries.${name}`, refuse);
+    const isList = Array.isArray(registries) && registries.every((one) => typeof one === 'string');
+    return isList ? registries : refuse(`registries.${name}.registries is not a list of strings`);
+  };
+  const [blocked, insecure] = [new Set(read('block')), new Set(read('insecure'))];
+  return [...new Set([...blocked, ...insecure])].map((name) =>
+    parseEntry(
+      { location: name, blocked: blocked.has(name), insecure: insecure.has(name) },
+      refuse,
+    ),
+  );
+}
+
+/** One location, told to be insecure and not, or blocked and not, would depend on the order. */
+function refuseConflicts(entries: readonly RegistryEntry[], refuse: Refuse): void {
+  const known = new Map<string, RegistryEntry>();
+  for (const entry of entries) {
+    const location = entry.location ?? entry.prefix;
+    const first = known.get(location) ?? entry;
+    known.set(location, first);
+    for (const key of ['insecure', 'blocked'] as const) {
+      if (entry[key] === first[key]) continue;
+      refuse(`${location} is defined twice, once with "${key} = true" and once without`);
+    }
+  }
+}
+
 function parseEntry(entry: Table, refuse: Refuse): RegistryEntry {
   const location = locationOf(entry, 'location', refuse);
   const prefix = locationOf(entry, 'prefix', refuse) ?? location;
@@ -144,6 +168,9 @@ function parseEntry(entry: Table, refuse: Refuse): RegistryEntry {
   }
   if (prefix.includes('*') && !/^\*\.[^*/:]+$/.test(prefix)) {
     refuse(`prefix "${prefix}" may only have "*." in front of a domain`);
+  }
+  if (entry['pull-from-mirror'] !== undefined) {
+    refuse(`[[registry]] ${prefix} has pull-from-mirror, which is for [[registry.mirror]] alone`);
   }
   const byDigestOnly = flagOf(entry, 'mirror-by-digest-only', refuse);
   return {
@@ -189,41 +216,14 @@ function flagOf(table: Table, key: string, refuse: Refuse): boolean {
   return typeof value === 'boolean' ? value : refuse(`${key} is neither true nor false`);
 }
 
+function tableOf(value: unknown, key: string, refuse: Refuse): Table {
+  const isTable = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isTable ? (value as Table) : refuse(`${key} is not a table`);
+}
+
 function tablesOf(table: Table, key: string, refuse: Refuse): readonly Table[] {
   const value = table[key] ?? [];
   const isTable = (entry: unknown): entry is Table => typeof entry === 'object' && entry !== null;
   if (Array.isArray(value) && value.every(isTable)) return value;
   return refuse(`${key} is no list of tables`);
-}
-
-async function readConf(path: string): Promise<RegistriesConf> {
-  const conf = await readConfIfPresent(path);
-  if (conf) return conf;
-  throw new ConfigError('registries-conf.missing', `there is no file ${path}`);
-}
-
-async function readConfIfPresent(path: string): Promise<RegistriesConf | undefined> {
-  const bytes = await readFileIfPresent(path);
-  return bytes && parseRegistriesConf(bytes.toString(), path);
-}
-
-async function listDropIns(directory: string): Promise<string[]> {
-  try {
-    const names = await readdir(directory);
-    return names
-      .filter((name) => name.endsWith('.conf'))
-      .sort()
-      .map((name) => join(directory, name));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
-}
-
-function merge(confs: readonly RegistriesConf[]): RegistriesConf {
-  const byPrefix = new Map<string, RegistryEntry>();
-  for (const entry of confs.flatMap(({ registries }) => registries)) {
-    byPrefix.set(entry.prefix, entry);
-  }
-  return { registries: [...byPrefix.values()] };
 }

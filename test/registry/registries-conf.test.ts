@@ -1,14 +1,7 @@
 import fc from 'fast-check';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { formatReference, parseReference } from '../../src/registry/reference.ts';
-import {
-  loadRegistriesConf,
-  parseRegistriesConf,
-  resolveCandidates,
-} from '../../src/registry/registries-conf.ts';
+import { parseRegistriesConf, resolveCandidates } from '../../src/registry/registries-conf.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -85,6 +78,43 @@ describe('registries.conf', () => {
     ]);
   });
 
+  it('in version 1 blocks and trusts hosts, and its search list has no effect', () => {
+    const text = `
+      [registries.search]
+      registries = ["docker.io"]
+      [registries.insecure]
+      registries = ["lab.test:5000"]
+      [registries.block]
+      registries = ["bad.test"]
+    `;
+    expect(resolve(text, 'lab.test:5000/a:v1')).toEqual(['lab.test:5000/a:v1 insecure']);
+    expect(resolve(text, 'bad.test/a:v1')).toEqual([]);
+    expect(resolve(text, 'docker.io/library/a:v1')).toEqual(['docker.io/library/a:v1']);
+    expect(() => parseRegistriesConf(text, 'my.conf', { v2Only: true })).toThrow(
+      'my.conf: it has version 1 of the format, and drop-ins need version 2',
+    );
+  });
+
+  it('takes the first of two entries of one prefix', () => {
+    const entry = (to: string) => `[[registry]]\nprefix = "a.test"\nlocation = "${to}"\n`;
+    expect(resolve(entry('one.test') + entry('two.test'), 'a.test/b:v1')).toEqual([
+      'one.test/b:v1',
+    ]);
+  });
+
+  it('does not ask a mirror that an entry of its own blocks', () => {
+    const text = `
+      [[registry]]
+      location = "quay.io"
+      [[registry.mirror]]
+      location = "m.test"
+      [[registry]]
+      location = "m.test"
+      blocked = true
+    `;
+    expect(resolve(text, 'quay.io/a:v1')).toEqual(['quay.io/a:v1']);
+  });
+
   it('replaces exactly the prefix, whatever follows', () => {
     const part = fc.stringMatching(/^[a-z][a-z0-9]{0,6}$/);
     const path = fc.array(part, { minLength: 1, maxLength: 4 });
@@ -103,7 +133,16 @@ describe('registries.conf', () => {
 
   it.each([
     ['[[registry', 'it is not TOML'],
-    ['[registries.search]\nregistries = []', 'version 1'],
+    ['[registries.block]\nregistries = "a.test"', 'registries.block.registries is not a list'],
+    ['[registries.block]\nregistries = []\n[[registry]]\nlocation = "a.test"', 'mixes version 1'],
+    [
+      '[[registry]]\nlocation = "a.test"\npull-from-mirror = "all"',
+      'for [[registry.mirror]] alone',
+    ],
+    [
+      '[[registry]]\nlocation = "a.test"\n[[registry]]\nprefix = "b.test"\nlocation = "a.test"\ninsecure = true',
+      'a.test is defined twice, once with "insecure = true" and once without',
+    ],
     ['[[registry]]\ninsecure = true', 'neither prefix nor location'],
     ['[[registry]]\nprefix = "a.test"', 'has no location'],
     ['[[registry]]\nprefix = "a.*.test"\nlocation = "b.test"', 'may only have "*."'],
@@ -122,19 +161,5 @@ describe('registries.conf', () => {
   ])('is refused with the reason: %j', (text, reason) => {
     expect(() => parseRegistriesConf(text, 'my.conf')).toThrow(`my.conf: `);
     expect(() => parseRegistriesConf(text, 'my.conf')).toThrow(reason);
-  });
-
-  it('is read from the file that is named, and from nowhere else unless asked', async () => {
-    const home = await mkdtemp(join(tmpdir(), 'registries-'));
-    const file = join(home, 'registries.conf');
-    await writeFile(file, '[[registry]]\nlocation = "quay.io"');
-    expect((await loadRegistriesConf({ file })).registries).toHaveLength(1);
-    const env = { CONTAINERS_REGISTRIES_CONF: file };
-    expect((await loadRegistriesConf({ env })).registries).toEqual([]);
-    expect((await loadRegistriesConf({ env, system: true })).registries).toHaveLength(1);
-    await expect(loadRegistriesConf({ file: join(home, 'none') })).rejects.toMatchObject({
-      code: 'registries-conf.missing',
-    });
-    await rm(home, { recursive: true });
   });
 });

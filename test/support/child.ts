@@ -3,6 +3,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+/** This machine's own registries.conf has no say in a test. */
+const NO_MIRRORS = {
+  CONTAINERS_REGISTRIES_CONF: '',
+  REGISTRIES_CONFIG_PATH: '',
+  XDG_CONFIG_HOME: fileURLToPath(new URL('no-mirrors', import.meta.url)),
+};
+
 const TSX = import.meta.resolve('tsx');
 
 export type Child = {
@@ -29,7 +36,7 @@ export function startSealift(
   const [out, progress] = options.outputs ?? ['pipe', 'pipe'];
   const child = spawn(process.execPath, ['--import', TSX, MAIN, ...args], {
     cwd: options.cwd,
-    env: { ...process.env, HOME: options.cwd, CI: 'true', ...options.env },
+    env: { ...process.env, ...NO_MIRRORS, HOME: options.cwd, CI: 'true', ...options.env },
     stdio: ['ignore', out, progress],
   });
   let stdout = '';

@@ -7,7 +7,7 @@ import { openBuildTools } from '../../recipes/build-tools.ts';
 import { claimIso } from '../../stages/pour/claim-iso.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
-import type { CliHost } from '../host.ts';
+import { placesOf, type CliHost } from '../host.ts';
 import {
   readInstallationRequest,
   type InstallationRequestOptions,
@@ -80,7 +80,10 @@ const addEmbedOptions = (command: Command): Command =>
       '--registry-image <reference>',
       'registry server on the ISO (default: that of --release)',
     )
-    .option('--registries-conf <file>', 'mirrors to fetch from, as containers-registries.conf(5)')
+    .option(
+      '--registries-conf <file>',
+      'mirrors to fetch from, instead of the registries.conf of user and system',
+    )
     .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
     .option('--insecure-registry <host>', 'fetch without TLS; may be repeated', addTo);
 
@@ -96,7 +99,7 @@ async function run(path: string, options: Options, host: CliHost): Promise<Insta
   const { config, build, workDir } = request;
   const tools = await openBuildTools({
     ...{ config: { pullSecret: config.pullSecret, build }, workDir },
-    ...{ env: host.env, signal: host.signal, emit: progress.listener },
+    ...{ ...placesOf(host), signal: host.signal, emit: progress.listener },
   });
   try {
     return await buildInstallationIso(request, tools);
@@ -128,6 +131,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
     ...report.notes.map((note) => `  note      ${printable(note)}`),
     `  report    ${output}.report.json, ${output}.sha256`,

@@ -82,6 +82,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
 import { checkIsoPlace, claimIso } from '../../stages/pour/claim-iso.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
-import type { CliHost } from '../host.ts';
+import { placesOf, type CliHost } from '../host.ts';
 import { createConcurrencyOption } from './concurrency.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
 import { createRetryOption } from '../retry-option.ts';
@@ -48,7 +48,8 @@ export async function runLive<Result>(
   await (isBuild ? claimIso(request) : checkIsoPlace(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
-    ...{ config: request.config, workDir: request.workDir, env: host.env, signal: host.signal },
+    ...placesOf(host),
+    ...{ config: request.config, workDir: request.workDir, signal: host.signal },
     emit: progress.listener,
   });
   try {

@@ -38,6 +38,9 @@ function formatPlan(plan: LiveIsoPlan): string {
     `here already   ${formatSize(plan.bytesReused)}`,
     `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
     `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    ...(plan.registriesConf.length === 0
+      ? []
+      : [`mirrors from   ${plan.registriesConf.join(', ')}`]),
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
     '',
     ...formatParts(plan.parts),

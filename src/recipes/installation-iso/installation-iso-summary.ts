@@ -15,6 +15,8 @@ export type PreparedInstallationIso = {
   readonly embedArea: EmbedAreaUse;
   /** Absent where the medium carries no images. */
   readonly embedded?: EmbeddedImages;
+  /** The files with mirrors that were read, in order: a later one replaces entries. */
+  readonly registriesConf: readonly string[];
 };
 
 /** What is known of an installation ISO before it is poured. */
@@ -43,6 +45,8 @@ type Announced = {
   readonly secretsOnMedia: readonly string[];
   /** What could not be checked, or may be missed. */
   readonly notes: readonly string[];
+  /** The files with mirrors that were read, in order: a later one replaces entries. */
+  readonly registriesConf: readonly string[];
   readonly unverifiedTls: readonly string[];
   /** What stays on disk for the next build. */
   readonly cache: string;
@@ -52,9 +56,10 @@ export type InstallationIsoReport = Announced & PourReport;
 
 export function describeInstallationIso(
   request: InstallationIsoRequest,
-  { base, layout, embedded, embedArea: { replaced, ...embedArea } }: PreparedInstallationIso,
+  { base, layout, embedded, embedArea, registriesConf }: PreparedInstallationIso,
 ): Announced {
   const { config } = request;
+  const { replaced, ...area } = embedArea;
   return {
     format: 1,
     product: 'installation-iso',
@@ -65,10 +70,11 @@ export function describeInstallationIso(
     seedImage: config.seedImage,
     seedVersion: config.seedVersion,
     installationDisk: config.installationDisk,
-    embedArea,
+    embedArea: area,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
     secretsOnMedia: listSecrets(request),
     notes: [...request.notes, ...listNotes(request, replaced)],
+    registriesConf,
     unverifiedTls: request.build.insecureRegistries,
     cache: request.workDir,
   };

@@ -68,7 +68,8 @@ async function prepareInstallationIso(
   });
   const layout = made.then(({ layout }) => layout);
   await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
-  return { base: await base, ...(await made), ...(embedded && { embedded }) };
+  const { registriesConf } = tools;
+  return { base: await base, ...(await made), ...(embedded && { embedded }), registriesConf };
 }
 
 /** What the index of the medium says that it installs. */

@@ -32,4 +32,6 @@ export type PreparedLiveIso = {
   readonly base: BaseIso;
   readonly layout: Layout;
   readonly space: Space;
+  /** The files with mirrors that were read, in order: a later one replaces entries. */
+  readonly registriesConf: readonly string[];
 };

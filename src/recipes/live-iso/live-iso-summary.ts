@@ -41,6 +41,8 @@ export type LiveIsoPlan = {
     readonly bundles: readonly string[];
     readonly warnings: readonly string[];
   }[];
+  /** The files with mirrors that were read, in order: a later one replaces entries. */
+  readonly registriesConf: readonly string[];
   readonly secretsOnMedia: readonly string[];
   readonly blocked: readonly string[];
 };
@@ -73,6 +75,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
       isRebuilt: rebuilt !== undefined,
       bundles: bundles.map((bundle) => bundle.name),
     })),
+    registriesConf: prepared.registriesConf,
     secretsOnMedia: listSecrets(request),
     blocked: plan.blocked.map(({ image }) => image),
   };

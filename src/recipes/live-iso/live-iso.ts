@@ -37,6 +37,7 @@ export async function prepareLiveIso(
   return {
     ...{ release: await release, plan: await plan, catalogs: await catalogs },
     ...{ base: await base, layout: await layout, space: await space },
+    registriesConf: tools.registriesConf,
   };
 }
 
