@@ -26,8 +26,10 @@ function streamOf(id) {
   return stream;
 }
 
-/** @param {Order} order */
-function obey(order) {
+/** @typedef {{ ticket: number, digest?: string }} Reply */
+
+/** @param {Order} order @param {Reply[]} replies */
+function obey(order, replies) {
   switch (order.op) {
     case 'open':
       streams.set(order.stream, { hash: createHash('sha256') });
@@ -42,11 +44,11 @@ function obey(order) {
     case 'update': {
       const { hash } = streamOf(order.stream);
       hash.update(memory.subarray(order.start, order.start + order.size));
-      reply(order.ticket, order.prefix ? hash.copy() : undefined);
+      replies.push(replyOf(order.ticket, order.prefix ? hash.copy() : undefined));
       break;
     }
     case 'digest':
-      reply(order.ticket, streamOf(order.stream).hash);
+      replies.push(replyOf(order.ticket, streamOf(order.stream).hash));
       streams.delete(order.stream);
   }
 }
@@ -57,9 +59,12 @@ function moveState(op, stream) {
   else if (stream.snapshot) stream.hash = stream.snapshot.copy();
 }
 
-/** @param {number} ticket @param {Hash | undefined} hash */
-function reply(ticket, hash) {
-  parentPort?.postMessage({ ticket, digest: hash?.digest('hex') });
-}
+/** @param {number} ticket @param {Hash | undefined} hash @returns {Reply} */
+const replyOf = (ticket, hash) => (hash ? { ticket, digest: hash.digest('hex') } : { ticket });
 
-parentPort?.on('message', obey);
+parentPort?.on('message', (/** @type {readonly Order[]} */ orders) => {
+  /** @type {Reply[]} */
+  const replies = [];
+  for (const order of orders) obey(order, replies);
+  parentPort?.postMessage(replies);
+});

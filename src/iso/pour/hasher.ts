@@ -27,32 +27,37 @@ export type Hasher = {
 
 type Reply = { readonly ticket: number; readonly digest?: string };
 
+/** What `hash-worker.mjs` obeys. */
+type Order = { readonly stream: number; readonly ticket?: number } & Readonly<
+  Record<string, unknown>
+>;
+
 type Thread = {
-  readonly worker: Worker;
   streams: number;
-  /** Why the thread ended by itself: nothing more is asked of it. */
-  failure: { readonly error: unknown } | undefined;
-  readonly waiting: Map<
-    number,
-    { resolve: (digest?: string) => void; reject: (e: unknown) => void }
-  >;
+  /** In the order of the calls. */
+  readonly tell: (order: Order) => void;
+  readonly ask: (order: Order) => Promise<string | undefined>;
+  readonly end: () => Promise<unknown>;
 };
+
+/** A busy thread has one message in work and one waiting; what comes meanwhile goes together. */
+const MAX_MESSAGES = 2;
 
 export function createHasher(memory: SharedArrayBuffer): Hasher {
   const count = Math.max(1, Math.min(4, availableParallelism() - 1));
   const alone = startThread(memory);
   const shared = Array.from({ length: count }, () => startThread(memory));
-  const ids = { next: 1 };
+  let streams = 0;
   return {
     open() {
       const idlest = shared.reduce((best, thread) =>
         thread.streams < best.streams ? thread : best,
       );
-      return openStream(idlest, ids);
+      return openStream(idlest, ++streams);
     },
-    openAlone: () => openStream(alone, ids),
+    openAlone: () => openStream(alone, ++streams),
     async close() {
-      await Promise.all([alone, ...shared].map((thread) => thread.worker.terminate()));
+      await Promise.all([alone, ...shared].map((thread) => thread.end()));
     },
   };
 }
@@ -62,54 +67,70 @@ function startThread(memory: SharedArrayBuffer): Thread {
     workerData: memory,
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
   });
-  const thread: Thread = { worker, streams: 0, failure: undefined, waiting: new Map() };
-  worker.on('message', (reply: Reply) => {
-    thread.waiting.get(reply.ticket)?.resolve(reply.digest);
-    thread.waiting.delete(reply.ticket);
+  type Asker = { resolve: (digest?: string) => void; reject: (error: unknown) => void };
+  const askers = new Map<number, Asker>();
+  let orders: Order[] = [];
+  let messages = 0;
+  let tickets = 0;
+  let failure: { readonly error: unknown } | undefined;
+  const send = (): void => {
+    if (orders.length === 0 || messages === MAX_MESSAGES) return;
+    messages++;
+    worker.postMessage(orders);
+    orders = [];
+  };
+  const tell = (order: Order): void => {
+    orders.push(order);
+    if (orders.length === 1) queueMicrotask(send);
+  };
+  worker.on('message', (replies: readonly Reply[]) => {
+    messages--;
+    send();
+    for (const { ticket, digest } of replies) {
+      askers.get(ticket)?.resolve(digest);
+      askers.delete(ticket);
+    }
   });
   worker.on('error', (error) => {
-    thread.failure = { error };
-    for (const { reject } of thread.waiting.values()) reject(error);
-    thread.waiting.clear();
+    failure = { error };
+    for (const { reject } of askers.values()) reject(error);
+    askers.clear();
   });
-  return thread;
+  return {
+    ...{ streams: 0, tell, end: () => worker.terminate() },
+    ask: (order) =>
+      new Promise((resolve, reject) => {
+        if (failure) {
+          reject(failure.error);
+          return;
+        }
+        const ticket = ++tickets;
+        askers.set(ticket, { resolve, reject });
+        tell({ ...order, ticket });
+      }),
+  };
 }
 
-function openStream(thread: Thread, ids: { next: number }): HashStream {
-  const stream = ids.next++;
+function openStream(thread: Thread, stream: number): HashStream {
   thread.streams++;
-  const tell = (op: string): void => {
-    thread.worker.postMessage({ op, stream });
+  const tell = (op: string) => (): void => {
+    thread.tell({ op, stream });
   };
-  const ask = (order: object): Promise<string | undefined> =>
-    new Promise((resolve, reject) => {
-      if (thread.failure) {
-        reject(thread.failure.error);
-        return;
-      }
-      const ticket = ids.next++;
-      thread.waiting.set(ticket, { resolve, reject });
-      thread.worker.postMessage({ ...order, stream, ticket });
-    });
-  tell('open');
+  tell('open')();
   return {
     async update({ start, size }, prefix = false) {
-      const hex = await ask({ op: 'update', start, size, prefix });
+      const hex = await thread.ask({ op: 'update', stream, start, size, prefix });
       return hex === undefined ? undefined : digestFromHex(hex);
     },
     async digest() {
       thread.streams--;
-      return digestFromHex((await ask({ op: 'digest' })) ?? '');
+      return digestFromHex((await thread.ask({ op: 'digest', stream })) ?? '');
     },
-    snapshot: () => {
-      tell('snapshot');
-    },
-    restore: () => {
-      tell('restore');
-    },
+    snapshot: tell('snapshot'),
+    restore: tell('restore'),
     close() {
       thread.streams--;
-      tell('close');
+      tell('close')();
     },
   };
 }

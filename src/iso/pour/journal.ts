@@ -94,10 +94,19 @@ function createJournal(
   file: FileHandle,
   achieved: ReadonlyMap<number, Progress>,
 ): Journal {
-  // Lines must not interleave: each write waits for the one before.
+  // Lines must not interleave: each write waits for the one before, and takes all that came meanwhile.
+  let lines = '';
   let last: Promise<unknown> = Promise.resolve();
-  const append = (text: string): Promise<unknown> =>
-    (last = last.then(() => explaining(path, () => file.appendFile(text))));
+  const write = async (): Promise<void> => {
+    const text = lines;
+    lines = '';
+    if (text !== '') await explaining(path, () => file.appendFile(text));
+  };
+  const append = (text: string): Promise<unknown> => {
+    lines += text;
+    last = last.then(write);
+    return last;
+  };
   return {
     achieved,
     notePrefix(extent, size, digest) {

@@ -46,9 +46,17 @@ describe('pouring an ISO', () => {
   it('pours more than its buffers hold while the first extent is the slowest', async () => {
     const { layout, blobs, whole } = makeLayout([4 * MIB, ...Array<number>(30).fill(5 * MIB)]);
     const slow = layout.extents.find((extent) => extent.source.kind === 'blob')?.digest;
-    const fast = openFrom(blobs);
+    let served = 0;
+    let goOn = (): void => undefined;
+    const behindIt = new Promise<void>((resolve) => (goOn = resolve));
+    const fast = openFrom(blobs, {
+      onBytes(size) {
+        served += size;
+        if (served > 100 * MIB) goOn();
+      },
+    });
     const openExtent: ExtentOpener = async (extent, options) => {
-      if (extent.digest === slow) await new Promise((resolve) => setTimeout(resolve, 1500));
+      if (extent.digest === slow) await behindIt;
       return fast(extent, options);
     };
     const result = await pourIso(optionsOf(layout, openExtent));
