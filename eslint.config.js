@@ -39,6 +39,37 @@ export default defineConfig(
     },
   },
   {
+    // A wait that forgets its signal hangs the program: all of them are made of those in wait.ts. The
+    // pour has a loop and a test table of its own.
+    files: ['src/**/*.ts'],
+    ignores: ['src/base/wait.ts', 'src/iso/pour/**'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        ...['node:timers', 'node:timers/promises', 'timers', 'timers/promises'].map((name) => ({
+          name,
+          message: 'Wait with src/base/wait.ts.',
+        })),
+        { name: 'node:events', importNames: ['once'], message: 'Wait with src/base/wait.ts.' },
+      ],
+      'no-restricted-globals': [
+        'error',
+        ...['setTimeout', 'setInterval'].map((name) => ({
+          name,
+          message: 'Wait with src/base/wait.ts.',
+        })),
+      ],
+      'no-restricted-properties': [
+        'error',
+        {
+          object: 'Promise',
+          property: 'race',
+          message: 'Race with a signal: untilAborted of src/base/wait.ts.',
+        },
+      ],
+    },
+  },
+  {
     // A stage reads its inputs and its tools. Defined inside a function, it could read anything else.
     files: ['src/recipes/**'],
     rules: {

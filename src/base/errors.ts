@@ -72,9 +72,11 @@ export class LossError extends SealiftError {
 /** SIGINT (130) or SIGTERM (143) asked us to stop. */
 export class InterruptedError extends SealiftError {
   readonly exitCode: number;
+  readonly signal: 'SIGINT' | 'SIGTERM';
 
   constructor(signal: 'SIGINT' | 'SIGTERM') {
     super('interrupted', `interrupted by ${signal}`);
+    this.signal = signal;
     this.exitCode = signal === 'SIGINT' ? 130 : 143;
   }
 }

@@ -2,6 +2,7 @@ import { execa, ExecaError } from 'execa';
 import { ToolError } from './errors.ts';
 import { isErrno } from './errno.ts';
 import { redact } from './redact.ts';
+import { startTimer, untilAborted, type Timer } from './wait.ts';
 
 export type ProcessOptions = {
   readonly cwd?: string;
@@ -11,66 +12,126 @@ export type ProcessOptions = {
   /** Milliseconds; 0 or absent is no limit. */
   readonly timeout?: number;
   readonly signal?: AbortSignal;
-  /** What the program started ends with it; without this, a pipe that they hold outlives any limit. */
-  readonly group?: boolean;
   /** Values that must not appear in an error, should the program print them. */
   readonly secrets?: readonly string[];
 };
 
 export type ProcessResult = { readonly stdout: string; readonly stderr: string };
 
+/** Milliseconds between SIGTERM and SIGKILL. */
+const KILL_DELAY = 1000;
+
+/** Leaders of the groups that run now: they end with this process, however it ends itself. */
+const groups = new Set<number>();
+process.on('exit', () => {
+  for (const leader of groups) killGroup(leader, 'SIGKILL');
+});
+
 /**
- * Runs a program with a list of arguments (never a shell line) and waits for it.
+ * Runs a program with a list of arguments (never a shell line) and waits for it. What it started ends
+ * with it. An abort, as a limit that is over, is SIGTERM for all of them, and SIGKILL a second later;
+ * then nothing is waited for any more.
  *
  * @throws ToolError `tool.missing` when there is no such program, `tool.timeout` past the limit,
- * `tool.failed` with the last lines of stderr on any other exit.
+ * `tool.failed` with the last lines of stderr on any other exit; the signal's reason
  */
 export async function runProcess(
   file: string,
   args: readonly string[],
   options: ProcessOptions = {},
 ): Promise<ProcessResult> {
+  options.signal?.throwIfAborted();
+  const running = execa(file, args, {
+    extendEnv: options.env === undefined,
+    stdin: options.input === undefined ? 'ignore' : 'pipe',
+    ...(options.env && { env: options.env }),
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
+    ...(options.input !== undefined && { input: options.input }),
+    detached: true, // a group of its own
+  });
+  const ending = guard(running, file, options);
   try {
-    const running = execa(file, args, {
-      extendEnv: options.env === undefined,
-      stdin: options.input === undefined ? 'ignore' : 'pipe',
-      ...(options.env && { env: options.env }),
-      ...(options.cwd !== undefined && { cwd: options.cwd }),
-      ...(options.input !== undefined && { input: options.input }),
-      ...(options.timeout !== undefined && { timeout: options.timeout }),
-      ...(options.signal && { cancelSignal: options.signal, gracefulCancel: false }),
-      detached: options.group === true,
-    });
-    if (options.group)
-      running.once('exit', () => {
-        killGroup(running.pid);
-      });
-    const { stdout, stderr } = await running;
+    const { stdout, stderr } = await untilAborted(running, ending.signal);
+    ending.throwIfStopped();
     return { stdout, stderr };
   } catch (error) {
+    ending.throwIfStopped();
     throw explain(file, error, options);
+  } finally {
+    ending.forget();
   }
 }
 
-function killGroup(leader: number | undefined): void {
+type Ending = {
+  /** Aborted when the wait must end, whoever still holds the pipes. */
+  readonly signal: AbortSignal;
+  /** Why the program was stopped is what it ended with. */
+  readonly throwIfStopped: () => void;
+  readonly forget: () => void;
+};
+
+function guard(
+  running: { readonly pid?: number; once: (event: 'exit', listener: () => void) => unknown },
+  file: string,
+  { signal, timeout = 0 }: ProcessOptions,
+): Ending {
+  const { pid } = running;
+  const end = new AbortController();
+  let stopped: { readonly reason: unknown } | undefined;
+  let killer: Timer | undefined;
+  const stop = (reason: unknown): void => {
+    if (stopped) return;
+    stopped = { reason };
+    killGroup(pid, 'SIGTERM');
+    killer = startTimer(KILL_DELAY, () => {
+      killGroup(pid, 'SIGKILL');
+      end.abort(reason);
+    });
+  };
+  const onAbort = (): void => {
+    stop(signal?.reason);
+  };
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const limit =
+    timeout === 0
+      ? undefined
+      : startTimer(timeout, () => {
+          stop(late(file, timeout));
+        });
+  if (pid !== undefined) groups.add(pid);
+  running.once('exit', () => {
+    killGroup(pid, 'SIGKILL'); // those that it left behind would hold its pipes
+    if (pid !== undefined) groups.delete(pid);
+  });
+  return {
+    signal: end.signal,
+    throwIfStopped() {
+      if (stopped) throw stopped.reason;
+    },
+    forget() {
+      signal?.removeEventListener('abort', onAbort);
+      limit?.stop();
+      killer?.stop();
+    },
+  };
+}
+
+const late = (file: string, timeout: number): ToolError =>
+  new ToolError('tool.timeout', `program "${file}" ran longer than ${timeout} ms`);
+
+function killGroup(leader: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
   if (leader === undefined) return;
   try {
-    process.kill(-leader, 'SIGKILL');
+    process.kill(-leader, signal);
   } catch (error) {
     if (!isErrno(error, 'ESRCH')) throw error; // nobody is left, as it should be
   }
 }
 
 function explain(file: string, error: unknown, options: ProcessOptions): unknown {
-  if (!(error instanceof ExecaError) || error.isCanceled) return error;
+  if (!(error instanceof ExecaError)) return error;
   if (error.code === 'ENOENT') {
     return new ToolError('tool.missing', `program "${file}" is not installed or not executable`);
-  }
-  if (error.timedOut) {
-    return new ToolError(
-      'tool.timeout',
-      `program "${file}" ran longer than ${options.timeout ?? 0} ms`,
-    );
   }
   const stderr = typeof error.stderr === 'string' ? error.stderr : '';
   const lastLines = redact(stderr.trim().split('\n').slice(-12).join('\n'), options.secrets);

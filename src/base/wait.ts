@@ -52,12 +52,21 @@ export function waitFor<Value>(
   });
 }
 
+export type Timer = {
+  readonly stop: () => void;
+  /** The process need not wait for it. */
+  readonly unref: () => void;
+};
+
 /** Calls `act` once after so many milliseconds, unless stopped before. */
-export function startTimer(milliseconds: number, act: () => void): { stop: () => void } {
+export function startTimer(milliseconds: number, act: () => void): Timer {
   const timer = setTimeout(act, milliseconds);
   return {
     stop: () => {
       clearTimeout(timer);
+    },
+    unref: () => {
+      timer.unref();
     },
   };
 }

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { InterruptedError } from '../base/errors.ts';
+import { startTimer } from '../base/wait.ts';
 import { runProgram } from './program.ts';
 import { listenForSignals } from './terminal/signals.ts';
 
@@ -28,3 +30,13 @@ process.exitCode = await runProgram(process.argv.slice(2), {
   now: Date.now,
 });
 stop();
+
+/** Milliseconds for what the process still holds: a name being looked up, a connection in the making. */
+const LEAVE = 400;
+
+// process.exit waits for threads of the file system, which may wait for ever; a signal does not. With
+// our listeners gone it ends the process as it would end any other.
+startTimer(LEAVE, () => {
+  if (signal.reason instanceof InterruptedError) process.kill(process.pid, signal.reason.signal);
+  else process.exit();
+}).unref();

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
+import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { registerBuild } from './build/build.ts';
 import { registerCat } from './medium/cat.ts';
 import { registerCatalog } from './catalog.ts';
@@ -68,10 +69,35 @@ export function createProgram(host: CliHost): Command {
   return program;
 }
 
+/** Milliseconds that work has after an interruption to end in order. */
+const GRACE = 1400;
+
+/**
+ * Every wait ends with the signal by itself. Some cannot: the kernel gives no file of a dead network
+ * file system, and nobody opens the other end of a pipe. Whatever has not ended in time is left as a
+ * kill would leave it, which is safe at any moment.
+ */
+async function endInTime(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  const late = new AbortController();
+  let timer: Timer | undefined;
+  const onAbort = (): void => {
+    timer = startTimer(GRACE, () => {
+      late.abort(signal.reason);
+    });
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    await untilAborted(work, late.signal);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    timer?.stop();
+  }
+}
+
 /** Runs a command line without the program's own name and gives the exit code. */
 export async function runProgram(args: readonly string[], host: CliHost): Promise<number> {
   try {
-    await createProgram(host).parseAsync([...args], { from: 'user' });
+    await endInTime(createProgram(host).parseAsync([...args], { from: 'user' }), host.signal);
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;

@@ -82,7 +82,6 @@ async function execute(
     cwd: directory,
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: directory },
     timeout: installerLimit ?? INSTALLER_LIMIT_MS,
-    group: true,
     signal,
     secrets: pullSecret === undefined ? [] : [pullSecret.reveal()],
   });

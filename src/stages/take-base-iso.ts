@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { hexOf } from '../base/digest.ts';
 import { DiskError } from '../base/errors.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
+import { sleep } from '../base/wait.ts';
 import { lockOutput } from '../iso/pour/lock.ts';
 import {
   takeGivenIso,
@@ -49,7 +49,7 @@ async function waitForLock(
     } catch (error) {
       if (!(error instanceof DiskError) || error.code !== 'output.locked') throw error;
       onProgress(0, undefined, 'another build fetches it');
-      await sleep(PAUSE_MS, undefined, { signal });
+      await sleep(PAUSE_MS, signal);
     }
   }
 }

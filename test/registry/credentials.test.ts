@@ -8,6 +8,8 @@ import {
 } from '../../src/registry/client/auth/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 
+const { signal } = new AbortController();
+
 const encode = (text: string): string => Buffer.from(text).toString('base64');
 const entry = (text: string) => ({ auth: encode(text) });
 const reference = (text: string) => parseReference(text);
@@ -27,23 +29,27 @@ describe('a pull secret', () => {
   );
 
   it('gives the most specific entry', async () => {
-    expect(await store.find(reference('quay.io/team/app:v1'))).toEqual({
+    expect(await store.find(reference('quay.io/team/app:v1'), signal)).toEqual({
       kind: 'basic',
       username: 'team',
       password: 'p:with:colons',
       from: 'pullSecret entry quay.io/team',
     });
-    expect(await store.find(reference('quay.io/teams/app:v1'))).toMatchObject({ username: 'host' });
-    expect(await store.find(reference('quay.io:443/team/app:v1'))).toBeUndefined();
+    expect(await store.find(reference('quay.io/teams/app:v1'), signal)).toMatchObject({
+      username: 'host',
+    });
+    expect(await store.find(reference('quay.io:443/team/app:v1'), signal)).toBeUndefined();
   });
 
   it('with an empty entry means nobody in particular', async () => {
-    expect(await store.find(reference('quay.io/open/app:v1'))).toBeUndefined();
+    expect(await store.find(reference('quay.io/open/app:v1'), signal)).toBeUndefined();
   });
 
   it('may have the addresses of old clients for keys', async () => {
-    expect(await store.find(reference('old.example/a:v1'))).toMatchObject({ username: 'old' });
-    expect(await store.find(reference('docker.io/busybox:v1'))).toMatchObject({
+    expect(await store.find(reference('old.example/a:v1'), signal)).toMatchObject({
+      username: 'old',
+    });
+    expect(await store.find(reference('docker.io/busybox:v1'), signal)).toMatchObject({
       kind: 'identity',
       token: 'identity',
     });
@@ -90,22 +96,32 @@ describe('credential files', () => {
     });
     await put('.dockercfg', { 'c.example': entry('cfg:p') });
     const store = credentialsFromFiles({ HOME: home, XDG_RUNTIME_DIR: join(home, 'run') });
-    expect(await store.find(reference('a.example/x:v1'))).toMatchObject({ username: 'run' });
-    expect(await store.find(reference('b.example/x:v1'))).toMatchObject({ username: 'config' });
-    expect(await store.find(reference('c.example/x:v1'))).toMatchObject({ username: 'cfg' });
-    expect(await store.find(reference('d.example/x:v1'))).toBeUndefined();
+    expect(await store.find(reference('a.example/x:v1'), signal)).toMatchObject({
+      username: 'run',
+    });
+    expect(await store.find(reference('b.example/x:v1'), signal)).toMatchObject({
+      username: 'config',
+    });
+    expect(await store.find(reference('c.example/x:v1'), signal)).toMatchObject({
+      username: 'cfg',
+    });
+    expect(await store.find(reference('d.example/x:v1'), signal)).toBeUndefined();
   });
 
   it('give way to the one that REGISTRY_AUTH_FILE names', async () => {
     await put('.docker/config.json', { auths: { 'a.example': entry('docker:p') } });
     await put('mine.json', { auths: { 'b.example': entry('mine:p') } });
     const env = { HOME: home, REGISTRY_AUTH_FILE: join(home, 'mine.json') };
-    expect(await credentialsFromFiles(env).find(reference('a.example/x:v1'))).toBeUndefined();
-    expect(await credentialsFromFiles(env).find(reference('b.example/x:v1'))).toMatchObject({
-      username: 'mine',
-    });
+    expect(
+      await credentialsFromFiles(env).find(reference('a.example/x:v1'), signal),
+    ).toBeUndefined();
+    expect(await credentialsFromFiles(env).find(reference('b.example/x:v1'), signal)).toMatchObject(
+      {
+        username: 'mine',
+      },
+    );
     const missing = credentialsFromFiles({ REGISTRY_AUTH_FILE: join(home, 'none.json') });
-    await expect(missing.find(reference('a.example/x:v1'))).rejects.toMatchObject({
+    await expect(missing.find(reference('a.example/x:v1'), signal)).rejects.toMatchObject({
       code: 'credentials.missing',
     });
   });
@@ -128,13 +144,13 @@ describe('credential files', () => {
     }
     const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
     const store = credentialsFromFiles(env);
-    expect(await store.find(reference('a.example/x:v1'))).toEqual({
+    expect(await store.find(reference('a.example/x:v1'), signal)).toEqual({
       kind: 'identity',
       token: 'for a.example',
       from: 'docker-credential-test for a.example',
     });
-    expect(await store.find(reference('b.example/x:v1'))).toBeUndefined();
-    await expect(store.find(reference('broken.example/x:v1'))).rejects.toMatchObject({
+    expect(await store.find(reference('b.example/x:v1'), signal)).toBeUndefined();
+    await expect(store.find(reference('broken.example/x:v1'), signal)).rejects.toMatchObject({
       code: 'tool.failed',
     });
   });

@@ -85,7 +85,7 @@ async function readConfig(
   host: CliHost,
 ): Promise<Pick<InstallationIsoRequest, 'config' | 'notes'>> {
   const notes: string[] = [];
-  const nmstate = await findNmstate(host.env);
+  const nmstate = await findNmstate(host);
   const judgeNetwork = async (text: string): Promise<string | undefined> => {
     if (nmstate) return nmstate.ask(text, host.signal);
     notes.push(

@@ -163,7 +163,7 @@ async function run(
   host: CliHost,
 ): Promise<ConfigIsosReport> {
   const { signal, now } = host;
-  const nmstate = await findNmstate(host.env);
+  const nmstate = await findNmstate(host);
   const progress = createProgress(host, logFormat);
   const doubt = doubtEpoch(request.epoch, now());
   if (doubt !== undefined) progress.listener({ type: 'warning', message: doubt });

@@ -27,7 +27,7 @@ export function registerConfigIsoValidate(parent: Command, host: CliHost): void 
 }
 
 async function run(sites: string, options: SitesOptions, host: CliHost): Promise<SitesVerdict> {
-  const nmstate = await findNmstate(host.env);
+  const nmstate = await findNmstate(host);
   const progress = createProgress(host, options.logFormat);
   const { signal, now } = host;
   try {

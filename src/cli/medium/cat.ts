@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
+import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 import { requireNode } from './ls.ts';
 
@@ -29,14 +30,19 @@ export function registerCat(program: Command, host: CliHost): void {
 }
 
 /** Until the reader has taken what was written, or has gone. */
-function drained({ stdout }: CliHost): Promise<void> {
-  return new Promise((resolve) => {
-    const settle = (): void => {
-      for (const event of ['drain', 'close', 'error']) stdout.off(event, settle);
-      resolve();
-    };
-    for (const event of ['drain', 'close', 'error']) stdout.on(event, settle);
-  });
+async function drained({ stdout, signal }: CliHost): Promise<void> {
+  const events = ['drain', 'close', 'error'];
+  let settle = (): void => undefined;
+  try {
+    await waitFor<undefined>(signal, (resolve) => {
+      settle = () => {
+        resolve(undefined);
+      };
+      for (const event of events) stdout.on(event, settle);
+    });
+  } finally {
+    for (const event of events) stdout.off(event, settle);
+  }
 }
 
 /** A reader that has seen enough (`head`) closes the pipe: no failure. */
@@ -49,6 +55,7 @@ async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promi
   host.stdout.on('error', onError);
   try {
     for await (const piece of pieces) {
+      host.signal.throwIfAborted();
       if (state.isClosed) return;
       if (host.stdout.write(piece as Uint8Array)) continue;
       await drained(host);

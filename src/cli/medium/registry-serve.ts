@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
@@ -7,6 +6,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
+import { waitFor } from '../../base/wait.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { createRegistryServer } from '../../registry/server.ts';
 import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
@@ -115,7 +115,7 @@ async function serve(
       if (!host.signal.aborted) log.request(entry);
     },
   });
-  await listen(server, options);
+  await listen(server, { ...options, signal: host.signal });
   try {
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
@@ -126,8 +126,7 @@ async function serve(
     });
     await waitForEnd(server, host);
   } finally {
-    const closed = once(server, 'close');
-    server.close();
+    const closed = new Promise((resolve) => server.close(resolve));
     server.closeAllConnections();
     await closed;
   }
@@ -137,16 +136,25 @@ async function serve(
 /** Until the signal, or an error of a server that listens. */
 async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
   if (signal.aborted) return;
-  const failed = once(server, 'error').then(([error]) => {
-    throw error;
+  await waitFor<never>(signal, (_resolve, reject) => {
+    server.once('error', reject);
+  }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
   });
-  await Promise.race([once(signal, 'abort'), failed]);
 }
 
-async function listen(server: Server | TlsServer, { host, port }: ServeOptions): Promise<void> {
+async function listen(
+  server: Server | TlsServer,
+  { host, port, signal }: ServeOptions & { readonly signal: AbortSignal },
+): Promise<void> {
   try {
-    server.listen(port, host);
-    await once(server, 'listening');
+    await waitFor<undefined>(signal, (resolve, reject) => {
+      server.once('error', reject);
+      server.once('listening', () => {
+        resolve(undefined);
+      });
+      server.listen(port, host);
+    });
   } catch (cause) {
     throw explainListening(cause, { host, port });
   }

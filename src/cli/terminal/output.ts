@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
+import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 
 export type OutputFormat = 'text' | 'json';
@@ -15,11 +16,11 @@ export const createForceOption = (): Option =>
   new Option('--force', 'overwrite files that are not of an earlier run').default(false);
 
 /** Waits until a slow reader has taken the text. */
-export async function writeResult(host: CliHost, text: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    host.stdout.write(text, (error) => {
+export function writeResult({ stdout, signal }: CliHost, text: string): Promise<void> {
+  return waitFor(signal, (resolve, reject) => {
+    stdout.write(text, (error) => {
       if (error) reject(error);
-      else resolve();
+      else resolve(undefined);
     });
   });
 }

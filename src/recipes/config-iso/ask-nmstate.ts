@@ -14,11 +14,17 @@ const TIMEOUT_MS = 30_000;
 const MAX_SHOWN = 300;
 
 /** @param env the whole environment of nmstatectl; without PATH there is none */
-export async function findNmstate(env: NodeJS.ProcessEnv): Promise<Nmstate | undefined> {
+export async function findNmstate({
+  env,
+  signal,
+}: {
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+}): Promise<Nmstate | undefined> {
   const { PATH } = env;
   if (PATH === undefined) return undefined;
   try {
-    await runProcess('nmstatectl', ['--version'], { env: { PATH }, timeout: TIMEOUT_MS });
+    await runProcess('nmstatectl', ['--version'], { env: { PATH }, timeout: TIMEOUT_MS, signal });
   } catch (error) {
     if (error instanceof ToolError) return undefined; // it is not there, or cannot run here
     throw error;

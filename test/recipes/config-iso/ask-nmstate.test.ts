@@ -22,13 +22,13 @@ async function install(...gc: readonly string[]): Promise<Nmstate | undefined> {
     '',
   ];
   await writeFile(join(directory, 'nmstatectl'), script.join('\n'), { mode: 0o755 });
-  return findNmstate({ PATH: `${directory}:/usr/bin:/bin` });
+  return findNmstate({ signal, env: { PATH: `${directory}:/usr/bin:/bin` } });
 }
 
 describe('nmstatectl', () => {
   it('is not asked where it is not installed', async () => {
-    expect(await findNmstate({})).toBeUndefined();
-    expect(await findNmstate({ PATH: directory })).toBeUndefined();
+    expect(await findNmstate({ signal, env: {} })).toBeUndefined();
+    expect(await findNmstate({ signal, env: { PATH: directory } })).toBeUndefined();
   });
 
   it('has nothing against a configuration that it makes connections of', async () => {

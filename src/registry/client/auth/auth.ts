@@ -35,10 +35,10 @@ export function createAuth(stores: readonly CredentialStore[], tokens: Tokens): 
 
 async function findCredential(
   stores: readonly CredentialStore[],
-  { endpoint, repository }: AccessRequest,
+  { endpoint, repository, signal }: AccessRequest,
 ): Promise<Credential | undefined> {
   for (const store of stores) {
-    const found = await store.find({ registry: endpoint.host, repository });
+    const found = await store.find({ registry: endpoint.host, repository }, signal);
     if (found) return found;
   }
   return undefined;

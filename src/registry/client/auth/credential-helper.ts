@@ -2,6 +2,8 @@ import { ConfigError, ToolError } from '../../../base/errors.ts';
 import { runProcess } from '../../../base/process.ts';
 import type { Credential } from './credential.ts';
 
+export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
+
 const TIME_LIMIT = 60_000;
 
 /**
@@ -14,7 +16,7 @@ const TIME_LIMIT = 60_000;
 export async function askHelper(
   helper: string,
   host: string,
-  env: NodeJS.ProcessEnv,
+  { env, signal }: Asking,
 ): Promise<Credential | undefined> {
   const program = `docker-credential-${helper}`;
   if (!/^[\w.-]+$/.test(helper)) {
@@ -24,6 +26,7 @@ export async function askHelper(
     const { stdout } = await runProcess(program, ['get'], {
       input: host,
       timeout: TIME_LIMIT,
+      signal,
       env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
     });
     return parseAnswer(stdout, program, `${program} for ${host}`);

@@ -13,7 +13,7 @@ export type Credential =
 
 export type CredentialStore = {
   /** What this store has for a repository, the most specific entry first. */
-  find: (reference: Reference) => Promise<Credential | undefined>;
+  find: (reference: Reference, signal: AbortSignal) => Promise<Credential | undefined>;
 };
 
 /** RFC 7617 2, in UTF-8. */

@@ -1,7 +1,8 @@
 import { ConfigError } from '../../../base/errors.ts';
 import { readFileIfPresent } from '../../../base/files.ts';
+import { untilAborted } from '../../../base/wait.ts';
 import type { Credential, CredentialStore } from './credential.ts';
-import { askHelper } from './credential-helper.ts';
+import { askHelper, type Asking } from './credential-helper.ts';
 import type { Reference } from '../../reference.ts';
 
 export type { Credential, CredentialStore };
@@ -33,11 +34,11 @@ export function credentialsFromPullSecret(json: string, name: string): Credentia
 export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
   let reading: Promise<readonly AuthFile[]> | undefined;
   return {
-    async find(reference) {
+    async find(reference, signal) {
       reading ??= readAuthFiles(env);
       const keys = keysOf(reference);
-      for (const file of await reading) {
-        const found = (await askHelpers(file, keys, env)) ?? findEntry(file, keys);
+      for (const file of await untilAborted(reading, signal)) {
+        const found = (await askHelpers(file, keys, { env, signal })) ?? findEntry(file, keys);
         if (found) return found;
       }
       return undefined;
@@ -63,15 +64,15 @@ function findEntry({ auths }: AuthFile, keys: readonly string[]): Credential | u
 async function askHelpers(
   file: AuthFile,
   keys: readonly string[],
-  env: NodeJS.ProcessEnv,
+  asking: Asking,
 ): Promise<Credential | undefined> {
   for (const key of keys) {
     const helper = file.helpers.get(key);
-    if (helper !== undefined) return askHelper(helper, key, env);
+    if (helper !== undefined) return askHelper(helper, key, asking);
   }
   const host = keys.find((key) => !key.includes('/'));
   if (file.defaultHelper === undefined || host === undefined) return undefined;
-  return askHelper(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, env);
+  return askHelper(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, asking);
 }
 
 const DOCKER_INDEX = 'https://index.docker.io/v1/';
