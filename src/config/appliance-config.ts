@@ -20,6 +20,8 @@ export type CatalogSettings = {
   readonly full: boolean;
   readonly targetCatalog?: string;
   readonly targetTag?: string;
+  /** Absent: `warn`. */
+  readonly dependencies?: 'add' | 'warn';
   readonly packages: readonly ({
     readonly name: string;
     readonly defaultChannel?: string;

@@ -109,6 +109,7 @@ function readCatalog(view: View, path: string, directory: string): CatalogSettin
     ...(local && { local }),
     full: view.flag(`${path}.full`) ?? false,
     ...readPresent(view, path, ['targetCatalog', 'targetTag']),
+    ...(view.text(`${path}.dependencies`) === 'add' && { dependencies: 'add' as const }),
     packages: view.items(`${path}.packages`).map((item) => ({
       name: view.text(`${item}.name`) ?? '',
       channels: view.items(`${item}.channels`).map((channel) => ({

@@ -4,6 +4,7 @@ import type { Catalog, CatalogChannel, ChannelEntry } from '../openshift/catalog
 import { extractCatalog, openCatalogImage } from '../openshift/catalog/image/catalog-image.ts';
 import type { CatalogSource } from '../openshift/catalog/catalog-source.ts';
 import { findHead } from '../openshift/catalog/filter/channel-graph.ts';
+import { resolveDependencies } from '../openshift/catalog/dependencies/resolve-dependencies.ts';
 import { filterCatalog } from '../openshift/catalog/filter/filter-catalog.ts';
 import { listBundles } from '../openshift/catalog/list-bundles.ts';
 import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
@@ -69,7 +70,11 @@ export async function showCatalog(
   selection: CatalogSelection,
 ): Promise<CatalogView> {
   const source = await openCatalog(request);
-  const { catalog, warnings } = filterCatalog(source, selection, { name: request.name });
+  const { name } = request;
+  const filtered = filterCatalog(source, selection, { name });
+  const mode = selection.dependencies ?? 'warn';
+  const [resolved] = resolveDependencies([{ name, filtered, mode }]);
+  const { catalog, warnings } = resolved ?? filtered;
   const more: string[] = [];
   const bundles = listBundles(catalog);
   const images = bundles.flatMap(({ relatedImages }) => relatedImages.map(({ image }) => image));

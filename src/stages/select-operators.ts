@@ -12,6 +12,10 @@ import { filterCatalog, type FilteredCatalog } from '../openshift/catalog/filter
 import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
 import { importOciLayout } from '../openshift/catalog/image/local-catalog.ts';
 import { rebuildCatalog } from '../openshift/catalog/image/rebuild-catalog.ts';
+import {
+  resolveDependencies,
+  type ResolvedCatalog,
+} from '../openshift/catalog/dependencies/resolve-dependencies.ts';
 import { listBundles } from '../openshift/catalog/list-bundles.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import type { CatalogSelection } from '../openshift/catalog/selection.ts';
@@ -52,7 +56,8 @@ type Tools = ImageTools & {
 
 /**
  * Reads every catalog, keeps what is selected of it, and makes the image that is carried in its
- * place; a catalog that is kept whole is carried as it is. What is wrong is told of all of them.
+ * place; a catalog that is kept whole is carried as it is. What kept bundles require is looked for in
+ * all catalogs together. What is wrong is told of all of them.
  *
  * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that fails,
  * or `catalog.several` with the kind of the first.
@@ -68,34 +73,66 @@ export const selectOperators: Stage<
 };
 
 async function selectAll(input: SelectOperatorsInput, tools: Tools): Promise<SelectedCatalog[]> {
-  const results = await Promise.allSettled(
-    input.catalogs.map((wanted) => selectCatalog(wanted, input, tools)),
+  const opened = await settleAll(input.catalogs, tools, (wanted) =>
+    openCatalog(wanted, input, tools),
   );
-  tools.signal.throwIfAborted();
-  const failures = results.flatMap((result) =>
-    result.status === 'rejected' ? [result.reason as unknown] : [],
+  const resolved = resolveDependencies(
+    opened.map(({ wanted: { catalog: name, dependencies: mode = 'warn' }, filtered }) => ({
+      ...{ name, mode, filtered },
+    })),
   );
-  if (failures.length > 0) throw summarise(failures);
-  const selected = results.flatMap((result) =>
-    result.status === 'fulfilled' ? [result.value] : [],
-  );
+  const pairs = opened.flatMap((one, at) => {
+    const kept = resolved[at];
+    return kept === undefined ? [] : [{ one, kept }];
+  });
+  const selected = await settleAll(pairs, tools, ({ one, kept }) => makeCatalog(one, kept, tools));
   for (const { warnings } of selected) for (const warning of warnings) tools.warn(warning);
   return selected;
 }
 
-async function selectCatalog(
+/** All results, or the failures of all. */
+async function settleAll<Item, Result>(
+  items: readonly Item[],
+  { signal }: Tools,
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results = await Promise.allSettled(items.map(work));
+  signal.throwIfAborted();
+  const failures = results.flatMap((result) =>
+    result.status === 'rejected' ? [result.reason as unknown] : [],
+  );
+  if (failures.length > 0) throw summarise(failures);
+  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+}
+
+type OpenedCatalog = OpenCatalog & {
+  readonly wanted: WantedCatalog;
+  readonly filtered: FilteredCatalog;
+};
+
+async function openCatalog(
   wanted: WantedCatalog,
   input: SelectOperatorsInput,
   tools: Tools,
-): Promise<SelectedCatalog> {
-  const { catalog: name, local } = wanted;
+): Promise<OpenedCatalog> {
+  const { catalog: name } = wanted;
   const { image, reference, directory } = await openWanted(wanted, input, tools);
   const source = await readCatalog(directory, { name, signal: tools.signal });
   const filtered = filterCatalog(source, wanted, { name });
+  return { wanted, image, reference, directory, filtered };
+}
+
+async function makeCatalog(
+  { wanted, image, reference, directory, filtered }: OpenedCatalog,
+  kept: ResolvedCatalog,
+  tools: Tools,
+): Promise<SelectedCatalog> {
+  const { catalog: name, local } = wanted;
+  const { source } = filtered;
   const made =
-    filtered.isWhole && local?.kind !== 'directory'
+    kept.isWhole && local?.kind !== 'directory'
       ? undefined
-      : await rebuild({ image, directory, source, filtered }, tools);
+      : await rebuild({ image, directory, source, filtered: kept.catalog }, tools);
   return {
     name,
     reference,
@@ -103,8 +140,9 @@ async function selectCatalog(
     ...readTarget(wanted),
     ...(local && { isLocal: true as const }),
     ...(made && { rebuilt: { made: made.blobs } }),
-    bundles: listBundles(filtered.catalog),
-    warnings: filtered.warnings,
+    bundles: listBundles(kept.catalog),
+    additions: kept.additions,
+    warnings: kept.warnings,
   };
 }
 
@@ -143,16 +181,12 @@ function readTarget({ local, targetCatalog, targetTag }: WantedCatalog) {
   };
 }
 
-type Rebuilding = Omit<Parameters<typeof rebuildCatalog>[0], 'filtered'> & {
-  readonly filtered: FilteredCatalog;
-};
-
 /** Puts what no registry has into the cache, where the plan and the pour find it by digest. */
 async function rebuild(
-  { filtered, ...parts }: Rebuilding,
+  parts: Parameters<typeof rebuildCatalog>[0],
   { cache }: ImageTools,
 ): Promise<{ readonly digest: Descriptor['digest']; readonly blobs: readonly Descriptor[] }> {
-  const made = await rebuildCatalog({ ...parts, filtered: filtered.catalog });
+  const made = await rebuildCatalog(parts);
   for (const { bytes } of [...made.blobs, ...made.manifests]) await cache.put(bytes);
   const blobs = [...made.blobs, ...made.manifests].map(({ descriptor }) => {
     const { mediaType, digest, size } = descriptor;

@@ -145,4 +145,59 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     await select(all, '    full: true');
     expect(await planFails('catalog.malformed')).toContain('name the packages that are needed');
   });
+
+  it('and that other bundles require are planned with their cost and the reason, where they are added', async () => {
+    const needy = makePackage('needy', [{ version: '1.0.0', images: [own] }]).map((one) =>
+      one.schema === 'olm.bundle'
+        ? {
+            ...one,
+            properties: [
+              { type: 'olm.package', value: { packageName: 'needy', version: '1.0.0' } },
+              { type: 'olm.gvk.required', value: { group: 'a.example', version: 'v1', kind: 'A' } },
+            ],
+          }
+        : one,
+    );
+    const [old = ''] = digests;
+    const giving = makePackage('giving', [
+      { version: '2.0.0', images: [own, at(`team/app@${old}`)] },
+    ]).map((one) =>
+      one.schema === 'olm.bundle'
+        ? {
+            ...one,
+            properties: [
+              { type: 'olm.package', value: { packageName: 'giving', version: '2.0.0' } },
+              { type: 'olm.gvk', value: { group: 'a.example', version: 'v1', kind: 'A' } },
+            ],
+          }
+        : one,
+    );
+    const documents = [...needy, ...giving];
+    await select(documents, '    packages: [{name: needy}]');
+    const warned = await world.run('plan');
+    expect(warned.stdout).toContain('requires API A of a.example/v1, which nothing kept is');
+    await select(documents, '    dependencies: add', '    packages: [{name: needy}]');
+    const { exitCode, stdout, stderr } = await world.run('plan', '-o', 'json');
+    expect(exitCode, stderr).toBe(0);
+    const { additions, catalogs, parts } = JSON.parse(stdout) as {
+      additions: readonly { readonly size: number; readonly marginalSize: number }[];
+      catalogs: readonly { bundles: readonly string[]; warnings: readonly string[] }[];
+      parts: readonly { part: string }[];
+    };
+    expect(catalogs).toMatchObject([{ bundles: ['giving.v2.0.0', 'needy.v1.0.0'], warnings: [] }]);
+    expect(parts.map(({ part }) => part)).toContain('giving');
+    expect(additions).toMatchObject([
+      {
+        ...{ package: 'giving', bundle: 'giving.v2.0.0', channel: 'stable', images: 2 },
+        requiredBy: { package: 'needy', bundle: 'needy.v1.0.0' },
+        reason: 'API A of a.example/v1',
+      },
+    ]);
+    const [{ size, marginalSize } = { size: 0, marginalSize: 0 }] = additions;
+    expect(size).toBeGreaterThan(marginalSize);
+    expect(marginalSize).toBeGreaterThan(0);
+    const text = (await world.run('plan')).stdout;
+    expect(text).toMatch(/giving\.v2\.0\.0 of package giving, channel stable: 2 images, .* saves/);
+    expect(text).toContain('required by needy.v1.0.0: API A of a.example/v1');
+  });
 });

@@ -1,10 +1,11 @@
 import type {
+  Api,
   Catalog,
   CatalogBundle,
   CatalogChannel,
   ChannelEntry,
   DocumentPlace,
-  PackageRequirement,
+  Requirement,
 } from '../../src/openshift/catalog/catalog.ts';
 
 const PLACE: DocumentPlace = {
@@ -32,7 +33,8 @@ type PackageOptions = {
   readonly versions?: Readonly<Record<string, string | null>>;
   /** Entries without a bundle. */
   readonly missing?: readonly string[];
-  readonly requirements?: Readonly<Record<string, readonly PackageRequirement[]>>;
+  readonly requirements?: Readonly<Record<string, readonly Requirement[]>>;
+  readonly provides?: Readonly<Record<string, readonly Api[]>>;
 };
 
 /** A catalog of one package, whose bundles are what its channels name: `op.v1.2.3` has version 1.2.3. */
@@ -74,6 +76,7 @@ function makeBundle(owner: string, name: string, options: PackageOptions): Catal
     image: `registry.example/${name}`,
     ...(version === null ? {} : { version }),
     requirements: options.requirements?.[name] ?? [],
+    provides: options.provides?.[name] ?? [],
     relatedImages: [],
     place: PLACE,
   };

@@ -44,6 +44,7 @@ function formatPlan(plan: LiveIsoPlan): string {
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
     '',
     ...formatParts(plan.parts),
+    ...formatAdditions(plan.additions),
     ...plan.catalogs.flatMap(({ warnings }) => warnings.map((warning) => `warning: ${warning}`)),
     '',
     'largest blobs',
@@ -69,6 +70,21 @@ function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
         formatSize(marginalSize).padStart(16),
       ].join(''),
     ),
+  ];
+}
+
+/** A part of the configuration may have grown by them. */
+function formatAdditions(additions: LiveIsoPlan['additions']): readonly string[] {
+  if (additions.length === 0) return [];
+  return [
+    '',
+    'added by dependencies',
+    ...additions.flatMap(({ bundle, channel, images, size, marginalSize, ...added }) => [
+      `  ${bundle} of package ${added.package}, channel ${channel}: ${images} images, ` +
+        `${formatSize(size)}, left out saves ${formatSize(marginalSize)}`,
+      `    required by ${added.requiredBy.bundle}: ${added.reason}`,
+    ]),
+    '',
   ];
 }
 

@@ -33,8 +33,20 @@ export type CatalogChannel = {
   readonly place: DocumentPlace;
 };
 
-/** A value of `olm.package.required`: a package and a range of its versions, as blang writes it. */
-export type PackageRequirement = { readonly packageName: string; readonly versionRange: string };
+/** A kind of object that a cluster knows: a value of `olm.gvk`. */
+export type Api = { readonly group: string; readonly version: string; readonly kind: string };
+
+/**
+ * What a bundle requires of another: a value of `olm.package.required`, `olm.gvk.required` or
+ * `olm.constraint`. As in OLM, one bundle has to meet all of it, compound ones too.
+ */
+export type Requirement =
+  /** `versionRange` as blang writes it. */
+  | { readonly kind: 'package'; readonly packageName: string; readonly versionRange: string }
+  | { readonly kind: 'api'; readonly api: Api }
+  | { readonly kind: 'all' | 'any' | 'not'; readonly of: readonly Requirement[] }
+  /** What is not evaluated here: CEL rules, and what OLM would not read. */
+  | { readonly kind: 'unknown'; readonly what: string; readonly reason: string };
 
 /** `olm.bundle` */
 export type CatalogBundle = {
@@ -43,7 +55,9 @@ export type CatalogBundle = {
   readonly image: string;
   /** Of its `olm.package` property; absent when it has none. */
   readonly version?: string;
-  readonly requirements: readonly PackageRequirement[];
+  readonly requirements: readonly Requirement[];
+  /** Values of its `olm.gvk` properties. */
+  readonly provides: readonly Api[];
   /** As written: twice the same, and names that are empty, are usual. */
   readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
   readonly place: DocumentPlace;

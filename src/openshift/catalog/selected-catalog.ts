@@ -1,5 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
+import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
 
 /** A bundle that is kept, with every image that it needs, its own included; each once. */
@@ -29,5 +30,7 @@ export type SelectedCatalog = {
     readonly made: readonly Descriptor[];
   };
   readonly bundles: readonly SelectedBundle[];
+  /** Those of the bundles that others need and the configuration does not name. */
+  readonly additions: readonly AddedBundle[];
   readonly warnings: readonly string[];
 };

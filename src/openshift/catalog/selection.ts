@@ -11,10 +11,15 @@ export type PackageSelection = VersionBounds & {
   readonly skipBundles?: readonly string[];
 };
 
+/** What is done about what kept bundles require and nothing kept is: it is added, or a warning. */
+export type DependencyMode = 'add' | 'warn';
+
 /** What to keep of a catalog. */
 export type CatalogSelection = {
   /** None: all packages. */
   readonly packages: readonly PackageSelection[];
   /** Every version, not only the heads of channels. */
   readonly full: boolean;
+  /** Default `warn`. */
+  readonly dependencies?: DependencyMode;
 };

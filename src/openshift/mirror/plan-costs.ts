@@ -15,9 +15,30 @@ export type PartCost = {
 type Piece = { readonly size: number; readonly parts: Set<string> };
 
 /** The cost of each part, in the order of the plan. */
-export function planCosts(plan: MirrorPlan): readonly PartCost[] {
+export const planCosts = (plan: MirrorPlan): readonly PartCost[] => addCosts(plan, partsOf);
+
+/** What a bundle costs: of leaving it out, shared layers considered. Sizes are bytes. */
+export type BundleCost = Omit<PartCost, 'part'>;
+
+/** The cost of each bundle, by {@link bundleKey}. */
+export function planBundleCosts(plan: MirrorPlan): ReadonlyMap<string, BundleCost> {
+  const bundlesOf: PartsOf = ({ neededBy }) =>
+    new Set(
+      neededBy.map(({ part, bundle, catalog = '' }) =>
+        bundle === undefined ? part : bundleKey(catalog, bundle),
+      ),
+    );
+  return new Map(addCosts(plan, bundlesOf).map(({ part, ...cost }) => [part, cost]));
+}
+
+export const bundleKey = (catalog: string, bundle: string): string =>
+  JSON.stringify([catalog, bundle]);
+
+type PartsOf = (image: PlannedImage) => ReadonlySet<string>;
+
+function addCosts(plan: MirrorPlan, partsOf: PartsOf): readonly PartCost[] {
   const images = listImages(plan);
-  const pieces = listPieces(images);
+  const pieces = listPieces(images, partsOf);
   const costs = new Map<string, { images: number; size: number; marginalSize: number }>();
   for (const image of images) {
     for (const part of partsOf(image)) {
@@ -48,7 +69,7 @@ const MAX_OMISSIONS = 3;
  * never offered. Empty when leaving everything out does not suffice.
  */
 export function findOmissions(plan: MirrorPlan, excess: number): readonly Omission[] {
-  const pieces = listPieces(listImages(plan));
+  const pieces = listPieces(listImages(plan), partsOf);
   const optional = planCosts(plan).filter(({ part }) => isOptional(part));
   const single = optional
     .filter(({ marginalSize }) => marginalSize >= excess)
@@ -99,7 +120,7 @@ const partsOf = ({ neededBy }: PlannedImage): ReadonlySet<string> =>
   new Set(neededBy.map(({ part }) => part));
 
 /** Every blob and manifest once, with all parts that need it. */
-function listPieces(images: readonly PlannedImage[]): readonly Piece[] {
+function listPieces(images: readonly PlannedImage[], partsOf: PartsOf): readonly Piece[] {
   const pieces = new Map<Digest, Piece>();
   for (const image of images) {
     const parts = partsOf(image);

@@ -1,4 +1,11 @@
-import { planCosts, type PartCost } from '../../openshift/mirror/plan-costs.ts';
+import type { AddedBundle } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
+import {
+  bundleKey,
+  planBundleCosts,
+  planCosts,
+  type BundleCost,
+  type PartCost,
+} from '../../openshift/mirror/plan-costs.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
@@ -33,6 +40,8 @@ export type LiveIsoPlan = {
   }[];
   /** The release, each operator, the additional images: what each costs, and would save. */
   readonly parts: readonly PartCost[];
+  /** Bundles that are carried because others require them, each with its cost. */
+  readonly additions: readonly (AddedBundle & BundleCost & { readonly catalog: string })[];
   readonly catalogs: readonly {
     readonly name: string;
     /** By digest, on the media. */
@@ -70,6 +79,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
       .map(({ digest, size, users }) => ({ digest, size, users })),
     imageSets: summarizeSets(prepared),
     parts: planCosts(plan),
+    additions: summarizeAdditions(prepared),
     catalogs: prepared.catalogs.map(({ name, digest, rebuilt, bundles, warnings }) => ({
       ...{ name, digest, warnings },
       isRebuilt: rebuilt !== undefined,
@@ -79,6 +89,19 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     secretsOnMedia: listSecrets(request),
     blocked: plan.blocked.map(({ image }) => image),
   };
+}
+
+function summarizeAdditions({
+  plan,
+  catalogs,
+}: Pick<PreparedLiveIso, 'plan' | 'catalogs'>): LiveIsoPlan['additions'] {
+  const costs = planBundleCosts(plan);
+  return catalogs.flatMap(({ name: catalog, additions }) =>
+    additions.map((added) => ({
+      ...{ catalog, ...added },
+      ...(costs.get(bundleKey(catalog, added.bundle)) ?? { images: 0, size: 0, marginalSize: 0 }),
+    })),
+  );
 }
 
 /** Each set's images and the blobs they need, each blob once a set. */

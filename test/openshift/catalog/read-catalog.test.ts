@@ -112,7 +112,8 @@ describe('a document of a known schema', () => {
         name: 'foo.v1.0.0',
         image: 'registry.example/foo-bundle@sha256:aa',
         version: '1.0.0+build',
-        requirements: [{ packageName: 'bar', versionRange: '>=1.0.0' }],
+        requirements: [{ kind: 'package', packageName: 'bar', versionRange: '>=1.0.0' }],
+        provides: [],
         relatedImages: [
           { name: '', image: 'registry.example/a' },
           { name: '', image: 'registry.example/a' },

@@ -1,5 +1,5 @@
-import { compareText } from './version/bundle-version.ts';
 import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } from '../catalog.ts';
+import { assembleCatalog, sortCatalog } from './assemble-catalog.ts';
 import { checkCatalog } from './check-catalog.ts';
 import { filterPackage } from './filter-package.ts';
 import type { PackageParts } from './package-parts.ts';
@@ -7,7 +7,6 @@ import { createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from './groups.ts';
 import { leaveOutBundles } from './leave-out-bundles.ts';
 import { findNearestName } from './nearest-name.ts';
-import { findUnmetRequirements } from './requirements.ts';
 import type { CatalogSelection } from '../selection.ts';
 
 export type FilteredCatalog = {
@@ -21,6 +20,10 @@ export type FilteredCatalog = {
   readonly warnings: readonly string[];
   /** Nothing was taken away and nothing changed. */
   readonly isWhole: boolean;
+  /** What it was filtered from. */
+  readonly source: Catalog;
+  /** The source without the bundles that the selection skips, and without malformed documents. */
+  readonly available: Catalog;
 };
 
 export type FilterOptions = {
@@ -52,9 +55,16 @@ export function filterCatalog(
       ? sortCatalog(available)
       : selectParts(available, { selection, report });
   report.throwIfAny();
-  for (const warning of findUnmetRequirements(filtered, available)) report.addWarning(warning);
-  reportInvalid(filtered, { source: catalog, report });
-  return { catalog: filtered, warnings: report.listWarnings(), isWhole: isSame(filtered, catalog) };
+  return { ...finishCatalog(filtered, { source: catalog, report }), source: catalog, available };
+}
+
+/** Checks what is kept, and says whether it is all of the source. */
+export function finishCatalog(
+  filtered: Catalog,
+  { source, report }: { readonly source: Catalog; readonly report: FilterReport },
+): Pick<FilteredCatalog, 'catalog' | 'warnings' | 'isWhole'> {
+  reportInvalid(filtered, { source, report });
+  return { catalog: filtered, warnings: report.listWarnings(), isWhole: isSame(filtered, source) };
 }
 
 type SelectOptions = { readonly selection: CatalogSelection; readonly report: FilterReport };
@@ -69,20 +79,12 @@ function selectParts(catalog: Catalog, { selection, report }: SelectOptions): Ca
     .map((parts) =>
       filterPackage(parts, { selected: selected.get(parts.name), full: selection.full, report }),
     );
-  const result = joinParts(catalog, kept);
-  const names = {
-    channels: new Set(result.channels.map(identify)),
-    bundles: new Set(result.bundles.map(identify)),
+  const parts = {
+    packages: kept.flatMap(({ packages }) => packages),
+    channels: kept.flatMap(({ channels }) => channels),
+    bundles: kept.flatMap(({ bundles }) => bundles),
   };
-  return sortCatalog({
-    ...result,
-    deprecations: catalog.deprecations
-      .filter((item) => isSelected(item.package))
-      .map((item) => filterDeprecations(item, names)),
-    others: catalog.others.filter(
-      (other) => other.package === undefined || other.package === '' || isSelected(other.package),
-    ),
-  });
+  return assembleCatalog(catalog, parts, isSelected);
 }
 
 /** By package; a package may have channels without being described. */
@@ -116,54 +118,6 @@ function checkNames(
     const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
     report.addProblem(`package "${name}" is not in the catalog${guess}`);
   }
-}
-
-/** Channels in the order of the source. */
-function joinParts(source: Catalog, kept: readonly PackageParts[]): Catalog {
-  const channels = kept.flatMap((parts) => parts.channels);
-  const places = new Map(source.channels.map((channel, index) => [identify(channel), index]));
-  const order = (channel: CatalogChannel): number => places.get(identify(channel)) ?? 0;
-  return {
-    packages: kept.flatMap((parts) => parts.packages),
-    channels: channels.sort((a, b) => order(a) - order(b)),
-    bundles: kept.flatMap((parts) => parts.bundles),
-    deprecations: [],
-    others: [],
-    malformed: [],
-  };
-}
-
-type KeptNames = { readonly channels: ReadonlySet<string>; readonly bundles: ReadonlySet<string> };
-
-/** Entries about the package as a whole stay, and a list that becomes empty stays a list. */
-function filterDeprecations(
-  deprecations: CatalogDeprecations,
-  kept: KeptNames,
-): CatalogDeprecations {
-  const isKept = (names: ReadonlySet<string>, name = ''): boolean =>
-    names.has(identify({ package: deprecations.package, name }));
-  const entries = deprecations.entries.filter(({ reference }) => {
-    if (reference.schema === 'olm.channel') return isKept(kept.channels, reference.name);
-    if (reference.schema === 'olm.bundle') return isKept(kept.bundles, reference.name);
-    return true;
-  });
-  return entries.length === deprecations.entries.length
-    ? deprecations
-    : { ...deprecations, entries };
-}
-
-function identify(item: { readonly package: string; readonly name: string }): string {
-  return JSON.stringify([item.package, item.name]);
-}
-
-function sortCatalog(catalog: Catalog): Catalog {
-  return {
-    ...catalog,
-    packages: catalog.packages.toSorted((a, b) => compareText(a.name, b.name)),
-    bundles: catalog.bundles.toSorted(
-      (a, b) => compareText(a.package, b.package) || compareText(a.name, b.name),
-    ),
-  };
 }
 
 /** What the source did wrong is passed on with a warning; what only the result does wrong is ours. */

@@ -19,14 +19,8 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
   if (!isSound || !hasVersions) return parts;
   const channels = selectChannels(parts, selected);
   const selectedParts = { ...parts, channels };
-  const chosen = selected && chooseChannelOfVersion(selectedParts, selected, report);
-  if (selected !== undefined && chosen === undefined) return parts;
-  const packages =
-    chosen === undefined
-      ? parts.packages
-      : parts.packages.map((item) =>
-          chooseDefaultChannel(item, { selected: chosen, channels, report }),
-        );
+  const packages = chooseDefaults(selectedParts, selected, report);
+  if (packages === undefined) return parts;
   const before = report.countProblems();
   const kept = channels
     .map((channel) =>
@@ -43,6 +37,22 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
       adviseVersions(selected ?? {}, parts.bundles) ?? 'widen minVersion and maxVersion',
     );
   return { ...parts, packages, channels: kept, bundles: listBundles(parts, kept) };
+}
+
+/** The package with the default channel that the selection asks for; undefined beside a problem. */
+function chooseDefaults(
+  parts: PackageParts,
+  selected: PackageSelection | undefined,
+  report: FilterReport,
+): PackageParts['packages'] | undefined {
+  if (selected === undefined) return parts.packages;
+  const chosen = chooseChannelOfVersion(parts, selected, report);
+  return (
+    chosen &&
+    parts.packages.map((item) =>
+      chooseDefaultChannel(item, { selected: chosen, channels: parts.channels, report }),
+    )
+  );
 }
 
 /** False when the selection cannot be applied. */

@@ -19,8 +19,9 @@ import type {
   DocumentPlace,
   MalformedDocument,
   OtherDocument,
-  PackageRequirement,
+  Requirement,
 } from '../catalog.ts';
+import { parseApi, parseConstraint } from '../requirement.ts';
 import type { Fields } from '../fields.ts';
 import type { ParsedDocument } from './json-documents.ts';
 
@@ -197,13 +198,23 @@ function parseBundle({ fields, place }: Known): CatalogBundle {
   }));
   const ofType = (type: string): readonly Fields[] =>
     properties.filter((one) => one.type === type).flatMap(({ property }) => readValue(property));
+  // OLM ignores what it cannot read of these, so that no bundle is malformed for it.
+  const valuesOf = (type: string): readonly unknown[] =>
+    properties
+      .filter((one) => one.type === type)
+      .map(({ property }) => readField(property, 'value'));
   const version = readVersion(fields, inPackage, ofType('olm.package'));
   return {
     package: inPackage,
     name,
     image: readText(fields, 'image') ?? '',
     ...(version !== undefined && version !== '' && { version }),
-    requirements: ofType('olm.package.required').map(parseRequirement),
+    requirements: [
+      ...ofType('olm.package.required').map(parseRequired),
+      ...valuesOf('olm.gvk.required').map(parseRequiredApi),
+      ...valuesOf('olm.constraint').map((value) => parseConstraint(value)),
+    ],
+    provides: valuesOf('olm.gvk').flatMap((value) => parseApi(value) ?? []),
     relatedImages: readObjects(fields, 'relatedImages').map((related) => ({
       name: readText(related, 'name') ?? '',
       image: readText(related, 'image') ?? '',
@@ -239,10 +250,17 @@ function readVersion(
   return readText(value, 'version');
 }
 
-const parseRequirement = (value: Fields): PackageRequirement => ({
+const parseRequired = (value: Fields): Requirement => ({
+  kind: 'package',
   packageName: needText(value, 'packageName'),
   versionRange: needText(value, 'versionRange'),
 });
+
+function parseRequiredApi(value: unknown): Requirement {
+  const api = parseApi(value);
+  if (api !== undefined) return { kind: 'api', api };
+  return { kind: 'unknown', what: 'an API', reason: 'its olm.gvk.required should be an object' };
+}
 
 const parseDeprecations = ({ fields, place }: Known): CatalogDeprecations => ({
   package: needText(fields, 'package'),

@@ -36,6 +36,15 @@ export function filterByRange(graph: ChannelGraph, { range, versions }: RangeFil
   return { names, warnings };
 }
 
+/**
+ * Names of the shortest part of the chain that has these entries at or below its head and above its end;
+ * may hold names that are no entries.
+ */
+export function keepChain(graph: ChannelGraph, wanted: ReadonlySet<string>): ReadonlySet<string> {
+  const kept = cutChain(listNodes(graph, wanted));
+  return new Set(kept.flatMap(({ name, inRange }) => [name, ...inRange]));
+}
+
 /** Head first. The last entry may replace what is an entry only of another channel. */
 function listNodes(graph: ChannelGraph, accepted: ReadonlySet<string>): readonly Node[] {
   const nodes = graph.chain.map(({ name, skips = [] }) => ({

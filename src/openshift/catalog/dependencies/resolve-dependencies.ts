@@ -1,0 +1,137 @@
+import type { CatalogBundle, Requirement } from '../catalog.ts';
+import type { FilteredCatalog } from '../filter/filter-catalog.ts';
+import { compareText } from '../filter/version/bundle-version.ts';
+import { compileRequirement, formatRequirement, type RequirementTest } from '../requirement.ts';
+import type { DependencyMode } from '../selection.ts';
+import type { Candidate } from './candidates.ts';
+import { describeUnmet } from './describe-unmet.ts';
+import { growCatalog, type GrowingCatalog } from './grow-catalog.ts';
+
+export type DependentCatalog = {
+  /** The catalog's reference. */
+  readonly name: string;
+  readonly filtered: FilteredCatalog;
+  readonly mode: DependencyMode;
+};
+
+/** A bundle that is carried because another one needs it. Plain JSON. */
+export type AddedBundle = {
+  readonly package: string;
+  readonly bundle: string;
+  readonly channel: string;
+  readonly requiredBy: {
+    readonly catalog: string;
+    readonly package: string;
+    readonly bundle: string;
+  };
+  /** In words: what it meets, or that it is on the upgrade path to what does. */
+  readonly reason: string;
+};
+
+export type ResolvedCatalog = Pick<FilteredCatalog, 'catalog' | 'warnings' | 'isWhole'> & {
+  readonly additions: readonly AddedBundle[];
+};
+
+type Open = {
+  /** Place of the catalog in the list. */
+  readonly at: number;
+  readonly bundle: CatalogBundle;
+  readonly requirement: Requirement;
+  readonly text: string;
+  readonly test: RequirementTest;
+};
+
+/**
+ * What kept bundles require and no kept bundle of any of the catalogs meets. In a catalog of mode `add`
+ * it is added, with what that needs in turn, from the bundle's own catalog first and then from the
+ * others in their order; the first candidate in OLM's order is taken. Each step adds a bundle, so cycles
+ * end. What cannot be added, and all of a catalog of mode `warn`, is a warning.
+ *
+ * The result depends on the catalogs' content, not on the order of their documents.
+ */
+export function resolveDependencies(
+  catalogs: readonly DependentCatalog[],
+): readonly ResolvedCatalog[] {
+  const growing = catalogs.map(({ filtered }) => growCatalog(filtered));
+  const additions = catalogs.map((): AddedBundle[] => []);
+  const follows = (at: number, { name, package: owner }: CatalogBundle): boolean =>
+    catalogs[at]?.mode === 'add' ||
+    additions[at]?.some((added) => added.bundle === name && added.package === owner) === true;
+  for (let hasGrown = true; hasGrown;) {
+    hasGrown = false;
+    for (const open of listOpen(growing).filter(({ at, bundle }) => follows(at, bundle))) {
+      if (isMet(growing, open.test)) continue;
+      const found = findCandidate(growing, open);
+      if (found === undefined) continue;
+      const added = growing[found.at]?.add(found.candidate) ?? [];
+      additions[found.at]?.push(
+        ...added.map((bundle) => describeAddition(bundle, found.candidate, { open, catalogs })),
+      );
+      hasGrown = true;
+    }
+  }
+  const unmet = listOpen(growing).filter(({ test }) => !isMet(growing, test));
+  const names = catalogs.map(({ name }) => name);
+  return growing.map((one, at) => {
+    const own = unmet.filter((open) => open.at === at);
+    const warnings = describeUnmet(own, { growing, names, at });
+    return { ...one.finish(names[at] ?? '', warnings), additions: additions[at] ?? [] };
+  });
+}
+
+/** The requirements of all kept bundles, in an order that no document decides. */
+function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
+  return growing.flatMap((one, at) =>
+    one
+      .kept()
+      .flatMap((bundle) =>
+        bundle.requirements.map((requirement) => ({
+          ...{ at, bundle, requirement },
+          text: formatRequirement(requirement),
+          test: compileRequirement(requirement),
+        })),
+      )
+      .sort(
+        (a, b) =>
+          compareText(a.bundle.package, b.bundle.package) ||
+          compareText(a.bundle.name, b.bundle.name) ||
+          compareText(a.text, b.text),
+      ),
+  );
+}
+
+const isMet = (growing: readonly GrowingCatalog[], test: RequirementTest): boolean =>
+  growing.some((one) => one.kept().some((bundle) => test(bundle) === true));
+
+function findCandidate(
+  growing: readonly GrowingCatalog[],
+  { at, test }: Open,
+): { readonly at: number; readonly candidate: Candidate } | undefined {
+  const order = [at, ...growing.keys()].filter((index, place) => place === 0 || index !== at);
+  for (const index of order) {
+    const candidate = growing[index]?.candidates().find(({ bundle }) => test(bundle) === true);
+    if (candidate !== undefined) return { at: index, candidate };
+  }
+  return undefined;
+}
+
+function describeAddition(
+  bundle: CatalogBundle,
+  candidate: Candidate,
+  { open, catalogs }: { readonly open: Open; readonly catalogs: readonly DependentCatalog[] },
+): AddedBundle {
+  return {
+    package: bundle.package,
+    bundle: bundle.name,
+    channel: candidate.channel.name,
+    requiredBy: {
+      catalog: catalogs[open.at]?.name ?? '',
+      package: open.bundle.package,
+      bundle: open.bundle.name,
+    },
+    reason:
+      bundle.name === candidate.bundle.name
+        ? open.text
+        : `upgrade path to "${candidate.bundle.name}", which is ${open.text}`,
+  };
+}
