@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { parseCatalogSource } from '../openshift/catalog/catalog-source.ts';
+import { parseCatalogSource, type CatalogSource } from '../openshift/catalog/catalog-source.ts';
 import type { CatalogSelection } from '../openshift/catalog/selection.ts';
 import { platformOf } from '../openshift/release/architecture.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
@@ -22,7 +23,7 @@ import { createLogFormatOption, createProgress, type LogFormat } from './termina
 type CatalogOptions = {
   readonly config?: string;
   readonly workDir: string;
-  readonly arch: RpmArchitecture;
+  readonly arch?: RpmArchitecture;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
   /** Milliseconds. */
@@ -51,19 +52,22 @@ export function registerCatalog(program: Command, host: CliHost): void {
 }
 
 function registerList(parent: Command, host: CliHost): void {
-  addCatalogOptions(parent.command('list').description('packages with their channels and heads'))
+  const list = parent.command('list').description('packages with their channels and heads');
+  addCatalogOptions(list.argument('<catalog>', CATALOG_ARGUMENT))
     .addHelpText(
       'after',
       '\nExample:\n  $ sealift catalog list registry.redhat.io/redhat/redhat-operator-index:v4.21',
     )
     .action(async (name: string, options: CatalogOptions) => {
-      const value = await runCatalog({ name, options, host }, listCatalog);
+      const source = parseCatalogSource(name, host.cwd);
+      const value = await runCatalog({ name, source, options, host }, listCatalog);
       await writeFormatted(host, options.outputFormat, { value, formatText: formatList });
     });
 }
 
 function registerShow(parent: Command, host: CliHost): void {
-  addCatalogOptions(parent.command('show').description('what a build would keep of a catalog'))
+  const show = parent.command('show').description('what a build would keep of a catalog');
+  addCatalogOptions(show.argument('[catalog]', `${CATALOG_ARGUMENT}; absent: those of --config`))
     .option('--package <name>', 'package to keep, may be repeated (default: all)', collect, [])
     .option('--channel <name>', 'channel to keep of the package, may be repeated', collect, [])
     .option('--min <version>', 'oldest version to keep')
@@ -71,26 +75,92 @@ function registerShow(parent: Command, host: CliHost): void {
     .option('--full', 'every version, not only the heads of channels', false)
     .addHelpText(
       'after',
-      '\nExample:\n  $ sealift catalog show oci:./index --package metallb-operator --channel stable -o json',
+      '\nWith --config, and no option that selects, the selection is that of the configuration for this\n' +
+        'catalog, or for all of its catalogs where none is named.\n' +
+        '\nExamples:\n  $ sealift catalog show oci:./index --package metallb-operator --channel stable -o json\n' +
+        '  $ sealift catalog show --config appliance-config.yaml',
     )
-    .action(async (name: string, options: ShowOptions) => {
-      const selection = readSelection(options);
-      const value = await runCatalog({ name, options, host }, (request) =>
-        showCatalog(request, selection),
-      );
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatView });
+    .action(async (name: string | undefined, options: ShowOptions) => {
+      const catalogs: NamedView[] = [];
+      for (const { selection, ...wanted } of await planShown(name, options, host)) {
+        const view = await runCatalog({ ...wanted, options, host }, (request) =>
+          showCatalog(request, selection),
+        );
+        catalogs.push({ catalog: wanted.name, view });
+      }
+      const { outputFormat } = options;
+      const [only] = catalogs;
+      if (name !== undefined && catalogs.length === 1 && only) {
+        await writeFormatted(host, outputFormat, { value: only.view, formatText: formatView });
+      } else {
+        const value = { catalogs: catalogs.map(({ catalog, view }) => ({ catalog, ...view })) };
+        await writeFormatted(host, outputFormat, {
+          value,
+          formatText: () => formatViews(catalogs),
+        });
+      }
     });
+}
+
+type NamedView = { readonly catalog: string; readonly view: CatalogView };
+
+type ShownCatalog = {
+  readonly name: string;
+  readonly source: CatalogSource;
+  readonly selection: CatalogSelection;
+  readonly arch?: RpmArchitecture;
+};
+
+/**
+ * The catalogs to show and what to keep of each. Options count more than the configuration.
+ *
+ * @throws UsageError `usage.selection`, `usage.catalog`
+ */
+async function planShown(
+  name: string | undefined,
+  options: ShowOptions,
+  host: CliHost,
+): Promise<readonly ShownCatalog[]> {
+  const selection = readSelection(options);
+  const isSelecting = selection.full || selection.packages.length > 0;
+  const config = isSelecting ? undefined : await readConfig(options, host);
+  const configured = config === undefined ? [] : listConfigured(config, host.cwd);
+  if (name !== undefined) {
+    const named = configured.filter((one) => one.name === name);
+    if (named.length > 0) return named;
+    return [{ name, source: parseCatalogSource(name, host.cwd), selection }];
+  }
+  if (config !== undefined) return configured;
+  throw new UsageError('usage.catalog', 'no catalog is named', {
+    hint: 'name a catalog, or give --config and no option that selects',
+  });
+}
+
+const listConfigured = (config: ApplianceConfig, cwd: string): readonly ShownCatalog[] =>
+  config.operators.map(({ catalog, local, full, packages }) => ({
+    name: catalog,
+    source: local ?? parseCatalogSource(catalog, cwd),
+    selection: { full, packages },
+    arch: config.ocpRelease.cpuArchitecture,
+  }));
+
+async function readConfig(
+  { config }: CatalogOptions,
+  host: CliHost,
+): Promise<ApplianceConfig | undefined> {
+  if (config === undefined) return undefined;
+  return loadConfig(resolve(host.cwd, config), { env: host.env, shownAs: config });
 }
 
 const addCatalogOptions = (command: Command): Command =>
   command
-    .argument('<catalog>', CATALOG_ARGUMENT)
     .option('--config <file>', 'take pull secret, CA and registries.conf of this configuration')
     .option('--work-dir <dir>', 'where an unpacked catalog stays', '.sealift')
     .addOption(
-      new Option('--arch <arch>', 'architecture of the catalog image to read')
-        .choices(['x86_64', 'aarch64', 'ppc64le'])
-        .default('x86_64'),
+      new Option(
+        '--arch <arch>',
+        "architecture of the catalog image to read (default: x86_64, or the shown configuration's)",
+      ).choices(['x86_64', 'aarch64', 'ppc64le']),
     )
     .addOption(createRetryOption())
     .addOption(createLogFormatOption())
@@ -128,17 +198,21 @@ function readSelection(options: ShowOptions): CatalogSelection {
 
 /** Opens a registry client only for a catalog that is in a registry. */
 async function runCatalog<Result>(
-  call: { readonly name: string; readonly options: CatalogOptions; readonly host: CliHost },
+  call: Omit<ShownCatalog, 'selection'> & {
+    readonly options: CatalogOptions;
+    readonly host: CliHost;
+  },
   work: (request: CatalogRequest) => Promise<Result>,
 ): Promise<Result> {
-  const { name, options, host } = call;
+  const { name, source, options, host } = call;
+  const arch = options.arch ?? call.arch ?? 'x86_64';
   const workDir = resolve(host.cwd, options.workDir);
   const progress = createProgress(host, options.logFormat);
   let tools: BuildTools | undefined;
   try {
     return await work({
-      ...{ name, workDir, signal: host.signal, platform: platformOf(options.arch) },
-      source: parseCatalogSource(name, host.cwd),
+      ...{ name, workDir, signal: host.signal, platform: platformOf(arch) },
+      source,
       openTools: async () => {
         const config = await readAccess(options, host);
         const { signal } = host;
@@ -159,9 +233,8 @@ async function runCatalog<Result>(
 async function readAccess(options: CatalogOptions, host: CliHost) {
   const { retryFor } = options;
   const given = retryFor === undefined ? {} : { retryFor };
-  if (options.config === undefined) return { build: { insecureRegistries: [], ...given } };
-  const file = resolve(host.cwd, options.config);
-  const config = await loadConfig(file, { env: host.env, shownAs: options.config });
+  const config = await readConfig(options, host);
+  if (config === undefined) return { build: { insecureRegistries: [], ...given } };
   return { ...config, build: { ...config.build, ...given } };
 }
 
@@ -197,6 +270,9 @@ function formatView(view: CatalogView): string {
     '',
   ].join('\n');
 }
+
+const formatViews = (catalogs: readonly NamedView[]): string =>
+  catalogs.map(({ catalog, view }) => `# ${catalog}\n${formatView(view)}`).join('\n');
 
 const formatWarnings = (warnings: readonly string[]): readonly string[] =>
   warnings.length === 0 ? [] : ['', ...warnings.map((warning) => `warning: ${warning}`)];

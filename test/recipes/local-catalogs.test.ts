@@ -131,6 +131,36 @@ describe.skipIf(hasTools.includes(false))('a catalog on this machine', () => {
     expect(bundlesOf(after)).toEqual([['alpha.v1.3.0'], ['alpha.v1.3.0']]);
   });
 
+  it('is shown with the selection of the configuration', async () => {
+    const reference = `${world.registry.host}/${INDEX}:v4.21`;
+    await select(
+      `{catalog: "${reference}", packages: [{name: beta}]}`,
+      '{catalog: oci:catalogs/redhat-operator-index, full: true, packages: [{name: alpha}]}',
+      '{catalog: file:catalogs/own-index}',
+    );
+    const config = ['--config', 'appliance-config.yaml', '-o', 'json'];
+    type View = { readonly bundles: readonly { readonly name: string }[] };
+    const show = async (...args: readonly string[]): Promise<View> =>
+      JSON.parse(await run('catalog', 'show', ...args, ...config)) as View;
+    const namesOf = ({ bundles }: View) => bundles.map(({ name }) => name);
+    const { catalogs } = (await show()) as unknown as {
+      readonly catalogs: readonly (View & { readonly catalog: string })[];
+    };
+    expect(catalogs.map((view) => [view.catalog, ...namesOf(view)])).toEqual([
+      [reference, 'beta.v3.0.0'],
+      ['oci:catalogs/redhat-operator-index', 'alpha.v1.0.0', 'alpha.v1.3.0'],
+      ['file:catalogs/own-index', 'alpha.v1.3.0'],
+    ]);
+    expect(namesOf(await show(reference))).toEqual(['beta.v3.0.0']);
+    expect(namesOf(await show(reference, '--package', 'alpha'))).toEqual(['alpha.v1.3.0']);
+    expect(namesOf(await show('file:catalogs/own-index'))).toEqual(['alpha.v1.3.0']);
+    const unnamed = await world.run('catalog', 'show');
+    expect([unnamed.exitCode, unnamed.stderr]).toEqual([
+      2,
+      expect.stringContaining('name a catalog, or give --config') as string,
+    ]);
+  });
+
   it('that is not there, or cannot be named, is a problem of the configuration', async () => {
     await mkdir(join(world.directory, 'catalogs/My Index'), { recursive: true });
     await select(
