@@ -6,18 +6,23 @@ import { join } from 'node:path';
 export type PlainRegistry = {
   /** `127.0.0.1:port` */
   readonly host: string;
+  /** SIGKILL: connections break. */
+  readonly kill: () => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
-/** Debian's docker-registry by plain HTTP on a free port of loopback; `directory` gets its store. */
-export async function startPlainRegistry(directory: string): Promise<PlainRegistry> {
+/** Debian's docker-registry by plain HTTP on loopback, on a free port by default; `directory` gets its store. */
+export async function startPlainRegistry(
+  directory: string,
+  address = '127.0.0.1:0',
+): Promise<PlainRegistry> {
   await mkdir(directory, { recursive: true });
   const file = join(directory, 'config.yml');
   const config = {
     version: '0.1',
     log: { level: 'info', accesslog: { disabled: true } },
     storage: { filesystem: { rootdirectory: join(directory, 'store') } },
-    http: { addr: '127.0.0.1:0' },
+    http: { addr: address },
   };
   await writeFile(file, JSON.stringify(config));
   const child = spawn('docker-registry', ['serve', file], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -36,6 +41,10 @@ export async function startPlainRegistry(directory: string): Promise<PlainRegist
   });
   return {
     host,
+    async kill() {
+      child.kill('SIGKILL');
+      await closed;
+    },
     async close() {
       child.kill();
       await closed;
