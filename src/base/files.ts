@@ -133,10 +133,11 @@ export async function hasFile(path: string): Promise<boolean> {
   }
 }
 
-/** SHA-256 of a whole file, read in 1 MiB pieces. */
-export async function digestFile(path: string): Promise<Digest> {
+/** SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them. */
+export async function digestFile(path: string, signal?: AbortSignal): Promise<Digest> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+    signal?.throwIfAborted();
     hash.update(chunk as Buffer);
   }
   return `sha256:${hash.digest('hex')}`;

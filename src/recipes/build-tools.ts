@@ -95,7 +95,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const tools: StageTools = {
     ...{ http, client, cache, workDir },
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
-    digests: createFileDigests(join(workDir, 'cache')),
+    digests: createFileDigests(join(workDir, 'cache'), signal),
   };
   const store = createStageStore(join(workDir, 'stages'));
   return {

@@ -44,7 +44,7 @@ export function createBlobCache(directory: string): BlobCache {
 
   const ensure: BlobCache['ensure'] = async (blob, sources, options) => {
     const path = pathOf(blob.digest);
-    if (!verified.has(blob.digest) && !(await isIntact(path, blob))) {
+    if (!verified.has(blob.digest) && !(await isIntact(path, blob, options.signal))) {
       await makeDirectory(join(directory, 'sha256'));
       await download({ directory, path, blob, sources, options });
     }
@@ -97,9 +97,14 @@ async function settle(work: Promise<string>, signal: AbortSignal): Promise<void>
   );
 }
 
-async function isIntact(path: string, { digest, size }: Descriptor): Promise<boolean> {
+async function isIntact(
+  path: string,
+  { digest, size }: Descriptor,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
-    if ((await stat(path)).size === size && (await digestFile(path)) === digest) return true;
+    if ((await stat(path)).size === size && (await digestFile(path, signal)) === digest)
+      return true;
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return false;
     throw error;

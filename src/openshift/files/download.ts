@@ -44,7 +44,7 @@ export async function downloadFile(
   const file = await open(path, 'a+', 0o600);
   const partial: Partial = { file, size: 0, hash: createHash('sha256'), furthest: 0 };
   try {
-    await readPartial(path, partial);
+    await readPartial(path, partial, signal);
     await http.retries.run({ host: url.host, signal }, (budget) =>
       continueDownload(download, partial, budget),
     );
@@ -64,8 +64,9 @@ export async function downloadFile(
   }
 }
 
-async function readPartial(path: string, partial: Partial): Promise<void> {
+async function readPartial(path: string, partial: Partial, signal: AbortSignal): Promise<void> {
   for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+    signal.throwIfAborted();
     partial.hash.update(chunk as Buffer);
     partial.size += (chunk as Buffer).length;
   }

@@ -29,8 +29,11 @@ type Remembered = { readonly stamp: FileStamp; readonly digest: Digest };
 /** FAT knows whole pairs of seconds only: what was written since could have the same times. */
 const COARSEST_MS = 2000;
 
-/** @param cache folder of what was fetched and extracted; the digests are kept below it */
-export function createFileDigests(cache: string): FileDigests {
+/**
+ * @param cache folder of what was fetched and extracted; the digests are kept below it
+ * @param signal ends the reading of a large file
+ */
+export function createFileDigests(cache: string, signal?: AbortSignal): FileDigests {
   const entryOf = (path: string): string =>
     join(cache, 'digests', `${hexOf(digestOf(resolve(path))).slice(0, 32)}.json`);
   return {
@@ -41,7 +44,7 @@ export function createFileDigests(cache: string): FileDigests {
       const known = parse(await readFileIfPresent(entry));
       if (known && isSameStamp(known.stamp, stamp)) return describe(path, known);
       const started = Date.now();
-      const found = { stamp, digest: await digestFile(path) };
+      const found = { stamp, digest: await digestFile(path, signal) };
       const isSettled = Math.max(stamp.changed, stamp.modified) + COARSEST_MS < started;
       const after = await readStamp(path);
       // A file that is being written has no digest worth remembering.

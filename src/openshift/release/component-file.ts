@@ -57,5 +57,5 @@ export async function extractComponentFile(
   );
   if (wanted.finish === undefined) return keepFile(aside, path, digest);
   await wanted.finish(aside);
-  return keepFile(aside, path, await digestFile(aside));
+  return keepFile(aside, path, await digestFile(aside, signal));
 }

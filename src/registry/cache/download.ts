@@ -91,7 +91,7 @@ type Attempt = Download & { readonly answers: readonly SourceAnswer[] };
 async function pour(task: Attempt, partial: Partial, prefix: number): Promise<Outcome> {
   const { blob, options, answers } = task;
   const used = new Set<BlobSource>();
-  let hash = await hashPrefix(partial, prefix);
+  let hash = await hashPrefix(partial, prefix, options.signal);
   let start = prefix;
   let end = prefix;
   const writer = createWriter(partial);
@@ -101,7 +101,7 @@ async function pour(task: Attempt, partial: Partial, prefix: number): Promise<Ou
       if (chunk.offset !== end) {
         await writer.flush();
         start = chunk.offset;
-        hash = await hashPrefix(partial, start);
+        hash = await hashPrefix(partial, start, options.signal);
         used.clear();
       }
       hash.update(chunk.bytes);
@@ -118,10 +118,11 @@ async function pour(task: Attempt, partial: Partial, prefix: number): Promise<Ou
   return { digest: `sha256:${hash.digest('hex')}`, used, start };
 }
 
-async function hashPrefix({ file }: Partial, size: number): Promise<Hash> {
+async function hashPrefix({ file }: Partial, size: number, signal: AbortSignal): Promise<Hash> {
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.min(size, WRITE_SIZE));
   for (let offset = 0; offset < size;) {
+    signal.throwIfAborted();
     const length = Math.min(buffer.length, size - offset);
     const { bytesRead } = await file.read(buffer, 0, length, offset);
     if (bytesRead === 0) break; // shortened meanwhile: the digest will tell
