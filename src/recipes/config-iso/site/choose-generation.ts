@@ -109,7 +109,8 @@ export function holds(identity: SiteIdentity, retained: RetainedIdentity | undef
   );
 }
 
-function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
+/** Whether an identity is another one, or more than that: a key or a password may be unknown there. */
+export function holdsWhole(identity: SiteIdentity, whole: SiteIdentity): boolean {
   const names = Object.keys(whole.signers) as (keyof SiteIdentity['signers'])[];
   return (
     names.every((name) => {

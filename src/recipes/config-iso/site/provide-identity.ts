@@ -8,7 +8,7 @@ import {
 import type { Keys } from '../../../openshift/image-based/identity/keys/rsa-keys.ts';
 import { makeIdentity } from '../../../openshift/image-based/identity/make-identity.ts';
 import type { RetainedIdentity } from '../../../openshift/image-based/identity/retained/retain-identity.ts';
-import { chooseGeneration, type WholeGeneration } from './choose-generation.ts';
+import { chooseGeneration, holdsWhole, type WholeGeneration } from './choose-generation.ts';
 import { formatOrder, readGenerations, type Generation } from './generations.ts';
 import { isOfOneSite, type SiteFinding } from './site-finding.ts';
 import { STATE_DIRECTORY, type SitePlaces } from './site-places.ts';
@@ -105,15 +105,19 @@ async function takeBackIfLost(
 ): Promise<WholeGeneration | undefined> {
   const inUse = generations.at(-1);
   if (inUse?.state || (inUse === undefined && !wasMade(request))) return undefined;
-  const { places, site, listed } = request;
   try {
-    return { number: nextNumber(generations), state: await takeBack({ places, site, listed }) };
+    const state = await takeBack(request);
+    return isRetained(state, request) ? undefined : { number: nextNumber(generations), state };
   } catch (error) {
     if (!isOfOneSite(error)) throw error;
     if (request.mayBeNew || request.retained) return undefined;
     throw refuse(request, inUse, error);
   }
 }
+
+/** Then the generation that is made of what the user names has all of it. */
+const isRetained = ({ identity }: IdentityState, { retained }: IdentityRequest): boolean =>
+  retained?.whole !== undefined && holdsWhole(retained.whole, identity);
 
 const wasMade = ({ places, listed, isRecorded }: IdentityRequest): boolean =>
   listed !== undefined || isRecorded || listMade(places).length > 0;
@@ -162,11 +166,12 @@ function tellChange(
   if (!before || use !== undefined || rotation !== undefined || before.number === used.number) {
     return [];
   }
-  const reason = retained
-    ? 'those of --retain-from'
-    : 'cluster name, base domain or ids are not those of before';
+  const stays = `generation ${before.number} stays`;
+  const drawn = retained
+    ? `has the keys of --retain-from (generation ${used.number}); ${stays}`
+    : `has new keys (generation ${used.number}): cluster name, base domain or ids are not those of before; ${stays}`;
   const problem = isNew
-    ? `has new keys (generation ${used.number}): ${reason}; generation ${before.number} stays`
+    ? drawn
     : `has the keys of generation ${used.number} again, whose cluster name, base domain and ids fit the inputs; it had those of generation ${before.number}`;
   const hint = `list all with "sealift config-iso generations ${name}"`;
   return [{ severity: 'warning', file: basename(places.iso), problem, hint }];

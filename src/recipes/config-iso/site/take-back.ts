@@ -17,7 +17,7 @@ export type ListedIds = { readonly clusterId: string; readonly infraId: string }
 type MadeBefore = {
   readonly places: SitePlaces;
   readonly site: StateSite;
-  readonly listed: ListedIds | undefined;
+  readonly listed?: ListedIds | undefined;
 };
 
 /** Which of the files that have an identity are there. */
