@@ -90,7 +90,7 @@ const describe = ({ clusterName, baseDomain, clusterId, infraId }: StateSite): s
   ].join(', ');
 
 /** Whether all that an earlier producer left is in the identity already. */
-export function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): boolean {
+function holds(identity: SiteIdentity, retained: RetainedIdentity | undefined): boolean {
   if (!retained) return true;
   const { signers, signerKeys, clusterId, infraId, password, ingressCommonName } = retained;
   return (
