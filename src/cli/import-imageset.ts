@@ -1,9 +1,7 @@
-import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
-import { DiskError, LossError, UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
+import { LossError } from '../base/errors.ts';
 import {
   importImageSet,
   renderImportedConfig,
@@ -14,16 +12,19 @@ import type { ImportNote } from '../config/imageset/import-note.ts';
 import { SCHEMA_PATH } from '../config/document/schema.ts';
 import type { CliHost } from './host.ts';
 import {
+  createForceOption,
   createOutputOption,
   writeFormatted,
   writeResult,
   type OutputFormat,
 } from './terminal/output.ts';
+import { writeTexts } from './write-texts.ts';
 
 type Options = {
   readonly output?: string;
   readonly outputFormat: OutputFormat;
   readonly allowLosses: boolean;
+  readonly force: boolean;
 };
 
 /** `sealift import imageset FILE [--output FILE]`: exit code 9 when something is lost. */
@@ -36,6 +37,7 @@ export function registerImportImageset(program: Command, host: CliHost): void {
     .description('make a configuration of an ImageSetConfiguration of oc-mirror')
     .argument('<file>', 'ImageSetConfiguration v2alpha1')
     .option('--output <file>', 'write the configuration there, not to stdout')
+    .addOption(createForceOption())
     .option('--allow-losses', 'end with 0 although something is lost', false)
     .addOption(createOutputOption())
     .addHelpText(
@@ -55,13 +57,15 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
     schema: pathToFileURL(SCHEMA_PATH).href,
   });
   const { output, outputFormat } = options;
-  if (output !== undefined) await writeNew(resolve(host.cwd, output), text);
+  const texts = [{ path: output ?? '-', text }];
+  const isPrinted = outputFormat === 'json' && output === undefined;
+  const written = isPrinted ? [] : await writeTexts(host, texts, { ...options, inputs: [file] });
   if (outputFormat === 'json') {
     await writeFormatted(host, 'json', { value: toJson(imported), formatText: () => text });
   } else {
     for (const note of imported.notes) host.stderr.write(`${formatNote(note)}\n`);
     const next = 'next: put your pull secret beside it, then run: sealift validate';
-    await writeResult(host, output === undefined ? text : `wrote ${output}\n${next} ${output}\n`);
+    for (const path of written) await writeResult(host, `wrote ${path}\n${next} ${path}\n`);
   }
   if (!options.allowLosses) refuseLosses(file, imported.notes);
 }
@@ -89,23 +93,4 @@ function formatNote(note: ImportNote): string {
   const kind = isHarmless === true ? 'note' : 'lost';
   const text = `${file}:${line}:${column}: ${path}: ${kind}: ${problem}`;
   return hint === undefined ? text : `${text}\n  hint: ${hint}`;
-}
-
-/** Mode 0600: people paste secrets into it. */
-async function writeNew(path: string, text: string): Promise<void> {
-  try {
-    await writeFile(path, text, { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    if (isErrno(error, 'EEXIST')) {
-      const hint = 'choose another file, or remove it first';
-      throw new UsageError('import.exists', `${path} is there already`, { hint });
-    }
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
-      throw new UsageError('import.no-directory', `the directory of ${path} does not exist`);
-    }
-    if (isErrno(error, 'EACCES', 'EROFS', 'ENOSPC', 'EPERM', 'EISDIR')) {
-      throw new DiskError('disk.refused', `${path} cannot be written`, { cause: error });
-    }
-    throw error;
-  }
 }

@@ -1,10 +1,6 @@
-import { writeFile } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Option, type Command } from 'commander';
-import { DiskError, UsageError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
-import { hasFile, makeDirectory } from '../base/files.ts';
 import { INSTALLATION_SCHEMA_PATH } from '../config/installation/fields.ts';
 import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
 import { renderInstallationTemplate } from '../config/installation/template.ts';
@@ -13,7 +9,8 @@ import { SCHEMA_PATH } from '../config/document/schema.ts';
 import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
-import { writeResult } from './terminal/output.ts';
+import { createForceOption, writeResult } from './terminal/output.ts';
+import { writeTexts } from './write-texts.ts';
 
 type Template = {
   /** The first is the one to go on with. */
@@ -75,45 +72,18 @@ export function registerInit(program: Command, host: CliHost): void {
         .choices(Object.keys(TEMPLATES))
         .default('minimal'),
     )
+    .addOption(createForceOption())
     .addHelpText('after', '\nExample:\n  $ sealift init --template ove site-a')
-    .action(async (dir: string, options: { readonly template: string }) => {
-      const template = TEMPLATES[options.template]?.();
-      if (!template) throw new Error(`commander let the template "${options.template}" through`);
-      const paths = template.files.map(({ path }) => join(resolve(host.cwd, dir), path));
-      await refuseIfPresent(paths);
-      for (const [index, { text }] of template.files.entries()) {
-        await writeNew(paths[index] ?? '', text);
-      }
-      const shown = paths.map((path) => relative(host.cwd, path));
-      await writeResult(
-        host,
-        `wrote ${shown.join(', ')}\nnext: ${template.next(shown[0] ?? '')}\n`,
-      );
-    });
-}
-
-/** All or nothing: what is there stays, and nothing is put beside it. */
-async function refuseIfPresent(paths: readonly string[]): Promise<void> {
-  for (const path of paths) if (await hasFile(path)) throw alreadyThere(path);
-}
-
-const alreadyThere = (path: string): UsageError =>
-  new UsageError('init.exists', `${path} cannot be written: something is there`, {
-    hint: 'choose another directory, or remove the file first',
-  });
-
-/** Mode 0600: people paste secrets into it. */
-async function writeNew(path: string, text: string): Promise<void> {
-  try {
-    await makeDirectory(dirname(path));
-    await writeFile(path, text, { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    if (isErrno(error, 'EEXIST', 'ENOTDIR')) {
-      throw alreadyThere(path);
-    }
-    if (isErrno(error, 'EACCES', 'EROFS', 'ENOSPC', 'EPERM')) {
-      throw new DiskError('disk.refused', `${path} cannot be written`, { cause: error });
-    }
-    throw error;
-  }
+    .action(
+      async (dir: string, options: { readonly template: string; readonly force: boolean }) => {
+        const template = TEMPLATES[options.template]?.();
+        if (!template) throw new Error(`commander let the template "${options.template}" through`);
+        const texts = template.files.map(({ path, text }) => ({ path: join(dir, path), text }));
+        const shown = await writeTexts(host, texts, options);
+        await writeResult(
+          host,
+          `wrote ${shown.join(', ')}\nnext: ${template.next(shown[0] ?? '')}\n`,
+        );
+      },
+    );
 }

@@ -1,25 +1,26 @@
 #!/usr/bin/env node
-import { InterruptedError } from '../base/errors.ts';
+import { DiskError, InterruptedError } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
-import { runProgram } from './program.ts';
+import { runProgram, wantsJson } from './program.ts';
+import { describeError, formatErrorAsJson } from './terminal/print-error.ts';
 import { listenForSignals } from './terminal/signals.ts';
 
-/** As a DiskError ends (docs/exit-codes.md). */
-const DISK = 7;
+const args = process.argv.slice(2);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
 // A reader that closes the pipe early (`sealift ls X | head`) is no failure of ours.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
-  process.stderr.write(`error: what was to be printed is lost: ${error.message} [stdout.lost]\n`);
-  process.exit(DISK);
+  const lost = new DiskError('stdout.lost', `what was to be printed is lost: ${error.message}`);
+  process.stderr.write(wantsJson(args) ? formatErrorAsJson(lost) : describeError(lost).text);
+  process.exit(lost.exitCode);
 });
 
 // Nor is one that reads no progress any more: the work goes on.
 process.stderr.on('error', () => undefined);
 
-process.exitCode = await runProgram(process.argv.slice(2), {
+process.exitCode = await runProgram(args, {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,

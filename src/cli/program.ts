@@ -11,7 +11,8 @@ import type { CliHost } from './host.ts';
 import { registerIgnition } from './medium/ignition-show.ts';
 import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
-import { describeError, describeErrorAsEvent } from './terminal/print-error.ts';
+import { describeError, formatErrorAsJson } from './terminal/print-error.ts';
+import { toUsageError } from './terminal/usage-error.ts';
 import { registerInspect } from './medium/inspect.ts';
 import { registerLs } from './medium/ls.ts';
 import { registerPlan } from './build/plan.ts';
@@ -46,8 +47,12 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerCompletion,
 ];
 
-/** The whole command line as commander knows it; nothing in it ends the process. */
-export function createProgram(host: CliHost): Command {
+/**
+ * The whole command line as commander knows it; nothing in it ends the process.
+ *
+ * @param isJson whether nothing but JSON goes to stderr, not even help where a command is missing
+ */
+export function createProgram(host: CliHost, isJson = false): Command {
   const program = new Command('sealift')
     .description('builds OpenShift appliance media')
     .version(readVersion(), '--version', 'print the version')
@@ -56,7 +61,10 @@ export function createProgram(host: CliHost): Command {
     .showSuggestionAfterError()
     .configureOutput({
       writeOut: (text) => void host.stdout.write(text),
-      writeErr: (text) => void host.stderr.write(text),
+      writeErr: (text) => {
+        if (!isJson) host.stderr.write(text);
+      },
+      outputError: () => undefined, // it is thrown as well
     })
     .exitOverride()
     .addHelpText(
@@ -97,11 +105,17 @@ async function endInTime(work: Promise<unknown>, signal: AbortSignal): Promise<v
 /** Runs a command line without the program's own name and gives the exit code. */
 export async function runProgram(args: readonly string[], host: CliHost): Promise<number> {
   try {
-    await endInTime(createProgram(host).parseAsync([...args], { from: 'user' }), host.signal);
+    const program = createProgram(host, wantsJson(args));
+    await endInTime(program.parseAsync([...args], { from: 'user' }), host.signal);
     return 0;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
-    return printError(interruptionOf(host) ?? error, { args, host });
+    if (!(error instanceof CommanderError)) {
+      return printError(interruptionOf(host) ?? error, { args, host });
+    }
+    if (error.exitCode === 0) return 0;
+    // Help, which commander has printed already, says more than a sentence.
+    const isPrinted = error.code === 'commander.help' && !wantsJson(args);
+    return isPrinted ? EXIT_USAGE : printError(toUsageError(error), { args, host });
   }
 }
 
@@ -115,11 +129,19 @@ function printError(
   { args, host }: { readonly args: readonly string[]; readonly host: CliHost },
 ): number {
   const { text, exitCode } = describeError(error);
-  const isJson = args.some((arg, index) =>
-    arg === '--log-format' ? args[index + 1] === 'json' : arg === '--log-format=json',
-  );
-  host.stderr.write(isJson ? `${JSON.stringify(describeErrorAsEvent(error))}\n` : text);
+  host.stderr.write(wantsJson(args) ? formatErrorAsJson(error) : text);
   return exitCode;
+}
+
+/** By the words alone: what cannot be parsed is answered in the same way. */
+export function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  const words = end < 0 ? args : args.slice(0, end);
+  return words.some(
+    (word, index) =>
+      /^(?:--output-format=|--log-format=|-o=?)json$/.test(word) ||
+      (/^(?:-o|--output-format|--log-format)$/.test(word) && words[index + 1] === 'json'),
+  );
 }
 
 function readVersion(): string {

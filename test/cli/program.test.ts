@@ -88,7 +88,7 @@ describe('sealift init', () => {
     await writeFile(join(directory, 'template/install-config.yaml'), 'mine');
     const { code, stderr } = await run('init', '--template', 'sites');
     expect(code).toBe(2);
-    expect(stderr).toContain('install-config.yaml cannot be written: something is there');
+    expect(stderr).toMatch(/install-config\.yaml" exists .*\[output\.exists\]/);
     expect(await readdir(directory)).toEqual(['template']);
   });
 
@@ -96,7 +96,7 @@ describe('sealift init', () => {
     await writeFile(join(directory, 'appliance-config.yaml'), 'mine');
     const { code, stderr } = await run('init');
     expect(code).toBe(2);
-    expect(stderr).toContain('[init.exists]');
+    expect(stderr).toContain('[output.exists]');
     expect(await readFile(join(directory, 'appliance-config.yaml'), 'utf8')).toBe('mine');
   });
 });

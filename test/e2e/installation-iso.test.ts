@@ -217,7 +217,6 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
     ['no release', ['--base-iso', 'test.iso', '--embed-release'], 'usage.no-release'],
     ['no server', ['--base-iso', 'test.iso', '--embed-seed'], 'installation.no-registry-image'],
     ['no file', ['--base-iso', 'test.iso', '--output', '-'], 'usage.no-stream'],
-    ['no bundle', ['--base-iso', 'test.iso', '--ca-bundle', 'absent.pem'], 'usage.ca-bundle'],
   ])('says that it has been given %s', async (_what, args, code) => {
     await writeInstallationConfig(world.directory);
     const { stderr } = await world.run('build', 'installation-iso', ...args);

@@ -80,7 +80,7 @@ describe('inspection of a medium', () => {
   it('refuses a file that is not there', async () => {
     const call = ['inspect', 'none.iso'];
     const { exitCode, stderr } = await runCommand(registerInspect, call, { cwd: directory });
-    expect(exitCode).toBe(2);
+    expect(exitCode).toBe(3);
     expect(stderr).toContain('none.iso cannot be read: there is no such file [iso.unreadable]');
   });
 });

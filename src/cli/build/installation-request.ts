@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
-import { UsageError } from '../../base/errors.ts';
+import { ConfigError, UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
@@ -154,7 +154,7 @@ async function readAccess(
   { cwd }: CliHost,
 ): Promise<InstallationIsoRequest['build']> {
   if (caBundle !== undefined && !(await hasFile(resolve(cwd, caBundle)))) {
-    throw new UsageError('usage.ca-bundle', `--ca-bundle "${caBundle}" does not exist`, {
+    throw new ConfigError('input.missing', `--ca-bundle "${caBundle}" does not exist`, {
       hint: 'name a file with certificates in PEM',
     });
   }

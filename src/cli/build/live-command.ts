@@ -14,10 +14,15 @@ export type LiveCommandOptions = LiveIsoOptions & {
   readonly logFormat: LogFormat;
 };
 
+const ISO_OUTPUT = {
+  flags: '--output <file>',
+  description: 'the ISO to write (default: "appliance.iso")',
+};
+
 /** The options that `plan` and `build` share: what one says of a medium the other makes. */
-export const addLiveOptions = (command: Command): Command =>
+export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =>
   command
-    .option('--output <file>', 'the ISO to write (default: "appliance.iso")')
+    .option(output.flags, output.description)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .addOption(createConcurrencyOption())
     .addOption(createRetryOption())

@@ -1,12 +1,18 @@
 import type { Command } from 'commander';
+import { formatReadableJson } from '../../base/canonical-json.ts';
 import { listResources } from '../../recipes/list-resources.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
-import { writeFormatted } from '../terminal/output.ts';
+import { createForceOption } from '../terminal/output.ts';
+import { writeTexts } from '../write-texts.ts';
 
 /** `sealift resources [CONFIG]`: what a cluster is told of the media. */
 export function registerResources(program: Command, host: CliHost): void {
-  addLiveOptions(program.command('resources'))
+  addLiveOptions(program.command('resources'), {
+    flags: '--output <file>',
+    description: 'write them there, not to stdout',
+  })
+    .addOption(createForceOption())
     .description('print the cluster resources that make a cluster use the media')
     .argument('[config]', 'configuration file', 'appliance-config.yaml')
     .addHelpText(
@@ -16,11 +22,13 @@ export function registerResources(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift resources | oc apply -f -',
     )
     .action(async (config: string, options: LiveCommandOptions) => {
-      const value = await runLive({ config, options, host }, listResources);
-      await writeFormatted(host, options.outputFormat, {
-        value,
-        formatText: (manifests) =>
-          manifests.map(({ name, text }) => `---\n# ${name}\n${text}`).join(''),
-      });
+      const { output: path, force = false, ...live } = options;
+      const value = await runLive({ config, options: live, host }, listResources);
+      const text =
+        options.outputFormat === 'json'
+          ? formatReadableJson(value)
+          : value.map(({ name, text }) => `---\n# ${name}\n${text}`).join('');
+      const rule = { force, inputs: [config] };
+      await writeTexts(host, [{ path: path ?? '-', text }], rule);
     });
 }

@@ -89,7 +89,9 @@ async function readPem(option: string, path: string): Promise<string> {
     return await readFile(path, 'utf8');
   } catch (cause) {
     if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
-    throw new UsageError('usage.tls', `${option} names ${path}, which cannot be read`, { cause });
+    throw new ConfigError('input.missing', `${option} names ${path}, which cannot be read`, {
+      cause,
+    });
   }
 }
 

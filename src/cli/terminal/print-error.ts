@@ -25,17 +25,35 @@ export function describeError(error: unknown): ErrorReport {
   return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
 }
 
-/** The same as one JSON object, for `--log-format json`. */
-export function describeErrorAsEvent(error: unknown): Readonly<Record<string, unknown>> {
+/** The same as one JSON object on a line, for `-o json` and `--log-format json`. */
+export function formatErrorAsJson(error: unknown): string {
   const foreseen = findForeseen(error);
-  return {
+  const event = {
     type: 'error',
     code: foreseen?.code ?? 'bug',
-    message: redact(listCauses(error).join(': ')),
+    message: listCauses(error).join(': '),
     exitCode: foreseen?.exitCode ?? 1,
+    expected: foreseen?.expected,
+    found: foreseen?.found,
+    hint: findHint(error),
+    causes: listChain(error).map(describeLink),
     ...(error instanceof ConfigProblems && { problems: error.problems }),
-    ...(findHint(error) !== undefined && { hint: redact(findHint(error) ?? '') }),
+    ...(foreseen === undefined && error instanceof Error && { stack: error.stack }),
   };
+  return `${JSON.stringify(event, (_key, value: unknown) =>
+    typeof value === 'string' ? redact(value) : value,
+  )}\n`;
+}
+
+/** One of the failures behind a failure, as it was where it happened. */
+function describeLink(link: unknown): Readonly<Record<string, unknown>> {
+  const message = link instanceof Error ? link.message || link.name : String(link);
+  if (!(link instanceof SealiftError)) {
+    const code = link instanceof Error && 'code' in link ? String(link.code) : undefined;
+    return { code, message };
+  }
+  const { code, expected, found, hint } = link;
+  return { code, message, expected, found, hint };
 }
 
 function describeProblems(error: ConfigProblems): ErrorReport {

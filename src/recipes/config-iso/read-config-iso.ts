@@ -37,7 +37,7 @@ const VOLUME_IDS = ['cluster-config', 'relocation-config'];
  * Reads a configuration ISO of any maker.
  *
  * @throws IntegrityError `config-iso.label`, `config-iso.manifest`, `config-iso.too-large`, and
- * those of reading an ISO; UsageError `iso.unreadable`
+ * those of reading an ISO; ConfigError `iso.unreadable`
  */
 export async function readConfigIso(path: string): Promise<ConfigIso> {
   const iso = await openMedium(path);

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { UsageError } from '../../base/errors.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 
@@ -15,7 +15,7 @@ const REASONS: Readonly<Record<string, string>> = {
 /**
  * Opens an ISO that somebody named.
  *
- * @throws UsageError `iso.unreadable`; what `openIso` throws
+ * @throws ConfigError `iso.unreadable`; what `openIso` throws
  */
 export async function openMedium(path: string): Promise<IsoImage> {
   try {
@@ -32,7 +32,7 @@ export async function openMedium(path: string): Promise<IsoImage> {
 /** A device has no size that a file system tells. */
 const COPY = 'copy the device or pipe into a file, and give that';
 
-const unreadable = (path: string, reason: string, hint?: string): UsageError =>
-  new UsageError('iso.unreadable', `${path} cannot be read: ${reason}`, {
+const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
+  new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, {
     ...(hint !== undefined && { hint }),
   });

@@ -1,8 +1,9 @@
 import { linkSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { chmod, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { chmod, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../../base/errno.ts';
 import {
+  makeDirectory,
   readFileIfPresent,
   syncDirectory,
   unlessAbsent,
@@ -32,7 +33,7 @@ const MODE = 0o700;
 /** Makes the state directory, for its owner alone, with a file that says what it is. */
 export async function makeStateDirectory(out: string): Promise<string> {
   const state = stateDirectoryOf(out);
-  await mkdir(state, { recursive: true, mode: MODE });
+  await makeDirectory(state, MODE);
   if (((await stat(state)).mode & 0o777) !== MODE) await chmod(state, MODE);
   const path = join(state, 'README');
   const found = await readFileIfPresent(path);
