@@ -52,13 +52,21 @@ async function replaceFile(path: string, data: string | Uint8Array, mode: number
  */
 export async function makeDirectory(path: string, mode = 0o777): Promise<void> {
   try {
+    await makeOne(path, mode);
+  } catch (error) {
+    const parent = dirname(path);
+    if (!isErrno(error, 'ENOENT') || parent === path) throw error;
+    // Another call may have made the parent since; where it was there before, this fails again.
+    if (!(await isDirectory(parent))) await makeDirectory(parent, mode);
+    await makeOne(path, mode);
+  }
+}
+
+async function makeOne(path: string, mode: number): Promise<void> {
+  try {
     await mkdir(path, mode);
   } catch (error) {
-    if (await isDirectory(path)) return;
-    const parent = dirname(path);
-    if (!isErrno(error, 'ENOENT') || parent === path || (await isDirectory(parent))) throw error;
-    await makeDirectory(parent, mode);
-    await makeDirectory(path, mode);
+    if (!(await isDirectory(path))) throw error;
   }
 }
 

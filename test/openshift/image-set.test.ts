@@ -127,7 +127,7 @@ describe('blocked images', () => {
 
   it('are refused when a pattern is no regular expression', () => {
     expect(() => blockImages(sets, compileBlocked(['a(']))).toThrow(
-      expect.objectContaining({ code: 'mirror.pattern-malformed' }),
+      expect.objectContaining({ code: 'pattern.malformed' }),
     );
   });
 });

@@ -10,7 +10,7 @@ export type FindBlocking = (names: readonly string[]) => string | undefined;
 
 /**
  * @param patterns regular expressions as Go writes them
- * @throws ConfigError `mirror.pattern-malformed`
+ * @throws ConfigError `pattern.malformed`
  */
 export function compileBlocked(patterns: readonly string[]): FindBlocking {
   const compiled = patterns.map((pattern) => ({ pattern, expression: compileGoPattern(pattern) }));
@@ -22,7 +22,7 @@ export function compileBlocked(patterns: readonly string[]): FindBlocking {
  * Takes away what a pattern matches anywhere in the source or the destination of an image. Patterns
  * are regular expressions as Go writes them, as far as JavaScript knows the same.
  *
- * @throws ConfigError `mirror.pattern-malformed`, `mirror.release-blocked`
+ * @throws ConfigError `pattern.malformed`, `mirror.release-blocked`
  */
 export function blockImages(
   sets: readonly ImageSet[],
