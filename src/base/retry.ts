@@ -68,7 +68,7 @@ export type Retries = {
   readonly noteAnswer: (host: string, isWell: boolean) => void;
 };
 
-export const DEFAULT_RETRY_FOR = 10 * 60_000;
+const DEFAULT_RETRY_FOR = 10 * 60_000;
 
 const FIRST_ANSWER = 30_000;
 const BASE_WAIT = 500;

@@ -97,8 +97,11 @@ describe('values are taken as they are written', () => {
 
   test('sizes come out in bytes and paths absolute', async () => {
     await writeFile(join(directory, 'ca.pem'), '');
-    const config = await load(`${HEAD}build:\n  maxSize: 45GiB\n  caBundle: ca.pem\n`);
+    const config = await load(
+      `${HEAD}build:\n  maxSize: 45GiB\n  retryFor: 1h30m\n  caBundle: ca.pem\n`,
+    );
     expect(config.build.maxSize).toBe(45 * 2 ** 30);
+    expect(config.build.retryFor).toBe(5_400_000);
     expect(config.build.caBundle).toBe(join(directory, 'ca.pem'));
   });
 });
