@@ -1,5 +1,13 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -46,10 +54,23 @@ type Built = MeasuredRun & {
 };
 
 const parts = new Set(values.only.split(','));
+requireTools();
 const directory = values.directory;
 const size = parseSize(values.size);
 const runs = Number(values.runs);
 const figures: Figures = { values: { size, runs }, rows: [] };
+
+/** Says at once what the parts need and the machine has not. */
+function requireTools(): void {
+  const needed = parts.has('reference') ? ['docker-registry', 'skopeo', 'mkisofs'] : [];
+  const folders = (process.env['PATH'] ?? '').split(':');
+  const missing = needed.filter((tool) => !folders.some((each) => existsSync(join(each, tool))));
+  if (missing.length === 0) return;
+  console.error(
+    `the bench needs ${missing.join(', ')}: install them, or leave out "reference" with --only`,
+  );
+  process.exit(6);
+}
 
 /** The parts that pour a payload of the size that is asked for. */
 async function benchPours(): Promise<void> {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,9 +24,7 @@ const NAMES = [
  * configuration ISOs of two sites.
  */
 async function main(): Promise<void> {
-  const directory = join(tmpdir(), 'sealift-demo');
-  await rm(directory, { recursive: true, force: true });
-  await mkdir(directory, { recursive: true });
+  const directory = await mkdtemp(join(tmpdir(), 'sealift-demo-'));
   console.log('Starting a source registry on loopback with a small release of the real shape ...');
   const registry = await startSourceRegistry();
   try {
