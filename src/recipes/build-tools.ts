@@ -24,6 +24,7 @@ import {
   loadRegistriesConf,
   type RegistriesConfPlaces,
 } from '../registry/registries-conf-files.ts';
+import { createTagLedger, type TagDigests, type TagLedger } from '../registry/tag-ledger.ts';
 import { readProgramDigest } from './program-digest.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */
@@ -33,6 +34,9 @@ export type BuildTools = {
   readonly cache: BlobCache;
   /** The files with mirrors that were read, in order. */
   readonly registriesConf: readonly string[];
+  /** What tags named in this run. */
+  readonly tags: TagLedger;
+  readonly emit: EventListener;
   readonly close: () => Promise<void>;
 };
 
@@ -56,6 +60,8 @@ export type ToolsOptions = RegistriesConfPlaces & {
     >;
   };
   readonly workDir: string;
+  /** What tags named when this was planned: they name the same now. */
+  readonly pinned?: TagDigests;
   /** Which program this is; default: what it was built as. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
@@ -76,7 +82,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const caBundle =
     build.caBundle === undefined ? undefined : await readFile(build.caBundle, 'utf8');
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
-  const client = createRegistryClient({
+  const plainClient = createRegistryClient({
     http,
     credentials: [
       ...(config.pullSecret
@@ -88,6 +94,8 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     registriesConf,
     ...(caBundle !== undefined && { caBundle }),
   });
+  const tags = createTagLedger(plainClient, options.pinned);
+  const { client } = tags;
   const sealKey = await readSealKey(workDir);
   const program = options.program ?? (await readProgramDigest());
   await sweepWorkDir(workDir);
@@ -100,8 +108,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const store = createStageStore(join(workDir, 'stages'));
   return {
     engine: createEngine({ tools, store, program, sealKey, signal, emit }),
-    client,
-    cache,
+    ...{ client, cache, tags, emit },
     registriesConf: registriesConf.files,
     async close() {
       await client.close();

@@ -46,6 +46,10 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
     .addOption(createConcurrencyOption())
     .addOption(createForceOption())
+    .option(
+      '--plan <file>',
+      'take exactly the images of this report of an earlier build, whatever tags name now',
+    )
     .addOption(createRetryOption());
   addEmbedOptions(command)
     .addOption(createLogFormatOption())
@@ -100,6 +104,7 @@ async function run(path: string, options: Options, host: CliHost): Promise<Insta
   const tools = await openBuildTools({
     ...{ config: { pullSecret: config.pullSecret, build }, workDir },
     ...{ ...placesOf(host), signal: host.signal, emit: progress.listener },
+    ...(request.saved && { pinned: request.saved.tags }),
   });
   try {
     return await buildInstallationIso(request, tools);

@@ -20,6 +20,10 @@ export function registerBuild(program: Command, host: CliHost): void {
   // Options behind the name of another product belong to that product, and both levels must know it.
   const build = addLiveOptions(program.enablePositionalOptions().command('build'))
     .enablePositionalOptions()
+    .option(
+      '--plan <file>',
+      'take exactly the images of this plan (sealift plan -o json), whatever tags name now',
+    )
     .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')
     .usage('[options] [product] [config]')

@@ -6,6 +6,7 @@ import { readInstallationConfig } from '../../config/installation/read-installat
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
 import { readPostScript } from '../../config/installation/read-post-script.ts';
+import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { DEFAULT_CONCURRENCY } from './concurrency.ts';
@@ -13,6 +14,8 @@ import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 
 export type InstallationRequestOptions = PlaceOptions & {
   readonly output: string;
+  /** File with the report of an earlier build. */
+  readonly plan?: string;
   readonly baseIso?: string;
   readonly coreosStream?: string;
   readonly release?: string;
@@ -47,10 +50,17 @@ export async function readInstallationRequest(
     ...{ config, notes: [...noteOverride(given, options), ...notes] },
     ...(await readIsoPlace(
       options,
-      { config: file, inputs: [join(dirname(file), 'post.sh'), ...listFiles(options)] },
+      {
+        config: file,
+        inputs: [join(dirname(file), 'post.sh'), options.plan, ...listFiles(options)],
+      },
       host,
     )),
+    configuration: file,
     lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
+    ...(options.plan !== undefined && {
+      saved: await readSavedPlan(resolve(host.cwd, options.plan), 'installation-iso'),
+    }),
     embed: readEmbed(options),
     build: await readAccess(options, host),
     ...(base && { base }),

@@ -55,6 +55,7 @@ export async function runLive<Result>(
   const tools = await openBuildTools({
     ...placesOf(host),
     ...{ config: request.config, workDir: request.workDir, signal: host.signal },
+    ...(request.saved && { pinned: request.saved.tags }),
     emit: progress.listener,
   });
   try {

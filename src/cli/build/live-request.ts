@@ -5,6 +5,7 @@ import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { refuseMissingFeatures } from '../../config/missing-features.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../stages/medium/read-manifests.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CliHost } from '../host.ts';
@@ -17,6 +18,8 @@ export type LiveIsoOptions = PlaceOptions & {
   readonly retryFor?: number;
   readonly ignition?: 'installer' | 'embedded';
   readonly baseIso?: string;
+  /** File with a saved plan. */
+  readonly plan?: string;
 };
 
 const DEFAULT_OUTPUT = 'appliance.iso';
@@ -36,16 +39,24 @@ export async function readLiveIsoRequest(
   const epoch = readEpoch(host.env);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = await readNmstate(config);
+  const saved =
+    options.plan === undefined
+      ? undefined
+      : await readSavedPlan(resolve(host.cwd, options.plan), 'live-iso');
   return {
     config: withBuild(config, options),
     manifests: await readUserManifests(dirname(file)),
     ...(await readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
-      { config: file, inputs: [options.baseIso, join(dirname(file), 'openshift'), mirrorPath] },
+      {
+        config: file,
+        inputs: [options.baseIso, options.plan, join(dirname(file), 'openshift'), mirrorPath],
+      },
       host,
     )),
+    configuration: file,
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
-    ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch }),
+    ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch, saved }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { InstallationConfig } from '../../config/installation/installation-config.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
+import type { SavedPlan } from '../saved-plan.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CoreosStream } from '../../stages/read-coreos-stream.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
@@ -12,6 +13,10 @@ export type InstallationIsoRequest = IsoPlace & {
   readonly notes: readonly string[];
   /** post.sh beside the configuration. */
   readonly postScript?: Uint8Array;
+  /** Path of the configuration: what its tags named is kept under it. */
+  readonly configuration: string;
+  /** Whose images are taken, whatever tags name now. */
+  readonly saved?: SavedPlan;
   /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */

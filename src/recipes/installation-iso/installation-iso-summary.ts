@@ -1,5 +1,6 @@
 import type { Layout } from '../../iso/extent.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
@@ -11,6 +12,10 @@ import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-
 /** Everything that is decided before the first byte of the ISO is written. */
 export type PreparedInstallationIso = {
   readonly base: BaseIso;
+  /** What tags named. */
+  readonly tags: TagDigests;
+  /** A digest of everything that is carried. */
+  readonly contents: string;
   readonly layout: Layout;
   readonly embedArea: EmbedAreaUse;
   /** Absent where the medium carries no images. */
@@ -42,6 +47,10 @@ type Announced = {
     /** Every blob once. */
     readonly payloadSize: number;
   };
+  /** What each tag named: `--plan` takes these digests. */
+  readonly tags: TagDigests;
+  /** A digest of everything that is carried. */
+  readonly contents: string;
   readonly secretsOnMedia: readonly string[];
   /** What could not be checked, or may be missed. */
   readonly notes: readonly string[];
@@ -56,10 +65,10 @@ export type InstallationIsoReport = Announced & PourReport;
 
 export function describeInstallationIso(
   request: InstallationIsoRequest,
-  { base, layout, embedded, embedArea, registriesConf }: PreparedInstallationIso,
+  { base, layout, tags, contents, embedded, registriesConf, ...made }: PreparedInstallationIso,
 ): Announced {
   const { config } = request;
-  const { replaced, ...area } = embedArea;
+  const { replaced, ...area } = made.embedArea;
   return {
     format: 1,
     product: 'installation-iso',
@@ -72,6 +81,7 @@ export function describeInstallationIso(
     installationDisk: config.installationDisk,
     embedArea: area,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
+    ...{ tags, contents },
     secretsOnMedia: listSecrets(request),
     notes: [...request.notes, ...listNotes(request, replaced)],
     registriesConf,

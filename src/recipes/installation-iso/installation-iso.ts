@@ -16,6 +16,8 @@ import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { fileOf } from '../file-of.ts';
+import { reportMovedTags } from '../moved-tags.ts';
+import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { findBase } from './installation-iso-base.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
@@ -53,7 +55,7 @@ async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch, output } = request;
+  const { config, epoch, output, saved } = request;
   const { engine } = tools;
   renderIgnition(request); // whatever is wrong with the override is told before anything is fetched
   const release = resolveNamedRelease(request, tools);
@@ -69,7 +71,13 @@ async function prepareInstallationIso(
   const layout = made.then(({ layout }) => layout);
   await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
   const { registriesConf } = tools;
-  return { base: await base, ...(await made), ...(embedded && { embedded }), registriesConf };
+  const plan = embedded?.plan ?? NO_IMAGES;
+  const contents = digestContents({ plan, catalogs: [], base: await base });
+  if (saved) requirePlanned(saved, { contents, base: await base });
+  const tags = tools.tags.list();
+  await reportMovedTags(tags, { ...request, emit: tools.emit });
+  const prepared = { base: await base, ...(await made), tags, contents, registriesConf };
+  return { ...prepared, ...(embedded && { embedded }) };
 }
 
 /** What the index of the medium says that it installs. */

@@ -1,4 +1,5 @@
 import { findCatalogServer } from '../../openshift/catalog/image/local-catalog.ts';
+import { ConfigError } from '../../base/errors.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import {
@@ -6,11 +7,13 @@ import {
   type RegistryImageChoice,
 } from '../../openshift/mirror/registry-image.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
+import { isMinorVersion } from '../../openshift/release/version.ts';
 import { checkSpace } from '../../stages/check-space.ts';
 import { planMirror } from '../../stages/plan-mirror.ts';
 import { resolveRelease } from '../../stages/resolve-release.ts';
 import { selectOperators } from '../../stages/select-operators.ts';
 import type { BuildTools } from '../build-tools.ts';
+import type { SavedPlan } from '../saved-plan.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
 
 /** What a medium carries, under way. */
@@ -25,13 +28,14 @@ export type LiveIsoImages = {
 
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(
-  { config, graphUrl, output }: LiveIsoRequest,
+  { config, graphUrl, output, saved }: LiveIsoRequest,
   { engine }: BuildTools,
 ): LiveIsoImages {
   const { additionalImages, operators, build } = config;
   const { allArchitectures, maxSize } = build;
   const arch = config.ocpRelease.cpuArchitecture;
-  const { version, channel, url } = config.ocpRelease;
+  const { version, channel } = config.ocpRelease;
+  const url = findPullspec(config, saved);
   const release = engine.run(resolveRelease, {
     ...{ version, channel, arch },
     ...(url !== undefined && { url }),
@@ -59,4 +63,21 @@ export function selectImages(
     ...(maxSize !== undefined && { maxSize }),
   });
   return { release, registryImage, catalogs, plan, reserved };
+}
+
+/** What the graph answered when it was planned is not asked again. */
+function findPullspec(
+  { ocpRelease: { url, version } }: LiveIsoRequest['config'],
+  saved: SavedPlan | undefined,
+): string | undefined {
+  const planned = saved?.release;
+  if (!planned || (url !== undefined && url !== '')) return url;
+  if (!isMinorVersion(version) || planned.version.startsWith(`${version}.`)) {
+    return planned.reference;
+  }
+  throw new ConfigError(
+    'plan.differs',
+    `the plan is for release ${planned.version}, but the configuration wants ${version}`,
+    { expected: planned.version, found: version, hint: 'plan again' },
+  );
 }

@@ -1,3 +1,4 @@
+import type { Digest } from '../../base/digest.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import type { Layout } from '../../iso/extent.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
@@ -5,6 +6,8 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { UserManifests } from '../../stages/medium/read-manifests.ts';
+import type { TagDigests } from '../../registry/tag-ledger.ts';
+import type { SavedPlan } from '../saved-plan.ts';
 import type { Space } from '../../stages/check-size.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
@@ -14,6 +17,10 @@ export type LiveIsoRequest = IsoPlace & {
   readonly manifests: UserManifests;
   /** NMStateConfig documents for the installer. */
   readonly nmstate?: string;
+  /** Path of the configuration: what its tags named is kept under it. */
+  readonly configuration: string;
+  /** Whose images are taken, whatever tags name now. */
+  readonly saved?: SavedPlan;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
   /** UPDATE_URL_OVERRIDE. */
@@ -29,6 +36,10 @@ export type PreparedLiveIso = {
   readonly release: Release;
   readonly plan: MirrorPlan;
   readonly catalogs: readonly SelectedCatalog[];
+  /** What tags named. */
+  readonly tags: TagDigests;
+  /** Of all that is carried. */
+  readonly contents: Digest;
   readonly base: BaseIso;
   readonly layout: Layout;
   readonly space: Space;

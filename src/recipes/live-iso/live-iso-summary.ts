@@ -6,12 +6,15 @@ import {
   type BundleCost,
   type PartCost,
 } from '../../openshift/mirror/plan-costs.ts';
+import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
 export type LiveIsoPlan = {
+  readonly format: 1;
+  readonly product: 'live-iso';
   readonly release: {
     readonly version: string;
     readonly reference: string;
@@ -52,6 +55,10 @@ export type LiveIsoPlan = {
   }[];
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
+  /** What each tag named: `build --plan` takes these digests. */
+  readonly tags: TagDigests;
+  /** A digest of everything that is carried. */
+  readonly contents: string;
   readonly secretsOnMedia: readonly string[];
   readonly blocked: readonly string[];
 };
@@ -62,6 +69,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
   const { release, plan, base, layout, space } = prepared;
   const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
   return {
+    ...{ format: 1, product: 'live-iso', tags: prepared.tags, contents: prepared.contents },
     release: {
       version: release.version,
       reference: formatReference(release.reference),
@@ -129,8 +137,6 @@ function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly strin
 
 /** What is known of a live ISO before it is poured. */
 type Announced = LiveIsoPlan & {
-  readonly format: 1;
-  readonly product: 'live-iso';
   readonly output: string;
   readonly ignition: 'installer' | 'embedded';
   readonly unverifiedTls: readonly string[];
@@ -142,8 +148,6 @@ export type LiveIsoReport = Announced & PourReport;
 
 export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
   ...summarizePlan(request, prepared),
-  format: 1,
-  product: 'live-iso',
   output: request.output,
   ignition: request.ignition,
   unverifiedTls: request.config.build.insecureRegistries,

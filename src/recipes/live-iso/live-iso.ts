@@ -1,4 +1,6 @@
 import { lockOutput } from '../../iso/pour/lock.ts';
+import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
+import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { checkSize } from '../../stages/check-size.ts';
 import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../../stages/lay-out-live-iso.ts';
@@ -8,6 +10,8 @@ import { scanBase } from '../../stages/scan-base.ts';
 import { takeBaseIso } from '../../stages/take-base-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { fileOf } from '../file-of.ts';
+import { reportMovedTags } from '../moved-tags.ts';
+import { digestContents, requirePlanned } from '../saved-plan.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 import { describeLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
 import { selectImages, type LiveIsoImages } from './live-iso-images.ts';
@@ -34,11 +38,24 @@ export async function prepareLiveIso(
     ...{ layout, plan, output },
     ...(maxSize !== undefined && { maxSize }),
   });
-  return {
-    ...{ release: await release, plan: await plan, catalogs: await catalogs },
-    ...{ base: await base, layout: await layout, space: await space },
-    registriesConf: tools.registriesConf,
-  };
+  const { registriesConf } = tools;
+  const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
+  const contents = digestContents(made);
+  const prepared = { ...made, contents, release: await release, layout: await layout };
+  if (request.saved) requirePlanned(request.saved, prepared);
+  return { ...prepared, space: await space, tags: await settleTags(request, tools, release) };
+}
+
+/** Warns of what moved since it was planned. */
+async function settleTags(
+  { config, configuration, workDir }: LiveIsoRequest,
+  { tags, emit }: BuildTools,
+  release: Promise<Release>,
+): Promise<TagDigests> {
+  const { url = '', version, channel } = config.ocpRelease;
+  if (url === '') tags.note(`release ${version} of ${channel}`, digestOfRelease(await release));
+  await reportMovedTags(tags.list(), { workDir, configuration, emit });
+  return tags.list();
 }
 
 /** The live ISO to build on. */

@@ -1,0 +1,42 @@
+import { join } from 'node:path';
+import { formatReadableJson } from '../base/canonical-json.ts';
+import { digestOf, hexOf } from '../base/digest.ts';
+import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import type { EventListener } from '../engine/events.ts';
+import type { TagDigests } from '../registry/tag-ledger.ts';
+
+/**
+ * Warns of tags that name another image than when this configuration was last planned or built out of
+ * this work directory, and keeps what they name now.
+ */
+export async function reportMovedTags(
+  tags: TagDigests,
+  {
+    workDir,
+    configuration,
+    emit,
+  }: { readonly workDir: string; readonly configuration: string; readonly emit: EventListener },
+): Promise<void> {
+  const name = hexOf(digestOf(configuration)).slice(0, 32);
+  const path = join(workDir, 'tags', `${name}.json`);
+  const before = parse(await readFileIfPresent(path));
+  for (const [tag, digest] of Object.entries(tags)) {
+    const earlier = before[tag];
+    if (earlier === undefined || earlier === digest) continue;
+    const message = `${tag} has moved since the last plan or build: it was ${earlier} and is ${digest}`;
+    emit({ type: 'warning', message });
+  }
+  await writeFileAtomic(path, formatReadableJson({ configuration, tags }));
+}
+
+function parse(bytes: Uint8Array | undefined): Readonly<Record<string, string | undefined>> {
+  if (bytes === undefined) return {};
+  try {
+    const value = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
+      readonly tags?: Readonly<Record<string, string>>;
+    } | null;
+    return value?.tags ?? {};
+  } catch {
+    return {}; // damaged: nothing is known of before
+  }
+}

@@ -1,0 +1,104 @@
+import { readFile } from 'node:fs/promises';
+import { digestOf, isDigest, type Digest } from '../base/digest.ts';
+import { formatCanonicalJson } from '../base/canonical-json.ts';
+import { isErrno } from '../base/errno.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
+import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import type { TagDigests } from '../registry/tag-ledger.ts';
+
+/** What a plan, or the report of a build, says for another build to take exactly. */
+export type SavedPlan = {
+  readonly release?: { readonly version: string; readonly reference: string };
+  readonly base: { readonly digest: string };
+  readonly tags: TagDigests;
+  /** Of every image with its place, every catalog, and the base ISO. */
+  readonly contents: string;
+};
+
+/** A digest of all that is carried, by digest. */
+export const digestContents = (carried: {
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  readonly base: { readonly digest: Digest };
+}): Digest => {
+  const { images, registryImage } = carried.plan;
+  const all = registryImage ? [...images, registryImage] : images;
+  return digestOf(
+    formatCanonicalJson({
+      base: carried.base.digest,
+      images: all.map(({ source, destination, manifests }) => ({ source, destination, manifests })),
+      catalogs: carried.catalogs.map(({ name, digest, bundles }) => ({ name, digest, bundles })),
+    }),
+  );
+};
+
+/**
+ * @param path of what `sealift plan -o json` printed, or of the report beside an ISO
+ * @throws ConfigError `plan.unreadable`, `plan.malformed`
+ */
+export async function readSavedPlan(path: string, product: string): Promise<SavedPlan> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
+    throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
+      cause,
+      hint: 'name the file that "sealift plan -o json" was saved to',
+    });
+  });
+  const value = parse(text);
+  if (isSavedPlan(value) && value.product === product) return value;
+  throw new ConfigError('plan.malformed', `"${path}" is not the plan of a ${product}`, {
+    expected: `the JSON of a ${product}, with its tags and contents`,
+    found: describe(value),
+    hint: 'name the file that "sealift plan -o json" was saved to, or the report beside an ISO',
+  });
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSavedPlan(value: unknown): value is SavedPlan & { readonly product: string } {
+  if (typeof value !== 'object' || value === null) return false;
+  const { product, tags, contents, base } = value as Partial<Record<string, unknown>>;
+  if (typeof product !== 'string' || typeof contents !== 'string') return false;
+  if (typeof base !== 'object' || base === null || !('digest' in base)) return false;
+  const isTags = typeof tags === 'object' && tags !== null;
+  return isTags && Object.values(tags).every((tag) => typeof tag === 'string' && isDigest(tag));
+}
+
+function describe(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return 'no JSON object';
+  const { product } = value as { readonly product?: unknown };
+  return typeof product === 'string' ? `a ${product}` : 'another document';
+}
+
+/**
+ * Nothing is poured that the plan did not say.
+ *
+ * @throws ConfigError `plan.differs`
+ */
+export function requirePlanned(
+  { base, contents }: SavedPlan,
+  found: { readonly base: { readonly digest: string }; readonly contents: string },
+): void {
+  if (contents === found.contents) return;
+  const isBase = base.digest !== found.base.digest;
+  throw new ConfigError(
+    'plan.differs',
+    isBase
+      ? 'the base ISO is another than the one that was planned'
+      : 'the configuration asks for other images than were planned',
+    {
+      expected: isBase ? base.digest : contents,
+      found: isBase ? found.base.digest : found.contents,
+      hint: isBase
+        ? 'restore the base ISO, or plan again'
+        : 'restore the configuration as it was planned, or plan again',
+    },
+  );
+}
