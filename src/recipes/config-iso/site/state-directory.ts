@@ -57,7 +57,7 @@ const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
 export async function adoptOldState(out: string): Promise<void> {
   const old = oldDirectoryOf(out);
   const names = listOldSites(old);
-  if (names.length === 0) return;
+  if (names.length === 0 && !isLockAlone(old)) return;
   const unlock = await lockOutput(join(old, 'build.lock'));
   try {
     const numbersOf = indexGenerations(out);
@@ -73,6 +73,12 @@ export async function adoptOldState(out: string): Promise<void> {
     await unlock();
   }
   if ((await readdir(old)).length === 0) await rmdir(old);
+}
+
+/** All that is left where a move was killed at its end. */
+function isLockAlone(old: string): boolean {
+  const files = unlessAbsent(() => readdirSync(old)) ?? [];
+  return files.length > 0 && files.every((file) => file.startsWith('build.lock'));
 }
 
 /** The file in which a generation of an earlier version is, if it was not moved yet. */
