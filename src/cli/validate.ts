@@ -1,7 +1,11 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { isInstallationConfig } from '../config/installation/read-installation-config.ts';
 import { checkConfig, readConfigText } from '../config/load-config.ts';
 import { ConfigProblems, formatProblem, type ConfigProblem } from '../config/document/problem.ts';
+import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
+import { readInstallation } from './build/installation-request.ts';
+import { readSurroundings } from './build/live-request.ts';
 import type { CliHost } from './host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 
@@ -17,7 +21,11 @@ export function registerValidate(program: Command, host: CliHost): void {
   program
     .command('validate')
     .description('check a configuration without network')
-    .argument('[config]', 'configuration file', 'appliance-config.yaml')
+    .argument(
+      '[config]',
+      'configuration of an appliance or of an installation ISO',
+      'appliance-config.yaml',
+    )
     .addOption(createOutputOption())
     .addHelpText(
       'after',
@@ -27,12 +35,42 @@ export function registerValidate(program: Command, host: CliHost): void {
     .action(async (config: string, options: { outputFormat: OutputFormat }) => {
       const path = resolve(host.cwd, config);
       const text = await readConfigText(path);
-      const { problems, notes } = checkConfig(text, path, { env: host.env, shownAs: config });
+      const check = isInstallationConfig(path, text) ? checkInstallation : checkAppliance;
+      const { problems, notes } = await check({ path, text, shownAs: config }, host);
       const value: Verdict = { file: config, valid: problems.length === 0, problems, notes };
       await writeFormatted(host, options.outputFormat, { value, formatText: formatVerdict });
       if (problems.length > 0) throw new ConfigProblems(config, problems);
     });
 }
+
+type Given = { readonly path: string; readonly text: string; readonly shownAs: string };
+
+type Check = (given: Given, host: CliHost) => Promise<Pick<Verdict, 'problems' | 'notes'>>;
+
+/** By the rules of `build live-iso`; what is wrong beside the file is an error of its own. */
+const checkAppliance: Check = async ({ path, text, shownAs }, host) => {
+  const options = { env: host.env, shownAs, rules: LIVE_ISO_RULES };
+  const check = checkConfig(text, path, options);
+  if (check.problems.length === 0) await readSurroundings(path, host);
+  return check;
+};
+
+/** By the rules of `build installation-iso`. */
+const checkInstallation: Check = async ({ path, shownAs }, host) => {
+  try {
+    const { notes } = await readInstallation(path, shownAs, host);
+    return { problems: [], notes: notes.map((note) => toProblem(note, shownAs)) };
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return { problems: error.problems, notes: [] };
+  }
+};
+
+/** What has no place in the file is said of all of it. */
+const toProblem = (note: ConfigProblem | string, file: string): ConfigProblem =>
+  typeof note === 'string'
+    ? { ...{ file, line: 1, column: 1, path: '', lineText: '' }, problem: note }
+    : note;
 
 /** Problems are left to stderr, where every failure is told. */
 function formatVerdict({ file, valid, notes }: Verdict): string {

@@ -8,7 +8,6 @@ import { checkOperators } from './check-operators.ts';
 import { checkRules, noteVersion } from './check-rules.ts';
 import { checkSchema } from './check-schema.ts';
 import { parseConfigDocument } from './document/document.ts';
-import { findMissingFeatures } from './missing-features.ts';
 import { ConfigProblems, type ConfigProblem } from './document/problem.ts';
 import { readSchema } from './document/schema.ts';
 import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
@@ -19,7 +18,15 @@ export type ConfigOptions = {
   readonly env: NodeJS.ProcessEnv;
   /** The file's name in problems; its path when absent. */
   readonly shownAs?: string;
+  /** What the product demands beyond the form of its configuration. */
+  readonly rules?: readonly ConfigRule[];
 };
+
+/** What can be said of a configuration without network: a problem stops a build, a note does not. */
+export type ConfigRule = (
+  view: View,
+  given: { readonly secrets: Secrets['values']; readonly directory: string },
+) => ConfigCheck;
 
 export type ConfigCheck = {
   readonly problems: readonly ConfigProblem[];
@@ -44,10 +51,10 @@ export async function loadConfig(path: string, options: ConfigOptions): Promise<
 
 /** Checks a text without network. Reads no more than the files it names. */
 export function checkConfig(text: string, path: string, options: ConfigOptions): ConfigCheck {
-  const { view, secrets, problems } = examine(text, path, options);
+  const { view, secrets, problems, notes } = examine(text, path, options);
   return {
     problems: sortByPlace(problems),
-    notes: sortByPlace([...secrets.absent, ...findMissingFeatures(view), ...noteVersion(view)]),
+    notes: sortByPlace([...secrets.absent, ...notes, ...noteVersion(view)]),
   };
 }
 
@@ -76,12 +83,14 @@ function examine(
   text: string,
   path: string,
   options: ConfigOptions,
-): { readonly view: View; readonly secrets: Secrets; readonly problems: readonly ConfigProblem[] } {
+): ConfigCheck & { readonly view: View; readonly secrets: Secrets } {
   const document = parseConfigDocument(text, options.shownAs ?? path, readSchema());
   const view = createView(document);
   const directory = dirname(resolve(path));
   const secrets = resolveSecrets(view, { directory, env: options.env });
-  if (document.isBroken) return { view, secrets, problems: document.problems };
+  if (document.isBroken) return { view, secrets, problems: document.problems, notes: [] };
+  const given = { secrets: secrets.values, directory };
+  const verdicts = (options.rules ?? []).map((rule) => rule(view, given));
   const problems = [
     ...document.problems,
     ...checkSchema(document),
@@ -89,7 +98,12 @@ function examine(
     ...checkOperators(view),
     ...secrets.problems,
   ];
-  return { view, secrets, problems };
+  const told = new Set(problems.map(({ line, path }) => `${line} ${path}`));
+  const more = verdicts
+    .flatMap((verdict) => verdict.problems)
+    .filter(({ line, path }) => !told.has(`${line} ${path}`));
+  const notes = verdicts.flatMap((verdict) => verdict.notes);
+  return { view, secrets, problems: [...problems, ...more], notes };
 }
 
 const sortByPlace = (problems: readonly ConfigProblem[]): readonly ConfigProblem[] =>

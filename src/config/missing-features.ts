@@ -1,5 +1,3 @@
-import type { ApplianceConfig } from './appliance-config.ts';
-import { ConfigError } from '../base/errors.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import type { View } from './document/view.ts';
 
@@ -23,22 +21,4 @@ export function findMissingFeatures(view: View): readonly ConfigProblem[] {
     ...(view.text('ocpRelease.cpuArchitecture') === 'ppc64le' ? [PPC64LE] : []),
   ];
   return wanted.map(({ path, name, hint }) => view.document.report.at(path, name, hint));
-}
-
-/**
- * Refuses what would otherwise be ignored in silence: called by every command that builds or plans.
- *
- * @throws ConfigError `config.missing-feature` that names them all
- */
-export function refuseMissingFeatures(config: ApplianceConfig): void {
-  const wanted = [
-    ...(config.mirrorPath === undefined ? [] : [MIRROR_PATH]),
-    ...(config.ocpRelease.cpuArchitecture === 'ppc64le' ? [PPC64LE] : []),
-  ];
-  if (wanted.length === 0) return;
-  throw new ConfigError(
-    'config.missing-feature',
-    wanted.map(({ path, name }) => `${path}: ${name}`).join('; '),
-    { hint: wanted.map(({ hint }) => hint).join('; ') },
-  );
 }

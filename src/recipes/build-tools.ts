@@ -19,6 +19,7 @@ import { createRegistryClient, type RegistryClient } from '../registry/client.ts
 import {
   credentialsFromFiles,
   credentialsFromPullSecret,
+  listUnusableEntries,
 } from '../registry/client/auth/credentials.ts';
 import {
   loadRegistriesConf,
@@ -82,6 +83,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   const caBundle =
     build.caBundle === undefined ? undefined : await readFile(build.caBundle, 'utf8');
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
+  warnOfPullSecret(options);
   const plainClient = createRegistryClient({
     http,
     credentials: [
@@ -138,6 +140,13 @@ const NO_WORK_DIR = [
   ...['EROFS', 'EACCES', 'EPERM', 'EEXIST', 'ENOTDIR', 'ENOENT'],
   ...['ENOSPC', 'EDQUOT', 'ELOOP', 'ENAMETOOLONG', 'EIO'],
 ];
+
+/** Of an entry nobody may ever need the build does not stop. */
+function warnOfPullSecret({ config, emit }: ToolsOptions): void {
+  for (const { key, reason } of listUnusableEntries(config.pullSecret?.reveal() ?? '')) {
+    emit({ type: 'warning', message: `pullSecret entry ${key} cannot be used: ${reason}` });
+  }
+}
 
 async function readSealKey(workDir: string): Promise<Uint8Array> {
   const path = join(workDir, 'seal.key');

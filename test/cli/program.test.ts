@@ -125,13 +125,16 @@ describe('sealift validate', () => {
     });
   });
 
-  test('notes the features that are not there yet', async () => {
-    const text = `apiVersion: v1beta1\nocpRelease: {version: "4.21", cpuArchitecture: ppc64le}\npullSecret: env:ABSENT\n`;
+  test('notes a secret that this machine does not have, and refuses what no machine can build', async () => {
+    const text = `apiVersion: v1beta1\nocpRelease: {version: "4.21"}\npullSecret: env:ABSENT\n`;
     await writeFile(join(directory, 'a.yaml'), text);
     const { code, stdout } = await run('validate', 'a.yaml');
     expect(code).toBe(0);
-    expect(stdout).toContain('note: media for ppc64le cannot be built yet');
     expect(stdout).toContain('note: the environment variable ABSENT is not set');
+    await writeFile(join(directory, 'b.yaml'), text.replace('}', ', cpuArchitecture: ppc64le}'));
+    const refused = await run('validate', 'b.yaml');
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain('media for ppc64le cannot be built yet');
   });
 
   test('names the file that is not there', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   credentialsFromFiles,
   credentialsFromPullSecret,
+  listUnusableEntries,
 } from '../../src/registry/client/auth/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 
@@ -56,12 +57,9 @@ describe('a pull secret', () => {
   });
 
   it.each([
-    ['{"auths": {"quay.io": {"auth": "hush-hush!"}}}', 'entry quay.io'],
-    ['{"auths": {"quay.io": {"auth": "aHVzaA=="}}}', 'entry quay.io'],
     ['hush {', 'not JSON'],
     ['["hush"]', 'no JSON object'],
     ['{"auths": "hush"}', '"auths" is no object'],
-    ['{"auths": {"quay.io": "hush"}}', 'it is no object'],
   ])('that is malformed is refused without being repeated: %s', (json, reason) => {
     let failure: unknown;
     try {
@@ -73,6 +71,40 @@ describe('a pull secret', () => {
     expect(String(failure)).toContain(reason);
     expect(String(failure)).not.toContain('hush');
     expect((failure as Error).cause).toBeUndefined();
+  });
+});
+
+describe('an entry of a pull secret that cannot be used', () => {
+  const AUTHS = {
+    'quay.io': { auth: 'hush-hush!' },
+    'docker.io': { auth: 'aHVzaA==' },
+    'odd.example': 'hush',
+    'empty.example': {},
+    'good.example': entry('user:hush'),
+  };
+  const json = JSON.stringify({ auths: AUTHS });
+
+  it.each(['quay.io', 'docker.io', 'odd.example'])(
+    'is an error only where its registry is asked for: %s',
+    async (host) => {
+      const store = credentialsFromPullSecret(json, 'pullSecret');
+      expect(await store.find(reference('good.example/a:1'))).toMatchObject({ username: 'user' });
+      const failure: unknown = await store
+        .find(reference(`${host}/a:1`))
+        .catch((error: unknown) => error);
+      expect(failure).toMatchObject({ code: 'credentials.malformed', exitCode: 3 });
+      expect(String(failure)).toContain(`pullSecret entry ${host} cannot be used`);
+      expect(String(failure)).not.toMatch(/hush|aHVz/);
+    },
+  );
+
+  it('is listed with a reason and without its value', () => {
+    const listed = listUnusableEntries(json);
+    expect(listed.map(({ key }) => key)).toEqual([
+      ...['quay.io', 'docker.io', 'odd.example', 'empty.example'],
+    ]);
+    expect(JSON.stringify(listed)).not.toMatch(/hush|aHVz/);
+    expect(listUnusableEntries('hush {')).toEqual([]);
   });
 });
 

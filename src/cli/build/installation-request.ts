@@ -2,9 +2,12 @@ import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
+import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readInstallationConfig } from '../../config/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
+import { checkInstallation } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
+import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { readPostScript } from '../../config/installation/read-post-script.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import type { CliHost } from '../host.ts';
@@ -43,11 +46,10 @@ export async function readInstallationRequest(
   const { release } = options;
   const base = readBase(options, host);
   const file = resolve(host.cwd, path);
-  const postScript = await readPostScript(file);
   const epoch = readEpoch(host.env);
-  const { config, notes } = await readConfig(file, path, host);
+  const { config, postScript, notes } = await readInstallation(file, path, host);
   return {
-    ...{ config, notes: [...noteOverride(given, options), ...notes] },
+    ...{ config, notes: [...noteOverride(given, options), ...notes.map(formatNote)] },
     ...(await readIsoPlace(
       options,
       {
@@ -89,12 +91,44 @@ const noteOverride = (
 ): readonly string[] =>
   given.baseIso === baseIso ? [] : [`the live ISO is the one that ${OVERRIDE} names`];
 
+type Installation = Pick<InstallationIsoRequest, 'config' | 'postScript'> & {
+  readonly notes: readonly (ConfigProblem | string)[];
+};
+
+/**
+ * A configuration with what lies beside it, by every rule that needs no network: `validate` and every
+ * command that builds or plans read it here.
+ *
+ * @throws ConfigProblems; ConfigError `config.missing`, `installation.override`,
+ * `installation.post-script`
+ */
+export async function readInstallation(
+  file: string,
+  shownAs: string,
+  host: CliHost,
+): Promise<Installation> {
+  const postScript = await readPostScript(file);
+  const { config, notes } = await readConfig(file, shownAs, host);
+  const installation = { config, ...(postScript && { postScript }) };
+  checkInstallation(installation);
+  const entries = listUnusableEntries(config.pullSecret.reveal()).map(
+    ({ key, reason }) => `pullSecret entry ${key} cannot be used: ${reason}`,
+  );
+  return { ...installation, notes: [...notes, ...entries] };
+}
+
+const formatNote = (note: ConfigProblem | string): string =>
+  typeof note === 'string'
+    ? note
+    : `${note.file}:${note.line}: ${note.path}: ${note.problem}; ${note.hint ?? ''}`;
+
 async function readConfig(
   file: string,
   shownAs: string,
   host: CliHost,
-): Promise<Pick<InstallationIsoRequest, 'config' | 'notes'>> {
-  const notes: string[] = [];
+): Promise<Pick<Installation, 'config' | 'notes'>> {
+  const notes: (ConfigProblem | string)[] = [];
+  const warn = (warning: ConfigProblem): void => void notes.push(warning);
   const nmstate = await findNmstate(host);
   const judgeNetwork = async (text: string): Promise<string | undefined> => {
     if (nmstate) return nmstate.ask(text, host.signal);
@@ -104,7 +138,7 @@ async function readConfig(
     return undefined;
   };
   return {
-    config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork }),
+    config: await readInstallationConfig(file, { shownAs, env: host.env, judgeNetwork, warn }),
     notes,
   };
 }

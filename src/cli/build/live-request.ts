@@ -3,8 +3,9 @@ import { dirname, join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { refuseMissingFeatures } from '../../config/missing-features.ts';
+import { LIVE_ISO_RULES } from '../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { parseGraphUrl } from '../../openshift/release/update-graph.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../stages/medium/read-manifests.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
@@ -31,12 +32,12 @@ export async function readLiveIsoRequest(
   host: CliHost,
 ): Promise<LiveIsoRequest> {
   const file = resolve(host.cwd, path);
-  const config = await loadConfig(file, { env: host.env, shownAs: path });
-  refuseMissingFeatures(config);
+  const config = await loadConfig(file, {
+    ...{ env: host.env, shownAs: path, rules: LIVE_ISO_RULES },
+  });
   const { mirrorPath } = config;
-  const graphUrl = host.env['UPDATE_URL_OVERRIDE'];
+  const { epoch, graphUrl, manifests } = await readSurroundings(file, host);
   const signatureStore = host.env['OCP_SIGNATURE_URL'];
-  const epoch = readEpoch(host.env);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = await readNmstate(config);
   const saved =
@@ -45,7 +46,7 @@ export async function readLiveIsoRequest(
       : await readSavedPlan(resolve(host.cwd, options.plan), 'live-iso');
   return {
     config: withBuild(config, options),
-    manifests: await readUserManifests(dirname(file)),
+    manifests,
     ...(await readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {
@@ -58,6 +59,23 @@ export async function readLiveIsoRequest(
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
     ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch, saved }),
   };
+}
+
+/**
+ * What a build reads beside its configuration file, and refuses before it asks the network.
+ *
+ * @throws ConfigError `env.source-date-epoch`, `graph.url-malformed`, `manifest.malformed`,
+ * `manifest.duplicate`
+ */
+export async function readSurroundings(
+  file: string,
+  { env }: CliHost,
+): Promise<Pick<LiveIsoRequest, 'epoch' | 'graphUrl' | 'manifests'>> {
+  const graphUrl = env['UPDATE_URL_OVERRIDE'] ?? '';
+  if (graphUrl !== '') parseGraphUrl(graphUrl);
+  const epoch = readEpoch(env);
+  const manifests = await readUserManifests(dirname(file));
+  return { manifests, ...withoutUndefined({ epoch, graphUrl }) };
 }
 
 /** Optional members are absent, never undefined. */

@@ -1,4 +1,4 @@
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { LineCounter } from 'yaml';
 import { parseConfigDocument, type ConfigDocument, type Plain } from '../document/document.ts';
 import { explainYaml } from '../document/explain-yaml.ts';
@@ -18,9 +18,16 @@ import { checkFields, readInstallationSchema } from './fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 import { resolveReferences, type ReferenceSource } from './references.ts';
 import { checkInstallationRules } from './rules.ts';
+import { warnOfInstallation } from './warnings.ts';
 
 /** The name that openshift-install gives the file. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
+
+/** By what it says it is, else by its name: openshift-install does not ask for `kind`. */
+export const isInstallationConfig = (path: string, text: string): boolean =>
+  /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
+  (basename(path) === INSTALLATION_CONFIG_NAME &&
+    !/^kind:[ \t]*["']?ApplianceConfig\b/m.test(text));
 
 const NETWORK_CONFIG = record({ networkConfig: FREE });
 
@@ -31,6 +38,8 @@ export type ReadOptions = {
   readonly env?: NodeJS.ProcessEnv;
   /** Says what is wrong with a network configuration in its normal form, if anything is. */
   readonly judgeNetwork?: (text: string) => Promise<string | undefined>;
+  /** Is given what is allowed and seldom meant. */
+  readonly warn?: (warning: ConfigProblem) => void;
 };
 
 /**
@@ -41,17 +50,18 @@ export type ReadOptions = {
  */
 export async function readInstallationConfig(
   path: string,
-  { shownAs = path, env = {}, judgeNetwork }: ReadOptions = {},
+  { shownAs = path, env = {}, judgeNetwork, warn }: ReadOptions = {},
 ): Promise<InstallationConfig> {
   const text = await readConfigText(path);
   const source = { directory: dirname(resolve(path)), env };
   const { networkConfig } = checkInstallationConfig(text, shownAs, { source }).config;
   const verdict = networkConfig === undefined ? undefined : await judgeNetwork?.(networkConfig);
-  const { config, problems } = checkInstallationConfig(text, shownAs, {
+  const { config, problems, warnings } = checkInstallationConfig(text, shownAs, {
     source,
     ...(verdict !== undefined && { verdict }),
   });
   if (problems.length > 0) throw new ConfigProblems(shownAs, problems);
+  for (const warning of warnings) warn?.(warning);
   return config;
 }
 
@@ -67,9 +77,15 @@ export function checkInstallationConfig(
   text: string,
   shownAs: string,
   { source, verdict }: Circumstances = {},
-): { readonly config: InstallationConfig; readonly problems: readonly ConfigProblem[] } {
+): {
+  readonly config: InstallationConfig;
+  readonly problems: readonly ConfigProblem[];
+  readonly warnings: readonly ConfigProblem[];
+} {
   const unread = findUnread(text, shownAs);
-  if (unread?.isBroken) return { config: applyDefaults({}), problems: [unread.problem] };
+  if (unread?.isBroken) {
+    return { config: applyDefaults({}), problems: [unread.problem], warnings: [] };
+  }
   const document = parseConfigDocument(text, shownAs, readInstallationSchema());
   const network = readNetworkConfig(text, shownAs);
   const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
@@ -92,6 +108,7 @@ export function checkInstallationConfig(
     problems: problems
       .map((problem) => ({ ...problem, lineText: masked[problem.line - 1] ?? '' }))
       .toSorted((a, b) => a.line - b.line || a.column - b.column),
+    warnings: warnOfInstallation(config, document),
   };
 }
 

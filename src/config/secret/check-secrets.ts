@@ -1,8 +1,8 @@
 import { isPlaceholder, PLACEHOLDER_PROBLEM } from './placeholder.ts';
 
 /**
- * What is wrong with a pull secret, each a sentence without its value: a JSON object, `auths` not
- * empty, every entry with `auth` or `credsStore`.
+ * What is wrong with a pull secret as a whole, each a sentence without its value: it must be a JSON
+ * object whose `auths` has an entry with `auth` or `credsStore`. Others matter only where they are used.
  */
 export function checkPullSecret(text: string): readonly string[] {
   if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
@@ -18,11 +18,12 @@ export function checkPullSecret(text: string): readonly string[] {
   const auths = parsed['auths'];
   if (!isObject(auths) || Object.keys(auths).length === 0)
     return ['must have "auths" with entries'];
-  return Object.entries(auths)
-    .filter(
-      ([, entry]) => !isObject(entry) || !(hasText(entry, 'auth') || hasText(entry, 'credsStore')),
-    )
-    .map(([host]) => `entry ${JSON.stringify(host)} has neither "auth" nor "credsStore"`);
+  const empty = Object.entries(auths).filter(
+    ([, entry]) => !isObject(entry) || !(hasText(entry, 'auth') || hasText(entry, 'credsStore')),
+  );
+  return empty.length < Object.keys(auths).length
+    ? []
+    : empty.map(([host]) => `entry ${JSON.stringify(host)} has neither "auth" nor "credsStore"`);
 }
 
 const KEY_TYPES = [

@@ -13,6 +13,10 @@ const COMPONENT = 'docker-registry';
 /** The first release whose component can serve what is on the media. */
 const FIRST_VERSION = '4.21.0';
 
+/** Whether no release of this version, `X.Y` or `X.Y.Z`, can serve the media by its own registry. */
+export const needsRegistryImage = (version: string): boolean =>
+  !isAtLeast(/^\d+\.\d+$/.test(version) ? `${version}.0` : version, FIRST_VERSION);
+
 /**
  * The registry server that runs on the nodes: the configured image, else the payload's own. Other
  * builders bring an image of their own for older releases; we ship none.

@@ -113,14 +113,16 @@ function listNearest(versions: readonly string[], wanted: string): string[] {
   return sorted.slice(start, start + NEAREST);
 }
 
+/** @throws ConfigError `graph.url-malformed` */
+export function parseGraphUrl(text: string): URL {
+  if (URL.canParse(text)) return new URL(text);
+  throw new ConfigError('graph.url-malformed', `update graph address "${text}" is no URL`, {
+    hint: 'set UPDATE_URL_OVERRIDE to a whole https:// address',
+  });
+}
+
 function graphUrl({ url, arch }: GraphQuery, channel: string): URL {
-  const text = url ?? UPDATE_GRAPH_URL;
-  if (!URL.canParse(text)) {
-    throw new ConfigError('graph.url-malformed', `update graph address "${text}" is no URL`, {
-      hint: 'set UPDATE_URL_OVERRIDE to a whole https:// address',
-    });
-  }
-  const whole = new URL(text);
+  const whole = parseGraphUrl(url ?? UPDATE_GRAPH_URL);
   whole.searchParams.set('channel', channel);
   whole.searchParams.set('arch', archNames.toGo(arch));
   return whole;

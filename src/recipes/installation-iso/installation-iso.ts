@@ -57,7 +57,7 @@ async function prepareInstallationIso(
 ): Promise<PreparedInstallationIso> {
   const { config, epoch, output, saved } = request;
   const { engine } = tools;
-  renderIgnition(request); // whatever is wrong with the override is told before anything is fetched
+  checkInstallation(request); // before anything is fetched
   const release = resolveNamedRelease(request, tools);
   const embedded = await planEmbedded(request, tools, release);
   const base = findBase(request, tools, release);
@@ -89,9 +89,20 @@ const describeSeed = (config: InstallationIsoRequest['config']) => ({
 
 const NO_IMAGES = mergeMirrorPlan({ images: [], blocked: [] });
 
+type Configured = Pick<InstallationIsoRequest, 'config' | 'postScript'>;
+
+/**
+ * Whether the live system takes what the configuration says.
+ *
+ * @throws ConfigError `installation.override`
+ */
+export function checkInstallation(configured: Configured): void {
+  renderIgnition(configured);
+}
+
 /** It holds the pull secret: no stage keeps it, no fingerprint shows it. */
 function renderIgnition(
-  { config, postScript }: InstallationIsoRequest,
+  { config, postScript }: Configured,
   embedded?: EmbeddedImages,
 ): string {
   const override = config.ignitionConfigOverride?.reveal();

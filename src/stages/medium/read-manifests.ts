@@ -1,7 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../base/errno.ts';
-import type { Manifest } from '../../openshift/node/extra-manifests.ts';
+import {
+  planCustomResources,
+  planExtraManifests,
+  type Manifest,
+} from '../../openshift/node/extra-manifests.ts';
 
 export type UserManifests = {
   /** `openshift/*.yaml`, for the installation of the cluster. */
@@ -10,10 +14,18 @@ export type UserManifests = {
   readonly crs: readonly Manifest[];
 };
 
-/** Reads the manifests beside a configuration; absent folders are empty. */
+/**
+ * Reads the manifests beside a configuration; absent folders are empty.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ */
 export async function readUserManifests(directory: string): Promise<UserManifests> {
-  const extra = join(directory, 'openshift');
-  return { extra: await readYamlFiles(extra), crs: await readYamlFiles(join(extra, 'crs')) };
+  const folder = join(directory, 'openshift');
+  const extra = await readYamlFiles(folder);
+  const crs = await readYamlFiles(join(folder, 'crs'));
+  planExtraManifests(extra, { useDefaultSourceNames: false });
+  planCustomResources(crs);
+  return { extra, crs };
 }
 
 async function readYamlFiles(directory: string): Promise<Manifest[]> {

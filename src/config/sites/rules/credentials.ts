@@ -7,7 +7,10 @@ export const HIDDEN = 'Invalid value: "[redacted]"';
  * What is wrong with a pull secret. Nothing of it is repeated but the names of its registries.
  */
 export function explainPullSecret(text: string): readonly string[] {
-  if (isPlaceholder(text)) return [PLACEHOLDER_PROBLEM];
+  return isPlaceholder(text) ? [PLACEHOLDER_PROBLEM] : explainJson(text);
+}
+
+function explainJson(text: string): readonly string[] {
   const parsed = parseJson(text);
   if (parsed === undefined) {
     const why = text.trim() === '' ? 'unexpected end of JSON input' : 'this is no JSON';

@@ -10,19 +10,48 @@ export type { Credential, CredentialStore };
 /** containers-auth.json(5); `name` stands in messages in place of anything out of the file. */
 type AuthFile = {
   readonly name: string;
-  readonly auths: ReadonlyMap<string, Credential | undefined>;
+  readonly auths: ReadonlyMap<string, Entry>;
   readonly helpers: ReadonlyMap<string, string>;
   readonly defaultHelper: string | undefined;
 };
 
+/** Undefined and `empty` ask anonymously. What cannot be used is kept: only its use is an error. */
+type Entry =
+  | Credential
+  | { readonly kind: 'unusable'; readonly reason: string }
+  | { readonly kind: 'empty'; readonly reason: string }
+  | undefined;
+
+/** An entry of a pull secret that cannot be used; holds nothing of its value. */
+export type UnusableEntry = { readonly key: string; readonly reason: string };
+
+/** Entries that would fail where their registry asks for a password; none of a text that is not JSON. */
+export function listUnusableEntries(json: string): readonly UnusableEntry[] {
+  try {
+    const { auths } = parseAuthFile(json, 'pull secret');
+    return [...auths].flatMap(([key, entry]) =>
+      entry?.kind === 'unusable' || entry?.kind === 'empty' ? [{ key, reason: entry.reason }] : [],
+    );
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+}
+
 /**
  * The entries of a pull secret. `name` says in messages where it came from.
  *
- * @throws ConfigError `credentials.malformed`, which never repeats any of the text
+ * @throws ConfigError `credentials.malformed`, which never repeats any of the text; for a single
+ * entry only when its registry is asked for
  */
 export function credentialsFromPullSecret(json: string, name: string): CredentialStore {
   const file = parseAuthFile(json, name);
-  return { find: (reference) => Promise.resolve(findEntry(file, keysOf(reference))) };
+  return {
+    find: (reference) =>
+      new Promise((resolve) => {
+        resolve(findEntry(file, keysOf(reference)));
+      }),
+  };
 }
 
 /**
@@ -56,9 +85,12 @@ function keysOf({ registry, repository }: Pick<Reference, 'registry' | 'reposito
   return [...paths, registry, ...aliases];
 }
 
-function findEntry({ auths }: AuthFile, keys: readonly string[]): Credential | undefined {
+/** @throws ConfigError `credentials.malformed` */
+function findEntry({ name, auths }: AuthFile, keys: readonly string[]): Credential | undefined {
   const key = keys.find((candidate) => auths.has(candidate));
-  return key === undefined ? undefined : auths.get(key);
+  const entry = key === undefined ? undefined : auths.get(key);
+  if (entry?.kind === 'unusable') throw malformed(`${name} entry ${key ?? ''}`, entry.reason);
+  return entry?.kind === 'empty' ? undefined : entry;
 }
 
 async function askHelpers(
@@ -150,22 +182,24 @@ const normaliseKey = (key: string): string =>
     .replace(/\/v[12]$/, '');
 
 /** An entry without anything in it means: ask anonymously. */
-function parseEntry(entry: unknown, from: string): Credential | undefined {
-  if (!isObject(entry)) throw malformed(from, 'it is no object');
+function parseEntry(entry: unknown, from: string): Entry {
+  if (!isObject(entry)) return { kind: 'unusable', reason: 'it is not an object' };
   const { auth, identitytoken: token, username, password } = entry;
   if (typeof token === 'string' && token !== '') return { kind: 'identity', token, from };
   if (typeof auth === 'string' && auth !== '') return parseAuth(auth, from);
   if (typeof username === 'string' && typeof password === 'string' && username !== '') {
     return { kind: 'basic', username, password, from };
   }
-  return undefined;
+  return typeof entry['credsStore'] === 'string' ? undefined : EMPTY;
 }
 
-function parseAuth(auth: string, from: string): Credential {
+const EMPTY: Entry = { kind: 'empty', reason: 'it has neither "auth" nor "credsStore"' };
+
+function parseAuth(auth: string, from: string): Entry {
   const text = Buffer.from(auth, 'base64').toString();
   const colon = text.indexOf(':');
   if (!/^[A-Za-z0-9+/_-]+=*\s*$/.test(auth) || colon < 1) {
-    throw malformed(from, '"auth" is not the base64 form of user:password');
+    return { kind: 'unusable', reason: '"auth" is not the base64 form of user:password' };
   }
   return {
     kind: 'basic',

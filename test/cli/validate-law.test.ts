@@ -1,0 +1,167 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sealift-law-'));
+});
+afterEach(() => rm(directory, { recursive: true }));
+
+async function run(env: NodeJS.ProcessEnv, ...args: readonly string[]) {
+  const room = { highWaterMark: 1 << 20 };
+  const host = { stdout: new PassThrough(room), stderr: new PassThrough(room) };
+  const { signal } = new AbortController();
+  const base = { ...host, env, cwd: directory, isTTY: false, signal, now: () => 0 };
+  const code = await runProgram([...args], base);
+  const read = (stream: PassThrough): string => (stream.read() as Buffer | null)?.toString() ?? '';
+  return { code, stdout: read(host.stdout), stderr: read(host.stderr) };
+}
+
+async function write(files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, name)), { recursive: true });
+    await writeFile(join(directory, name), text);
+  }
+}
+
+const SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}';
+/** A good configuration of five lines, and what is added or changed. */
+const appliance = (more = '', release = 'version: "4.21"'): string =>
+  `apiVersion: v1beta1\nkind: ApplianceConfig\nocpRelease:\n  ${release}\npullSecret: '${SECRET}'\n${more}`;
+
+type Case = {
+  readonly files: Readonly<Record<string, string>>;
+  readonly env?: NodeJS.ProcessEnv;
+  /** What both say. */
+  readonly told: string;
+};
+
+const a = (text: string, told: string): Case => ({
+  files: { 'appliance-config.yaml': text },
+  told,
+});
+
+const APPLIANCES: Readonly<Record<string, Case>> = {
+  'a release that cannot serve the media without a registry image': a(
+    appliance('', 'version: 4.20'),
+    ':4:12: ocpRelease.version: release 4.20 cannot serve the media by itself: imageRegistry.uri is required',
+  ),
+  'a pattern that Go does not take': a(
+    appliance('blockedImages: [{name: "a(?=b)"}]\n'),
+    ':6:24: blockedImages[0].name: "a(?=b)" is not a Go regular expression',
+  ),
+  'an architecture that cannot be built': a(
+    appliance('', 'version: "4.21"\n  cpuArchitecture: ppc64le'),
+    ':5:20: ocpRelease.cpuArchitecture: media for ppc64le cannot be built yet',
+  ),
+  'a mirror that cannot be used': {
+    files: { 'appliance-config.yaml': appliance('mirrorPath: m\n'), 'm/data/x': '' },
+    told: ':6:13: mirrorPath: an existing mirror cannot be used as a source yet',
+  },
+  'a pull secret without any usable entry': a(
+    appliance().replace(SECRET, '{"auths":{"quay.io":{}}}'),
+    ':5:13: pullSecret: entry "quay.io" has neither "auth" nor "credsStore"',
+  ),
+  'the placeholder of a pull secret': a(
+    appliance().replace(SECRET, '<your-pull-secret>'),
+    ':5:13: pullSecret: "<your-pull-secret>" is the placeholder of the template',
+  ),
+  'a catalog without tag and digest': a(
+    appliance('operators: [{catalog: quay.io/a/index}]\n'),
+    ':6:23: operators[0].catalog: catalog "quay.io/a/index" cannot be read: it has neither tag nor digest',
+  ),
+  'a version of a package that is none': a(
+    appliance('operators: [{catalog: "quay.io/a/b:1", packages: [{name: a, minVersion: x1.2}]}]\n'),
+    'operators[0].packages[0].minVersion: "x1.2" is not a version',
+  ),
+  'a registries.conf that is not TOML': {
+    files: {
+      'appliance-config.yaml': appliance('build: {registriesConf: r.conf}\n'),
+      'r.conf': '[[registry',
+    },
+    told: ':6:25: build.registriesConf: ',
+  },
+  'a manifest without kind beside it': {
+    files: { 'appliance-config.yaml': appliance(), 'openshift/a.yaml': 'a: 1\n' },
+    told: 'document 0 of manifest a.yaml has no kind [manifest.malformed]',
+  },
+  'an epoch that is none': {
+    files: { 'appliance-config.yaml': appliance() },
+    env: { SOURCE_DATE_EPOCH: 'yesterday' },
+    told: '[env.source-date-epoch]',
+  },
+  'an update graph without address': {
+    files: { 'appliance-config.yaml': appliance() },
+    env: { UPDATE_URL_OVERRIDE: 'not an address' },
+    told: '[graph.url-malformed]',
+  },
+  'a misspelt key': a(appliance('enableFipz: true\n'), ':6:1: enableFipz: '),
+  'text that is not YAML': a('a: [\n', 'this is no YAML'),
+};
+
+describe('sealift validate refuses with the code and the lines of build and plan', () => {
+  it.each(Object.entries(APPLIANCES))('%s', async (_, { files, env = {}, told }) => {
+    await write(files);
+    const validated = await run(env, 'validate');
+    expect(validated.stderr).toContain(told);
+    expect(validated.code).toBe(3);
+    for (const command of [['build'], ['plan']] as const) {
+      expect(await run(env, ...command)).toMatchObject({ code: 3, stderr: validated.stderr });
+    }
+  });
+
+  const INSTALLATION = [
+    'kind: ImageBasedInstallationConfig',
+    'seedImage: quay.io/a/seed:1',
+    'seedVersion: 4.21.0',
+    'installationDisk: /dev/sda',
+    `pullSecret: '${SECRET}'`,
+    '',
+  ].join('\n');
+  const name = 'image-based-installation-config.yaml';
+
+  it.each<readonly [string, string, string]>([
+    [
+      'a missing disk',
+      INSTALLATION.replace(/installationDisk.*\n/, ''),
+      'installationDisk: Required',
+    ],
+    [
+      'an override that is not Ignition',
+      `${INSTALLATION}ignitionConfigOverride: '{"ignition":{"version":"9.0.0"}}'\n`,
+      'ignitionConfigOverride',
+    ],
+    ['an unknown key', `${INSTALLATION}seedImag: x\n`, ':6:1: seedImag: unknown field'],
+  ])('an installation configuration with %s', async (_, text, told) => {
+    await write({ [name]: text });
+    const validated = await run({}, 'validate', name);
+    expect(validated.stderr).toContain(told);
+    expect(validated.code).toBe(3);
+    const built = await run({}, 'build', 'installation-iso', '--base-iso', 'absent.iso', name);
+    expect(built).toMatchObject({ code: 3, stderr: validated.stderr });
+  });
+
+  it('an installation configuration that is good, with a word on its disk', async () => {
+    await write({ [name]: INSTALLATION });
+    const { code, stdout } = await run({}, 'validate', name);
+    expect(stdout).toContain(
+      `${name}:4:19: installationDisk: note: /dev/sda is named in the order`,
+    );
+    expect(stdout).toContain('hint: name it by /dev/disk/by-id/wwn-0x...');
+    expect(stdout).toContain(`${name} is valid`);
+    expect(code).toBe(0);
+  });
+
+  it('but not an odd entry of a pull secret that nothing may use', async () => {
+    const odd = '{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"},"odd.example":{"auth":"aHVzaA=="}}}';
+    await write({ 'appliance-config.yaml': appliance().replace(SECRET, odd) });
+    const { code, stdout } = await run({}, 'validate');
+    expect(stdout).toContain('pullSecret: note: entry "odd.example" cannot be used: "auth" is not');
+    expect(stdout).not.toContain('aHVzaA');
+    expect(code).toBe(0);
+  });
+});
