@@ -88,9 +88,11 @@ describe('an entry of a pull secret that cannot be used', () => {
     'is an error only where its registry is asked for: %s',
     async (host) => {
       const store = credentialsFromPullSecret(json, 'pullSecret');
-      expect(await store.find(reference('good.example/a:1'))).toMatchObject({ username: 'user' });
+      expect(await store.find(reference('good.example/a:1'), signal)).toMatchObject({
+        username: 'user',
+      });
       const failure: unknown = await store
-        .find(reference(`${host}/a:1`))
+        .find(reference(`${host}/a:1`), signal)
         .catch((error: unknown) => error);
       expect(failure).toMatchObject({ code: 'credentials.malformed', exitCode: 3 });
       expect(String(failure)).toContain(`pullSecret entry ${host} cannot be used`);
