@@ -137,10 +137,10 @@ async function planShown(
 }
 
 const listConfigured = (config: ApplianceConfig, cwd: string): readonly ShownCatalog[] =>
-  config.operators.map(({ catalog, local, full, packages }) => ({
+  config.operators.map(({ catalog, local, full, packages, dependencies }) => ({
     name: catalog,
     source: local ?? parseCatalogSource(catalog, cwd),
-    selection: { full, packages },
+    selection: { full, packages, ...(dependencies && { dependencies }) },
     arch: config.ocpRelease.cpuArchitecture,
   }));
 
