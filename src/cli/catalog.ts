@@ -77,6 +77,8 @@ function registerShow(parent: Command, host: CliHost): void {
       'after',
       '\nWith --config, and no option that selects, the selection is that of the configuration for this\n' +
         'catalog, or for all of its catalogs where none is named.\n' +
+        '\nOf an image, the layers that may have the directory of the catalog are fetched: all of them, unless\n' +
+        'the history of the image says what each was made by.\n' +
         '\nExamples:\n  $ sealift catalog show oci:./index --package metallb-operator --channel stable -o json\n' +
         '  $ sealift catalog show --config appliance-config.yaml',
     )

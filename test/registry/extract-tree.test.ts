@@ -188,4 +188,74 @@ describe('files, links and whiteouts in any layers', () => {
       { numRuns: 150, seed: 3 },
     );
   });
+
+  it('are written the same when layers that do not touch the directory are left out', async () => {
+    const outside = fc.array(
+      fc.oneof(
+        fc.tuple(fc.constantFrom('d', 'e/f', 'configs-old'), fc.string({ maxLength: 3 })),
+        fc.tuple(fc.constantFrom('.wh.d', 'e/.wh..wh..opq'), fc.constant('')),
+      ),
+      { maxLength: 3 },
+    );
+    const link = fc.tuple(
+      fc.constantFrom('configs/link', 'configs/a/link'),
+      fc.constantFrom<LayerEntry>(
+        { type: 'symlink', linkname: '/d' },
+        { type: 'link', linkname: 'e/f' },
+        { type: 'symlink', linkname: '../configs/c' },
+      ),
+    );
+    const linked = fc.array(fc.oneof(entry, link), { maxLength: 6 });
+    const stack = fc.array(fc.tuple(fc.boolean(), linked, outside), { minLength: 1, maxLength: 5 });
+    let skipped = 0;
+    const attempt = async (
+      layers: readonly Layer[],
+      mayTouch?: (layer: Layer) => boolean,
+    ): Promise<unknown> => {
+      const output = join(folder, String(count++));
+      try {
+        await extractTree(layers, 'configs', output, { signal, ...(mayTouch && { mayTouch }) });
+      } catch (error) {
+        return (error as { code: unknown }).code;
+      }
+      return readTree(output);
+    };
+    await fc.assert(
+      fc.asyncProperty(stack, async (parts) => {
+        const packed = await Promise.all(
+          parts.map(([touches, inside, beside]) =>
+            packLayer(touches ? [...inside, ...beside] : beside, 'none'),
+          ),
+        );
+        const opened = new Set<Layer>();
+        const layers = packed.map((layer): Layer => {
+          const watched: Layer = { ...layer, open: () => (opened.add(watched), layer.open()) };
+          return watched;
+        });
+        const whole = await attempt(packed);
+        const part = await attempt(layers, (layer) => parts[layers.indexOf(layer)]?.[0] ?? true);
+        expect(part).toEqual(whole);
+        skipped += layers.length - opened.size;
+      }),
+      { numRuns: 300, seed: 5 },
+    );
+    expect(skipped).toBeGreaterThan(100);
+  });
+
+  it('are not read below a layer that hides the directory from them', async () => {
+    const below: Layer = {
+      ...(await packLayer([['configs/old', 'old']], 'none')),
+      open: () => Promise.reject(new Error('it should not be opened')),
+    };
+    for (const hiding of ['configs/.wh..wh..opq', '.wh.configs', '.wh..wh..opq']) {
+      const layer = await packLayer(
+        [
+          [hiding, ''],
+          ['configs/new', 'new'],
+        ],
+        'none',
+      );
+      expect(await extract([below, layer])).toEqual({ new: 'new' });
+    }
+  });
 });

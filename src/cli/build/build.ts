@@ -32,6 +32,8 @@ export function registerBuild(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nProducts: live-iso (default), and those listed as commands.\n' +
+        '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
+        'it, they have the time at which the release was made.\n' +
         '\nExample:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {

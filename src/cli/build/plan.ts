@@ -14,7 +14,10 @@ export function registerPlan(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
-        'installer, which stay in the cache for the build.\n' +
+        'installer, which stay in the cache for the build. Of a catalog, the layers that may have its\n' +
+        'directory: all of them, unless the history of the image says what each was made by.\n' +
+        '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
+        'it, they have the time at which the release was made.\n' +
         '\nExample:\n  $ sealift plan -o json | jq .isoSize',
     )
     .action(async (config: string, options: LiveCommandOptions) => {

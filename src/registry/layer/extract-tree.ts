@@ -9,11 +9,13 @@ import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from
 import type { Place } from './collector.ts';
 import { joinPath, normaliseName } from './names.ts';
 import { openLayer, type Entry, type Layer } from './stream.ts';
-import { findFile } from './tree.ts';
+import { findFile, type Changesets } from './tree.ts';
 
 export type ExtractTreeOptions = ExtractOptions & {
   /** Bytes that all files may have together, read or written; default 4 GiB. */
   readonly limit?: number;
+  /** Whether a layer may have or hide anything at or below the directory; default: each may. */
+  readonly mayTouch?: (layer: Layer) => boolean;
 };
 
 export type ExtractedTree = {
@@ -34,7 +36,9 @@ const WRITE_SIZE = 1 << 20;
  * the directory `output`, of any size in bounded memory: the names of all entries are held, and no
  * file. Whiteouts, opaque directories, hard links and symbolic links to files count as they do in a
  * container (OCI image-spec layer.md). Modes and owners are not kept, devices and empty directories
- * left out. Every layer is unpacked once; one that a link leads into outside the tree, twice.
+ * left out. Layers are read from the top: those that may touch the directory, down to one that hides it
+ * from all below, and those that links out of the tree lead to. Each is unpacked once; one that such a
+ * link leads into, twice.
  *
  * `output` must not be there, or be empty. It appears by rename when all of it is on the disk; files
  * may share an inode where the image has links.
@@ -59,8 +63,8 @@ export async function extractTree(
     await mkdir(tree);
     const root = normaliseName(directory);
     const stage = createStage(staging, options);
-    const changesets = await stageTree(layers, root, { stage, signal: options.signal });
-    const places = await findFiles(changesets, root);
+    const stack = await stageTree(layers, root, { stage, ...options });
+    const places = await findFiles(stack, root);
     await stageLinked(layers, places.values(), { stage, signal: options.signal });
     const extracted = await assemble(places, { stage, root, tree, ...options });
     await syncTree(tree);
@@ -106,42 +110,68 @@ function createStage(directory: string, options: ExtractTreeOptions): Stage {
 
 type Staging = { readonly stage: Stage; readonly signal: AbortSignal };
 
-/** Reads all layers from the top and stages the files of the tree that no layer above hides. */
+/** What is known of an image's layers for one directory. */
+type Stack = {
+  /** Of the layers that the directory depends on, from the top; others are as good as empty. */
+  readonly related: ReadonlyMap<number, Changeset>;
+  readonly changesets: Changesets;
+};
+
+/** Reads layers from the top and stages the files of the tree that no layer above hides. */
 async function stageTree(
   layers: readonly Layer[],
   root: string,
-  { stage, signal }: Staging,
-): Promise<Changeset[]> {
-  const changesets: Changeset[] = [];
-  for (const layer of layers.toReversed()) {
+  { stage, signal, mayTouch = () => true }: Staging & Pick<ExtractTreeOptions, 'mayTouch'>,
+): Promise<Stack> {
+  const related = new Map<number, Changeset>();
+  for (const [depth, layer] of layers.toReversed().entries()) {
+    if (!mayTouch(layer)) continue;
     const isWanted = (path: string): boolean =>
       isBelow(path, root) &&
-      !changesets.some((above) => above.nodes.has(path) || hides(above, path));
-    const depth = changesets.length;
-    changesets.push(await stageLayer(layer, isWanted, { depth, stage, signal }));
+      ![...related.values()].some((above) => above.nodes.has(path) || hides(above, path));
+    const changeset = await stageLayer(layer, isWanted, { depth, stage, signal });
+    related.set(depth, changeset);
+    if (hides(changeset, joinPath(root, ANY_NAME))) break;
   }
-  return changesets;
+  const others = new Map<number, Changeset>();
+  const changesets: Changesets = async (depth, path) => {
+    const layer = layers.at(-1 - depth);
+    if (layer === undefined || depth >= layers.length) return undefined;
+    const known = related.get(depth) ?? others.get(depth);
+    if (known) return known;
+    if (path === root || isBelow(path, root) || isBelow(root, path)) return UNTOUCHED;
+    const changeset = await stageLayer(layer, () => false, { depth, stage, signal });
+    others.set(depth, changeset);
+    return changeset;
+  };
+  return { related, changesets };
 }
+
+/** No entry has it: what hides it hides everything in its directory. */
+const ANY_NAME = '\0';
+
+/** What a layer that does not touch a directory has there. */
+const UNTOUCHED = createChangeset();
 
 /** The path of each file of the tree in the image, and which entry has its bytes; sorted. */
 async function findFiles(
-  changesets: readonly Changeset[],
+  { related, changesets }: Stack,
   root: string,
 ): Promise<Map<string, Place>> {
-  if (findVisible(changesets, root)?.kind !== 'directory') throw missing(root);
-  const paths = new Set(changesets.flatMap(({ nodes }) => [...nodes.keys()]));
+  if (findVisible(related.values(), root)?.kind !== 'directory') throw missing(root);
+  const paths = new Set([...related.values()].flatMap(({ nodes }) => [...nodes.keys()]));
   const files = new Map<string, Place>();
   for (const path of [...paths].filter((one) => isBelow(one, root)).sort()) {
-    const node = findVisible(changesets, path);
+    const node = findVisible(related.values(), path);
     if (node === undefined || node.kind === 'directory' || node.kind === 'device') continue;
-    const found = await findFile((depth) => Promise.resolve(changesets[depth]), path);
+    const found = await findFile(changesets, path);
     if (found !== undefined) files.set(path, found);
     else if (node.kind === 'symlink') throw unfollowed(path, node.target);
   }
   return files;
 }
 
-function findVisible(changesets: readonly Changeset[], path: string): LayerNode | undefined {
+function findVisible(changesets: Iterable<Changeset>, path: string): LayerNode | undefined {
   for (const changeset of changesets) {
     const node = changeset.nodes.get(path);
     if (node !== undefined) return node;

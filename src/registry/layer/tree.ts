@@ -2,8 +2,8 @@ import { IntegrityError } from '../../base/errors.ts';
 import { hides, type Changeset, type LayerNode } from './changeset.ts';
 import { joinPath, splitPath } from './names.ts';
 
-/** Layers from the top down, as they are needed; undefined below the bottom. */
-export type Changesets = (depth: number) => Promise<Changeset | undefined>;
+/** Layers from the top down, as a path needs them; undefined below the bottom. */
+export type Changesets = (depth: number, path: string) => Promise<Changeset | undefined>;
 
 /** A regular file of the flattened image: which layer has its bytes, and under which path. */
 export type Found = { readonly depth: number; readonly path: string; readonly size: number };
@@ -53,7 +53,7 @@ async function findNode(
   top: number,
 ): Promise<Placed | undefined> {
   for (let depth = top; ; depth++) {
-    const changeset = await changesets(depth);
+    const changeset = await changesets(depth, path);
     if (changeset === undefined) return undefined;
     const node = changeset.nodes.get(path);
     if (node !== undefined) return { depth, node };

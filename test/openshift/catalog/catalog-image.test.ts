@@ -8,6 +8,7 @@ import {
   extractCatalog,
   openCatalogImage,
 } from '../../../src/openshift/catalog/image/catalog-image.ts';
+import { createBlobCache } from '../../../src/registry/blob-cache.ts';
 import { openOciLayout } from '../../../src/registry/layout/oci-layout.ts';
 import {
   buildCatalogImage,
@@ -52,8 +53,64 @@ const imageOf = (options: CatalogImageOptions = {}): Promise<TestImage> =>
     options,
   );
 
+/** A catalog as its usual build leaves it: what each layer is made of, and its history. */
+const layered = async (history: readonly (string | undefined)[]): Promise<TestImage> => {
+  const large = (name: string): readonly (readonly [string, string])[] => [
+    [name, name.repeat(100_000)],
+  ];
+  return buildCatalogImage(
+    [
+      { entries: large('usr/lib/base'), compression: 'none' },
+      { entries: large('bin/opm'), compression: 'none' },
+      { entries: [['configs/a/catalog.json', '{}']], compression: 'none' },
+      { entries: large('tmp/cache/pogreb'), compression: 'none' },
+    ],
+    { config: { history: history.map((created_by) => ({ created_by })) } },
+  );
+};
+
 const fails = (code: string, message = ''): unknown =>
   expect.objectContaining({ code, message: expect.stringContaining(message) as string });
+
+describe('the layers of a catalog image', () => {
+  const ADD_BASE = '/bin/sh -c #(nop) ADD file:8d2 in / ';
+  const RUN = 'RUN /bin/sh -c dnf install -y tools # buildkit';
+  const COPIES = [
+    '/bin/sh -c #(nop) COPY file:0a1 in /bin/opm ',
+    'COPY --chown=1001:0 catalog /configs # buildkit',
+    'COPY /cache /tmp/cache # buildkit',
+  ] as const;
+  const BASE_COPY = 'COPY rootfs/usr /usr/ # buildkit';
+
+  it.each<[string, readonly (string | undefined)[], readonly number[]]>([
+    ['the one with the directory', [BASE_COPY, ...COPIES], [2]],
+    ['those that may have it, as a base does', [ADD_BASE, ...COPIES], [0, 2]],
+    ['those that may have it, as what a command left', [RUN, ...COPIES], [0, 2]],
+    [
+      'all, where the history is not known',
+      [undefined, undefined, undefined, undefined],
+      [0, 1, 2, 3],
+    ],
+    ['all, where the history is of other layers', [...COPIES], [0, 1, 2, 3]],
+  ])('are fetched for the catalog: %s', async (title, history, expected) => {
+    const image = await layered(history);
+    const name = `layers-${title.replaceAll(/\W/g, '')}`;
+    const reference = serve(name, image);
+    const tools = { ...world, cache: createBlobCache(join(world.directory, name)) };
+    const opened = await openCatalogImage(tools, reference, AMD64);
+    const path = await extractCatalog(tools, opened, join(world.directory, `${name}-out`));
+    expect(await readFile(join(path, 'a/catalog.json'), 'utf8')).toBe('{}');
+    const layers = opened.images[0]?.manifest.layers ?? [];
+    const isAsked = ({ digest }: { digest: string }): boolean =>
+      world.registry.requests.some((line) => line.includes(`/${name}/blobs/${digest}`));
+    expect([...layers.keys()].filter((at) => layers[at] && isAsked(layers[at]))).toEqual(expected);
+    const bytes = world.client.statistics()[0]?.bytes ?? 0;
+    const all = layers.reduce((sum, { size }) => sum + size, 0);
+    if (expected.length === 1) expect(bytes - bytesBefore).toBeLessThan(all / 100);
+    bytesBefore = bytes;
+  });
+  let bytesBefore = 0;
+});
 
 describe('a catalog image', () => {
   it('says by its label where its catalog is', async () => {

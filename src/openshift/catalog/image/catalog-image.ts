@@ -19,7 +19,9 @@ import {
   readManifest,
   type ImageTools,
 } from '../../image-access.ts';
+import type { Layer } from '../../../registry/layers.ts';
 import { isObject } from '../fields.ts';
+import { listTouching } from './layer-history.ts';
 
 /** The image config label that names the directory of the catalog (operator-registry, `opm`). */
 export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
@@ -110,7 +112,8 @@ async function openImages(
 /**
  * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the image's
  * top, and returns that path. What is there already is whole, for it appeared by rename. Of an image
- * with several platforms the first one's catalog is taken.
+ * with several platforms the first one's catalog is taken. Only layers that may have the directory are
+ * fetched: see `listTouching` and `extractTree`.
  *
  * @throws what `extractTree` and fetching throw
  */
@@ -123,9 +126,12 @@ export async function extractCatalog(
   if (await isDirectory(output)) return output;
   const [first] = image.images;
   if (first === undefined) throw new RangeError('catalog image has no platform');
+  const { configsDirectory } = image;
   const layers = openLayers(tools, image.reference, first.manifest.layers);
+  const touching = listTouching(first.config, layers.length, configsDirectory);
+  const mayTouch = (layer: Layer): boolean => touching[layers.indexOf(layer)] ?? true;
   try {
-    await extractTree(layers, image.configsDirectory, output, { signal: tools.signal });
+    await extractTree(layers, configsDirectory, output, { signal: tools.signal, mayTouch });
   } catch (error) {
     if (!(error instanceof DiskError) || error.code !== 'layer.output-exists') throw error;
     // Another process was faster; what it has is the same.
