@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../src/base/digest.ts';
+import { DiskError } from '../../src/base/errors.ts';
 import type { MirrorPlan } from '../../src/openshift/mirror/mirror-plan.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { parseRegistriesConf } from '../../src/registry/registries-conf.ts';
@@ -54,6 +55,13 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe('the plan of a release', () => {
+  it('ends with the error of the disk where manifests cannot be kept, and blames no image', async () => {
+    const full = new DiskError('disk.full', 'the disk is full');
+    const input = await inputOf({});
+    const cache = { ...world.cache, put: () => Promise.reject(full) };
+    await expect(planMirror.run(input, { ...world, cache }, world.context)).rejects.toBe(full);
+  });
+
   it('holds the release image and every component by digest', async () => {
     const { images } = await plan();
     expect(images.map(({ name }) => name)).toEqual([

@@ -44,7 +44,8 @@ export async function fetchImages(
         return [{ wanted: image, set, manifests }];
       } catch (error) {
         tools.signal.throwIfAborted();
-        if (!(error instanceof SealiftError)) throw error;
+        // A full disk, or a tool that is missing, is not the image's fault.
+        if (!(error instanceof RegistryError || error instanceof IntegrityError)) throw error;
         failures.push({ image, error });
         return [];
       }
