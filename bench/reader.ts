@@ -1,14 +1,18 @@
 /*
  * The bare reader: as many connections as a pour has, whole blobs, neither hashed nor written. A
- * process of its own, like a build. Arguments: host, connections, JSON list of blobs.
+ * process of its own, like a build. Arguments: origin, connections, JSON list of blobs, and for TLS a PEM
+ * file of whom to trust. Prints wall seconds and CPU seconds.
  */
 import { readFileSync } from 'node:fs';
 import { Pool } from 'undici';
 import { COMPONENT_REPOSITORY } from '../demo/release.ts';
 
-const [host = '', connections = '8', list = ''] = process.argv.slice(2);
+const [origin = '', connections = '8', list = '', ca] = process.argv.slice(2);
 const blobs = JSON.parse(readFileSync(list, 'utf8')) as { digest: string; size: number }[];
-const pool = new Pool(`http://${host}`, { connections: Number(connections) });
+const pool = new Pool(origin, {
+  connections: Number(connections),
+  ...(ca !== undefined && { connect: { ca: readFileSync(ca) } }),
+});
 let next = 0;
 
 async function readSome(): Promise<void> {
@@ -21,7 +25,10 @@ async function readSome(): Promise<void> {
   }
 }
 
+const before = process.cpuUsage();
 const started = performance.now();
 await Promise.all(Array.from({ length: Number(connections) }, readSome));
-console.log((performance.now() - started) / 1000);
+const seconds = (performance.now() - started) / 1000;
+const { user, system } = process.cpuUsage(before);
+console.log(seconds, (user + system) / 1e6);
 await pool.close();

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { RequestCounts } from './count-requests.ts';
@@ -130,4 +130,20 @@ export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null) return;
   child.kill('SIGKILL');
   await once(child, 'close');
+}
+
+/** Runs the bare reader over all blobs of a source. */
+export async function readBare(
+  source: Source,
+  options: { readonly directory: string; readonly connections: number; readonly ca?: string },
+): Promise<{ readonly wallSeconds: number; readonly cpuSeconds: number }> {
+  const { directory, connections, ca } = options;
+  const list = `${directory}/blobs.json`;
+  writeFileSync(list, JSON.stringify(source.blobs));
+  const reader = fileURLToPath(new URL('./reader.ts', import.meta.url));
+  const origin = `${ca === undefined ? 'http' : 'https'}://${source.host}`;
+  const args = ['--import', 'tsx', reader, origin, String(connections), list];
+  const { stdout } = await run(process.execPath, ca === undefined ? args : [...args, ca]);
+  const [wallSeconds = NaN, cpuSeconds = NaN] = stdout.trim().split(' ').map(Number);
+  return { wallSeconds, cpuSeconds };
 }

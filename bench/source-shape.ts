@@ -8,6 +8,8 @@ export type SourceShape = {
   readonly own: number;
   /** Path of the base ISO. */
   readonly base: string;
+  /** PEM texts; plain HTTP without. */
+  readonly tls?: { readonly key: string; readonly cert: string };
   /** A catalog beside the release; all images are signed then. */
   readonly operators?: OperatorShape;
 };

@@ -37,7 +37,7 @@ function planSizes({ size, images, own }: SourceShape): number[] {
 
 const shape = JSON.parse(process.argv[2] ?? '{}') as SourceShape;
 const takeRequests = countRequests();
-const registry = await startSourceRegistry();
+const registry = await startSourceRegistry(shape.tls && { tls: shape.tls });
 const makeBlob = createBlobFactory();
 const shared = [0, 1, 2].map((index) => makeBlob(index, Math.floor(shape.size * 0.02) + 7 * index));
 const own = planSizes({

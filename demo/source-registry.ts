@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { StoredManifest } from '../src/registry/manifest.ts';
 import type { Blob } from './payload.ts';
@@ -24,17 +25,20 @@ const PIECE = 256 * 1024;
 export type SourceOptions = {
   /** Milliseconds between two pieces of a blob, to be as slow as a network. */
   readonly pauseMs?: number;
+  /** PEM texts; plain HTTP without. */
+  readonly tls?: { readonly key: string; readonly cert: string };
 };
 
 /** A registry on loopback that makes its blobs while it serves them. Reads only, by Range too. */
 export async function startSourceRegistry(options: SourceOptions = {}): Promise<SourceRegistry> {
-  const { pauseMs = 0 } = options;
+  const { pauseMs = 0, tls } = options;
   const manifests = new Map<string, StoredManifest>();
   const blobs = new Map<string, Blob>();
   const counter = { bytes: 0 };
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
     answer(request, response, { manifests, blobs, counter, pauseMs });
-  });
+  };
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener);
   server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
