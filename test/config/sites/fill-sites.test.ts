@@ -251,3 +251,38 @@ describe('no value becomes a key of the file that it is put into', () => {
     ]);
   });
 });
+
+describe('a table of 60 rows', () => {
+  const HEADER = 'name,a';
+  const row = (index: number): string => {
+    if (index === 20) return 'site-3, x'; // a name that is there already
+    if (index === 10) return 'site-10'; // short
+    if (index === 30) return ', x'; // without a name
+    return `  site-${index} ,\tx ${index} `;
+  };
+  const rows = Array.from({ length: 60 }, (_, index) => row(index));
+
+  it('accounts for 60: each is a site or a failure of its line, in the order of lines', async () => {
+    writeTree(root, { 'a.csv': `${[HEADER, ...rows].join('\n')}\n` });
+    const files = { 'install-config.yaml': 'a: "{{ a }}"\n', 'image-based-config.yaml': '\n' };
+    writeTree(join(root, 'template'), files);
+    const options = { template: join(root, 'template'), signal };
+    const { names, problems } = await listSites(join(root, 'a.csv'), options);
+    const failed = new Set(problems.map(({ name }) => name));
+    expect(names.length + failed.size).toBe(60);
+    expect(failed).toEqual(new Set(['site-3', 'line 12', 'site-3 (line 22)', 'line 32']));
+    const lines = problems.map(({ line = 0 }) => line);
+    expect(lines).toEqual(lines.toSorted((a, b) => a - b));
+  });
+
+  it.each(['xlsx', 'ods'])(
+    'that is still an .%s is refused with the way to export it',
+    async (kind) => {
+      writeTree(root, { [`a.${kind}`]: 'PK\u0003\u0004' });
+      await expect(listSites(join(root, `a.${kind}`), { signal })).rejects.toMatchObject({
+        code: 'sites.spreadsheet',
+        hint: expect.stringContaining('CSV UTF-8') as string,
+      });
+    },
+  );
+});

@@ -15,13 +15,13 @@ const FAULTS: Readonly<Record<string, string>> = {
 /**
  * RFC 4180 with a header row. The separator is the comma, or `;` or a tab where the header has that
  * and no comma, as spreadsheets of many countries write, or what Excel's line `sep=;` before the header
- * says. Lines without any text are skipped.
+ * says. White space around a cell is not part of it. Lines without any text are skipped.
  */
-export function readCsvTable(text: string): Table {
+export function readCsvTable(text: string, separator?: string): Table {
   const rowProblems: TableProblem[] = [];
   const told = TOLD_DELIMITER.exec(text)?.[1];
   const rest = text.replace(TOLD_DELIMITER, '');
-  const delimiter = told ?? findDelimiter(rest);
+  const delimiter = told ?? separator ?? findDelimiter(rest);
   const [header, ...lines] = readLines(rest, { delimiter, problems: rowProblems });
   if (!header)
     return { rows: [], rowProblems, tableProblems: [{ line: 1, problem: 'has no header row' }] };
@@ -31,7 +31,10 @@ export function readCsvTable(text: string): Table {
   for (const { line, cells } of tableProblems.length > 0 ? [] : lines) {
     const fault = findCountFault(cells, columns);
     if (fault === undefined)
-      rows.push({ line, cells: new Map(columns.map((column, i) => [column, cells[i] ?? ''])) });
+      rows.push({
+        line,
+        cells: new Map(columns.map((column, i) => [column, (cells[i] ?? '').trim()])),
+      });
     else rowProblems.push({ line, problem: fault });
   }
   return { rows, rowProblems, tableProblems, headerLine: header.line };

@@ -84,7 +84,8 @@ async function detectKind(path: string): Promise<SourceKind> {
     const found = await stat(path);
     if (found.isDirectory()) return 'folder';
     if (!found.isFile()) return unknownKind(path); // to read a pipe may take for ever
-    if (/\.(csv|ya?ml)$/i.test(path)) return 'table';
+    if (/\.(csv|tsv|ya?ml)$/i.test(path)) return 'table';
+    if (SPREADSHEET.test(path)) return refuseSpreadsheet(path);
     return kindOfHead(await readHead(path)) ?? unknownKind(path);
   } catch (cause) {
     if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES')) throw cause;
@@ -93,6 +94,16 @@ async function detectKind(path: string): Promise<SourceKind> {
       hint: 'check the name and the permissions',
     });
   }
+}
+
+/** Most of them are archives inside. */
+const SPREADSHEET = /\.(xls[xmb]?|ods|numbers)$/i;
+
+function refuseSpreadsheet(path: string): never {
+  throw new ConfigError('sites.spreadsheet', `${path} is a spreadsheet, which is not read`, {
+    expected: 'a table as .csv, .tsv or .yaml',
+    hint: 'export it: "Save as" or "Export", type "CSV UTF-8 (comma delimited)", and give that file',
+  });
 }
 
 async function readHead(path: string): Promise<Buffer> {

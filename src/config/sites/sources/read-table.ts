@@ -14,6 +14,7 @@ import { readYamlTable } from './read-yaml-table.ts';
  */
 export async function readTable(path: string, signal: AbortSignal): Promise<Table> {
   const text = decodeTable(path, await readBytes(path, signal));
+  if (/\.tsv$/i.test(path)) return readCsvTable(text, '\t');
   return /\.csv$/i.test(path) ? readCsvTable(text) : readYamlTable(text);
 }
 

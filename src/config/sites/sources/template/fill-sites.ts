@@ -50,7 +50,8 @@ export async function readFilled(
     ),
     problems: [...folder.problems],
   };
-  for (const problem of [...tableProblems, ...rowProblems]) report(filling, problem, '');
+  for (const problem of tableProblems) report(filling, problem, '');
+  for (const problem of rowProblems) report(filling, problem, labelOf(problem.line));
   const isUsable =
     tableProblems.length === 0 && folder.problems.every(({ severity }) => severity !== 'error');
   const common =
@@ -58,6 +59,9 @@ export async function readFilled(
   const usable = common ? checkRows(filling, rows, common) : new Map<string, TableRow>();
   return toList(filling, usable);
 }
+
+/** A row without a usable name is counted by its line. */
+const labelOf = (line: number): string => `line ${line}`;
 
 function report({ path, problems }: Filling, { line, problem }: TableProblem, name: string): void {
   problems.push({ severity: 'error', name, shownAs: path, line, problem });
@@ -111,17 +115,31 @@ function checkRows(
   common: ReadonlySet<string>,
 ): Map<string, TableRow> {
   const twins = groupByFold(rows, ({ cells }) => cells.get('name') ?? '');
+  const labels = labelRows(twins);
   const usable = new Map<string, TableRow>();
   for (const row of rows) {
     const name = row.cells.get('name') ?? '';
     const faults = [...findNameFaults(row, twins), ...findCellFaults(filling, row, common)];
-    for (const problem of faults) report(filling, { line: row.line, problem }, printable(name));
+    const label = labels.get(row) ?? printable(name);
+    for (const problem of faults) report(filling, { line: row.line, problem }, label);
     if (faults.length > 0) continue;
     const { names, problems } = listMembers(fill(filling, row));
     filling.problems.push(...problems);
     if (names.length > 0) usable.set(name, row);
   }
   return usable;
+}
+
+/** Of rows with one name the first has it, and the others their lines: each is counted. */
+function labelRows(twins: ReadonlyMap<string, readonly TableRow[]>): ReadonlyMap<TableRow, string> {
+  const labels = new Map<TableRow, string>();
+  for (const [folded, [, ...others]] of twins) {
+    for (const row of folded === '' ? (twins.get(folded) ?? []) : others) {
+      const name = printable(row.cells.get('name') ?? '');
+      labels.set(row, name === '' ? labelOf(row.line) : `${name} (${labelOf(row.line)})`);
+    }
+  }
+  return labels;
 }
 
 function findNameFaults(
@@ -203,10 +221,17 @@ function fillContent(
   throw new ConfigError('sites.too-large', sizes);
 }
 
+/** Problems of the template come first, those of the table in the order of its lines. */
+function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
+  const isRow = ({ shownAs }: SiteProblem): boolean => shownAs === path;
+  const rows = problems.filter(isRow).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
+  return [...problems.filter((problem) => !isRow(problem)), ...rows];
+}
+
 function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteList {
   return {
     names: [...usable.keys()],
-    problems: filling.problems,
+    problems: sortRows(filling),
     async open(name) {
       const row = usable.get(name);
       if (!row)
