@@ -53,7 +53,9 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
     expect(error).toMatchObject({ type: 'error', code, exitCode });
     expect(error['message']).toMatch(/^(?!error:)./);
     expect(error['causes']).toEqual(
-      expect.arrayContaining([expect.objectContaining({ code, message: expect.any(String) })]),
+      expect.arrayContaining([
+        expect.objectContaining({ code, message: expect.any(String) as string }),
+      ]),
     );
   });
 
@@ -120,7 +122,7 @@ describe('an input that is not there ends with 3, whatever the command:', () => 
     ['registry', 'serve', 'absent.iso'],
     ['registry', 'serve', 'a.iso', '--tls-cert', 'absent.pem', '--tls-key', 'absent.pem'],
   ])('%s %s %s', async (...args) => {
-    const { exitCode, stderr } = await run(...args.filter((arg) => arg !== undefined));
+    const { exitCode, stderr } = await run(...args);
     expect([exitCode, stderr]).toEqual([3, expect.stringMatching(/^error: .*\]$/m)]);
   });
 });

@@ -119,13 +119,21 @@ describe.each(titles)('%s', (title) => {
   });
 
   it.each([
-    ['a directory', (path: string): void => void mkdirSync(path), 'output.not-a-file'],
     [
-      'a named pipe',
-      (path: string): void => void execFileSync('mkfifo', [path]),
+      'a directory',
+      (path: string) => {
+        mkdirSync(path);
+      },
       'output.not-a-file',
     ],
-    ['a link to nothing', (path: string): void => void symlinkSync('absent', path), 'output.link'],
+    ['a named pipe', (path: string) => execFileSync('mkfifo', [path]), 'output.not-a-file'],
+    [
+      'a link to nothing',
+      (path: string) => {
+        symlinkSync('absent', path);
+      },
+      'output.link',
+    ],
   ] as const)('does not write to %s, even with --force', async (_what, make, code) => {
     const { args, path, directory } = await fresh();
     mkdirSync(join(directory, 'template'));

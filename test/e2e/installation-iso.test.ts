@@ -32,6 +32,8 @@ const hasTools = TOOLS.map((tool) => requireTool(tool)).every(Boolean);
 
 const AREA_SIZE = 262_144;
 
+const LOCAL_REGISTRIES_CONF = '/etc/containers/registries.conf.d/50-local-registry.conf';
+
 describe.skipIf(!hasTools)('an installation ISO', () => {
   let world: LiveWorld;
   let area = 0;
@@ -298,7 +300,9 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       ]);
       expect((await buildWell('--output', 'seed.iso', ...args)).notes).toEqual([]);
       const shown = await show('seed.iso');
-      const conf = fileText(shown, '/etc/containers/registries.conf') ?? '';
+      const own = fileText(shown, '/etc/containers/registries.conf') ?? '';
+      expect(own).not.toContain('localhost');
+      const conf = fileText(shown, LOCAL_REGISTRIES_CONF) ?? '';
       expect(conf).toContain(
         [
           '[[registry]]',
@@ -330,7 +334,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       await writeConfig();
       const report = await buildWell('--output', 'seed.iso', '--embed-precached', ...args);
       expect(report.embedded?.images).toContainEqual(expect.stringContaining('/edge/operator'));
-      const conf = fileText(await show('seed.iso'), '/etc/containers/registries.conf');
+      const conf = fileText(await show('seed.iso'), LOCAL_REGISTRIES_CONF);
       expect(conf).toContain('    location = "localhost:22625/edge/operator"\n');
     });
 

@@ -67,6 +67,28 @@ const override = (config: object): string =>
 const findUnit = ({ systemd }: ShownIgnition, name: string) =>
   systemd.units.find((unit) => unit.name === name);
 
+const REGISTRIES_CONF = '/etc/containers/registries.conf';
+const LOCAL_REGISTRIES_CONF = '/etc/containers/registries.conf.d/50-local-registry.conf';
+
+/**
+ * What `lca-cli ibi` decides: mirrorRegistrySourceRegistries of lca-cli/ibi-preparation and
+ * ShouldOverrideSeedRegistry of utils/client_helper.go in lifecycle-agent. A live system that no file
+ * of ours replaces has a registries.conf without tables.
+ */
+function shouldOverrideSeedRegistry(
+  conf: string | undefined,
+  seed: { readonly seedMirrorRegistryConfigured: boolean; readonly seedReleaseRegistry: string },
+): boolean {
+  const { registry = [] } = parseToml(conf ?? '') as {
+    readonly registry?: readonly { readonly location?: string }[];
+  };
+  const sources = registry.flatMap(({ location = '' }) =>
+    location === '' ? [] : [location.split('/')[0]],
+  );
+  if (sources.length === 0) return seed.seedMirrorRegistryConfigured;
+  return !sources.includes(seed.seedReleaseRegistry);
+}
+
 const INSTALL = 'install-rhcos-and-restore-seed';
 const FIXED = [
   `/usr/local/bin/${INSTALL}.sh 555`,
@@ -304,18 +326,64 @@ unqualified-search-registries = []
         { name: 'local-registry.conf', contents: expect.stringMatching(/^After=start/m) as string },
       ],
     });
-    expect(parseToml(fileText(config, '/etc/containers/registries.conf') ?? '')).toMatchObject({
+    expect(parseToml(fileText(config, REGISTRIES_CONF) ?? '')).toMatchObject({
       registry: [
-        { 'location': 'quay.io', 'mirror-by-digest-only': true },
         {
-          location: 'quay.io/edge/seed',
-          blocked: true,
+          ...{ 'location': 'quay.io', 'mirror-by-digest-only': true, 'blocked': true },
+          mirror: [{ location: 'm.io' }],
+        },
+      ],
+    });
+    expect(parseToml(fileText(config, LOCAL_REGISTRIES_CONF) ?? '')).toEqual({
+      registry: [
+        {
+          ...{ location: 'quay.io/edge/seed', prefix: '', blocked: true },
           mirror: [
             { location: 'localhost:22625/edge/seed' },
             { 'location': 'm.io/edge/seed', 'pull-from-mirror': 'digest-only' },
           ],
         },
       ],
+    });
+  });
+
+  describe('with images on the medium', () => {
+    const localRegistry = {
+      image: { reference: 'quay.io/r@sha256:0', useDistributionEntrypoint: true },
+      mirrors: [
+        { source: 'quay.io/edge/seed', mirrors: ['localhost:22625/edge/seed'] },
+        { source: 'registry.lab/edge/seed', mirrors: ['localhost:22625/edge/seed'] },
+      ],
+    };
+
+    it.each([
+      ['no mirrors', [], { true: true, false: false }],
+      ['mirrors of another host', ['far.io'], { true: true, false: true }],
+      ['mirrors of the host of the seed', ['quay.io/ocp'], { true: false, false: false }],
+    ])(
+      'lca-cli takes precached images from releaseRegistry as without them, with %s of the user',
+      (_what, hosts, overrides) => {
+        const settings = {
+          releaseRegistry: 'registry.lab',
+          imageDigestSources: hosts.map((source) => ({ source, mirrors: ['m.io'] })),
+        };
+        for (const more of [{}, { localRegistry }]) {
+          const conf = fileText(render(settings, more), REGISTRIES_CONF);
+          const [isMirrored, isDirect] = [true, false].map((seedMirrorRegistryConfigured) =>
+            shouldOverrideSeedRegistry(conf, {
+              seedMirrorRegistryConfigured,
+              seedReleaseRegistry: 'quay.io',
+            }),
+          );
+          expect({ true: isMirrored, false: isDirect }).toEqual(overrides);
+        }
+      },
+    );
+
+    it('leaves the live system its own registries.conf where the user has no mirrors', () => {
+      const paths = listFiles(render({}, { localRegistry }));
+      expect(paths).not.toContain(`${REGISTRIES_CONF} 644`);
+      expect(paths).toContain(`${LOCAL_REGISTRIES_CONF} 644`);
     });
   });
 

@@ -12,7 +12,10 @@ import { mergeConfigs } from '../../../ignition/merge.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry } from '../../node/node-registry.ts';
 import { renderText } from '../../node/templates.ts';
 import { formatIbiConfiguration } from './ibi-configuration.ts';
-import { formatInstallationRegistriesConf } from './installation-registries-conf.ts';
+import {
+  formatInstallationRegistriesConf,
+  formatLocalRegistriesConf,
+} from './installation-registries-conf.ts';
 import type { LocalRegistry } from './installation-registry.ts';
 import type { InstallationSettings } from './installation-settings.ts';
 
@@ -35,6 +38,9 @@ const OVERRIDE = 'ignitionConfigOverride';
 /** Variables of the install unit name these two. */
 const IBI_CONFIGURATION = '/var/tmp/ibi-configuration.json';
 const PULL_SECRET = '/var/tmp/pull-secret.json';
+
+const REGISTRIES_CONF = '/etc/containers/registries.conf';
+const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
 
 /**
  * The Ignition config of an installation ISO. The user's override is merged onto registries, trusted
@@ -80,15 +86,19 @@ function parseOverride(text: string): IgnitionConfig {
 
 function renderFirstFiles(input: InstallationInput): readonly File[] {
   const { settings, postScript, localRegistry } = input;
-  const registries = formatInstallationRegistriesConf(
-    settings.imageDigestSources,
-    localRegistry?.mirrors,
-  );
-  const { additionalTrustBundle } = settings;
+  const { additionalTrustBundle, imageDigestSources } = settings;
+  const registries = formatInstallationRegistriesConf(imageDigestSources);
   return [
-    ...(registries === undefined
+    ...(registries === undefined ? [] : [textFile(REGISTRIES_CONF, registries, 0o644)]),
+    ...(localRegistry === undefined
       ? []
-      : [textFile('/etc/containers/registries.conf', registries, 0o644)]),
+      : [
+          textFile(
+            LOCAL_REGISTRIES_CONF,
+            formatLocalRegistriesConf(imageDigestSources, localRegistry.mirrors),
+            0o644,
+          ),
+        ]),
     ...(additionalTrustBundle === ''
       ? []
       : [

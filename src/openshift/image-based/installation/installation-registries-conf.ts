@@ -12,19 +12,26 @@ const HEAD = [
 
 /**
  * `/etc/containers/registries.conf` of the live system: mirrors of one source stand together, in the
- * order of the user and each once, behind that on the medium. Undefined when no source has a mirror.
+ * order of the user and each once. Undefined when no source has a mirror.
+ *
+ * `lca-cli ibi` takes the host of every source in it for mirrored, and asks `releaseRegistry` for no
+ * image of the seed's registry if that is among them: only what the user says may stand here.
  */
-export function formatInstallationRegistriesConf(
-  sources: Sources,
-  local: readonly LocalMirror[] = [],
-): string | undefined {
-  const merged = addLocal(mergeSources(sources), local);
-  const tables = [...merged].filter(
-    ([, { mirrors, local }]) => mirrors.size > 0 || local.length > 0,
-  );
+export function formatInstallationRegistriesConf(sources: Sources): string | undefined {
+  const tables = [...mergeSources(sources)].filter(([, { mirrors }]) => mirrors.size > 0);
   if (tables.length === 0) return undefined;
   return [HEAD, ...tables.map(formatTable)].join('\n');
 }
+
+/**
+ * The drop-in that leads to the images on the medium, before the user's mirrors of them. Podman and
+ * CRI-O read it after registries.conf and let its tables replace those of the same source
+ * (containers-registries.conf.d(5)); lca-cli does not read it.
+ */
+export const formatLocalRegistriesConf = (
+  sources: Sources,
+  local: readonly LocalMirror[],
+): string => [...addLocal(mergeSources(sources), local)].map(formatTable).join('\n');
 
 type Mirrors = {
   readonly mirrors: ReadonlySet<string>;
@@ -54,11 +61,9 @@ function addLocal(
   merged: ReadonlyMap<string, Mirrors>,
   local: readonly LocalMirror[],
 ): ReadonlyMap<string, Mirrors> {
-  const all = new Map(merged);
-  for (const { source, mirrors } of local) {
-    all.set(source, { ...inherit(merged, source), local: mirrors });
-  }
-  return all;
+  return new Map(
+    local.map(({ source, mirrors }) => [source, { ...inherit(merged, source), local: mirrors }]),
+  );
 }
 
 function inherit(merged: ReadonlyMap<string, Mirrors>, source: string): Omit<Mirrors, 'local'> {
