@@ -330,6 +330,22 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       execFileSync('ignition-validate', [at('config.ign')]);
     });
 
+    it('has the size that "plan" tells to the byte, and is built by what that saved', async () => {
+      const path = await writeConfig();
+      const planned = ['plan', path, '--base-iso', 'test.iso', '--output', 'planned.iso', ...args];
+      const { exitCode, stdout, stderr } = await world.run(...planned, '-o', 'json');
+      expect(exitCode, stderr).toBe(0);
+      expect(await hasFile(at('planned.iso'))).toBe(false);
+      await writeFile(at('plan.json'), stdout);
+      const { isoSize, ...plan } = JSON.parse(stdout) as InstallationIsoReport;
+      const text = await world.run(...planned);
+      expect(text.stdout).toContain(`, exactly ${isoSize} bytes\n`);
+      const report = await buildWell('--output', 'planned.iso', '--plan', 'plan.json', ...args);
+      expect((await stat(at('planned.iso'))).size).toBe(isoSize);
+      const { tags, contents, embedded } = plan;
+      expect(report).toMatchObject({ isoSize, tags, contents, embedded });
+    });
+
     it('carries what the seed names for precaching, where that is wanted', async () => {
       await writeConfig();
       const report = await buildWell('--output', 'seed.iso', '--embed-precached', ...args);

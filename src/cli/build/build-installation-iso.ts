@@ -3,29 +3,19 @@ import { relative } from 'node:path';
 import { formatSize } from '../../base/format-size.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../config/installation/read-installation-config.ts';
 import { printable } from '../../config/sites/document/report.ts';
-import { openBuildTools } from '../../recipes/build-tools.ts';
-import { claimIso } from '../../stages/pour/claim-iso.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
-import { placesOf, type CliHost } from '../host.ts';
-import {
-  readInstallationRequest,
-  type InstallationRequestOptions,
-} from './installation-request.ts';
+import type { CliHost } from '../host.ts';
 import { createConcurrencyOption } from './concurrency.ts';
-import { createRetryOption } from '../retry-option.ts';
 import {
-  createForceOption,
-  createOutputOption,
-  writeFormatted,
-  type OutputFormat,
-} from '../terminal/output.ts';
-import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
-
-type Options = InstallationRequestOptions & {
-  readonly outputFormat: OutputFormat;
-  readonly logFormat: LogFormat;
-};
+  addInstallationOptions,
+  runInstallation,
+  type InstallationCommandOptions,
+} from './installation-command.ts';
+import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { createRetryOption } from '../retry-option.ts';
+import { createForceOption, createOutputOption, writeFormatted } from '../terminal/output.ts';
+import { createLogFormatOption } from '../terminal/progress.ts';
 
 /** `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {
@@ -33,17 +23,12 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .command('installation-iso')
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
     .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
-    .option('--output <file>', 'the ISO to write', 'rhcos-ibi.iso')
+    .option('--output <file>', 'the ISO to write', INSTALLATION_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option(
       '--base-iso <file|url>',
       'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
     )
-    .option(
-      '--coreos-stream <file|url>',
-      'take the live ISO that this CoreOS stream names, in JSON',
-    )
-    .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
     .addOption(createConcurrencyOption())
     .addOption(createForceOption())
     .option(
@@ -51,7 +36,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       'take exactly the images of this report of an earlier build, whatever tags name now',
     )
     .addOption(createRetryOption());
-  addEmbedOptions(command)
+  addInstallationOptions(command)
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -64,54 +49,16 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
         '  $ sealift build installation-iso --coreos-stream stream.json\n' +
         '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
     )
-    .action(async (config: string, options: Options) => {
-      const report = await run(config, options, host);
+    .action(async (config: string, options: InstallationCommandOptions) => {
+      const report = await runInstallation(
+        { config, options, host, isBuild: true },
+        buildInstallationIso,
+      );
       await writeFormatted(host, options.outputFormat, {
         value: report,
         formatText: () => formatReport(report, host),
       });
     });
-}
-
-/** What the ISO carries, and how the registries are reached that have it. */
-const addEmbedOptions = (command: Command): Command =>
-  command
-    .option('--embed-seed', 'carry the seed image and serve it from the ISO')
-    .option('--embed-precached', 'carry the images that the seed names for precaching')
-    .option('--embed-release', 'carry all images of --release')
-    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo)
-    .option(
-      '--registry-image <reference>',
-      'registry server on the ISO (default: that of --release)',
-    )
-    .option(
-      '--registries-conf <file>',
-      'mirrors to fetch from, instead of the registries.conf of user and system',
-    )
-    .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
-    .option('--insecure-registry <host>', 'fetch without TLS; may be repeated', addTo);
-
-const addTo = (value: string, values: readonly string[] = []): readonly string[] => [
-  ...values,
-  value,
-];
-
-async function run(path: string, options: Options, host: CliHost): Promise<InstallationIsoReport> {
-  const request = await readInstallationRequest(path, options, host);
-  await claimIso(request);
-  const progress = createProgress(host, options.logFormat);
-  const { config, build, workDir } = request;
-  const tools = await openBuildTools({
-    ...{ config: { pullSecret: config.pullSecret, build }, workDir },
-    ...{ ...placesOf(host), signal: host.signal, emit: progress.listener },
-    ...(request.saved && { pinned: request.saved.tags }),
-  });
-  try {
-    return await buildInstallationIso(request, tools);
-  } finally {
-    progress.close();
-    await tools.close();
-  }
 }
 
 /** Values of the configuration may hold anything, but give the terminal no orders. */
@@ -147,7 +94,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
   ].join('\n');
 }
 
-const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
+export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
   grownTo === undefined
     ? `${formatSize(used)} of the ${formatSize(size)} that the base has for it`
     : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +

@@ -15,8 +15,9 @@ import { readEpoch } from '../source-date-epoch.ts';
 import { DEFAULT_CONCURRENCY } from './concurrency.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 
+export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
+
 export type InstallationRequestOptions = PlaceOptions & {
-  readonly output: string;
   /** File with the report of an earlier build. */
   readonly plan?: string;
   readonly baseIso?: string;
@@ -51,7 +52,7 @@ export async function readInstallationRequest(
   return {
     ...{ config, notes: [...noteOverride(given, options), ...notes.map(formatNote)] },
     ...(await readIsoPlace(
-      options,
+      { ...options, output: options.output ?? INSTALLATION_OUTPUT },
       {
         config: file,
         inputs: [join(dirname(file), 'post.sh'), options.plan, ...listFiles(options)],

@@ -1,31 +1,94 @@
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
+import { isInstallationConfig } from '../../config/installation/read-installation-config.ts';
+import { readConfigText } from '../../config/load-config.ts';
+import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
+import { summarizeInstallationPlan } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import { summarizePlan, type LiveIsoPlan } from '../../recipes/live-iso/live-iso-summary.ts';
 import type { CliHost } from '../host.ts';
+import { formatInstallationPlan } from './format-installation-plan.ts';
+import {
+  addInstallationOptions,
+  runInstallation,
+  type InstallationCommandOptions,
+} from './installation-command.ts';
+import { INSTALLATION_OUTPUT } from './installation-request.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
 
+type Options = LiveCommandOptions & InstallationCommandOptions;
+
+const OUTPUT = {
+  flags: '--output <file>',
+  description: `the ISO to write (default: "appliance.iso", of installations "${INSTALLATION_OUTPUT}")`,
+};
+
 /** `sealift plan [CONFIG]`: everything that is known before the first payload byte moves. */
 export function registerPlan(program: Command, host: CliHost): void {
-  addLiveOptions(program.command('plan'))
+  const command = addLiveOptions(program.command('plan'), OUTPUT);
+  const common = new Set(command.options);
+  addInstallationOptions(command.optionsGroup('Options for installation ISOs:'));
+  const ofInstallations = command.options.filter((option) => !common.has(option));
+  const ofLiveIsos = command.options.filter(({ long }) => long === '--ignition');
+  command
     .description('resolve everything and tell the exact size, without fetching the payload')
-    .argument('[config]', 'configuration file', 'appliance-config.yaml')
-    .addHelpText(
-      'after',
-      '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
-        'installer, which stay in the cache for the build. Of a catalog, the layers that may have its\n' +
-        'directory: all of them, unless the history of the image says what each was made by.\n' +
-        '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
-        'it, they have the time at which the release was made.\n' +
-        '\nExample:\n  $ sealift plan -o json | jq .isoSize',
+    .argument(
+      '[config]',
+      'configuration of an appliance or of an installation ISO',
+      'appliance-config.yaml',
     )
-    .action(async (config: string, options: LiveCommandOptions) => {
-      const value = await runLive({ config, options, host }, async (request, tools) =>
-        summarizePlan(request, await prepareLiveIso(request, tools)),
-      );
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+    .addHelpText('after', HELP)
+    .action(async (config: string, options: Options) => {
+      const path = resolve(host.cwd, config);
+      const isInstallation = isInstallationConfig(path, await readConfigText(path));
+      for (const option of isInstallation ? ofLiveIsos : ofInstallations) {
+        if (command.getOptionValue(option.attributeName()) === undefined) continue;
+        throw otherProduct(option.long ?? option.flags, isInstallation);
+      }
+      await (isInstallation ? planInstallation : planLive)(config, options, host);
     });
+}
+
+const HELP =
+  '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
+  'installer, which stay in the cache for the build. Of a catalog, the layers that may have its\n' +
+  'directory: all of them, unless the history of the image says what each was made by.\n' +
+  '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
+  'it, they have the time at which the release was made.\n' +
+  '\nExamples:\n  $ sealift plan -o json | jq .isoSize\n' +
+  '  $ sealift plan image-based-installation-config.yaml --base-iso rhcos-live.x86_64.iso';
+
+function otherProduct(option: string, isInstallation: boolean): UsageError {
+  const [expected, found] = isInstallation
+    ? ['an appliance', 'an installation ISO']
+    : ['an installation ISO', 'an appliance'];
+  return new UsageError(
+    'usage.other-product',
+    `${option} is for the configuration of ${expected}`,
+    {
+      ...{ expected: `the configuration of ${expected}`, found: `that of ${found}` },
+      hint: `leave ${option} out`,
+    },
+  );
+}
+
+async function planLive(config: string, options: Options, host: CliHost): Promise<void> {
+  const value = await runLive({ config, options, host }, async (request, tools) =>
+    summarizePlan(request, await prepareLiveIso(request, tools)),
+  );
+  await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+}
+
+async function planInstallation(config: string, options: Options, host: CliHost): Promise<void> {
+  const value = await runInstallation(
+    { config, options, host, isBuild: false },
+    async (request, tools) =>
+      summarizeInstallationPlan(request, await prepareInstallationIso(request, tools)),
+  );
+  await writeFormatted(host, options.outputFormat, { value, formatText: formatInstallationPlan });
 }
 
 function formatPlan(plan: LiveIsoPlan): string {

@@ -3,6 +3,7 @@ import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts'
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
+import type { Space } from '../../stages/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { architectureOf } from './installation-iso-images.ts';
@@ -22,6 +23,7 @@ export type PreparedInstallationIso = {
   readonly embedded?: EmbeddedImages;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
+  readonly space: Space;
 };
 
 /** What is known of an installation ISO before it is poured. */
@@ -62,6 +64,14 @@ type Announced = {
 };
 
 export type InstallationIsoReport = Announced & PourReport;
+
+/** What `sealift plan` tells of an installation ISO. Sizes are bytes. */
+export type InstallationIsoPlan = Announced & Space;
+
+export const summarizeInstallationPlan = (
+  request: InstallationIsoRequest,
+  prepared: PreparedInstallationIso,
+): InstallationIsoPlan => ({ ...describeInstallationIso(request, prepared), ...prepared.space });
 
 export function describeInstallationIso(
   request: InstallationIsoRequest,

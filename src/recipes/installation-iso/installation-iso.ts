@@ -51,7 +51,7 @@ export async function buildInstallationIso(
 }
 
 /** From a configuration to every byte of the ISO: what feeds what. */
-async function prepareInstallationIso(
+export async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
@@ -69,14 +69,14 @@ async function prepareInstallationIso(
     ...(embedded && { embedded: { plan: embedded.plan, release: describeSeed(config) } }),
   });
   const layout = made.then(({ layout }) => layout);
-  await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
+  const space = await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
   const { registriesConf } = tools;
   const plan = embedded?.plan ?? NO_IMAGES;
   const contents = digestContents({ plan, catalogs: [], base: await base });
   if (saved) requirePlanned(saved, { contents, base: await base });
   const tags = tools.tags.list();
   await reportMovedTags(tags, { ...request, emit: tools.emit });
-  const prepared = { base: await base, ...(await made), tags, contents, registriesConf };
+  const prepared = { base: await base, ...(await made), tags, contents, registriesConf, space };
   return { ...prepared, ...(embedded && { embedded }) };
 }
 
@@ -101,10 +101,7 @@ export function checkInstallation(configured: Configured): void {
 }
 
 /** It holds the pull secret: no stage keeps it, no fingerprint shows it. */
-function renderIgnition(
-  { config, postScript }: Configured,
-  embedded?: EmbeddedImages,
-): string {
+function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedImages): string {
   const override = config.ignitionConfigOverride?.reveal();
   const localRegistry = embedded && describeRegistry(embedded, config.releaseRegistry);
   const ignition = renderInstallationIgnition({
