@@ -29,7 +29,7 @@ export default defineConfig(
       'no-restricted-syntax': [
         'error',
         {
-          selector: "CallExpression[callee.name='mkdir'] Property[key.name='recursive']",
+          selector: "CallExpression[callee.name=/^mkdir(Sync)?$/] Property[key.name='recursive']",
           message: 'It never returns in /proc: use makeDirectory of src/base/files.ts.',
         },
       ],

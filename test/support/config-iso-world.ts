@@ -38,6 +38,7 @@ export type BuildRequest = {
   readonly template?: string;
   readonly dropIn?: boolean;
   readonly rotate?: boolean;
+  readonly force?: boolean;
   readonly retainFrom?: string;
   readonly kubeconfig?: string;
   readonly newIdentities?: ReadonlySet<string>;

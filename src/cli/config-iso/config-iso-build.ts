@@ -20,7 +20,7 @@ import {
   type SitesOptions,
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
-import { writeFormatted } from '../terminal/output.ts';
+import { createForceOption, writeFormatted } from '../terminal/output.ts';
 import { toPrintable } from './printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
 
@@ -28,6 +28,7 @@ type BuildOptions = SitesOptions & {
   readonly out?: string;
   readonly jobs?: number;
   readonly rotate: boolean;
+  readonly force: boolean;
   readonly newIdentity?: readonly string[];
   readonly useGeneration?: readonly (readonly [name: string, number: number])[];
   readonly retainFrom?: string;
@@ -62,6 +63,7 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
       'use keys and ids of openshift-install: its directory, a folder of them by site name, or an ISO',
     )
     .option('--kubeconfig <file>', 'kubeconfig that belongs to what --retain-from names')
+    .addOption(createForceOption())
     .addHelpText(
       'after',
       '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
@@ -88,10 +90,10 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
 function readRequest(sites: string, options: BuildOptions, host: CliHost): ConfigIsosRequest {
   refuseContradictions(options);
   const request = readSitesRequest(sites, options, host);
-  const { retainFrom, kubeconfig, rotate, newIdentity, useGeneration } = options;
+  const { retainFrom, kubeconfig, rotate, force, newIdentity, useGeneration } = options;
   return {
     ...request,
-    ...{ out: readOut(options.out, request, host), rotate },
+    ...{ out: readOut(options.out, request, host), rotate, force },
     ...(newIdentity && { newIdentities: new Set(newIdentity) }),
     ...(useGeneration && { useGenerations: new Map(useGeneration) }),
     ...(retainFrom !== undefined && {

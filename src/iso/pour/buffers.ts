@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { open, rm, type FileHandle } from 'node:fs/promises';
+import { nameAside, sweepAside } from '../../base/aside.ts';
 import { isErrno } from '../../base/errno.ts';
 import type { Slice } from './hasher.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
@@ -24,18 +25,21 @@ export const cutBuffers = (memory: SharedArrayBuffer, alignment: number): Slice[
  * try: a misaligned write is refused with EINVAL before anything is written. (A read would not do:
  * one of a hole is never refused.)
  *
- * @param path a file of the same file system that may be made and removed
+ * @param beside a file of the same file system: another is made and removed beside it, under a name that
+ *   nobody uses. Only who alone may write it may call this: what killed processes left is removed.
  * @returns bytes, or undefined where the file system refuses O_DIRECT (some FUSE, old tmpfs)
  */
 export async function probeAlignment(
-  path: string,
+  beside: string,
   memory: SharedArrayBuffer,
 ): Promise<number | undefined> {
   const bytes = new Uint8Array(memory);
-  const { O_RDWR, O_CREAT, O_DIRECT } = constants;
+  const { O_RDWR, O_CREAT, O_EXCL, O_DIRECT } = constants;
+  await sweepAside(beside);
+  const path = await nameAside(beside);
   let file;
   try {
-    file = await open(path, O_RDWR | O_CREAT | O_DIRECT, 0o600);
+    file = await open(path, O_RDWR | O_CREAT | O_EXCL | O_DIRECT, 0o600);
     for (let start = 0; start < DIRECT_ALIGNMENT; start += 8) {
       const block = bytes.subarray(start, start + DIRECT_ALIGNMENT);
       if (await isWritable(file, block)) return start;

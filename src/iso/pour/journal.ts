@@ -1,4 +1,5 @@
 import { open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { nameAside, sweepAside } from '../../base/aside.ts';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
 import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { readFileIfPresent } from '../../base/files.ts';
@@ -76,8 +77,9 @@ export async function startJournal(
 }
 
 async function replaceFile(path: string, text: string): Promise<FileHandle> {
-  const aside = `${path}.new`;
-  const file = await open(aside, 'w', 0o600);
+  await sweepAside(path);
+  const aside = await nameAside(path);
+  const file = await open(aside, 'wx', 0o600);
   try {
     await file.writeFile(text);
     await file.datasync();
@@ -85,6 +87,7 @@ async function replaceFile(path: string, text: string): Promise<FileHandle> {
     return file;
   } catch (error) {
     await file.close();
+    await rm(aside, { force: true });
     throw error;
   }
 }

@@ -97,7 +97,7 @@ type Pour = PourOptions & { readonly spans: readonly PourSpan[]; readonly journa
 async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const { layout, journal, spans } = pour;
   const memory = new SharedArrayBuffer((POOL_BUFFERS + 1) * BUFFER_SIZE);
-  const alignment = await probeAlignment(`${partial}.probe`, memory);
+  const alignment = await probeAlignment(partial, memory);
   const output = await openOutputFile(partial, {
     ...{ size: layout.size, memory, mode: pour.mode ?? 0o644 },
     ...{ keep: journal.achieved.size > 0, direct: alignment !== undefined },

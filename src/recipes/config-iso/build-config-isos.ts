@@ -5,6 +5,7 @@ import { isErrno } from '../../base/errno.ts';
 import { syncDirectory } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
+import { claimFolder } from './claim-folder.ts';
 import { ONLY_SITE, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
 import { makeSites, placesFor, type SiteOutcome } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
@@ -33,7 +34,7 @@ export type ConfigIsosReport = SiteListing & {
  * makes what is missing, with the same keys. Two builds of one output directory exclude each other.
  *
  * @throws ConfigError `config-iso.no-sites`, those of `listSites` and `openRetained`; DiskError;
- * UsageError `usage.drop-in`, `usage.use-generation`
+ * UsageError `usage.drop-in`, `usage.use-generation`, those of `claimFolder`
  */
 export async function buildConfigIsos(
   request: ConfigIsosRequest,
@@ -41,6 +42,7 @@ export async function buildConfigIsos(
 ): Promise<ConfigIsosReport> {
   const { out } = request;
   try {
+    await claimFolder(request);
     const state = await makeStateDirectory(out);
     const unlock = await lockOutput(join(state, 'build.lock'));
     try {

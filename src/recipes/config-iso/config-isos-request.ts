@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { unlessAbsent } from '../../base/files.ts';
 import type { FactKind } from '../../config/sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
 import type { Keys } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
@@ -39,11 +41,31 @@ export type ConfigIsosRequest = SitesRequest & {
   readonly jobs: number;
   /** Whether every site gets a new generation of keys, ids and password. */
   readonly rotate: boolean;
+  /** Whether files that no build made are replaced; inputs never are. */
+  readonly force?: boolean;
   /** Names of sites that get one, even where the one of before is lost. */
   readonly newIdentities?: ReadonlySet<string>;
   /** Numbers of generations to be used again, by the names of sites or `ONLY_SITE`. */
   readonly useGenerations?: ReadonlyMap<string, number>;
 };
+
+/**
+ * What is read and never written. Not the folder of the only site, which is the output folder as well,
+ * nor a folder of earlier outputs: the files in it may be replaced when their identity is in the state.
+ */
+export const listInputs = ({
+  sites,
+  template,
+  kubeconfig,
+  retainFrom,
+  dropIn,
+}: ConfigIsosRequest): readonly string[] =>
+  [dropIn ? undefined : sites, template, kubeconfig, ifFile(retainFrom)].filter(
+    (path) => path !== undefined,
+  );
+
+const ifFile = (path: string | undefined): string | undefined =>
+  path !== undefined && unlessAbsent(() => statSync(path))?.isFile() ? path : undefined;
 
 export type SiteTools = {
   readonly emit: EventListener;

@@ -1,18 +1,19 @@
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type { Site } from '../../config/sites/site.ts';
 import type { StateSite } from '../../openshift/image-based/identity/identity-state.ts';
-import type { ConfigIsosRequest, ConfigIsosTools } from './config-isos-request.ts';
+import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { openRetained, type FindRetained, type RetainedSite } from './site/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
+import { claimFiles } from './site/claim-files.ts';
 import { composeSite } from './site/compose-site.ts';
 import { indexGenerations, type GenerationIndex } from './site/generations.ts';
 import { provideIdentity, type ProvidedIdentity } from './site/provide-identity.ts';
 import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
-import { dropInPlaces, placesOf, type SitePlaces } from './site/site-places.ts';
+import { dropInPlaces, placesOf, STATE_DIRECTORY, type SitePlaces } from './site/site-places.ts';
 import { isUpToDate, readRecord, type MadeIso, type Wanted } from './site/site-record.ts';
 import type { ListedIds } from './site/take-back.ts';
 import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
@@ -43,6 +44,8 @@ type Making = {
   readonly findRetained: FindRetained;
   readonly numbersOf: GenerationIndex;
   readonly listed: ListedSites;
+  /** What is never written. */
+  readonly inputs: readonly string[];
 };
 
 /** Files of as many sites are synced together while as many more are composed. */
@@ -66,6 +69,7 @@ export async function makeSites(
     ...{ survey, request, tools, findRetained, writer: createSiteWriter() },
     rotationOf: (name) => (takesPart(request, name) ? rotation?.id : undefined),
     ...{ numbersOf: indexGenerations(request.out), listed: request.listed },
+    inputs: listInputs(request),
   };
   const meter = createSiteMeter('make ISOs', good.length, tools);
   const outcomes = new Map<string, SiteOutcome>();
@@ -165,8 +169,9 @@ function findMade({ places, wanted, record, numbers, use }: Sited): MadeIso | un
 async function makeSite(
   surveyed: SurveyedSite,
   { name, places, retained, wanted, record, numbers, use }: Sited,
-  { survey, request, tools, writer, listed }: Making,
+  { survey, request, tools, writer, listed, inputs }: Making,
 ): Promise<SiteOutcome> {
+  const { force = false } = request;
   const site = await survey.recall(surveyed);
   const provided = await provideIdentity({
     ...{ name, places, site: stateSiteOf(site), numbers, isRecorded: record?.made !== undefined },
@@ -175,8 +180,13 @@ async function makeSite(
     ...{ keys: tools.keys, epoch: request.epoch, signal: tools.signal },
   });
   const composed = composeSite(site, { places, wanted, provided, retained: retained?.identity });
+  const remains = composed.isThere ? [] : await claimFiles({ places, provided, inputs, force });
   await writer.write(composed);
-  const findings = [...provided.findings, ...tellNoPassword(places, provided, retained)];
+  const findings = [
+    ...provided.findings,
+    ...tellRemains(places, remains),
+    ...tellNoPassword(places, provided, retained),
+  ];
   return { kind: composed.isThere ? 'kept' : 'made', made: composed.made, findings };
 }
 
@@ -199,6 +209,13 @@ const describeWanted = (
   inputs: digestOf(`${inputs ?? ''} ${retained?.digest ?? ''}`),
   ...(rotation !== undefined && { rotation }),
 });
+
+function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly SiteFinding[] {
+  if (names.length === 0) return [];
+  const kept = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
+  const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${kept}`;
+  return [{ severity: 'warning', file: basename(iso), problem }];
+}
 
 function tellNoPassword(
   { iso, password }: SitePlaces,

@@ -1,4 +1,4 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
@@ -117,7 +117,7 @@ async function describeFailed(
 }
 
 /** Named by a build that has ended, and by no other. */
-const listFileOf = (out: string): string => join(out, 'sites.json');
+export const listFileOf = (out: string): string => join(out, 'sites.json');
 
 /** The ids that the list of an earlier run has; a list that cannot be read has none. */
 export async function readListed(out: string): Promise<ListedSites> {
@@ -136,6 +136,17 @@ function parseListing(text: string): Partial<SiteListing> {
   } catch {
     return {};
   }
+}
+
+/** Bytes; a list of ten thousand sites has a twentieth. */
+const MAX_LIST = 256 << 20;
+
+/** Whether a file is a list of an earlier run, of any version. */
+export async function isListing(path: string): Promise<boolean> {
+  if ((await stat(path)).size > MAX_LIST) return false;
+  const listing = parseListing((await readFileIfPresent(path))?.toString('utf8') ?? '');
+  const { sites, version } = listing as { readonly sites?: unknown; readonly version?: unknown };
+  return Array.isArray(sites) && typeof version === 'number';
 }
 
 /** What an earlier run said of the ISOs is about to become untrue. */

@@ -56,11 +56,12 @@ describe('a build that runs again', () => {
     expect([second.made, second.kept, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
   });
 
-  it('makes an ISO again that somebody changed', async () => {
+  it('makes an ISO again that somebody destroyed, with --force', async () => {
     world.write(inFolder('sites', ALPHA));
     const first = await build();
     await writeFile(world.at('out/alpha.iso'), 'cut short');
-    expect(digestsOf(await build())).toEqual(digestsOf(first));
+    expect((await build()).failed.map(({ name }) => name)).toEqual(['alpha']);
+    expect(digestsOf(await build({ force: true }))).toEqual(digestsOf(first));
     expect((await readConfigIso(world.at('out/alpha.iso'))).volumeId).toBe('cluster-config');
   });
 

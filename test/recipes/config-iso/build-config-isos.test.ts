@@ -225,14 +225,14 @@ describe('the output directory', () => {
     world.write({ ...inFolder('sites', ALPHA, BETA), 'out/alpha': 'a file' });
     const report = await build();
     expect(namesOf(report)).toEqual(['beta']);
-    expect(report.failed[0]?.findings[0]?.problem).toContain('something else is in the way');
+    expect(report.failed[0]?.findings[0]?.problem).toContain('[output.not-a-file]');
   });
 
   it('that is a file ends the build with what is in the way', async () => {
     world.write({ ...inFolder('sites', ALPHA), 'out': 'a file', 'two/sites.json/x': '' });
     for (const out of ['out', 'two']) {
       const { exitCode, stderr } = await world.run('config-iso', 'build', 'sites', '--out', out);
-      expect([exitCode, stderr]).toEqual([7, expect.stringContaining('[output.in-the-way]')]);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[output.not-a-file]')]);
     }
   });
 

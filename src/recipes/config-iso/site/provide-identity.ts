@@ -8,12 +8,14 @@ import {
 import type { Keys } from '../../../openshift/image-based/identity/keys/rsa-keys.ts';
 import { makeIdentity } from '../../../openshift/image-based/identity/make-identity.ts';
 import type { RetainedIdentity } from '../../../openshift/image-based/identity/retained/retain-identity.ts';
+import type { SiteIdentity } from '../../../openshift/image-based/identity/site-identity.ts';
+import { hasIdentity } from './claim-files.ts';
 import { chooseGeneration, holdsWhole, type WholeGeneration } from './choose-generation.ts';
 import { formatOrder, readGenerations, type Generation } from './generations.ts';
 import { isOfOneSite, type SiteFinding } from './site-finding.ts';
 import { STATE_DIRECTORY, type SitePlaces } from './site-places.ts';
 import type { NewStateFile } from './site-writer.ts';
-import { listMade, takeBack, type ListedIds } from './take-back.ts';
+import { takeBack, type ListedIds } from './take-back.ts';
 
 export type IdentityRequest = {
   readonly name: string;
@@ -40,6 +42,10 @@ export type IdentityRequest = {
 export type ProvidedIdentity = WholeGeneration & {
   /** To be on the disk before what is made of it appears. */
   readonly files: readonly NewStateFile[];
+  /** All identities that the state has or gets. */
+  readonly known: readonly SiteIdentity[];
+  /** Whether an identity of before is in none of them, but perhaps in what was made with it. */
+  readonly isLost: boolean;
   /** What someone who knows the identity of before should hear. */
   readonly findings: readonly SiteFinding[];
 };
@@ -53,7 +59,7 @@ export type ProvidedIdentity = WholeGeneration & {
 export async function provideIdentity(request: IdentityRequest): Promise<ProvidedIdentity> {
   const { places, numbers } = request;
   const kept = readGenerations(places, numbers);
-  const back = await takeBackIfLost(kept, request);
+  const { back, isLost } = await takeBackIfLost(kept, request);
   const known = back ? [...kept, back] : kept;
   const chosen = chooseGeneration(known, request);
   const used = chosen ?? (await makeGeneration(nextNumber(known), request));
@@ -61,6 +67,8 @@ export async function provideIdentity(request: IdentityRequest): Promise<Provide
   const isReordered = chosen !== undefined && chosen.number !== known.at(-1)?.number;
   return {
     ...used,
+    isLost,
+    known: [...known, used].flatMap(({ state }) => (state ? [state.identity] : [])),
     files: [
       ...added.map(({ number, state }) => ({
         ...{ path: places.generation(number), data: formatState(state), isNew: true },
@@ -99,18 +107,22 @@ async function makeGeneration(
   return { number, state };
 }
 
+/** Lost is what could not be taken back. */
+type TakenBack = { readonly isLost: boolean; readonly back?: WholeGeneration };
+
 async function takeBackIfLost(
   generations: readonly Generation[],
   request: IdentityRequest,
-): Promise<WholeGeneration | undefined> {
+): Promise<TakenBack> {
   const inUse = generations.at(-1);
-  if (inUse?.state || (inUse === undefined && !wasMade(request))) return undefined;
+  if (inUse?.state || (inUse === undefined && !(await wasMade(request)))) return { isLost: false };
   try {
     const state = await takeBack(request);
-    return isRetained(state, request) ? undefined : { number: nextNumber(generations), state };
+    if (isRetained(state, request)) return { isLost: false };
+    return { isLost: false, back: { number: nextNumber(generations), state } };
   } catch (error) {
     if (!isOfOneSite(error)) throw error;
-    if (request.mayBeNew || request.retained) return undefined;
+    if (request.mayBeNew || request.retained) return { isLost: true };
     throw refuse(request, inUse, error);
   }
 }
@@ -119,8 +131,9 @@ async function takeBackIfLost(
 const isRetained = ({ identity }: IdentityState, { retained }: IdentityRequest): boolean =>
   retained?.whole !== undefined && holdsWhole(retained.whole, identity);
 
-const wasMade = ({ places, listed, isRecorded }: IdentityRequest): boolean =>
-  listed !== undefined || isRecorded || listMade(places).length > 0;
+/** A foreign file is no part of an identity. */
+const wasMade = async ({ places, listed, isRecorded }: IdentityRequest): Promise<boolean> =>
+  listed !== undefined || isRecorded || (await hasIdentity(places));
 
 function refuse(
   { name, places }: IdentityRequest,

@@ -9,6 +9,8 @@ export type SitePlaces = {
   readonly generation: (number: number) => string;
   /** Numbers of generations as they were used, where that is not their own order. */
   readonly order: string;
+  /** What was left of an identity that no generation has; numbered from 1, never written again. */
+  readonly remains: (number: number, file: 'iso' | 'kubeconfig' | 'password') => string;
   /** What the files before were made from: written last. */
   readonly record: string;
 };
@@ -40,10 +42,11 @@ export const dropInPlaces = (directory: string): SitePlaces => ({
 function statePlacesOf(
   directory: string,
   name: string,
-): Pick<SitePlaces, 'generation' | 'order' | 'record'> {
+): Pick<SitePlaces, 'generation' | 'order' | 'remains' | 'record'> {
   const inState = (file: string): string => join(stateDirectoryOf(directory), file);
   return {
     generation: (number) => inState(`${name}.${number}.json`),
+    remains: (number, file) => inState(`${name}.lost-${number}.${file}`),
     order: inState(`${name}.order.json`),
     record: inState(`${name}.made.json`),
   };

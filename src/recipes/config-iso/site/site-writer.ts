@@ -3,7 +3,6 @@ import {
   existsSync,
   fdatasync,
   linkSync,
-  mkdirSync,
   openSync,
   renameSync,
   rmSync,
@@ -14,7 +13,7 @@ import { promisify } from 'node:util';
 import { nameAside, sweepDirectory } from '../../../base/aside.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
-import { syncDirectory } from '../../../base/files.ts';
+import { makeDirectory, syncDirectory } from '../../../base/files.ts';
 import { explainOutputError } from '../../../iso/pour/output-file.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
@@ -119,8 +118,8 @@ async function writeGroup(jobs: readonly Job[]): Promise<void> {
 async function openAll(job: Job): Promise<Opened | undefined> {
   const asides: Aside[] = [];
   try {
-    const isNew = mkdirSync(job.directory, { recursive: true }) !== undefined;
-    if (!isNew) await sweepDirectory(job.directory, { alone: true });
+    if (existsSync(job.directory)) await sweepDirectory(job.directory, { alone: true });
+    else await makeDirectory(job.directory);
     for (const file of [...job.state, ...job.files]) await openAside(file, asides);
     const count = job.state.length;
     return { job, state: asides.slice(0, count), files: asides.slice(count) };

@@ -23,9 +23,24 @@ Keep it private. Never publish it, never commit it, and copy it only where the I
   NAME.1.json, NAME.2.json   generations of a site's identity; a file is never changed or removed
   NAME.order.json            in which order they were used, where that is not their own order
   NAME.made.json             what the files of the site were made from, by digest
+  NAME.lost-1.*              what was left of an identity that no generation has, before it was replaced
 
 "sealift config-iso generations NAME --out FOLDER" lists the generations of a site.
 `;
+
+export const readmeOf = (state: string): string => join(state, 'README');
+
+/** Of any version; absent counts too. */
+export const isOurReadme = async (state: string): Promise<boolean> =>
+  (await readFileIfPresent(readmeOf(state)))
+    ?.toString('utf8')
+    .startsWith('This folder is the state of "sealift config-iso build"') ?? true;
+
+const STATE_FILE =
+  /^(?:[a-z0-9-]+\.(?:(?:[1-9]\d*|order|made)\.json|lost-\d+\.)|rotation\.marker|build\.lock|README\.)/;
+
+/** Whether a build gives a file such a name, while it writes it or when it is complete. */
+export const isStateFile = (name: string): boolean => STATE_FILE.test(name);
 
 /** Only their owner may look into a directory of keys. */
 const MODE = 0o700;
@@ -35,7 +50,7 @@ export async function makeStateDirectory(out: string): Promise<string> {
   const state = stateDirectoryOf(out);
   await makeDirectory(state, MODE);
   if (((await stat(state)).mode & 0o777) !== MODE) await chmod(state, MODE);
-  const path = join(state, 'README');
+  const path = readmeOf(state);
   const found = await readFileIfPresent(path);
   if (found?.toString('utf8') !== README) await writeFileAtomic(path, README);
   await syncDirectory(out);

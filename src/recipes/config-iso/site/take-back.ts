@@ -21,7 +21,7 @@ type MadeBefore = {
 };
 
 /** Which of the files that have an identity are there. */
-export const listMade = ({ iso, kubeconfig, password }: SitePlaces): readonly string[] =>
+const listMade = ({ iso, kubeconfig, password }: SitePlaces): readonly string[] =>
   [iso, kubeconfig, password].filter((path) => unlessAbsent(() => statSync(path))?.isFile());
 
 /**
