@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'nod
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { ALPHA, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
-import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
+import { inFolder, manifestOf, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import { openssl, type KeyRing } from '../../support/site-identity.ts';
 
 let keys: KeyRing;
@@ -47,7 +47,7 @@ describe('an identity whose state is lost', () => {
     const first = await build();
     const kubeconfig = await readFile(world.at('out', FILES[1] ?? ''));
     await loseState();
-    world.write({ 'sites/alpha/extra-manifests/b.yaml': 'kind: B\n' });
+    world.write({ 'sites/alpha/extra-manifests/b.yaml': manifestOf('B') });
     const changed = await build();
     expect([changed.made, changed.sites[0]?.clusterId]).toEqual([1, first.sites[0]?.clusterId]);
     expect(await readFile(world.at('out', FILES[1] ?? ''))).toEqual(kubeconfig);
