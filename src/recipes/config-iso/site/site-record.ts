@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { formatReadableJson } from '../../../base/canonical-json.ts';
 import { digestFileSync, unlessAbsent } from '../../../base/files.ts';
 import type { Digest } from '../../../base/digest.ts';
@@ -84,8 +84,9 @@ export const hasOutputs = (
   wanted: Pick<Outputs, (typeof VISIBLE)[number]>,
 ): boolean => VISIBLE.every((name) => isThere(places[name], wanted[name]));
 
+/** A pipe of that name is not opened: nobody may ever write to it. */
 const isThere = (path: string, wanted: Digest): boolean =>
-  unlessAbsent(() => digestFileSync(path)) === wanted;
+  unlessAbsent(() => (statSync(path).isFile() ? digestFileSync(path) : undefined)) === wanted;
 
 /** To be written when all else of the site is in its place. */
 export const formatRecord = (record: Omit<SiteRecord, 'version'>): string =>
