@@ -28,7 +28,7 @@ useConfigIsoWorld((made) => {
 type More = Partial<Parameters<ConfigIsoWorld['build']>[1]>;
 const build = (more: More = {}): Promise<ConfigIsosReport> =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });
-const problemsOf = ({ failed }: ConfigIsosReport): readonly (readonly [string, string?])[] =>
+const problemsOf = ({ failed }: ConfigIsosReport): readonly (readonly [string, string | undefined])[] =>
   failed.map(({ name, findings }) => [name, findings[0]?.problem] as const);
 const FILES = ['alpha.iso', 'alpha/auth/kubeconfig', 'alpha/auth/kubeadmin-password'];
 const put = async (file: string, text: string): Promise<void> => {
