@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import {
   copyFile,
   link,
@@ -28,7 +28,9 @@ useConfigIsoWorld((made) => {
 type More = Partial<Parameters<ConfigIsoWorld['build']>[1]>;
 const build = (more: More = {}): Promise<ConfigIsosReport> =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });
-const problemsOf = ({ failed }: ConfigIsosReport): readonly (readonly [string, string | undefined])[] =>
+const problemsOf = ({
+  failed,
+}: ConfigIsosReport): readonly (readonly [string, string | undefined])[] =>
   failed.map(({ name, findings }) => [name, findings[0]?.problem] as const);
 const FILES = ['alpha.iso', 'alpha/auth/kubeconfig', 'alpha/auth/kubeadmin-password'];
 const put = async (file: string, text: string): Promise<void> => {
@@ -43,7 +45,9 @@ describe.each(FILES)('%s of config-iso build', (file) => {
     await put(file, 'mine');
     const report = await build();
     expect(report.sites.map(({ name }) => name)).toEqual(['beta']);
-    const told = expect.stringMatching(/exists and would be overwritten.*\[output\.exists\]$/);
+    const told: unknown = expect.stringMatching(
+      /exists and would be overwritten.*\[output\.exists\]$/,
+    );
     expect(problemsOf(report)).toEqual([['alpha', told]]);
     expect(report.failed[0]?.findings[0]?.hint).toContain('--force');
     expect(await readFile(world.at('out', file), 'utf8')).toBe('mine');
@@ -52,7 +56,9 @@ describe.each(FILES)('%s of config-iso build', (file) => {
       [],
       expect.not.stringMatching(/^mine$/),
     ]);
-    expect((await readdir(world.at('out/_state'))).filter((name) => /lost/.test(name))).toEqual([]);
+    expect((await readdir(world.at('out/_state'))).filter((name) => name.includes('lost'))).toEqual(
+      [],
+    );
   });
 
   it('takes the place of an empty file', async () => {
@@ -63,16 +69,16 @@ describe.each(FILES)('%s of config-iso build', (file) => {
   });
 
   it.each([
-    ['directory', (path: string): void => void mkdirSync(path), 'output.not-a-file'],
-    ['pipe', (path: string): void => void execFileSync('mkfifo', [path]), 'output.not-a-file'],
-    ['link', (path: string): void => void symlinkSync('../x', path), 'output.link'],
+    ['directory', (path: string): unknown => execFileSync('mkdir', [path]), 'output.not-a-file'],
+    ['pipe', (path: string): unknown => execFileSync('mkfifo', [path]), 'output.not-a-file'],
+    ['link', (path: string): unknown => execFileSync('ln', ['-s', '../x', path]), 'output.link'],
   ] as const)('is refused by code where a %s has its name', async (_what, make, code) => {
     world.write(inFolder('sites', ALPHA, BETA));
     await mkdir(dirname(world.at('out', file)), { recursive: true });
     make(world.at('out', file));
     const report = await build({ force: true });
     expect(report.sites.map(({ name }) => name)).toEqual(['beta']);
-    const told = expect.stringContaining(`[${code}]`);
+    const told: unknown = expect.stringContaining(`[${code}]`);
     expect(problemsOf(report)).toEqual([['alpha', told]]);
   });
 

@@ -2,7 +2,12 @@ import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'nod
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { ALPHA, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
-import { inFolder, manifestOf, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
+import {
+  inFolder,
+  manifestOf,
+  siteTree,
+  type ConfigIsoWorld,
+} from '../../support/config-iso-world.ts';
 import { openssl, type KeyRing } from '../../support/site-identity.ts';
 
 let keys: KeyRing;
