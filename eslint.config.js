@@ -32,6 +32,11 @@ export default defineConfig(
           selector: "CallExpression[callee.name=/^mkdir(Sync)?$/] Property[key.name='recursive']",
           message: 'It never returns in /proc: use makeDirectory of src/base/files.ts.',
         },
+        {
+          selector:
+            "CallExpression[callee.property.name='write'][callee.object.property.name='stderr']",
+          message: 'It may command the terminal: use writeMessage of src/cli/terminal/output.ts.',
+        },
       ],
       'complexity': ['error', 10],
       'max-lines-per-function': ['error', { max: 60, skipComments: true, skipBlankLines: true }],

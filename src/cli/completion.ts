@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { CliHost } from './host.ts';
 import { renderCompletion, type Shell } from './completion-scripts.ts';
-import { writeResult } from './terminal/output.ts';
+import { writeContent } from './terminal/output.ts';
 
 /** `sealift completion bash|zsh|fish`. */
 export function registerCompletion(program: Command, host: CliHost): void {
@@ -14,6 +14,6 @@ export function registerCompletion(program: Command, host: CliHost): void {
       '\nExample:\n  $ sealift completion bash > ~/.local/share/bash-completion/completions/sealift',
     )
     .action(async (shell: Shell) => {
-      await writeResult(host, renderCompletion(shell, program));
+      await writeContent(host, renderCompletion(shell, program));
     });
 }

@@ -2,6 +2,7 @@ import { basename, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
+import { toPrintable } from '../base/printable-text.ts';
 import {
   importImageSet,
   renderImportedConfig,
@@ -15,6 +16,7 @@ import {
   createForceOption,
   createOutputOption,
   writeFormatted,
+  writeMessage,
   writeResult,
   type OutputFormat,
 } from './terminal/output.ts';
@@ -63,7 +65,7 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
   if (outputFormat === 'json') {
     await writeFormatted(host, 'json', { value: toJson(imported), formatText: () => text });
   } else {
-    for (const note of imported.notes) host.stderr.write(`${formatNote(note)}\n`);
+    for (const note of imported.notes) writeMessage(host, `${formatNote(note)}\n`);
     const next = 'next: put your pull secret beside it, then run: sealift validate';
     for (const path of written) await writeResult(host, `wrote ${path}\n${next} ${path}\n`);
   }
@@ -91,6 +93,6 @@ const toJson = ({ config, notes }: ImportedImageSet) => ({
 function formatNote(note: ImportNote): string {
   const { file, line, column, path, problem, hint, isHarmless } = note;
   const kind = isHarmless === true ? 'note' : 'lost';
-  const text = `${file}:${line}:${column}: ${path}: ${kind}: ${problem}`;
+  const text = toPrintable(`${file}:${line}:${column}: ${path}: ${kind}: ${problem}`);
   return hint === undefined ? text : `${text}\n  hint: ${hint}`;
 }

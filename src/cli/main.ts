@@ -2,7 +2,7 @@
 import { DiskError, InterruptedError } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
 import { runProgram, wantsJson } from './program.ts';
-import { describeError, formatErrorAsJson } from './terminal/print-error.ts';
+import { printError } from './terminal/print-error.ts';
 import { listenForSignals } from './terminal/signals.ts';
 
 const args = process.argv.slice(2);
@@ -13,8 +13,7 @@ const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(ex
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   const lost = new DiskError('stdout.lost', `what was to be printed is lost: ${error.message}`);
-  process.stderr.write(wantsJson(args) ? formatErrorAsJson(lost) : describeError(lost).text);
-  process.exit(lost.exitCode);
+  process.exit(printError(process, lost, wantsJson(args)));
 });
 
 // Nor is one that reads no progress any more: the work goes on.

@@ -11,7 +11,8 @@ import type { CliHost } from './host.ts';
 import { registerIgnition } from './medium/ignition-show.ts';
 import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
-import { describeError, formatErrorAsJson } from './terminal/print-error.ts';
+import { writeMessage } from './terminal/output.ts';
+import { printError } from './terminal/print-error.ts';
 import { toUsageError } from './terminal/usage-error.ts';
 import { registerInspect } from './medium/inspect.ts';
 import { registerLs } from './medium/ls.ts';
@@ -62,7 +63,7 @@ export function createProgram(host: CliHost, isJson = false): Command {
     .configureOutput({
       writeOut: (text) => void host.stdout.write(text),
       writeErr: (text) => {
-        if (!isJson) host.stderr.write(text);
+        if (!isJson) writeMessage(host, text);
       },
       outputError: () => undefined, // it is thrown as well
     })
@@ -110,27 +111,18 @@ export async function runProgram(args: readonly string[], host: CliHost): Promis
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      return printError(interruptionOf(host) ?? error, { args, host });
+      return printError(host, interruptionOf(host) ?? error, wantsJson(args));
     }
     if (error.exitCode === 0) return 0;
     // Help, which commander has printed already, says more than a sentence.
     const isPrinted = error.code === 'commander.help' && !wantsJson(args);
-    return isPrinted ? EXIT_USAGE : printError(toUsageError(error), { args, host });
+    return isPrinted ? EXIT_USAGE : printError(host, toUsageError(error), wantsJson(args));
   }
 }
 
 /** Whatever breaks while stopping breaks because of the stop. */
 function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
   return signal.reason instanceof InterruptedError ? signal.reason : undefined;
-}
-
-function printError(
-  error: unknown,
-  { args, host }: { readonly args: readonly string[]; readonly host: CliHost },
-): number {
-  const { text, exitCode } = describeError(error);
-  host.stderr.write(wantsJson(args) ? formatErrorAsJson(error) : text);
-  return exitCode;
 }
 
 /** By the words alone: what cannot be parsed is answered in the same way. */

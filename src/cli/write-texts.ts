@@ -6,7 +6,7 @@ import { isErrno } from '../base/errno.ts';
 import { DiskError } from '../base/errors.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
 import type { CliHost } from './host.ts';
-import { writeResult } from './terminal/output.ts';
+import { writeContent } from './terminal/output.ts';
 
 /** A text that a command was asked to write to a file. */
 export type TextFile = {
@@ -79,10 +79,9 @@ const STREAM = /^(?:-|\/dev\/(?:stdout|stderr|null|tty|fd\/\d+)|\/proc\/self\/fd
 const isStream = (path: string): boolean => STREAM.test(path);
 
 async function writeStream(host: CliHost, path: string, text: string): Promise<void> {
-  if (/^(?:-|\/dev\/stdout|.*\/fd\/1)$/.test(path)) return writeResult(host, text);
+  if (/^(?:-|\/dev\/stdout|.*\/fd\/1)$/.test(path)) return writeContent(host, text);
   if (/^(?:\/dev\/stderr|.*\/fd\/2)$/.test(path)) {
-    host.stderr.write(text);
-    return;
+    return writeContent({ ...host, stdout: host.stderr }, text);
   }
   try {
     // Who opened it decides whether what it has goes: it is not cut off here.

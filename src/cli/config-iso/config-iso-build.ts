@@ -21,7 +21,7 @@ import {
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
-import { toPrintable } from './printable-text.ts';
+import { toPrintable } from '../../base/printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
 
 type BuildOptions = SitesOptions & {

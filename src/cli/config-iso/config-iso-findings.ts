@@ -1,4 +1,3 @@
-import { redact } from '../../base/redact.ts';
 import {
   formatFinding,
   isError,
@@ -6,7 +5,7 @@ import {
 } from '../../recipes/config-iso/site/site-finding.ts';
 import type { CliHost } from '../host.ts';
 import type { LogFormat } from '../terminal/progress.ts';
-import { toPrintableLines } from './printable-text.ts';
+import { writeEvent, writeMessage } from '../terminal/output.ts';
 
 export type SiteFindings = { readonly name: string; readonly findings: readonly SiteFinding[] };
 
@@ -22,14 +21,17 @@ export function writeFindings(
   format: LogFormat,
   found: readonly SiteFindings[],
 ): void {
-  const lines = format === 'json' ? listAsEvents(found) : listAsText(found);
-  // In JSON, an escape means the character itself.
-  if (lines.length > 0) host.stderr.write(`${redact(toPrintableLines(lines.join('\n')))}\n`);
+  if (format === 'json') {
+    for (const event of listAsEvents(found)) writeEvent(host, event);
+    return;
+  }
+  const lines = listAsText(found);
+  if (lines.length > 0) writeMessage(host, `${lines.join('\n')}\n`);
 }
 
-const listAsEvents = (found: readonly SiteFindings[]): readonly string[] =>
+const listAsEvents = (found: readonly SiteFindings[]): readonly object[] =>
   found.flatMap(({ name, findings }) =>
-    findings.map((finding) => JSON.stringify({ type: 'finding', site: name, ...finding })),
+    findings.map((finding) => ({ type: 'finding', site: name, ...finding })),
   );
 
 function listAsText(found: readonly SiteFindings[]): readonly string[] {

@@ -5,7 +5,7 @@ import { formatSize } from '../../base/format-size.ts';
 import type { ConfigIso } from '../../recipes/config-iso/read-config-iso.ts';
 import { showConfigIso } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
-import { toPrintable, toPrintableLines } from './printable-text.ts';
+import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
 /** `sealift config-iso show ISO`. */

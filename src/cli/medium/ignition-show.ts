@@ -4,7 +4,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../stages/medium/read-ignition.ts';
 import type { CliHost } from '../host.ts';
-import { writeResult } from '../terminal/output.ts';
+import { writeContent } from '../terminal/output.ts';
 
 /** `sealift ignition show ISO`. */
 export function registerIgnition(program: Command, host: CliHost): void {
@@ -27,7 +27,7 @@ export function registerIgnition(program: Command, host: CliHost): void {
         const read = bootstrap === true ? readBootstrapIgnition : readEmbeddedIgnition;
         const text = await read(iso);
         if (text === undefined) throw noConfig(path, bootstrap === true);
-        await writeResult(host, text.endsWith('\n') ? text : `${text}\n`);
+        await writeContent(host, text.endsWith('\n') ? text : `${text}\n`);
       } finally {
         await iso.close();
       }

@@ -1,5 +1,7 @@
 import { Option } from 'commander';
 import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
+import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
+import { redact } from '../../base/redact.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 
@@ -15,8 +17,31 @@ export const createOutputOption = (): Option =>
 export const createForceOption = (): Option =>
   new Option('--force', 'overwrite files that are not of an earlier run').default(false);
 
-/** Waits until a slow reader has taken the text. */
-export function writeResult({ stdout, signal }: CliHost, text: string): Promise<void> {
+/**
+ * Writes a message for people to stderr: without secrets of URLs, and with escapes for what would
+ * command the terminal.
+ */
+export function writeMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string): void {
+  stderr.write(toMessage(text));
+}
+
+/** What `writeMessage` writes. */
+export const toMessage = (text: string): string => toPrintableLines(redact(text));
+
+/** Writes an event to stderr as one line of JSON, which reads an escape as the character itself. */
+export function writeEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {
+  const line = JSON.stringify(event, (_key, value: unknown) =>
+    typeof value === 'string' ? redact(value) : value,
+  );
+  stderr.write(`${toPrintable(line)}\n`);
+}
+
+/** Writes a result that people read: nothing in it commands the terminal. */
+export const writeResult = (host: CliHost, text: string): Promise<void> =>
+  writeContent(host, toPrintableLines(text));
+
+/** Writes the content of a file, to the byte. Waits until a slow reader has taken it. */
+export function writeContent({ stdout, signal }: CliHost, text: string): Promise<void> {
   return waitFor(signal, (resolve, reject) => {
     stdout.write(text, (error) => {
       if (error) reject(error);

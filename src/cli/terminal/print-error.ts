@@ -1,9 +1,22 @@
 import { SealiftError } from '../../base/errors.ts';
 import { redact } from '../../base/redact.ts';
 import { ConfigProblems, formatProblem } from '../../config/document/problem.ts';
+import type { CliHost } from '../host.ts';
+import { writeEvent, writeMessage } from './output.ts';
+
+/** Prints a failure to stderr and gives the exit code. */
+export function printError(host: Pick<CliHost, 'stderr'>, error: unknown, isJson: boolean): number {
+  const { text, exitCode } = describeError(error);
+  if (isJson) writeEvent(host, toEvent(error));
+  else writeMessage(host, text);
+  return exitCode;
+}
 
 /** Printed: for people on stderr, and the code to end with. */
 export type ErrorReport = { readonly text: string; readonly exitCode: number };
+
+/** More problems than anyone corrects at once; all of them are in `validate -o json`. */
+const SHOWN_PROBLEMS = 100;
 
 /** Deeper chains of causes are cut: they come from a loop. */
 const MAX_DEPTH = 16;
@@ -25,10 +38,10 @@ export function describeError(error: unknown): ErrorReport {
   return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
 }
 
-/** The same as one JSON object on a line, for `-o json` and `--log-format json`. */
-export function formatErrorAsJson(error: unknown): string {
+/** The same as an event, for `-o json` and `--log-format json`. */
+function toEvent(error: unknown): object {
   const foreseen = findForeseen(error);
-  const event = {
+  return {
     type: 'error',
     code: foreseen?.code ?? 'bug',
     message: listCauses(error).join(': '),
@@ -40,9 +53,6 @@ export function formatErrorAsJson(error: unknown): string {
     ...(error instanceof ConfigProblems && { problems: error.problems }),
     ...(foreseen === undefined && error instanceof Error && { stack: error.stack }),
   };
-  return `${JSON.stringify(event, (_key, value: unknown) =>
-    typeof value === 'string' ? redact(value) : value,
-  )}\n`;
 }
 
 /** One of the failures behind a failure, as it was where it happened. */
@@ -57,7 +67,13 @@ function describeLink(link: unknown): Readonly<Record<string, unknown>> {
 }
 
 function describeProblems(error: ConfigProblems): ErrorReport {
-  const text = [...error.problems.map(formatProblem), `error: ${error.message} [${error.code}]`];
+  const { problems } = error;
+  const more = problems.length - SHOWN_PROBLEMS;
+  const text = [
+    ...problems.slice(0, SHOWN_PROBLEMS).map(formatProblem),
+    ...(more > 0 ? [`and ${more} more ${more === 1 ? 'problem' : 'problems'}`] : []),
+    `error: ${error.message} [${error.code}]`,
+  ];
   return { text: `${redact(text.join('\n'))}\n`, exitCode: error.exitCode };
 }
 

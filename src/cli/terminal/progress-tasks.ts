@@ -1,8 +1,8 @@
 import type { WriteStream } from 'node:tty';
 import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
 import { formatDuration } from '../../base/duration.ts';
-import { redact } from '../../base/redact.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
+import { toMessage } from './output.ts';
 import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
 
 type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
@@ -46,10 +46,10 @@ export function drawTasks(
   };
   return {
     listener: (event) => {
-      if (event.type === 'warning') messages.push(`warning: ${redact(event.message)}`);
+      if (event.type === 'warning') messages.push(`warning: ${toMessage(event.message)}`);
       else if (event.type === 'retry-waiting' || event.type === 'retry-over') {
         const { task } = rowOf(event.host);
-        task.title$ = redact(formatWaiting(event));
+        task.title$ = toMessage(formatWaiting(event));
         const isOver = event.type === 'retry-over';
         task.state$ = isOver ? ListrTaskState.COMPLETED : ListrTaskState.STARTED;
       } else if (event.type !== 'retry') update(rowOf(event.stage), event, now());
@@ -76,14 +76,16 @@ function update({ task, meter }: Row, event: StageEvent, now: number): void {
       break;
     case 'stage-progress':
       meter.add({ time: now, bytes: event.bytes });
-      task.title$ = `${event.stage}: ${formatProgress({ ...event, rate: meter.read() })}`;
+      task.title$ = toMessage(
+        `${event.stage}: ${formatProgress({ ...event, rate: meter.read() })}`,
+      );
       break;
     case 'stage-done':
       task.title$ = `${event.stage}: ${formatDuration(event.milliseconds)}`;
       task.state$ = ListrTaskState.COMPLETED;
       break;
     case 'stage-failed':
-      task.title$ = redact(`${event.stage}: ${event.message}`);
+      task.title$ = toMessage(`${event.stage}: ${event.message}`);
       task.state$ = ListrTaskState.FAILED;
       break;
   }

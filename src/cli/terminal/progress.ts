@@ -2,8 +2,8 @@ import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
 import { formatDuration } from '../../base/duration.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
-import { redact } from '../../base/redact.ts';
 import type { CliHost } from '../host.ts';
+import { writeEvent, writeMessage } from './output.ts';
 import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
 import { drawTasks } from './progress-tasks.ts';
 
@@ -38,7 +38,7 @@ function writeJsonLines(host: CliHost): EventListener {
   return (event) => {
     if (event.type === 'stage-progress' && !isDue(event)) return;
     const time = new Date(host.now()).toISOString();
-    host.stderr.write(`${redact(JSON.stringify({ time, ...event }))}\n`);
+    writeEvent(host, { time, ...event });
   };
 }
 
@@ -53,7 +53,7 @@ function writePlainLines(host: CliHost): EventListener {
       meter.add({ time: host.now(), bytes: event.bytes });
       return isDue(event) ? (meter.read() ?? NaN) : undefined;
     });
-    if (line !== undefined) host.stderr.write(`${redact(line)}\n`);
+    if (line !== undefined) writeMessage(host, `${line}\n`);
   };
 }
 

@@ -1,6 +1,7 @@
 import { redact } from '../../base/redact.ts';
 import type { RequestEntry } from '../../registry/server.ts';
 import type { CliHost } from '../host.ts';
+import { writeEvent, writeMessage } from './output.ts';
 
 /** What a server tells of itself once it can be asked. */
 type Serving = {
@@ -24,24 +25,23 @@ export function createServeLog(
   host: CliHost,
   { isJson, verbose }: { readonly isJson: boolean; readonly verbose: boolean },
 ): ServeLog {
-  const writeEvent = (event: object): void => {
-    const time = new Date(host.now()).toISOString();
-    host.stderr.write(`${JSON.stringify({ time, ...event })}\n`);
+  const write = (event: object): void => {
+    writeEvent(host, { time: new Date(host.now()).toISOString(), ...event });
   };
   return {
     serving(serving) {
-      if (isJson) writeEvent({ type: 'serving', ...serving });
-      else host.stderr.write(formatServing(serving));
+      if (isJson) write({ type: 'serving', ...serving });
+      else writeMessage(host, formatServing(serving));
     },
     request({ method, url, status, complete, error }) {
       if (!verbose && error === undefined) return;
       const asked = redactPath(url);
       const problem = error === undefined ? undefined : redact(describe(error));
-      if (isJson) writeEvent({ type: 'request', method, url: asked, status, complete, problem });
+      if (isJson) write({ type: 'request', method, url: asked, status, complete, problem });
       else {
         const end = complete ? '' : ' (broken off)';
         const why = problem === undefined ? '' : `: ${problem}`;
-        host.stderr.write(`${method} ${asked} ${status}${end}${why}\n`);
+        writeMessage(host, `${method} ${asked} ${status}${end}${why}\n`);
       }
     },
   };

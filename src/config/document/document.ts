@@ -30,7 +30,7 @@ type ProblemText = {
 export type ConfigDocument = {
   readonly value: Plain;
   readonly problems: readonly ConfigProblem[];
-  /** The text is no YAML: there is no value to check. */
+  /** The text is no YAML or unfolds to too much: there is no value to check. */
   readonly isBroken: boolean;
   readonly report: Reporter;
   /** Whether the value was written without quotes. */
@@ -73,7 +73,7 @@ export function parseConfigDocument(
   return {
     value,
     problems: [...problems, ...walk.problems],
-    isBroken: problems.length > 0,
+    isBroken: problems.length > 0 || walk.isTooLarge,
     report: {
       ...report,
       at: (path, problem, hint) => report.atOffset(walk.offsetOf(path), { path, problem, hint }),
@@ -113,6 +113,10 @@ class Walk {
   constructor(document: Document.Parsed, report: Reporter) {
     this.#document = document;
     this.#report = report;
+  }
+
+  get isTooLarge(): boolean {
+    return this.#nodes > MAX_NODES;
   }
 
   /** Of the value, or of the nearest thing above it that is written. */

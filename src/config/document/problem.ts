@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
+import { toPrintable } from '../../base/printable-text.ts';
 
 /** One thing that is wrong with a configuration file, and where. Carries no secret. */
 export type ConfigProblem = {
@@ -29,16 +30,35 @@ export class ConfigProblems extends ConfigError {
 
 /** `file:line:column: path: problem`, the line, a caret below it, and the hint if there is one. */
 export function formatProblem(problem: ConfigProblem): string {
-  const { file, line, column, path, lineText, hint } = problem;
+  const { file, line, column, path, hint } = problem;
   const place = path === '' ? '' : `${path}: `;
-  const head = `${file}:${line}:${column}: ${place}${problem.problem}`;
+  const head = toPrintable(`${file}:${line}:${column}: ${place}${problem.problem}`);
   const number = String(line);
   const margin = ' '.repeat(number.length);
-  const caret = lineText.slice(0, column - 1).replaceAll(/[^\t]/g, ' ');
+  const [before, after] = cutLine(problem);
+  const lineText = before + after;
+  const caret = before.replaceAll(/[^\t]/g, ' ');
   const shown = [`  ${number} | ${lineText}`, `  ${margin} | ${caret}^`];
   return [
     head,
     ...(lineText.trim() === '' ? [] : shown),
     ...(hint ? [`  hint: ${hint}`] : []),
   ].join('\n');
+}
+
+/** Columns of a source line around what it is shown for. */
+const SHOWN_COLUMNS = 200;
+
+/** What is shown of a line before its column and from there on, without what commands a terminal. */
+function cutLine({ lineText, column }: ConfigProblem): readonly [string, string] {
+  const line = lineText.replace(/\r$/, '');
+  const at = Math.min(column - 1, line.length);
+  const isLong = line.length > SHOWN_COLUMNS;
+  const last = isLong ? line.length - SHOWN_COLUMNS : 0;
+  const start = Math.max(0, Math.min(at - SHOWN_COLUMNS / 2, last));
+  const end = isLong ? start + SHOWN_COLUMNS : line.length;
+  return [
+    `${start > 0 ? '...' : ''}${toPrintable(line.slice(start, at))}`,
+    `${toPrintable(line.slice(at, end))}${end < line.length ? '...' : ''}`,
+  ];
 }

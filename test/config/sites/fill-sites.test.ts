@@ -279,10 +279,12 @@ describe('a table of 60 rows', () => {
     'that is still an .%s is refused with the way to export it',
     async (kind) => {
       writeTree(root, { [`a.${kind}`]: 'PK\u0003\u0004' });
-      await expect(listSites(join(root, `a.${kind}`), { signal })).rejects.toMatchObject({
-        code: 'sites.spreadsheet',
-        hint: expect.stringContaining('CSV UTF-8') as string,
-      });
+      for (const options of [{ signal }, { template: join(root, 'template'), signal }]) {
+        await expect(listSites(join(root, `a.${kind}`), options)).rejects.toMatchObject({
+          code: 'sites.spreadsheet',
+          hint: expect.stringContaining('CSV UTF-8') as string,
+        });
+      }
     },
   );
 });

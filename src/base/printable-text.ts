@@ -1,4 +1,4 @@
-import { escapeCharacter } from '../../base/escape-character.ts';
+import { escapeCharacter } from './escape-character.ts';
 
 /** What moves a terminal's cursor, changes its colours, or hides or turns text; not tab and line break. */
 const COMMANDING =
