@@ -29,10 +29,14 @@ export type Attempt = {
 
 /** Runs one build in a folder until it ends, is killed, or hangs. */
 export async function attemptBuild(folder: string, kill: Kill | undefined): Promise<Attempt> {
-  const child = spawn(process.execPath, [SEALIFT, 'build', 'live-iso', '--output', 'out.iso'], {
-    ...{ cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
-    env: { PATH: process.env['PATH'], HOME: folder, CI: 'true' },
-  });
+  const child = spawn(
+    process.execPath,
+    [SEALIFT, 'build', 'live-iso', '--output', 'out.iso', '--retry-for', '10s'],
+    {
+      ...{ cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
+      env: { PATH: process.env['PATH'], HOME: folder, CI: 'true' },
+    },
+  );
   let stderr = '';
   child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString()));
   const ended = new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {

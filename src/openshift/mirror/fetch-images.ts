@@ -1,5 +1,5 @@
 import type { LimitFunction } from 'p-limit';
-import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
+import { IntegrityError, RegistryError, type SealiftError } from '../../base/errors.ts';
 import type { Descriptor, Platform } from '../../registry/descriptor.ts';
 import { isForPlatform, type StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
