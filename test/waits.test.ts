@@ -322,7 +322,7 @@ describe('the program ends within 2 s of SIGTERM', () => {
 const CONFIG = [
   'apiVersion: v1beta1',
   'kind: ApplianceConfig',
-  'ocpRelease: {version: "4.20.1", url: "quay.io/ocp/release:4.20.1"}',
+  'ocpRelease: {version: "4.21.1", url: "quay.io/ocp/release:4.21.1"}',
   `pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpzZWNyZXQtd29yZA=="}}}'`,
   'enableInteractiveFlow: true',
   '',

@@ -122,11 +122,11 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
       await writeInstallationConfig(world.directory, { architecture: 'arm64' });
       const { exitCode, stderr } = await buildOn('stream.json', 'none.iso');
       expect(exitCode).toBe(3);
-      expect(stderr).toContain('no ISO found to download for aarch64 [coreos-stream.no-iso]');
+      expect(stderr).toContain('"code":"coreos-stream.no-iso"');
       const absent = await buildOn('absent.json', 'none.iso');
-      expect(absent.stderr).toContain('[coreos-stream.missing]');
+      expect(absent.stderr).toContain('"code":"coreos-stream.missing"');
       const plain = await buildOn('http://a.example/stream.json', 'none.iso');
-      expect(plain.stderr).toContain('[usage.coreos-stream]');
+      expect(plain.stderr).toContain('"code":"usage.coreos-stream"');
     } finally {
       await server.close();
     }

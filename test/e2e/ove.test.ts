@@ -224,7 +224,7 @@ describe.skipIf(!hasTools || !existsSync(DATA))('a configuration for OVE media',
     await configure(config, '4.20.5');
     const { exitCode, stderr } = await world.run('plan');
     expect(exitCode).toBe(3);
-    expect(stderr).toContain('hint: set imageRegistry.uri to a registry server image');
+    expect(stderr).toContain('imageRegistry.uri is required');
   });
 
   it('of 4.20 is planned complete with the registry server of its user', async () => {

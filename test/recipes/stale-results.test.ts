@@ -307,7 +307,13 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
       ...['apiVersion', 'kind', 'metadata', 'diskSizeGB', 'mirrorPath', 'pullSecret'],
       ...['ocpRelease', 'operators', 'useDefaultSourceNames', 'disableSigstoreRegistries'],
       ...['build.baseIsoSha256', 'build.caBundle', 'build.registriesConf', 'build.concurrency'],
-      ...['build.insecureRegistries', 'build.allArchitectures', 'build.maxSize', 'build.installer'],
+      ...[
+        'build.insecureRegistries',
+        'build.allArchitectures',
+        'build.maxSize',
+        'build.installer',
+        'build.retryFor',
+      ],
     ];
   });
 
