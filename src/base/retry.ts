@@ -130,7 +130,8 @@ export function createRetries(options: RetryOptions = {}): Retries {
     ask(host) {
       const state = stateOf(host);
       state.askedAt ??= clock.now();
-      if (state.answered) return Infinity;
+      // An answer that takes longer would come when nobody waits for it any more.
+      if (state.answered) return retryFor > 0 ? Math.max(LAST_TRY, retryFor) : Infinity;
       return Math.max(
         Math.min(SECOND_LOOK, firstAnswer),
         state.askedAt + firstAnswer - clock.now(),

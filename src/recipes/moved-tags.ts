@@ -3,20 +3,29 @@ import { formatReadableJson } from '../base/canonical-json.ts';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
 import type { EventListener } from '../engine/events.ts';
+import type { SavedPlan } from './saved-plan.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';
 
 /**
  * Warns of tags that name another image than when this configuration was last planned or built out of
- * this work directory, and keeps what they name now.
+ * this work directory, and keeps what they name now. A build of a saved plan takes what the plan says:
+ * what tags name now is not asked, so nothing is reported and nothing kept.
  */
 export async function reportMovedTags(
   tags: TagDigests,
   {
     workDir,
     configuration,
+    saved,
     emit,
-  }: { readonly workDir: string; readonly configuration: string; readonly emit: EventListener },
+  }: {
+    readonly workDir: string;
+    readonly configuration: string;
+    readonly saved?: SavedPlan | undefined;
+    readonly emit: EventListener;
+  },
 ): Promise<void> {
+  if (saved) return;
   const name = hexOf(digestOf(configuration)).slice(0, 32);
   const path = join(workDir, 'tags', `${name}.json`);
   const before = parse(await readFileIfPresent(path));

@@ -69,6 +69,12 @@ describe('a request that is tried again', () => {
     expect(clock.now() - start).toBeGreaterThan(599_000);
   });
 
+  it('does not wait for an answer longer than --retry-for where the host has answered before', () => {
+    const { retries } = create({ retryFor: 5000 });
+    retries.noteAnswer(HOST, true);
+    expect(retries.ask(HOST)).toBe(5000);
+  });
+
   it('has the time of --retry-for, and nothing is tried again where that is 0', async () => {
     const { clock, run } = create({ retryFor: 90_000 });
     await expect(run(stumble)).rejects.toThrow('given up after 1 min');

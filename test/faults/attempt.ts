@@ -77,9 +77,7 @@ function classify(
 ): Pick<Attempt, 'kind' | 'end'> {
   if (code === null) return { kind: 'killed', end: signal ?? 'a signal' };
   if (code === 0) return { kind: 'done', end: '0' };
-  const name =
-    /^error: .*\[([a-z0-9.-]+)\]$/m.exec(stderr)?.[1] ??
-    /^error: ([a-z-]+\.[a-z-]+):/m.exec(stderr)?.[1];
+  const name = /^error: [^]*?\[([a-z0-9.-]+)\]$/m.exec(stderr)?.[1];
   const isInterrupt = code === 130 || code === 143;
   const isCoded = FORESEEN.has(code) && (isInterrupt || name !== undefined);
   const hasStack = /^\s+at .*:\d+:\d+\)?$/m.test(stderr);

@@ -81,11 +81,13 @@ async function buildLocked(
     const named = nameGenerations(survey, request);
     refuseStrangers(survey, named);
     const listed = dropIn ? new Map<never, never>() : await readListed(out);
-    if (!dropIn) await removeListing(out);
+    // A table that cannot be read as sites says nothing of the ISOs that are there.
+    const isListed = !dropIn && (survey.sites.length > 0 || listed.size === 0);
+    if (isListed) await removeListing(out);
     const outcomes = await makeSites(survey, { ...named, listed }, tools);
     await syncNames(survey, outcomes, request);
     const listing = await listOutcomes(survey, outcomes, { ...named, listed });
-    if (!dropIn) await writeListing(out, listing);
+    if (isListed) await writeListing(out, listing);
     const count = (wanted: string): number =>
       [...outcomes.values()].filter(({ kind }) => kind === wanted).length;
     return { out, ...listing, made: count('made'), kept: count('kept') };

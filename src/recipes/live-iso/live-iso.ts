@@ -48,13 +48,13 @@ export async function prepareLiveIso(
 
 /** Warns of what moved since it was planned. */
 async function settleTags(
-  { config, configuration, workDir }: LiveIsoRequest,
+  { config, configuration, workDir, saved }: LiveIsoRequest,
   { tags, emit }: BuildTools,
   release: Promise<Release>,
 ): Promise<TagDigests> {
   const { url = '', version, channel } = config.ocpRelease;
   if (url === '') tags.note(`release ${version} of ${channel}`, digestOfRelease(await release));
-  await reportMovedTags(tags.list(), { workDir, configuration, emit });
+  await reportMovedTags(tags.list(), { workDir, configuration, saved, emit });
   return tags.list();
 }
 

@@ -75,6 +75,24 @@ describe('sealift config-iso build', () => {
     }
   });
 
+  it('keeps the list of all ISOs when a mistyped table names no site', async () => {
+    world.write({
+      'good.csv': 'name,ip\nalpha,192.0.2.5\n',
+      'bad.csv': 'nam,ip\nalpha,192.0.2.5\n',
+      ...Object.fromEntries(
+        Object.entries(siteTree('alpha')).map(([file, text]) => [`template/${file}`, text]),
+      ),
+    });
+    await world.run('config-iso', 'build', 'good.csv', '--template', 'template', '--out', 'out');
+    const before = await readFile(world.at('out/sites.json'), 'utf8').catch(() => undefined);
+    const bad = await world.run(
+      ...['config-iso', 'build', 'bad.csv', '--template', 'template', '--out', 'out'],
+    );
+    expect(bad.exitCode).toBe(3);
+    const after = await readFile(world.at('out/sites.json'), 'utf8').catch(() => undefined);
+    expect([before === undefined, after]).toEqual([false, before]);
+  });
+
   it('takes sites from a folder, an archive, or a table with a template', async () => {
     const members = membersOf({ ...ALPHA, ...BETA });
     world.write(inFolder('sites', ALPHA, BETA));
