@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from '../base/errors.ts';
@@ -58,11 +59,11 @@ export function checkConfig(text: string, path: string, options: ConfigOptions):
   };
 }
 
-/** @throws ConfigError `config.missing`, `config.unreadable` */
+/** @throws ConfigError `config.missing`, `config.unreadable`, `config.too-large`, `config.not-utf8` */
 export async function readConfigText(path: string): Promise<string> {
   try {
     const bytes = await readFile(path);
-    if (bytes.length <= MAX_SIZE) return bytes.toString('utf8');
+    if (bytes.length <= MAX_SIZE) return decodeText(path, bytes);
     throw new ConfigError('config.too-large', `${path} has ${bytes.length} bytes`, {
       expected: `at most ${MAX_SIZE}`,
       found: String(bytes.length),
@@ -77,6 +78,14 @@ export async function readConfigText(path: string): Promise<string> {
     }
     throw error;
   }
+}
+
+/** YAML 1.2.2, 5.1 has no NUL: where there is one, it is UTF-16 or no text. */
+function decodeText(path: string, bytes: Buffer): string {
+  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
+  throw new ConfigError('config.not-utf8', `${path} is not UTF-8 text`, {
+    hint: 'save it as UTF-8, or name another file',
+  });
 }
 
 function examine(

@@ -54,7 +54,6 @@ describe('what commands a terminal is printed as an escape', () => {
     ['a C1 control character', ['validate', 'a'], `${HEAD}\u009b2J: x\n`],
     ['a value', ['validate', 'a'], 'ocpRelease: {version: "4.21.0\\e[2J"}\n'],
     ['a path', ['validate', 'a'], `${HEAD}build: {caBundle: "/absent/\\e[2Jx\\u202ey"}\n`],
-    ['NUL bytes', ['validate', 'a'], '\0\0\0'],
     ['the same in JSON', ['validate', '-o', 'json', 'a'], `${HEAD}"\\x9b2J\\u202e": 1\n`],
     ['an imported key', ['import', 'imageset', 'a'], `${IMAGE_SET}"\\e[2J\\e]0;x\\a": 1\n`],
     ['a word of the command line', ['validate', 'absent\u001b[2J'], ''],
@@ -76,6 +75,17 @@ describe('what commands a terminal is printed as an escape', () => {
     expect(printed).toContain('a\\u001b[2J\\u202eb');
     expect(printed).not.toMatch(COMMANDING);
   });
+});
+
+it.each([
+  ['NUL bytes', Buffer.alloc(3)],
+  ['UTF-16', Buffer.from(`\ufeff${HEAD}`, 'utf16le')],
+  ['Latin-1', Buffer.from('metadata: {name: \u00e4}\n', 'latin1')],
+])('a configuration of %s is refused as not UTF-8 text', async (_, bytes) => {
+  writeFileSync(join(root, 'a'), bytes);
+  const { stderr, exitCode } = await run(['validate', 'a']);
+  expect(stderr).toMatch(/ is not UTF-8 text \[config\.not-utf8\]\n/);
+  expect(exitCode).toBe(3);
 });
 
 describe('many or long problems are printed short:', () => {
