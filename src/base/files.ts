@@ -1,11 +1,19 @@
-import { closeSync, createReadStream, openSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+} from 'node:fs';
 import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from './digest.ts';
 import { nameAside } from './aside.ts';
 import { isErrno } from './errno.ts';
-import { DiskError } from './errors.ts';
+import { ConfigError, DiskError } from './errors.ts';
 
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
@@ -120,6 +128,64 @@ export async function readFileIfPresent(path: string): Promise<Buffer | undefine
     throw error;
   }
 }
+
+/** What a file that a user named may be. */
+export type InputFileRules = {
+  /** The domain of the codes of refusals, e.g. `config` for `config.unreadable`. */
+  readonly domain: string;
+  /** Bytes. Default: 64 MiB. */
+  readonly limit?: number;
+};
+
+/**
+ * The bytes of a file that a user named. No pipe, device or file of the kernel is read: to read one
+ * may block, or have no end. No more than the limit is read of a file that grows meanwhile.
+ *
+ * @throws ConfigError `<domain>.unreadable` for what is not a regular file, `<domain>.too-large`; the
+ * system's error where there is none, for folders and where it must not be read
+ */
+export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputFileRules): Buffer {
+  const file = openWithoutWaiting(path, domain);
+  try {
+    const stats = fstatSync(file);
+    const isPlain = stats.isFile() && !/^\/(?:proc|sys)\//.test(realpathSync(path));
+    if (!isPlain && !stats.isDirectory()) throw explainKind(path, domain);
+    const chunks: Buffer[] = [];
+    for (let size = stats.size, read = 0; ; size = read) {
+      if (size > limit) throw explainSize(path, { domain, limit, size });
+      const chunk = Buffer.allocUnsafe(Math.min(limit + 1 - read, Math.max(stats.size + 1, 4096)));
+      const count = readSync(file, chunk);
+      if (count === 0) return Buffer.concat(chunks);
+      chunks.push(chunk.subarray(0, count));
+      read += count;
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+function openWithoutWaiting(path: string, domain: string): number {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    throw isErrno(error, 'ENXIO') ? explainKind(path, domain) : error; // a socket
+  }
+}
+
+const explainKind = (path: string, domain: string): ConfigError =>
+  new ConfigError(`${domain}.unreadable`, `${path} is not a regular file`, {
+    hint: 'name a regular file',
+  });
+
+const explainSize = (
+  path: string,
+  { domain, limit, size }: Required<InputFileRules> & { readonly size: number },
+): ConfigError =>
+  new ConfigError(`${domain}.too-large`, `${path} has ${size} bytes, and may have ${limit}`, {
+    expected: `at most ${limit}`,
+    found: String(size),
+    hint: 'name a smaller file',
+  });
 
 /** What a synchronous read gives, or undefined where there is no such file. Other errors are thrown. */
 export function unlessAbsent<Value>(read: () => Value): Value | undefined {

@@ -125,7 +125,7 @@ async function planShown(
 ): Promise<readonly ShownCatalog[]> {
   const selection = readSelection(options);
   const isSelecting = selection.full || selection.packages.length > 0;
-  const config = isSelecting ? undefined : await readConfig(options, host);
+  const config = isSelecting ? undefined : readConfig(options, host);
   const configured = config === undefined ? [] : listConfigured(config, host.cwd);
   if (name !== undefined) {
     const named = configured.filter((one) => one.name === name);
@@ -146,10 +146,7 @@ const listConfigured = (config: ApplianceConfig, cwd: string): readonly ShownCat
     arch: config.ocpRelease.cpuArchitecture,
   }));
 
-async function readConfig(
-  { config }: CatalogOptions,
-  host: CliHost,
-): Promise<ApplianceConfig | undefined> {
+function readConfig({ config }: CatalogOptions, host: CliHost): ApplianceConfig | undefined {
   if (config === undefined) return undefined;
   return loadConfig(resolve(host.cwd, config), { env: host.env, shownAs: config });
 }
@@ -235,7 +232,7 @@ async function runCatalog<Result>(
 async function readAccess(options: CatalogOptions, host: CliHost) {
   const { retryFor } = options;
   const given = retryFor === undefined ? {} : { retryFor };
-  const config = await readConfig(options, host);
+  const config = readConfig(options, host);
   if (config === undefined) return { build: { insecureRegistries: [], ...given } };
   return { ...config, build: { ...config.build, ...given } };
 }

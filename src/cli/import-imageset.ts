@@ -53,7 +53,7 @@ export function registerImportImageset(program: Command, host: CliHost): void {
 }
 
 async function importFile(host: CliHost, file: string, options: Options): Promise<void> {
-  const imported = importImageSet(await readConfigText(resolve(host.cwd, file)), file);
+  const imported = importImageSet(readConfigText(resolve(host.cwd, file)), file);
   const text = renderImportedConfig(imported.config, {
     origin: basename(file),
     schema: pathToFileURL(SCHEMA_PATH).href,

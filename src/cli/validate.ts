@@ -34,7 +34,7 @@ export function registerValidate(program: Command, host: CliHost): void {
     )
     .action(async (config: string, options: { outputFormat: OutputFormat }) => {
       const path = resolve(host.cwd, config);
-      const text = await readConfigText(path);
+      const text = readConfigText(path);
       const check = isInstallationConfig(path, text) ? checkInstallation : checkAppliance;
       const { problems, notes } = await check({ path, text, shownAs: config }, host);
       const value: Verdict = { file: config, valid: problems.length === 0, problems, notes };

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
+import { readInputFile } from '../base/files.ts';
 import type { ApplianceConfig } from './appliance-config.ts';
 import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';
@@ -43,8 +43,8 @@ const MAX_SIZE = 4 << 20;
  *
  * @throws ConfigProblems `config.problems` with all of them, ConfigError `config.missing`
  */
-export async function loadConfig(path: string, options: ConfigOptions): Promise<ApplianceConfig> {
-  const { view, secrets, problems } = examine(await readConfigText(path), path, options);
+export function loadConfig(path: string, options: ConfigOptions): ApplianceConfig {
+  const { view, secrets, problems } = examine(readConfigText(path), path, options);
   const all = sortByPlace([...problems, ...secrets.absent]);
   if (all.length > 0) throw new ConfigProblems(options.shownAs ?? path, all);
   return applyDefaults(view, secrets, dirname(resolve(path)));
@@ -60,14 +60,9 @@ export function checkConfig(text: string, path: string, options: ConfigOptions):
 }
 
 /** @throws ConfigError `config.missing`, `config.unreadable`, `config.too-large`, `config.not-utf8` */
-export async function readConfigText(path: string): Promise<string> {
+export function readConfigText(path: string): string {
   try {
-    const bytes = await readFile(path);
-    if (bytes.length <= MAX_SIZE) return decodeText(path, bytes);
-    throw new ConfigError('config.too-large', `${path} has ${bytes.length} bytes`, {
-      expected: `at most ${MAX_SIZE}`,
-      found: String(bytes.length),
-    });
+    return decodeText(path, readInputFile(path, { domain: 'config', limit: MAX_SIZE }));
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
       const hint = 'run "sealift init" to write one, or name another file';

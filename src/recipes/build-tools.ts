@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { sweepDirectory } from '../base/aside.ts';
@@ -7,7 +6,7 @@ import type { Digest } from '../base/digest.ts';
 import { isErrno } from '../base/errno.ts';
 import { DiskError } from '../base/errors.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
-import { makeDirectory, readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { makeDirectory, readFileIfPresent, readInputFile, writeFileAtomic } from '../base/files.ts';
 import { createRetries } from '../base/retry.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
@@ -81,7 +80,9 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   });
   const http = createHttp({ env, retries });
   const caBundle =
-    build.caBundle === undefined ? undefined : await readFile(build.caBundle, 'utf8');
+    build.caBundle === undefined
+      ? undefined
+      : readInputFile(build.caBundle, { domain: 'ca-bundle' }).toString('utf8');
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   warnOfPullSecret(options);
   const plainClient = createRegistryClient({

@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
 import { formatCanonicalJson } from '../base/canonical-json.ts';
 import { isErrno } from '../base/errno.ts';
 import { ConfigError } from '../base/errors.ts';
+import { readInputFile } from '../base/files.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';
@@ -35,23 +35,28 @@ export const digestContents = (carried: {
 
 /**
  * @param path of what `sealift plan -o json` printed, or of the report beside an ISO
- * @throws ConfigError `plan.unreadable`, `plan.malformed`
+ * @throws ConfigError `plan.unreadable`, `plan.too-large`, `plan.malformed`
  */
-export async function readSavedPlan(path: string, product: string): Promise<SavedPlan> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
-    throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
-      cause,
-      hint: 'name the file that "sealift plan -o json" was saved to',
-    });
-  });
-  const value = parse(text);
+export function readSavedPlan(path: string, product: string): SavedPlan {
+  const value = parse(readPlanText(path));
   if (isSavedPlan(value) && value.product === product) return value;
   throw new ConfigError('plan.malformed', `"${path}" is not the plan of a ${product}`, {
     expected: `the JSON of a ${product}, with its tags and contents`,
     found: describe(value),
     hint: 'name the file that "sealift plan -o json" was saved to, or the report beside an ISO',
   });
+}
+
+function readPlanText(path: string): string {
+  try {
+    return readInputFile(path, { domain: 'plan' }).toString('utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
+    throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
+      cause,
+      hint: 'name the file that "sealift plan -o json" was saved to',
+    });
+  }
 }
 
 function parse(text: string): unknown {

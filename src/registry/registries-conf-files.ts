@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { ConfigError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
-import { hasFile, readFileIfPresent } from '../base/files.ts';
+import { hasFile, readInputFile } from '../base/files.ts';
 import { mergeRegistries, parseRegistriesConf, type RegistriesConf } from './registries-conf.ts';
 
 /** Where the containers tools look for registries.conf. */
@@ -40,7 +40,7 @@ export async function loadRegistriesConf(
   const { main, dropIns } = file === undefined ? await findFiles(places) : only(file);
   let loaded: LoadedRegistriesConf = { registries: [], files: [] };
   for (const path of [...(main === undefined ? [] : [main]), ...dropIns]) {
-    const text = await readText(path);
+    const text = readText(path);
     const { registries } = parseRegistriesConf(text, path, { v2Only: path !== main });
     loaded = {
       ...mergeRegistries(loaded.registries, registries),
@@ -99,10 +99,13 @@ async function listDropIns(parent: string | undefined): Promise<readonly string[
   }
 }
 
-async function readText(path: string): Promise<string> {
-  const bytes = await readFileIfPresent(path).catch(refuseUnreadable(path));
-  if (bytes) return bytes.toString('utf8');
-  throw new ConfigError('registries-conf.missing', `there is no file ${path}`);
+function readText(path: string): string {
+  try {
+    return readInputFile(path, { domain: 'registries-conf' }).toString('utf8');
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENOTDIR')) return refuseUnreadable(path)(error);
+    throw new ConfigError('registries-conf.missing', `there is no file ${path}`);
+  }
 }
 
 const refuseUnreadable =

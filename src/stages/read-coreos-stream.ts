@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import type { Stage } from '../engine/stage.ts';
 import { isErrno } from '../base/errno.ts';
 import { ConfigError } from '../base/errors.ts';
+import { readInputFile } from '../base/files.ts';
 import type { Http, TlsOptions } from '../base/http.ts';
 import { redactUrl } from '../base/redact.ts';
 import { fetchText } from '../openshift/files/fetch-text.ts';
@@ -36,7 +36,7 @@ export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreo
   async run({ stream, arch }, { http, tls }, { signal }) {
     if ('streamFile' in stream) {
       const { streamFile } = stream;
-      return findStreamIso(await readStreamFile(streamFile), arch, `"${streamFile}"`);
+      return findStreamIso(readStreamFile(streamFile), arch, `"${streamFile}"`);
     }
     const url = new URL(stream.streamUrl);
     const text = await fetchText(http, { signal, url, limit: MAX_SIZE, ...(tls && { tls }) });
@@ -44,9 +44,9 @@ export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreo
   },
 };
 
-async function readStreamFile(path: string): Promise<string> {
+function readStreamFile(path: string): string {
   try {
-    return await readFile(path, 'utf8');
+    return readInputFile(path, { domain: 'coreos-stream' }).toString('utf8');
   } catch (cause) {
     if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
     throw new ConfigError('coreos-stream.missing', `CoreOS stream "${path}" cannot be read`, {

@@ -62,7 +62,7 @@ export async function readInstallationRequest(
     configuration: file,
     lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
     ...(options.plan !== undefined && {
-      saved: await readSavedPlan(resolve(host.cwd, options.plan), 'installation-iso'),
+      saved: readSavedPlan(resolve(host.cwd, options.plan), 'installation-iso'),
     }),
     embed: readEmbed(options),
     build: await readAccess(options, host),

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { readInputFile } from '../../base/files.ts';
 import { digestFromHex } from '../../base/digest.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
@@ -32,18 +32,18 @@ export async function readLiveIsoRequest(
   host: CliHost,
 ): Promise<LiveIsoRequest> {
   const file = resolve(host.cwd, path);
-  const config = await loadConfig(file, {
+  const config = loadConfig(file, {
     ...{ env: host.env, shownAs: path, rules: LIVE_ISO_RULES },
   });
   const { mirrorPath } = config;
   const { epoch, graphUrl, manifests } = await readSurroundings(file, host);
   const signatureStore = host.env['OCP_SIGNATURE_URL'];
   const baseIso = findBaseIso(config, options, host);
-  const nmstate = await readNmstate(config);
+  const nmstate = readNmstate(config);
   const saved =
     options.plan === undefined
       ? undefined
-      : await readSavedPlan(resolve(host.cwd, options.plan), 'live-iso');
+      : readSavedPlan(resolve(host.cwd, options.plan), 'live-iso');
   return {
     config: withBuild(config, options),
     manifests,
@@ -84,8 +84,10 @@ function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNu
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }
 
-async function readNmstate({ build }: ApplianceConfig): Promise<string | undefined> {
-  return build.nmstate === undefined ? undefined : readFile(build.nmstate, 'utf8');
+function readNmstate({ build }: ApplianceConfig): string | undefined {
+  return build.nmstate === undefined
+    ? undefined
+    : readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
 }
 
 /** What the command line says wins. */

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
+import { readInputFile } from '../../base/files.ts';
 import { isErrno } from '../../base/errno.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
@@ -51,7 +51,7 @@ export function registerRegistry(program: Command, host: CliHost): void {
         '  $ skopeo list-tags --tls-verify=false docker://127.0.0.1:5000/openshift/release',
     )
     .action(async (path: string, options: ServeOptions) => {
-      const tls = await readTls(options, host);
+      const tls = readTls(options, host);
       const iso = await openMedium(resolve(host.cwd, path));
       try {
         await requireRegistry(iso, path);
@@ -71,7 +71,7 @@ function parsePort(text: string): number {
   });
 }
 
-async function readTls(options: ServeOptions, host: CliHost): Promise<KeyPair | undefined> {
+function readTls(options: ServeOptions, host: CliHost): KeyPair | undefined {
   const { tlsCert, tlsKey } = options;
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
@@ -79,14 +79,14 @@ async function readTls(options: ServeOptions, host: CliHost): Promise<KeyPair | 
       hint: `add ${tlsCert === undefined ? '--tls-cert' : '--tls-key'}`,
     });
   }
-  const cert = await readPem('--tls-cert', resolve(host.cwd, tlsCert));
-  const key = await readPem('--tls-key', resolve(host.cwd, tlsKey));
+  const cert = readPem('--tls-cert', resolve(host.cwd, tlsCert));
+  const key = readPem('--tls-key', resolve(host.cwd, tlsKey));
   return checkKeyPair({ cert, key });
 }
 
-async function readPem(option: string, path: string): Promise<string> {
+function readPem(option: string, path: string): string {
   try {
-    return await readFile(path, 'utf8');
+    return readInputFile(path, { domain: 'input' }).toString('utf8');
   } catch (cause) {
     if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
     throw new ConfigError('input.missing', `${option} names ${path}, which cannot be read`, {

@@ -1,5 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
-import type { Document, Node, Pair, Scalar, YAMLMap } from 'yaml';
+import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 import { explainYaml } from './explain-yaml.ts';
 import { maskLines } from './masked-lines.ts';
@@ -108,6 +108,8 @@ class Walk {
   readonly problems: ConfigProblem[] = [];
   readonly #document: Document.Parsed;
   readonly #report: Reporter;
+  /** The lists and mappings that hold the value being read. */
+  readonly #holders = new Set<Node>();
   #nodes = 0;
 
   constructor(document: Document.Parsed, report: Reporter) {
@@ -132,13 +134,22 @@ class Walk {
     const target = isAlias(node) ? node.resolve(this.#document) : node;
     this.#mark(path, node, isScalar(target) && target.type === 'PLAIN');
     if (++this.#nodes > MAX_NODES) return this.#refuseSize(path);
-    if (isMap(target)) return schema?.properties ? this.#readMap(target, schema, path) : {};
-    if (isSeq(target)) {
-      return target.items.map((item, index) =>
-        this.read(item as Node | null, schema?.items, `${path}[${index}]`),
-      );
-    }
+    if (isMap(target) || isSeq(target)) return this.#readCollection(target, schema, path);
     return isScalar(target) ? readScalar(target, schema) : null;
+  }
+
+  #readCollection(target: YAMLMap | YAMLSeq, schema: SchemaNode | undefined, path: string): Plain {
+    if (this.#holders.has(target)) return this.#refuse(path, 'is an alias to what holds it');
+    this.#holders.add(target);
+    const read = isSeq(target)
+      ? target.items.map((item, index) =>
+          this.read(item as Node | null, schema?.items, `${path}[${index}]`),
+        )
+      : schema?.properties
+        ? this.#readMap(target, schema, path)
+        : {};
+    this.#holders.delete(target);
+    return read;
   }
 
   #mark(path: string, node: Node | null | undefined, plainScalar: boolean): void {
@@ -147,14 +158,12 @@ class Walk {
   }
 
   #refuseSize(path: string): Plain {
-    if (this.#nodes === MAX_NODES + 1) {
-      this.problems.push(
-        this.#report.atOffset(this.offsetOf(path), {
-          path,
-          problem: `the document unfolds to more than ${MAX_NODES} values`,
-        }),
-      );
-    }
+    if (this.#nodes > MAX_NODES + 1) return null;
+    return this.#refuse(path, `the document unfolds to more than ${MAX_NODES} values`);
+  }
+
+  #refuse(path: string, problem: string): null {
+    this.problems.push(this.#report.atOffset(this.offsetOf(path), { path, problem }));
     return null;
   }
 

@@ -14,11 +14,11 @@ export type ImportedRelease = {
 const PLATFORM = 'mirror.platform';
 const CHANNEL = /^(?<channel>stable|fast|candidate|eus)-(?<version>\d+\.\d+)$/;
 const RELEASE_TAG = /:(?<version>[^:@/]+)-(?<arch>x86_64|aarch64|ppc64le)(?:@.*)?$/;
-const CPU: Readonly<Record<string, string>> = {
-  amd64: 'x86_64',
-  arm64: 'aarch64',
-  ppc64le: 'ppc64le',
-};
+const CPU: ReadonlyMap<string, string> = new Map([
+  ['amd64', 'x86_64'],
+  ['arm64', 'aarch64'],
+  ['ppc64le', 'ppc64le'],
+]);
 
 /** One release of one architecture, and what is left out. */
 export function importPlatform(view: View): Noted<ImportedRelease> {
@@ -46,14 +46,14 @@ function noteFlags(view: View): readonly ConfigProblem[] {
 function importArchitecture(view: View): Noted<ImportedRelease> {
   const listed = readTexts(view, `${PLATFORM}.architectures`);
   const all = [...listed, ...readTexts(view, `${PLATFORM}.platforms`, '.architecture')];
-  const first = all.find(({ text }) => CPU[text] !== undefined);
+  const first = all.find(({ text }) => CPU.has(text));
   const notes = all
     .filter((entry) => entry !== first)
     .map(({ path, text }) => {
-      const hint = CPU[text] === undefined ? undefined : 'build media of its own for it';
+      const hint = CPU.has(text) ? 'build media of its own for it' : undefined;
       return view.document.report.at(path, `media are of one architecture, not "${text}"`, hint);
     });
-  const cpuArchitecture = CPU[first?.text ?? ''];
+  const cpuArchitecture = CPU.get(first?.text ?? '');
   return { value: cpuArchitecture === undefined ? {} : { cpuArchitecture }, notes };
 }
 

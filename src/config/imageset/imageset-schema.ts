@@ -136,21 +136,21 @@ function checkMapping(
 }
 
 /** Keys of v1alpha2, which oc-mirror v1 read, and what stands in their place in v2alpha1. */
-const FORMER_KEYS: Readonly<Record<string, string>> = {
-  storageConfig: 'remove it: sealift keeps its state in the work directory',
-  targetName: 'write the path of the copy to "targetCatalog"',
-  originalRef: 'remove it',
-  minBundle: 'write the version of that bundle to "minVersion"',
-};
+const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
+  ['storageConfig', 'remove it: sealift keeps its state in the work directory'],
+  ['targetName', 'write the path of the copy to "targetCatalog"'],
+  ['originalRef', 'remove it'],
+  ['minBundle', 'write the version of that bundle to "minVersion"'],
+]);
 
 function refuseKey(
   document: ConfigDocument,
   path: string,
   { name, known }: { readonly name: string; readonly known: readonly string[] },
 ): ConfigProblem {
-  const near = Object.hasOwn(FORMER_KEYS, name) ? undefined : findNearest(name, known);
+  const near = FORMER_KEYS.has(name) ? undefined : findNearest(name, known);
   const hint =
-    path === 'delete' ? 'it belongs to a DeleteImageSetConfiguration' : FORMER_KEYS[name];
+    path === 'delete' ? 'it belongs to a DeleteImageSetConfiguration' : FORMER_KEYS.get(name);
   return document.report.atOffset(document.offsetOf(path), {
     path,
     problem: 'no such key',

@@ -52,7 +52,7 @@ export async function readInstallationConfig(
   path: string,
   { shownAs = path, env = {}, judgeNetwork, warn }: ReadOptions = {},
 ): Promise<InstallationConfig> {
-  const text = await readConfigText(path);
+  const text = readConfigText(path);
   const source = { directory: dirname(resolve(path)), env };
   const { networkConfig } = checkInstallationConfig(text, shownAs, { source }).config;
   const verdict = networkConfig === undefined ? undefined : await judgeNetwork?.(networkConfig);

@@ -1,5 +1,7 @@
-import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { isErrno } from '../../base/errno.ts';
+import { SealiftError } from '../../base/errors.ts';
+import { readInputFile } from '../../base/files.ts';
 
 /** What `file:PATH`, `env:NAME` or an inline value came to. No member but `value` holds the secret. */
 export type SecretReading =
@@ -21,7 +23,7 @@ export function readSecretSource(
 }
 
 function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
-  const value = env[name]?.trim();
+  const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined;
   if (value !== undefined && value !== '') return { kind: 'value', value, from: 'reference' };
   return {
     kind: 'absent',
@@ -33,23 +35,16 @@ function readVariable(name: string, env: NodeJS.ProcessEnv): SecretReading {
 function readText(path: string, directory: string): SecretReading {
   const full = resolve(directory, path.replace(/^\/\/(?=\/)/, ''));
   try {
-    const stats = statSync(full);
-    // To read a pipe or a terminal may take forever.
-    if (!stats.isFile()) return { kind: 'refused', problem: `${full} is not a file` };
-    const { size } = stats;
-    if (size > MAX_SIZE) {
-      return {
-        kind: 'refused',
-        problem: `${full} has ${size} bytes; a secret has at most ${MAX_SIZE}`,
-      };
-    }
-    const value = readFileSync(full, 'utf8').trim();
+    const value = readInputFile(full, { domain: 'secret', limit: MAX_SIZE })
+      .toString('utf8')
+      .trim();
     if (value === '') return { kind: 'refused', problem: `${full} is empty` };
     return { kind: 'value', value, from: 'reference' };
   } catch (error) {
+    if (error instanceof SealiftError) return { kind: 'refused', problem: error.message };
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     if (code === undefined) throw error;
-    if (code === 'ENOENT' || code === 'ENOTDIR') {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
       return { kind: 'absent', problem: `there is no file ${full}`, hint: `put it at ${full}` };
     }
     return { kind: 'refused', problem: `${full} cannot be read (${code})` };

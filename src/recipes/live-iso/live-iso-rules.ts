@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
+import { readInputFile } from '../../base/files.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
@@ -64,7 +64,12 @@ function checkRegistriesConf(view: View, { directory }: { readonly directory: st
   const text = view.text(path);
   if (text === undefined) return refuse([]);
   const file = resolve(directory, text);
-  return refuse(attempt(view, path, () => parseRegistriesConf(readFileSync(file, 'utf8'), file)));
+  return refuse(
+    attempt(view, path, () => {
+      const bytes = readInputFile(file, { domain: 'registries-conf' });
+      return parseRegistriesConf(bytes.toString('utf8'), file);
+    }),
+  );
 }
 
 /** Versions of packages and channels. */

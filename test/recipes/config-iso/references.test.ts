@@ -145,6 +145,6 @@ describe('a secret of a site', () => {
     execFileSync('mkfifo', [world.at('secrets/pull.json')]);
     const { exitCode, stderr } = await world.runIn(ENV, 'config-iso', 'validate', 'sites');
     expect(exitCode).toBe(3);
-    expect(stderr).toMatch(/pullSecret: \S+\/pull\.json is not a file/);
+    expect(stderr).toMatch(/pullSecret: \S+\/pull\.json is not a regular file/);
   });
 });

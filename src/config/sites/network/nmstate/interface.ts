@@ -129,7 +129,8 @@ function checkType(report: Report, each: NetworkInterface): readonly ConfigProbl
   if (type === 'vlan') return checkVlan(report, `${path}.vlan`, value);
   if (type === 'bond') return checkBond(report, `${path}.link-aggregation`, value);
   if (type === 'vrf') return checkVrf(report, `${path}.vrf`, value);
-  return Object.entries(NEEDED[type] ?? {}).flatMap(([section, names]) =>
+  const needed = Object.hasOwn(NEEDED, type) ? NEEDED[type] : undefined;
+  return Object.entries(needed ?? {}).flatMap(([section, names]) =>
     names
       .filter((name) => value[section] !== undefined && (mapOf(value[section])[name] ?? '') === '')
       .map((name) => report(`${path}.${section}.${name}`, required('this is needed'))),
