@@ -32,7 +32,7 @@ export async function readIsoPlace(
     inputs: [
       config,
       ...inputs.flatMap((path) => (path === undefined ? [] : [resolve(cwd, path)])),
-      ...listNamedPaths(await readConfigText(config), dirname(config)),
+      ...listNamedPaths(readConfigText(config), dirname(config)),
       ...listAuthFiles(env).map((path) => resolve(cwd, path)),
     ],
   };

@@ -43,7 +43,7 @@ export function registerPlan(program: Command, host: CliHost): void {
     .addHelpText('after', HELP)
     .action(async (config: string, options: Options) => {
       const path = resolve(host.cwd, config);
-      const isInstallation = isInstallationConfig(path, await readConfigText(path));
+      const isInstallation = isInstallationConfig(path, readConfigText(path));
       for (const option of isInstallation ? ofLiveIsos : ofInstallations) {
         if (command.getOptionValue(option.attributeName()) === undefined) continue;
         throw otherProduct(option.long ?? option.flags, isInstallation);
