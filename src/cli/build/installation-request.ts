@@ -51,14 +51,14 @@ export async function readInstallationRequest(
   const { config, postScript, notes } = await readInstallation(file, path, host);
   return {
     ...{ config, notes: [...noteOverride(given, options), ...notes.map(formatNote)] },
-    ...(await readIsoPlace(
+    ...readIsoPlace(
       { ...options, output: options.output ?? INSTALLATION_OUTPUT },
       {
         config: file,
         inputs: [join(dirname(file), 'post.sh'), options.plan, ...listFiles(options)],
       },
       host,
-    )),
+    ),
     configuration: file,
     lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
     ...(options.plan !== undefined && {

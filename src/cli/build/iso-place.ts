@@ -19,11 +19,11 @@ export type PlaceOptions = {
  * @param inputs of the command line, besides the configuration and what that names; undefined: none
  * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`
  */
-export async function readIsoPlace(
+export function readIsoPlace(
   { output: given, workDir, force = false }: PlaceOptions & { readonly output: string },
   from: { readonly config: string; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
-): Promise<IsoPlace> {
+): IsoPlace {
   const output = resolveOutput(cwd, given);
   const { config, inputs } = from;
   return {

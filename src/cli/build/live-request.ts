@@ -47,14 +47,14 @@ export async function readLiveIsoRequest(
   return {
     config: withBuild(config, options),
     manifests,
-    ...(await readIsoPlace(
+    ...readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {
         config: file,
         inputs: [options.baseIso, options.plan, join(dirname(file), 'openshift'), mirrorPath],
       },
       host,
-    )),
+    ),
     configuration: file,
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
     ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch, saved }),
