@@ -65,8 +65,12 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   });
 
   it('ignores a journal line that was torn off, and fetches nothing that stands', async () => {
+    const child = build('torn.iso');
+    while (!(await hasFile(at('torn.iso.partial'))) && child.process.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
     await mkdir(at('torn.iso.report.json')); // the seal stops here: all is poured, nothing has its name
-    const { code, stderr } = await build('torn.iso').ended;
+    const { code, stderr } = await child.ended;
     expect(code, stderr).toBe(7);
     expect(await hasFile(at('torn.iso'))).toBe(false);
     await rmdir(at('torn.iso.report.json'));

@@ -82,7 +82,7 @@ it.each([
     ['diff', 'plain.iso', name],
   ]) {
     const { exitCode, stderr } = await world.run('config-iso', ...args);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(reason)]);
+    expect([exitCode, stderr]).toEqual([3, expect.stringContaining(reason)]);
   }
 });
 
