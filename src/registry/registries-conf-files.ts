@@ -101,6 +101,7 @@ async function listDropIns(parent: string | undefined): Promise<readonly string[
 
 function readText(path: string): string {
   try {
+    if (path === '/dev/null') return ''; // how people say "none"
     return readInputFile(path, { domain: 'registries-conf' }).toString('utf8');
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENOTDIR')) return refuseUnreadable(path)(error);

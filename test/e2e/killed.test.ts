@@ -71,7 +71,7 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
     }
     await mkdir(at('torn.iso.report.json')); // the seal stops here: all is poured, nothing has its name
     const { code, stderr } = await child.ended;
-    expect(code, stderr).toBe(7);
+    expect(code, stderr).toBe(2);
     expect(await hasFile(at('torn.iso'))).toBe(false);
     await rmdir(at('torn.iso.report.json'));
     await appendFile(at('torn.iso.partial.journal'), 'd 1');
