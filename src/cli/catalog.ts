@@ -84,7 +84,7 @@ function registerShow(parent: Command, host: CliHost): void {
     )
     .action(async (name: string | undefined, options: ShowOptions) => {
       const catalogs: NamedView[] = [];
-      for (const { selection, ...wanted } of await planShown(name, options, host)) {
+      for (const { selection, ...wanted } of planShown(name, options, host)) {
         const view = await runCatalog({ ...wanted, options, host }, (request) =>
           showCatalog(request, selection),
         );
@@ -118,11 +118,11 @@ type ShownCatalog = {
  *
  * @throws UsageError `usage.selection`, `usage.catalog`
  */
-async function planShown(
+function planShown(
   name: string | undefined,
   options: ShowOptions,
   host: CliHost,
-): Promise<readonly ShownCatalog[]> {
+): readonly ShownCatalog[] {
   const selection = readSelection(options);
   const isSelecting = selection.full || selection.packages.length > 0;
   const config = isSelecting ? undefined : readConfig(options, host);
@@ -213,7 +213,7 @@ async function runCatalog<Result>(
       ...{ name, workDir, signal: host.signal, platform: platformOf(arch) },
       source,
       openTools: async () => {
-        const config = await readAccess(options, host);
+        const config = readAccess(options, host);
         const { signal } = host;
         tools = await openBuildTools({
           ...{ ...placesOf(host), config, workDir, signal },
@@ -229,7 +229,7 @@ async function runCatalog<Result>(
 }
 
 /** How registries are reached: as a build would reach them, or with what the environment has. */
-async function readAccess(options: CatalogOptions, host: CliHost) {
+function readAccess(options: CatalogOptions, host: CliHost) {
   const { retryFor } = options;
   const given = retryFor === undefined ? {} : { retryFor };
   const config = readConfig(options, host);

@@ -255,7 +255,7 @@ describe('verification of what is no image', () => {
     const { exitCode, stderr } = await runCommand(registerVerify, ['verify', path()], {
       cwd: directory,
     });
-    expect(exitCode).toBe(2);
+    expect(exitCode).toBe(3);
     expect(stderr).toContain(reason);
   });
 
