@@ -15,8 +15,11 @@ export function redactUrl(url: URL | string): string {
 /** Replaces every URL's secrets and every given secret value inside a text. */
 export function redact(text: string, secrets: readonly string[] = []): string {
   let result = text.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
+    const end = /[;:,.!?)\]]*$/.exec(match)?.[0] ?? ''; // of the sentence, not of the URL
+    const url = match.slice(0, match.length - end.length);
     try {
-      return redactUrl(match);
+      const redacted = redactUrl(url);
+      return (redacted === new URL(url).href ? url : redacted) + end; // as it was written
     } catch {
       return MASK; // not a URL after all: what we cannot parse we do not print
     }
