@@ -8,7 +8,7 @@ import { DiskError, UsageError } from './errors.ts';
 /** A file to be written, and what must survive it. Absolute paths. */
 export type OutputPlace = {
   readonly path: string;
-  /** Files and directories that are read; absent ones are no obstacle. */
+  /** Files and directories that are read; absent ones are ignored. */
   readonly inputs?: readonly string[];
   /** Work directories, which have room for what the program keeps and nothing else. */
   readonly workDirs?: readonly string[];
@@ -141,7 +141,7 @@ async function findFolder(path: string, missing = basename(path)): Promise<Folde
   }
 }
 
-/** The kernel's own file systems: what is written there is no file. */
+/** The kernel's own file systems: nothing written there becomes a file. */
 const SPECIAL = ['/proc', '/sys', '/dev'];
 
 function refuseSpecial({ real }: Folder): void {

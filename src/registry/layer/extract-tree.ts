@@ -1,3 +1,6 @@
+/*
+ * Over 300 lines: extraction is one walk over the layers, and its steps share the state of that walk.
+ */
 import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/aside.ts';
