@@ -61,10 +61,14 @@ async function findFiles({ env, cwd, containersDir }: RegistriesConfPlaces): Pro
   const users = await findMain(userDir);
   if (!named && users !== undefined) return { main: users, dropIns: usersDropIns };
   return {
-    main: named ? resolve(cwd, named) : await findMain(containersDir),
+    main: named ? nameMain(cwd, named) : await findMain(containersDir),
     dropIns: [...(await listDropIns(containersDir)), ...usersDropIns],
   };
 }
+
+/** An environment says "no main file" with /dev/null, which is empty. */
+const nameMain = (cwd: string, named: string): string | undefined =>
+  named === '/dev/null' ? undefined : resolve(cwd, named);
 
 const FILE = 'registries.conf';
 
@@ -101,7 +105,6 @@ async function listDropIns(parent: string | undefined): Promise<readonly string[
 
 function readText(path: string): string {
   try {
-    if (path === '/dev/null') return ''; // how people say "none"
     return readInputFile(path, { domain: 'registries-conf' }).toString('utf8');
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENOTDIR')) return refuseUnreadable(path)(error);

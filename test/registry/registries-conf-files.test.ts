@@ -82,6 +82,12 @@ describe('the files of registries.conf', () => {
     },
   );
 
+  it('have no main file where the environment names /dev/null', async () => {
+    await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS);
+    const expected = [...SYSTEM.slice(1), ...USER_DROP_INS];
+    expect(await filesOf({ CONTAINERS_REGISTRIES_CONF: '/dev/null' })).toEqual(expected);
+  });
+
   it('are the one that the configuration names, whatever else there is', async () => {
     await writeAll(...SYSTEM, ...USER, ...USER_DROP_INS, 'mine.conf', 'named.conf');
     const env = { CONTAINERS_REGISTRIES_CONF: at('mine.conf') };
