@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import type { ConfigIsosReport } from '../../src/recipes/config-iso/build-config-isos.ts';
 import {
   createConfigIsoWorld,
   manifestOf,
@@ -28,3 +29,11 @@ export function useConfigIsoWorld(
   });
   afterEach(() => world.close());
 }
+
+/** Of the ISOs, in the order of the sites. */
+export const digestsOf = ({ sites }: ConfigIsosReport): string[] =>
+  sites.map(({ sha256 }) => sha256);
+
+/** What was found of the sites that were made or kept. */
+export const warningsOf = ({ sites }: ConfigIsosReport): string[] =>
+  sites.flatMap(({ findings }) => findings.map(({ problem }) => problem));

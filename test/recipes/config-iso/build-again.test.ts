@@ -2,7 +2,13 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
-import { ALPHA, BAD, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
+import {
+  ALPHA,
+  BAD,
+  BETA,
+  digestsOf,
+  useConfigIsoWorld,
+} from '../../support/config-iso-fixture.ts';
 import {
   inFolder,
   manifestOf,
@@ -19,7 +25,6 @@ useConfigIsoWorld((made) => {
 
 const build = (more: Partial<Parameters<ConfigIsoWorld['build']>[1]> = {}) =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });
-const digestsOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ sha256 }) => sha256);
 const idsOf = ({ sites }: ConfigIsosReport): string[] =>
   sites.map(({ clusterId, infraId }) => `${clusterId} ${infraId}`);
 

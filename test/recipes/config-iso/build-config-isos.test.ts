@@ -5,7 +5,13 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
-import { ALPHA, BAD, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
+import {
+  ALPHA,
+  BAD,
+  BETA,
+  digestsOf,
+  useConfigIsoWorld,
+} from '../../support/config-iso-fixture.ts';
 import {
   addressOf,
   imageBasedConfig,
@@ -27,7 +33,6 @@ useConfigIsoWorld((made) => {
 const build = (more: Partial<Parameters<ConfigIsoWorld['build']>[1]> = {}) =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });
 const namesOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ name }) => name);
-const digestsOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ sha256 }) => sha256);
 
 describe('sealift config-iso build', () => {
   it('makes an ISO, a kubeconfig and a password of each site, and a list of all', async () => {

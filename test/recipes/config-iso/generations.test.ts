@@ -2,7 +2,14 @@ import { chmod, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from '
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import type { ListedGeneration } from '../../../src/recipes/config-iso/list-generations.ts';
-import { ALPHA, BAD, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
+import {
+  ALPHA,
+  BAD,
+  BETA,
+  digestsOf,
+  useConfigIsoWorld,
+  warningsOf,
+} from '../../support/config-iso-fixture.ts';
 import { inFolder, siteTree, type ConfigIsoWorld } from '../../support/config-iso-world.ts';
 import { openssl, type KeyRing } from '../../support/site-identity.ts';
 
@@ -15,10 +22,7 @@ useConfigIsoWorld((made) => {
 type More = Partial<Parameters<ConfigIsoWorld['build']>[1]>;
 const build = (more: More = {}): Promise<ConfigIsosReport> =>
   world.build(keys, { sites: 'sites', out: 'out', ...more });
-const digestsOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ sha256 }) => sha256);
 const idOf = ({ sites }: ConfigIsosReport): string | undefined => sites[0]?.clusterId;
-const warningsOf = ({ sites }: ConfigIsosReport): string[] =>
-  sites.flatMap(({ findings }) => findings.map(({ problem }) => problem));
 const use = (clusterName: string, ...imageBased: string[]): void => {
   world.write(inFolder('sites', siteTree('alpha', { number: 1, clusterName, imageBased })));
 };

@@ -1,7 +1,13 @@
 import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
-import { ALPHA, BETA, useConfigIsoWorld } from '../../support/config-iso-fixture.ts';
+import {
+  ALPHA,
+  BETA,
+  digestsOf,
+  useConfigIsoWorld,
+  warningsOf,
+} from '../../support/config-iso-fixture.ts';
 import {
   inFolder,
   manifestOf,
@@ -19,9 +25,6 @@ useConfigIsoWorld((made) => {
 type More = Partial<Parameters<ConfigIsoWorld['build']>[1]>;
 const build = (more: More = {}): Promise<ConfigIsosReport> =>
   world.build(keys, { sites: 'sites', out: 'out', epoch: 1_780_000_000, ...more });
-const digestsOf = ({ sites }: ConfigIsosReport): string[] => sites.map(({ sha256 }) => sha256);
-const warningsOf = ({ sites }: ConfigIsosReport): string[] =>
-  sites.flatMap(({ findings }) => findings.map(({ problem }) => problem));
 const loseState = (): Promise<void> => rm(world.at('out/_state'), { recursive: true });
 const FILES = ['alpha.iso', 'alpha/auth/kubeconfig', 'alpha/auth/kubeadmin-password'];
 const readFiles = (): Promise<Buffer[]> =>
