@@ -21,7 +21,7 @@ import {
   type Release,
 } from '../openshift/release/release-payload.ts';
 import { resolveInGraph } from '../openshift/release/update-graph.ts';
-import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
+import { isWantedVersion, stripBuild } from '../openshift/release/version.ts';
 
 export type ResolveReleaseInput = {
   /** A pullspec, by tag or digest; then channel and graph are not consulted. */
@@ -65,7 +65,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   const { version } = metadata;
   checkSame(version, references.version, 'its image-references');
   checkSame(version, config.version ?? version, 'its label io.openshift.release');
-  checkWanted(named.version, version, reference);
+  checkWanted(named, version, reference);
   return {
     version,
     reference,
@@ -76,13 +76,22 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   };
 }
 
+type NamedPayload = {
+  readonly version: string;
+  readonly payload: Reference;
+  /** Whether the version stands beside a pullspec; else it is the very version of the update graph. */
+  readonly isByUrl: boolean;
+};
+
 async function findPayload(
   { url, version, channel, arch, graphUrl }: ResolveReleaseInput,
   tools: Tools,
-): Promise<{ readonly version: string; readonly payload: Reference }> {
-  if (url !== undefined && url !== '') return { version, payload: parseReference(url) };
+): Promise<NamedPayload> {
+  if (url !== undefined && url !== '') {
+    return { version, payload: parseReference(url), isByUrl: true };
+  }
   const { http, signal, tls } = tools;
-  return resolveInGraph({
+  const found = await resolveInGraph({
     http,
     channel,
     arch,
@@ -91,6 +100,7 @@ async function findPayload(
     ...(graphUrl !== undefined && graphUrl !== '' && { url: graphUrl }),
     ...(tls && { tls }),
   });
+  return { ...found, isByUrl: false };
 }
 
 /** The last layer has the release manifests; all are read only where it has not. */
@@ -138,9 +148,15 @@ function checkSame(version: string, other: string, where: string): void {
   );
 }
 
-/** `X.Y` was an order to the graph only: with a pullspec it says nothing. */
-function checkWanted(wanted: string, found: string, reference: Reference): void {
-  if (isMinorVersion(wanted) || stripBuild(wanted) === stripBuild(found)) return;
+function checkWanted(
+  { version: wanted, isByUrl }: NamedPayload,
+  found: string,
+  reference: Reference,
+): void {
+  const isWanted = isByUrl
+    ? isWantedVersion(wanted, found)
+    : stripBuild(wanted) === stripBuild(found);
+  if (isWanted) return;
   throw new ConfigError(
     'release.version-mismatch',
     `payload ${formatReference(reference)} is release ${found}, but the configuration wants ${wanted}`,

@@ -4,6 +4,7 @@ import {
   compareVersions,
   isAtLeast,
   isMinorVersion,
+  isWantedVersion,
   minorOf,
   stripBuild,
 } from '../../src/openshift/release/version.ts';
@@ -45,6 +46,27 @@ describe('versions', () => {
 
   it('are the same with and without build metadata', () => {
     expect(stripBuild('4.20.1+multi-x')).toBe('4.20.1');
+  });
+
+  it.each([
+    ['4.22.0', '4.22.0'],
+    ['4.22', '4.22.0-ec.3'],
+    ['4.22.0', '4.22.0-0.nightly-2026-05-01-000000'],
+    ['4.22.0', '4.22.0-ec.3'],
+    ['4.22.0', '4.22.0-rc.1+multi'],
+    ['4.22.0-rc.1', '4.22.0-rc.1'],
+  ])('in a configuration with a pullspec: %s accepts a payload of %s', (wanted, found) => {
+    expect(isWantedVersion(wanted, found)).toBe(true);
+  });
+
+  it.each([
+    ['4.22.1', '4.22.0-0.nightly-2026-05-01-000000'],
+    ['4.22.0', '4.22.1'],
+    ['4.22.0-rc.1', '4.22.0-rc.2'],
+    ['4.22.0-rc.1', '4.22.0'],
+    ['4.22.0-0', '4.22.0-0.nightly-2026-05-01-000000'],
+  ])('in a configuration with a pullspec: %s refuses a payload of %s', (wanted, found) => {
+    expect(isWantedVersion(wanted, found)).toBe(false);
   });
 
   it('have what a release has as soon as they are its nightlies', () => {

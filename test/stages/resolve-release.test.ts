@@ -69,6 +69,24 @@ describe('a release by pullspec', () => {
     expect((await resolve({ url: pullspec, version: '4.21' })).version).toBe('4.21.3');
   });
 
+  it.each(['4.22.0-0.nightly-2026-05-01-000000', '4.22.0-ec.3'])(
+    'of %s is release 4.22.0 for a configuration that says so',
+    async (version) => {
+      const { pullspec } = await addRelease(world.registry, { version });
+      expect((await resolve({ url: pullspec, version: '4.22.0' })).version).toBe(version);
+    },
+  );
+
+  it.each([
+    ['4.22.1', '4.22.0-0.nightly-2026-05-01-000000'],
+    ['4.22.0-rc.1', '4.22.0-rc.2'],
+  ])('is refused when %s is wanted and it is %s', async (wanted, version) => {
+    const { pullspec } = await addRelease(world.registry, { version });
+    await expect(resolve({ url: pullspec, version: wanted })).rejects.toMatchObject({
+      ...{ code: 'release.version-mismatch', expected: wanted, found: version },
+    });
+  });
+
   it('is refused when it is another than the version that is wanted', async () => {
     const { pullspec } = await addRelease(world.registry);
     await expect(resolve({ url: pullspec, version: '4.21.4' })).rejects.toMatchObject({
@@ -142,6 +160,17 @@ describe('a release by pullspec', () => {
 });
 
 describe('a release by version', () => {
+  it('is never a candidate of the version that the graph names', async () => {
+    const { pullspec } = await addRelease(world.registry, { version: '4.22.0-ec.3' });
+    const graph = await serveLocally((_, response) =>
+      response.end(JSON.stringify({ nodes: [{ version: '4.22.0', payload: pullspec }] })),
+    );
+    await expect(resolve({ version: '4.22.0' }, graph.url)).rejects.toMatchObject({
+      code: 'release.version-mismatch',
+    });
+    await graph.close();
+  });
+
   it('is the payload that the update graph names', async () => {
     const { pullspec } = await addRelease(world.registry);
     const graph = await serveLocally((_, response) =>

@@ -6,6 +6,17 @@ export const stripBuild = (version: string): string => version.replace(/\+.*$/, 
 /** `4.20`: a minor release, of which the newest is meant. */
 export const isMinorVersion = (version: string): boolean => /^\d+\.\d+$/.test(version);
 
+/**
+ * Whether a payload that was named by its pullspec is the release that was asked for. `X.Y.Z` also names
+ * the candidates, nightlies and CI builds of X.Y.Z; a version with a pre-release names itself alone; and
+ * `X.Y`, an order to the update graph, says nothing about a pullspec. Build metadata never counts.
+ */
+export function isWantedVersion(wanted: string, found: string): boolean {
+  if (isMinorVersion(wanted)) return true;
+  const [exact, version] = [stripBuild(wanted), stripBuild(found)];
+  return exact === version || exact === version.replace(/-.*$/, '');
+}
+
 /** `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for what is no version. */
 export function minorOf(version: string): string | undefined {
   return /^(\d+\.\d+)(?:$|\.\d)/.exec(version)?.[1];

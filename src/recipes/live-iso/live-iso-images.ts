@@ -7,7 +7,7 @@ import {
   type RegistryImageChoice,
 } from '../../openshift/mirror/registry-image.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
-import { isMinorVersion } from '../../openshift/release/version.ts';
+import { isMinorVersion, stripBuild } from '../../openshift/release/version.ts';
 import { checkSpace } from '../../stages/check-space.ts';
 import { planMirror } from '../../stages/plan-mirror.ts';
 import { resolveRelease } from '../../stages/resolve-release.ts';
@@ -72,9 +72,10 @@ function findPullspec(
 ): string | undefined {
   const planned = saved?.release;
   if (!planned || (url !== undefined && url !== '')) return url;
-  if (!isMinorVersion(version) || planned.version.startsWith(`${version}.`)) {
-    return planned.reference;
-  }
+  const isPlanned = isMinorVersion(version)
+    ? planned.version.startsWith(`${version}.`)
+    : stripBuild(planned.version) === stripBuild(version);
+  if (isPlanned) return planned.reference;
   throw new ConfigError(
     'plan.differs',
     `the plan is for release ${planned.version}, but the configuration wants ${version}`,
