@@ -58,7 +58,7 @@ describe('the resources of an OVE selection', () => {
   const mirrors = planMirrors(OVE);
 
   it('tell the cluster of release, operators and other images apart', () => {
-    const texts = renderMirrorSets(mirrors, NODE).map(({ name, text }) => `# ${name}\n${text}`);
+    const texts = renderMirrorSets(mirrors, [NODE]).map(({ name, text }) => `# ${name}\n${text}`);
     expect(texts.join('---\n')).toBe(`# idms-release-0.yaml
 apiVersion: config.openshift.io/v1
 kind: ImageDigestMirrorSet

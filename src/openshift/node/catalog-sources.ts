@@ -19,6 +19,8 @@ export type CatalogResourcesInput = {
   readonly registry: string;
   /** Whether CatalogSources get the names that a connected cluster gives them. */
   readonly useDefaultSourceNames: boolean;
+  /** By digest where it is known, because the tag may name another image in the same registry. */
+  readonly pinned?: boolean;
 };
 
 /** The part of a name that tells catalogs of one repository apart. */
@@ -51,7 +53,7 @@ export function renderCatalogResources(input: CatalogResourcesInput): readonly M
       apiVersion: 'operators.coreos.com/v1alpha1',
       kind: 'CatalogSource',
       metadata: { name, namespace: 'openshift-marketplace' },
-      spec: { sourceType: 'grpc', image: formatImage(catalog, registry) },
+      spec: { sourceType: 'grpc', image: formatImage(catalog, registry, input.pinned) },
     }),
   }));
 }
@@ -87,10 +89,10 @@ export function renderClusterCatalogs(
 }
 
 /** By tag, which a catalog's pod may follow; a catalog that was pinned stays so. */
-function formatImage(catalog: ServedCatalog, registry: string): string {
+function formatImage(catalog: ServedCatalog, registry: string, pinned = false): string {
   const { destination, digest } = catalog;
   const image = `${registry}/${destination.repository}`;
-  return pinOf(catalog) !== undefined && digest !== undefined
+  return (pinned || pinOf(catalog) !== undefined) && digest !== undefined
     ? `${image}@${digest}`
     : `${image}:${destination.tag}`;
 }

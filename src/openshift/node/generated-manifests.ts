@@ -39,7 +39,7 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
   const { corePasswordHash } = input;
   const registry = registryOf(input);
   return [
-    ...renderMirrorSets(input.mirrors, registry),
+    ...renderMirrorSets(input.mirrors, [registry]),
     ...renderLocalRegistryMirror(input.release.digestReference, registry),
     ...(input.enableDefaultSources ? [] : [renderOperatorHub()]),
     ...(corePasswordHash === undefined

@@ -14,11 +14,13 @@ const RELEASE_REGISTRIES = ['quay.io', 'registry.ci.openshift.org'];
 
 /**
  * The cluster's own mirror configuration: `idms-release-0`, `itms-operator-0`, ..., an object a file,
- * those by digest first. `registry` is the node's, host and port.
+ * those by digest first; `suffix` replaces the 0. `registries` are the node's, host and port, in the
+ * order in which they are asked.
  */
 export function renderMirrorSets(
   mirrors: readonly PlannedMirror[],
-  registry: string,
+  registries: readonly string[],
+  suffix = '0',
 ): readonly Manifest[] {
   return KINDS.flatMap((kind) =>
     MIRROR_SETS.flatMap((set) => {
@@ -26,9 +28,13 @@ export function renderMirrorSets(
         .filter((mirror) => mirror.set === set && mirror.by === kind.by)
         .map(({ source, mirrors }) => ({
           source,
-          mirrors: mirrors.map((path) => formatMirror(registry, path)),
+          mirrors: mirrors.flatMap((path) =>
+            registries.map((registry) => formatMirror(registry, path)),
+          ),
         }));
-      return entries.length === 0 ? [] : [renderSet(kind, `${kind.prefix}-${set}-0`, entries)];
+      return entries.length === 0
+        ? []
+        : [renderSet(kind, `${kind.prefix}-${set}-${suffix}`, entries)];
     }),
   );
 }
@@ -40,8 +46,14 @@ export function renderMirrorSets(
 export function renderLocalRegistryMirror(release: string, registry: string): readonly Manifest[] {
   if (RELEASE_REGISTRIES.some((name) => release.includes(name))) return [];
   const source = release.slice(0, release.indexOf('/'));
-  return [renderSet(KINDS[0], 'local-registry-mirror', [{ source, mirrors: [registry] }])];
+  return [renderRegistryMirror('local-registry-mirror', { source, mirror: registry })];
 }
+
+/** What is asked of one registry by digest is looked for in another one first. */
+export const renderRegistryMirror = (
+  name: string,
+  entry: { readonly source: string; readonly mirror: string },
+): Manifest => renderSet(KINDS[0], name, [{ source: entry.source, mirrors: [entry.mirror] }]);
 
 const renderSet = ({ kind, member }: Kind, name: string, entries: readonly Entry[]): Manifest => ({
   name: `${name}.yaml`,

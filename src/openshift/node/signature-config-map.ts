@@ -8,8 +8,10 @@ import { formatManifest, type Manifest } from './extra-manifests.ts';
 export function renderSignatureConfigMap(release: {
   readonly digest: Digest;
   readonly signatures: readonly Uint8Array[];
+  /** Of the object. */
+  readonly name?: string;
 }): Manifest {
-  const { digest, signatures } = release;
+  const { digest, signatures, name = 'mirrored-release-signatures' } = release;
   if (signatures.length === 0) throw new TypeError('no signature, no ConfigMap');
   const entries = signatures.map((signature, index) => [
     `sha256-${hexOf(digest)}-${index + 1}`,
@@ -21,7 +23,7 @@ export function renderSignatureConfigMap(release: {
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: {
-        name: 'mirrored-release-signatures',
+        name,
         namespace: 'openshift-config-managed',
         labels: { 'release.openshift.io/verification-signatures': '' },
       },
