@@ -244,7 +244,10 @@ runs('the MachineConfig of an upgrade ISO', () => {
   });
 
   it('asks for no signature only where the release has none', async () => {
-    const { stdout } = await drive(`look >/dev/null; look`, [{ ...ONE[0]!, isSigned: false }]);
+    const { stdout } = await drive(
+      `look >/dev/null; look`,
+      ONE.map((one) => ({ ...one, isSigned: false })),
+    );
     expect(stdout).toContain('4.22.3 has no signature, so the cluster checks none\n');
     expect(stdout).toContain(`${request('a')} --force\n`);
   });
