@@ -44,6 +44,8 @@ export type BuildSettings = {
   readonly caBundle?: string;
   readonly registriesConf?: string;
   readonly allArchitectures: boolean;
+  /** Absent: as the environment says, and else as the release needs. */
+  readonly disableImagePolicy?: boolean;
   readonly concurrency?: number;
   /** Milliseconds without a byte after which a host is given up. */
   readonly retryFor?: number;

@@ -64,6 +64,7 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
   const ignition = view.text('build.ignition');
   const concurrency = view.number('build.concurrency');
   const maxSize = view.text('build.maxSize');
+  const disableImagePolicy = view.flag('build.disableImagePolicy');
   const retryFor = parseDuration(view.text('build.retryFor') ?? '');
   const embedded = secrets.values.get('build.embed.pullSecret');
   return {
@@ -72,6 +73,7 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
     ...(ignition !== undefined && { ignition: ignition as 'installer' | 'embedded' }),
     kernelArguments: listTexts(view, 'build.kernelArguments'),
     allArchitectures: view.flag('build.allArchitectures') ?? false,
+    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
     ...(concurrency !== undefined && { concurrency }),
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
     ...(retryFor !== undefined && { retryFor }),

@@ -12,6 +12,7 @@ import {
   type ClusterSettings,
 } from '../openshift/node/describe-cluster.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
+import { disablesImagePolicy } from '../openshift/release/image-policy.ts';
 import { formatReference } from '../registry/reference.ts';
 
 export type RenderBootstrapInput = CarriedForCluster &
@@ -21,6 +22,8 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly skipLocalRegistry: boolean;
     readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
     readonly sshKey?: string;
+    /** Absent: for releases that nobody signs. */
+    readonly disableImagePolicy?: boolean;
     /** Of the user core. */
     readonly password?: { readonly text: Sealed; readonly salt: string };
   };
@@ -33,10 +36,17 @@ export type RenderBootstrapInput = CarriedForCluster &
  */
 export const renderBootstrap: Stage<RenderBootstrapInput, string, unknown> = {
   name: 'render bootstrap',
-  run: (input) =>
-    Promise.resolve(
-      formatValidIgnition(renderBootstrapIgnition(describe(input)), 'bootstrap configuration'),
-    ),
+  run(input, _tools, context) {
+    const described = describe(input);
+    if (described.disableImagePolicy) {
+      const { version } = input.release;
+      context.warn(
+        `release ${version}: its cluster accepts images of OpenShift without a signature`,
+      );
+    }
+    const text = formatValidIgnition(renderBootstrapIgnition(described), 'bootstrap configuration');
+    return Promise.resolve(text);
+  },
 };
 
 function describe(input: RenderBootstrapInput): BootstrapInput {
@@ -49,6 +59,7 @@ function describe(input: RenderBootstrapInput): BootstrapInput {
     },
     stopLocalRegistry: input.stopLocalRegistry,
     skipLocalRegistry: input.skipLocalRegistry,
+    disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
     extraManifests: manifests.extra,
     crs: manifests.crs,
     ...(sshKey !== undefined && { sshKey }),

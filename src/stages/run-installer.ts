@@ -14,6 +14,8 @@ export type RunInstallerInput = {
   readonly args: readonly string[];
   /** Below the directory that it runs on; they may hold the pull secret. */
   readonly files: readonly { readonly path: string; readonly text: Sealed }[];
+  /** Besides PATH and HOME; absent where there is nothing to say. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Never shown, whatever the installer prints. */
   readonly pullSecret?: Sealed;
 };
@@ -32,7 +34,7 @@ const INSTALLER_LIMIT_MS = 300_000;
  * `unconfigured-agent.ign` as the installer writes it. The installer draws ids and keys at random, so its
  * result is kept and used again: a build that continues, or is made again, gives the same medium.
  *
- * It sees a directory of its own (0700, removed in any case) and no environment of ours.
+ * It sees a directory of its own (0700, removed in any case) and of the environment only what the inputs say.
  *
  * @throws ToolError `tool.failed`, `tool.timeout`, `installer.no-output`; IntegrityError
  * `installer.changed`, `ignition.malformed`
@@ -73,14 +75,16 @@ async function requireUnchanged(
   });
 }
 
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
 async function execute(
   directory: string,
-  { installer, args, pullSecret }: RunInstallerInput,
+  { installer, args, environment, pullSecret }: RunInstallerInput,
   { installerLimit, signal }: RunInstallerTools & StageContext,
 ): Promise<void> {
   await runProcess(installer.path, [...args, '--dir', directory], {
     cwd: directory,
-    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', HOME: directory },
+    env: { ...environment, PATH, HOME: directory },
     timeout: installerLimit ?? INSTALLER_LIMIT_MS,
     signal,
     secrets: pullSecret === undefined ? [] : [pullSecret.reveal()],

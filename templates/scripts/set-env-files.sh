@@ -7,6 +7,8 @@ readonly registry='{{ registry }}'
 readonly release_image='{{ release-image }}'
 readonly release_images='{{ release-images }}'
 readonly os_images='{{ os-images }}'
+# "yes": the cluster accepts images of OpenShift without a signature
+readonly disable_image_policy='{{ disable-image-policy }}'
 readonly service=/usr/local/share/assisted-service
 readonly manifests=/etc/assisted/manifests
 
@@ -33,6 +35,10 @@ fi
 set_key "${service}/assisted-service.env" PUBLIC_CONTAINER_REGISTRIES "${registries}"
 set_key "${service}/assisted-service.env" RELEASE_IMAGES "${release_images}"
 set_key "${service}/assisted-service.env" OPENSHIFT_INSTALL_RELEASE_IMAGE_MIRROR "${release_image}"
+if [[ "${disable_image_policy}" == yes ]]; then
+  # The installer that heeds it runs inside the service.
+  set_key "${service}/assisted-service.env" OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY true
+fi
 if [[ -f "${service}/images.env" ]]; then
   set_key "${service}/images.env" OS_IMAGES "${os_images}"
 fi

@@ -163,13 +163,14 @@ runs('setup-local-registry.sh', () => {
 });
 
 runs('set-env-files.sh', () => {
+  const holes = {
+    'registry': 'localhost:22625',
+    'release-image': 'quay.io/r@sha256:aa',
+    'release-images': '[{"url":"a&b|c"}]',
+    'os-images': '[]',
+  };
   const files = [
-    renderScript('set-env-files.sh', {
-      'registry': 'localhost:22625',
-      'release-image': 'quay.io/r@sha256:aa',
-      'release-images': '[{"url":"a&b|c"}]',
-      'os-images': '[]',
-    }),
+    renderScript('set-env-files.sh', { ...holes, 'disable-image-policy': 'no' }),
     textFile('/etc/assisted/cluster-image-set.yaml', 'ours\n', 0o644),
     textFile('/etc/assisted/manifests/cluster-image-set.yaml', 'installer\n', 0o600),
     textFile('/usr/local/share/assisted-service/images.env', 'OS_IMAGES=[x]\n', 0o600),
@@ -202,6 +203,18 @@ ours
 640
 2
 `,
+    );
+  });
+
+  it('switches the image policy off in the service, once, where the medium does so', async () => {
+    const off = renderScript('set-env-files.sh', { ...holes, 'disable-image-policy': 'yes' });
+    const { stdout, exitCode } = await runInThrowAwayRoot(
+      [...files.slice(1), off],
+      `set-env-files.sh && set-env-files.sh && grep IMAGE_POLICY -r /usr/local/share/assisted-service`,
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(
+      '/usr/local/share/assisted-service/assisted-service.env:OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMAGE_POLICY=true\n',
     );
   });
 });

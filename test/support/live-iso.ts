@@ -21,6 +21,8 @@ export type LiveWorld = {
   readonly directory: string;
   readonly registry: ImageRegistry;
   readonly release: TestRelease;
+  /** Of the program; a test may add to it. */
+  readonly env: NodeJS.ProcessEnv;
   readonly run: (...args: string[]) => Promise<Outcome>;
   readonly host: (signal?: AbortSignal) => TestHost;
   readonly writeConfig: (...lines: string[]) => Promise<void>;
@@ -36,12 +38,13 @@ export async function createLiveWorld(
     ...options,
     iso: await readFile(await makeCoreosIso(directory)),
   });
+  const env: NodeJS.ProcessEnv = { HOME: directory };
   const host: LiveWorld['host'] = (signal = new AbortController().signal) => ({
     ...{ stdout: new PassThrough(), stderr: new PassThrough(), cwd: directory, isTTY: false },
-    ...{ env: { HOME: directory }, now: Date.now, signal },
+    ...{ env, now: Date.now, signal },
   });
   return {
-    ...{ directory, registry, release, host },
+    ...{ directory, registry, release, env, host },
     async run(...args) {
       const own = host();
       const [stdout, stderr] = [collect(own.stdout), collect(own.stderr)];

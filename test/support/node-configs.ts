@@ -36,6 +36,7 @@ export const bootstrapInput: BootstrapInput = {
   pinnedImages: [`quay.io/openshift-release-dev/ocp-release@sha256:${'a'.repeat(64)}`],
   stopLocalRegistry: false,
   skipLocalRegistry: false,
+  disableImagePolicy: false,
   useDefaultSourceNames: true,
   sshKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator@example\n',
   corePasswordHash: '$6$saltsalt$hash',

@@ -5,6 +5,7 @@ import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { parseGraphUrl } from '../../openshift/release/update-graph.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../stages/medium/read-manifests.ts';
@@ -38,6 +39,7 @@ export async function readLiveIsoRequest(
   const { mirrorPath } = config;
   const { epoch, graphUrl, manifests } = await readSurroundings(file, host);
   const signatureStore = host.env['OCP_SIGNATURE_URL'];
+  const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = readNmstate(config);
   const saved =
@@ -58,6 +60,7 @@ export async function readLiveIsoRequest(
     configuration: file,
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
     ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch, saved }),
+    ...withoutUndefined({ disableImagePolicy }),
   };
 }
 
@@ -82,6 +85,12 @@ export async function readSurroundings(
 function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
+}
+
+/** The configuration wins over the environment. Any text in the variable counts, as for the installer. */
+function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
+  const variable = env[IMAGE_POLICY_VARIABLE] ?? '';
+  return build.disableImagePolicy ?? (variable === '' ? undefined : true);
 }
 
 function readNmstate({ build }: ApplianceConfig): string | undefined {

@@ -27,6 +27,8 @@ export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
     /** One line of an authorized_keys file, for the user core. */
     readonly sshKey?: string;
+    /** The cluster accepts images of OpenShift without a signature. */
+    readonly disableImagePolicy: boolean;
     /** Manifests for the cluster: the user's, then those of the mirror plan. */
     readonly extraManifests: readonly Manifest[];
   };
@@ -85,6 +87,7 @@ function renderService(input: BootstrapInput): {
         'release-images': JSON.stringify([
           { ...cpuArchitecture, url: release.digestReference, version: release.version },
         ]),
+        'disable-image-policy': input.disableImagePolicy ? 'yes' : 'no',
         'os-images': JSON.stringify([{ ...cpuArchitecture, url: 'n/a', version: 'n/a' }]),
       }),
       renderScript('update-hosts.sh', {

@@ -3,6 +3,7 @@ import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';
+import { isSignedVersion } from './version.ts';
 
 /** The architectures that appliances are built for, as RPM names them. */
 export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
@@ -21,10 +22,6 @@ export function formatReleaseBundleTag(version: string, architecture: RpmArchite
   const suffix = isSignedVersion(version) ? `-${architecture}` : '';
   return `ocp-release-bundle-${version}${suffix}`.slice(0, MAX_TAG_SIZE);
 }
-
-/** Whether a version is a release, an engineering candidate or a release candidate: those are signed. */
-const isSignedVersion = (version: string): boolean =>
-  /^\d+\.\d+\.\d+(?:-(?:ec|rc)\.\d+)?$/.test(version);
 
 type BundleBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };
 

@@ -38,3 +38,7 @@ export function isAtLeast(version: string, wanted: string): boolean {
   const release = semver.parse(stripBuild(version).replace(/-.*$/, ''));
   return release !== null && release.compare(wanted) >= 0;
 }
+
+/** Whether a version is a release, an engineering candidate or a release candidate: those are signed. */
+export const isSignedVersion = (version: string): boolean =>
+  /^\d+\.\d+\.\d+(?:-(?:ec|rc)\.\d+)?$/.test(version);

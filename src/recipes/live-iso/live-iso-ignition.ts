@@ -6,6 +6,7 @@ import {
 } from '../../openshift/installer/installer-inputs.ts';
 import { toNodeRelease, type ClusterSettings } from '../../openshift/node/describe-cluster.ts';
 import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
+import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/fetch-installer.ts';
 import { fetchReleaseSignatures } from '../../stages/fetch-release-signatures.ts';
@@ -23,13 +24,14 @@ export function renderIgnition(
   tools: BuildTools,
   images: LiveIsoImages,
 ): { readonly bootstrap: Promise<string>; readonly unconfigured: Promise<string> } {
-  const { config, manifests } = request;
+  const { config, manifests, disableImagePolicy } = request;
   const { stopLocalRegistry, skipLocalRegistry, sshKey } = config;
   const { release, plan, catalogs, registryImage } = images;
   const bootstrap = tools.engine.run(renderBootstrap, {
     ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry, skipLocalRegistry },
     ...clusterSettingsOf(request),
     signatures: fetchSignatures(request, tools, images),
+    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
     ...(sshKey !== undefined && { sshKey }),
     ...saltPassword(request, tools),
   });
@@ -105,6 +107,9 @@ function installUnconfigured(
     installer: findInstaller(request, tools, images),
     args: release.then(({ version }) => planInstallerArgs(version, interactive)),
     files,
+    ...(request.disableImagePolicy === true && {
+      environment: { [IMAGE_POLICY_VARIABLE]: 'true' },
+    }),
     ...(pullSecret && { pullSecret }),
   });
 }

@@ -23,6 +23,8 @@ export type LiveIsoRequest = IsoPlace & {
   readonly saved?: SavedPlan;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
+  /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */
+  readonly disableImagePolicy?: boolean;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
   /** OCP_SIGNATURE_URL: where releases of others than Red Hat have their signatures. */

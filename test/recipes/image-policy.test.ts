@@ -1,0 +1,107 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseIgnition } from '../../src/ignition/config.ts';
+import {
+  disablesImagePolicy,
+  IMAGE_POLICY_VARIABLE,
+} from '../../src/openshift/release/image-policy.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { findFile, readContents } from '../support/node-configs.ts';
+import { addRelease, type TestRelease } from '../support/release.ts';
+import { requireTool } from '../support/tools.ts';
+
+const NIGHTLY = '4.22.0-0.nightly-2026-05-01-000000';
+const hasTools = requireTool('genisoimage') && requireTool('isohybrid');
+
+describe('the image policy of a cluster', () => {
+  it.each([
+    ['4.22.0', undefined, false],
+    ['4.22.0-ec.3', undefined, false],
+    ['4.22.0-rc.1', undefined, false],
+    [NIGHTLY, undefined, true],
+    ['4.22.0-0.ci-2026-05-01-000000', undefined, true],
+    ['4.22.0', true, true],
+    [NIGHTLY, false, false],
+  ])('of release %s, wished off: %s, is off: %s', (version, wish, isOff) => {
+    expect(disablesImagePolicy(version, wish)).toBe(isOff);
+  });
+});
+
+describe.skipIf(!hasTools)('a live ISO', () => {
+  let world: LiveWorld;
+  let nightly: TestRelease;
+  let builds = 0;
+  const at = (name: string): string => join(world.directory, name);
+
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    const iso = await readFile(at('test.iso'));
+    nightly = await addRelease(world.registry, { version: NIGHTLY, iso });
+    const script = [
+      '#!/bin/sh',
+      'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
+      `env > ${at('seen')}`,
+      `echo '{"ignition":{"version":"3.2.0"}}' > "$dir/unconfigured-agent.ign"`,
+    ];
+    await writeFile(at('stand-in'), script.join('\n'), { mode: 0o755 });
+  }, 60_000);
+  afterAll(() => world.close());
+
+  async function configure(...lines: readonly string[]): Promise<void> {
+    world.env[IMAGE_POLICY_VARIABLE] = '';
+    await world.writeConfig('  installer: stand-in', ...lines);
+  }
+
+  /** X.Y.Z beside the pullspec, as the builder of OVE media writes it. */
+  async function takeNightly(): Promise<void> {
+    const path = at('appliance-config.yaml');
+    const text = await readFile(path, 'utf8');
+    const url = `url: ${nightly.pullspec}`;
+    await writeFile(path, text.replace('"4.21.3"', '"4.22.0"').replace(/url: .*/, url));
+  }
+
+  /** What the installer saw, what the rendezvous host will write, and whether a person is warned. */
+  async function build(): Promise<{ seen: boolean; written: boolean; warned: boolean }> {
+    // The result of an installer is kept: each build starts one of its own.
+    const options = ['--work-dir', `work-${++builds}`, '--output', 'x.iso', '--force'];
+    const built = await world.run('build', '--ignition', 'installer', ...options);
+    expect(built.exitCode, built.stderr).toBe(0);
+    const shown = await world.run('ignition', 'show', '--bootstrap', 'x.iso');
+    const file = findFile(parseIgnition(shown.stdout, 'shown'), '/usr/local/bin/set-env-files.sh');
+    return {
+      seen: (await readFile(at('seen'), 'utf8')).includes(`${IMAGE_POLICY_VARIABLE}=true\n`),
+      written: readContents(file).includes("disable_image_policy='yes'"),
+      warned: built.stderr.includes('accepts images of OpenShift without a signature'),
+    };
+  }
+
+  it('of a signed release leaves the image policy on', async () => {
+    await configure();
+    expect(await build()).toEqual({ seen: false, written: false, warned: false });
+  });
+
+  it('of a signed release switches the image policy off when the environment of the build says so', async () => {
+    await configure();
+    world.env[IMAGE_POLICY_VARIABLE] = '1';
+    expect(await build()).toEqual({ seen: true, written: true, warned: true });
+  });
+
+  it('of a signed release switches the image policy off when its configuration says so', async () => {
+    await configure('  disableImagePolicy: true');
+    expect(await build()).toEqual({ seen: true, written: true, warned: true });
+  });
+
+  it('of a nightly switches the image policy off, because nobody signs nightlies', async () => {
+    await configure();
+    await takeNightly();
+    expect(await build()).toEqual({ seen: false, written: true, warned: true });
+  });
+
+  it('leaves the image policy on when its configuration says so, whatever the environment says', async () => {
+    await configure('  disableImagePolicy: false');
+    await takeNightly();
+    world.env[IMAGE_POLICY_VARIABLE] = 'true';
+    expect(await build()).toEqual({ seen: false, written: false, warned: false });
+  });
+});
