@@ -56,6 +56,8 @@ export type BuildSettings = {
   /** What goes on the media besides public things. */
   readonly embed: { readonly pullSecret?: Secret };
   readonly nmstate?: string;
+  /** Whether installed hosts copy the registry to their disk, or read it from the medium for good. */
+  readonly registryData: 'copy' | 'medium';
 };
 
 /** appliance-config.yaml after its checks and defaults. */

@@ -78,6 +78,8 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
     ...(retryFor !== undefined && { retryFor }),
     insecureRegistries: listTexts(view, 'build.insecureRegistries'),
+    registryData: (view.text('build.registryData') ??
+      findDefault('build.registryData')) as BuildSettings['registryData'],
     embed: embedded === undefined ? {} : { pullSecret: new Secret(embedded) },
   };
 }

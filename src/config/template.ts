@@ -81,6 +81,7 @@ const REST = `
 #   caBundle: ca.pem
 #   registriesConf: registries.conf
 #   maxSize: 45GiB
+#   registryData: medium
 #   embed:
 #     pullSecret: file:host-pull-secret.json
 `;

@@ -1,5 +1,6 @@
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
+import { sizeOfRegistry } from '../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
 import {
   renderBootstrapIgnition,
@@ -20,6 +21,7 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly registryImage: RegistryImageChoice;
     readonly stopLocalRegistry: boolean;
     readonly skipLocalRegistry: boolean;
+    readonly registryData: 'copy' | 'medium';
     readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
     readonly sshKey?: string;
     /** Absent: for releases that nobody signs. */
@@ -60,6 +62,8 @@ function describe(input: RenderBootstrapInput): BootstrapInput {
     stopLocalRegistry: input.stopLocalRegistry,
     skipLocalRegistry: input.skipLocalRegistry,
     disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
+    registryData: input.registryData,
+    registrySize: sizeOfRegistry(plan),
     extraManifests: manifests.extra,
     crs: manifests.crs,
     ...(sshKey !== undefined && { sshKey }),

@@ -1,18 +1,48 @@
 #!/usr/bin/env bash
-# Shows the registry tree of the medium, or of the disk it was copied to, read-only at /mnt/agentdata.
+# Shows the registry tree of the medium, or of its copy on the disk, read-only at /mnt/agentdata.
 # Running it again is harmless.
 set -euo pipefail
 
 # "live" on the booted medium, "installed" on a host that runs from its disk
 readonly stage='{{ stage }}'
+# "yes": the cluster's own registry, which an InternalReleaseImage describes, serves the installer's copy
+readonly internal_release_image='{{ internal-release-image }}'
 readonly medium=/run/media/iso
-readonly copy=/var/lib/iri-registry
+readonly copy=/var/lib/appliance-registry
+# An installer of 4.21 and later fills it on control plane hosts.
+readonly installer_copy=/var/lib/iri-registry
 readonly target=/mnt/agentdata
 readonly wait_limit=600
 
 fail() {
   echo "agent data: $1" >&2
   exit 1
+}
+
+# Where no InternalReleaseImage is, the machine config daemon empties the installer's directory as soon as
+# the registry's port refuses a connection. The daemon's own image comes from this registry, so before the
+# first start it does not run yet.
+adopt_installer_copy() {
+  if [[ "${internal_release_image}" == yes || ! -d "${installer_copy}" || -e "${copy}" ]]; then
+    return 0
+  fi
+  if has_contents "${installer_copy}"; then
+    mv --no-target-directory "${installer_copy}" "${copy}"
+    echo "agent data: ${installer_copy} is now ${copy}"
+  else
+    # What is left of it need not be read from the medium again.
+    rm --recursive --force "${copy}.partial"
+    mv --no-target-directory "${installer_copy}" "${copy}.partial"
+    echo "agent data: ${installer_copy} is not complete: the medium is needed" >&2
+  fi
+  sync "$(dirname "${copy}")"
+}
+
+# Arguments: directory
+has_contents() {
+  [[ -f "$1/images/registry/manifest.json" ]] &&
+    [[ -n "$(ls --almost-all "$1/docker/registry/v2/blobs" 2>/dev/null)" ]] &&
+    [[ -n "$(ls --almost-all "$1/docker/registry/v2/repositories" 2>/dev/null)" ]]
 }
 
 wait_for_medium() {
@@ -32,10 +62,17 @@ wait_for_medium() {
   done
 }
 
-# An installer copies the tree to the disks of control plane hosts; the others keep reading the medium.
 find_source() {
-  if [[ "${stage}" == installed && -d "${copy}" ]]; then
+  if [[ "${stage}" == live ]]; then
+    wait_for_medium
+    source_dir="${medium}/registry"
+    return
+  fi
+  adopt_installer_copy
+  if [[ -d "${copy}" ]]; then
     source_dir="${copy}"
+  elif [[ -d "${installer_copy}" ]]; then
+    source_dir="${installer_copy}"
   else
     wait_for_medium
     source_dir="${medium}/registry"
@@ -47,6 +84,10 @@ bind_source() {
     rm --force "${target}"
   fi
   mkdir --parents "${target}"
+  # It shows the medium from before the copy, or a medium that was detached since.
+  if mountpoint --quiet "${target}" && ! [[ "${source_dir}" -ef "${target}" ]]; then
+    umount --lazy "${target}"
+  fi
   if ! mountpoint --quiet "${target}"; then
     mount --bind "${source_dir}" "${target}"
   fi
@@ -60,13 +101,20 @@ verify_target() {
   # A BMC that lost the medium still lists its files, but reading them fails.
   head --bytes=4096 "${manifest}" >/dev/null ||
     fail "${manifest} cannot be read: attach the appliance ISO again, or restart the BMC's virtual media"
-  [[ -d "${target}/docker/registry/v2" ]] || fail "${target}/docker/registry/v2 is no directory"
+  [[ -d "${target}/docker/registry/v2" ]] || fail "${target}/docker/registry/v2 is not a directory"
   [[ -n "$(ls --almost-all "${target}/docker/registry/v2")" ]] ||
     fail "${target}/docker/registry/v2 is empty: the medium was not written to its end"
+}
+
+release_medium() {
+  if [[ "${source_dir}" == "${copy}" ]] && mountpoint --quiet "${medium}"; then
+    umount --lazy "${medium}"
+  fi
 }
 
 source_dir=
 find_source
 bind_source
 verify_target
+release_medium
 echo "agent data: ${source_dir} is at ${target}"

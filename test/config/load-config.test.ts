@@ -58,6 +58,7 @@ describe('what is absent gets its default', () => {
       cpuArchitecture: 'x86_64',
     });
     expect(config.build).toEqual({
+      registryData: 'copy',
       kernelArguments: [],
       insecureRegistries: [],
       allArchitectures: false,

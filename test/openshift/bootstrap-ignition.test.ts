@@ -208,7 +208,7 @@ describe('the bootstrap configuration', () => {
 describe('the install configuration', () => {
   const lists = installs.map(listContents);
 
-  it('runs the registry on installed hosts, keeps the medium and applies custom resources', () => {
+  it('runs the registry on installed hosts, copies its data and applies custom resources', () => {
     expect(lists[0]).toEqual([
       '0555 /usr/local/bin/set-installed-node-zero.sh',
       '0644 /etc/assisted/rendezvous-host.env',
@@ -217,6 +217,7 @@ describe('the install configuration', () => {
       '0555 /usr/local/bin/load-local-registry-image.sh',
       '0555 /usr/local/bin/setup-local-registry.sh',
       '0644 /etc/assisted/registry.env',
+      '0555 /usr/local/bin/copy-registry-data.sh',
       '0555 /usr/local/bin/create-pinned-image-sets.sh',
       '0644 /etc/assisted/pinned-image-sets/master-pinned-image-set.yaml',
       '0644 /etc/assisted/pinned-image-sets/worker-pinned-image-set.yaml',
@@ -227,6 +228,7 @@ describe('the install configuration', () => {
       'enabled set-installed-node-zero.service',
       '- mount-live-iso@.service',
       'enabled start-local-registry.service',
+      'enabled copy-registry-data.service',
       'enabled create-pinned-image-sets.service',
       'enabled apply-operator-crs.service',
     ]);
@@ -236,6 +238,18 @@ describe('the install configuration', () => {
     expect(lists[1]?.join()).not.toContain('local-registry');
     expect(lists[1]).toContain('0644 /etc/assisted/registry.env');
     expect(lists[2]).toContain('enabled stop-local-registry.service');
+  });
+
+  it('copies nothing from the medium with skipLocalRegistry, and with registryData "medium"', () => {
+    const medium = renderInstallIgnition({ ...bootstrapInput, registryData: 'medium' });
+    expect(listContents(medium)).toContain('enabled start-local-registry.service');
+    expect(listContents(medium).join()).not.toContain('copy-registry-data');
+    expect(lists[1]?.join()).not.toContain('copy-registry-data');
+  });
+
+  it('tells the script how large the registry is', () => {
+    const script = installs[0] && findFile(installs[0], '/usr/local/bin/copy-registry-data.sh');
+    expect(readContents(script)).toContain("readonly tree_size='21000000000'\n");
   });
 
   it('has nothing that waits for operators without custom resources', () => {

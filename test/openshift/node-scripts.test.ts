@@ -42,11 +42,6 @@ const live = renderNodeRegistry({
   interactive: false,
   stage: 'live',
 }).files;
-const installed = renderNodeRegistry({
-  image: bootstrapInput.registryImage,
-  interactive: false,
-  stage: 'installed',
-}).files;
 
 runs('mount-agent-data.sh', () => {
   it('shows the registry of the medium read-only, however often it is run', async () => {
@@ -73,7 +68,7 @@ runs('mount-agent-data.sh', () => {
   it.each([
     ['rm /run/media/iso/registry/images/registry/manifest.json', 'manifest.json is missing'],
     ['rmdir /run/media/iso/registry/docker/registry/v2/blobs', 'v2 is empty'],
-    ['rm -r /run/media/iso/registry/docker', 'v2 is no directory'],
+    ['rm -r /run/media/iso/registry/docker', 'v2 is not a directory'],
   ])('refuses a medium after %s', async (damage, message) => {
     const { stderr, exitCode } = await runInThrowAwayRoot(
       live,
@@ -97,16 +92,6 @@ runs('mount-agent-data.sh', () => {
     );
     expect(exitCode).toBe(1);
     expect(stderr).toContain(message);
-  });
-
-  it('prefers the copy on the disk of an installed host', async () => {
-    const { stdout } = await runInThrowAwayRoot(
-      installed,
-      `mkdir -p /var/lib/iri-registry/images/registry /var/lib/iri-registry/docker/registry/v2/blobs
-      echo '{}' > /var/lib/iri-registry/images/registry/manifest.json
-      mount-agent-data.sh`,
-    );
-    expect(stdout).toBe('agent data: /var/lib/iri-registry is at /mnt/agentdata\n');
   });
 });
 

@@ -198,6 +198,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
       ['build.kernelArguments', () => ({ build: ['  kernelArguments: ["console=ttyS0"]'] })],
       ['build.embed', () => ({ build: ['  embed: {pullSecret: file:hosts.json}'] })],
       ['build.baseIso', () => ({ build: ['  baseIso: other.iso'] })],
+      ['build.registryData', () => ({ build: ['  registryData: medium'], flow: 'false' })],
       ['build.ignition', () => ({ args: INSTALLER, build: ['  installer: openshift-install'] })],
       [
         'build.nmstate',

@@ -37,6 +37,8 @@ export const bootstrapInput: BootstrapInput = {
   stopLocalRegistry: false,
   skipLocalRegistry: false,
   disableImagePolicy: false,
+  registryData: 'copy',
+  registrySize: 21_000_000_000,
   useDefaultSourceNames: true,
   sshKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator@example\n',
   corePasswordHash: '$6$saltsalt$hash',

@@ -90,6 +90,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...(report.hostCopy?.warning === undefined ? [] : [`  warning   ${report.hostCopy.warning}`]),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     `next: sealift verify ${output}`,

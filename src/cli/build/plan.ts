@@ -108,6 +108,7 @@ function formatPlan(plan: LiveIsoPlan): string {
       ? []
       : [`mirrors from   ${plan.registriesConf.join(', ')}`]),
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
+    ...(plan.hostCopy?.warning === undefined ? [] : [`warning: ${plan.hostCopy.warning}`]),
     '',
     ...formatParts(plan.parts),
     ...formatAdditions(plan.additions),

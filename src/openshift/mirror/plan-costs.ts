@@ -17,6 +17,17 @@ type Piece = { readonly size: number; readonly parts: Set<string> };
 /** The cost of each part, in the order of the plan. */
 export const planCosts = (plan: MirrorPlan): readonly PartCost[] => addCosts(plan, partsOf);
 
+/**
+ * Bytes of the registry tree on a medium or on the disk of a host: every blob and manifest that is
+ * served, and once more those of the registry image, which has a form of its own. Without links and
+ * what the medium adds itself: some kilobytes an image.
+ */
+export const sizeOfRegistry = ({ images, registryImage }: MirrorPlan): number =>
+  sizeOf(images) + (registryImage ? sizeOf([registryImage]) : 0);
+
+const sizeOf = (images: readonly PlannedImage[]): number =>
+  listPieces(images, partsOf).reduce((total, { size }) => total + size, 0);
+
 /** What a bundle costs: of leaving it out, shared layers considered. Sizes are bytes. */
 export type BundleCost = Omit<PartCost, 'part'>;
 

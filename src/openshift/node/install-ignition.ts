@@ -23,6 +23,10 @@ export type InstallInput = {
   readonly stopLocalRegistry: boolean;
   /** No registry of ours on installed hosts: the cluster's own takes over. */
   readonly skipLocalRegistry: boolean;
+  /** Whether hosts copy the registry to their disk, or read it from the medium for good. */
+  readonly registryData: 'copy' | 'medium';
+  /** Bytes of the registry's blobs and manifests. */
+  readonly registrySize: number;
   readonly createPinnedImageSets: boolean;
   /** References of the images to pin, as they are named before mirroring. */
   readonly pinnedImages: readonly string[];
@@ -45,6 +49,7 @@ export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
   const parts = [
     renderCommon(),
     renderRegistry(input),
+    renderRegistryCopy(input),
     renderPinnedImageSets(planPinnedImageSets(input)),
     renderCustomResources(input.crs),
   ];
@@ -85,6 +90,15 @@ function renderRegistry(input: InstallInput): Part {
   return {
     files: [...files, renderScript('stop-local-registry.sh')],
     units: [...units, renderEnabledUnit('stop-local-registry.service')],
+  };
+}
+
+/** What makes a host independent of the medium. */
+function renderRegistryCopy(input: InstallInput): Part {
+  if (input.skipLocalRegistry || input.registryData === 'medium') return { files: [], units: [] };
+  return {
+    files: [renderScript('copy-registry-data.sh', { 'tree-size': String(input.registrySize) })],
+    units: [renderEnabledUnit('copy-registry-data.service')],
   };
 }
 

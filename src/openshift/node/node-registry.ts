@@ -35,13 +35,16 @@ export function renderNodeRegistry(registry: NodeRegistry): {
   readonly files: readonly File[];
   readonly units: readonly Unit[];
 } {
-  const { image, stage } = registry;
+  const { image, stage, interactive } = registry;
   const port = String(NODE_REGISTRY_PORT);
-  const domain = nodeRegistryDomain(registry.interactive);
+  const domain = nodeRegistryDomain(interactive);
   const distribution = image.useDistributionEntrypoint;
   return {
     files: [
-      renderScript('mount-agent-data.sh', { stage }),
+      renderScript('mount-agent-data.sh', {
+        stage,
+        'internal-release-image': interactive ? 'yes' : 'no',
+      }),
       renderScript('load-local-registry-image.sh'),
       renderScript('setup-local-registry.sh', { domain, port }),
       renderRegistryEnvironment(registry),

@@ -29,6 +29,7 @@ export function renderIgnition(
   const { release, plan, catalogs, registryImage } = images;
   const bootstrap = tools.engine.run(renderBootstrap, {
     ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry, skipLocalRegistry },
+    registryData: config.build.registryData,
     ...clusterSettingsOf(request),
     signatures: fetchSignatures(request, tools, images),
     ...(disableImagePolicy !== undefined && { disableImagePolicy }),

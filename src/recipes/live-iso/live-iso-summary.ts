@@ -3,6 +3,7 @@ import {
   bundleKey,
   planBundleCosts,
   planCosts,
+  sizeOfRegistry,
   type BundleCost,
   type PartCost,
 } from '../../openshift/mirror/plan-costs.ts';
@@ -27,6 +28,8 @@ export type LiveIsoPlan = {
   readonly bytesToFetch: number;
   readonly bytesReused: number;
   readonly dedupeSaved: number;
+  /** What installed hosts copy to their disks; absent when they copy nothing. */
+  readonly hostCopy?: HostCopy;
   readonly freeBytes: number;
   readonly neededBytes: number;
   readonly images: number;
@@ -63,7 +66,24 @@ export type LiveIsoPlan = {
   readonly blocked: readonly string[];
 };
 
+/** Bytes. */
+export type HostCopy = {
+  readonly size: number;
+  /** Disk that a host needs for it and for everything else. */
+  readonly diskNeeded: number;
+  /** Present when a disk of the smallest size that an installation accepts is too small. */
+  readonly warning?: string;
+};
+
 const LARGEST = 20;
+
+const GB = 1e9;
+
+/** Of a host besides the copy: system, container images, logs. */
+const HOST_WITHOUT_COPY = 40 * GB;
+
+/** The assisted service refuses hosts with a smaller disk. */
+const SMALLEST_DISK = 100 * GB;
 
 export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan {
   const { release, plan, base, layout, space } = prepared;
@@ -80,6 +100,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     payloadSize: plan.blobSize,
     ...space,
     dedupeSaved: plan.dedupeSaved,
+    ...planHostCopy(request, plan),
     images: plan.images.length + (plan.registryImage ? 1 : 0),
     blobs: plan.blobs.length,
     largestBlobs: largest
@@ -98,6 +119,23 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     blocked: plan.blocked.map(({ image }) => image),
   };
 }
+
+/** Whether a host's disk is large enough is known only there; the smallest that is accepted, here. */
+export function planHostCopy(
+  { config }: Pick<LiveIsoRequest, 'config'>,
+  plan: PreparedLiveIso['plan'],
+): { readonly hostCopy?: HostCopy } {
+  if (config.skipLocalRegistry || config.build.registryData === 'medium') return {};
+  const size = sizeOfRegistry(plan);
+  const diskNeeded = size + HOST_WITHOUT_COPY;
+  if (diskNeeded <= SMALLEST_DISK) return { hostCopy: { size, diskNeeded } };
+  const warning =
+    `installed hosts copy ${formatGB(size)} to their disks and need ${formatGB(diskNeeded)}, but ` +
+    `disks of ${formatGB(SMALLEST_DISK)} are accepted: on those, leave the medium attached`;
+  return { hostCopy: { size, diskNeeded, warning } };
+}
+
+const formatGB = (bytes: number): string => `${(bytes / GB).toFixed(1)} GB`;
 
 function summarizeAdditions({
   plan,
