@@ -134,35 +134,45 @@ async function benchReference(source: Source): Promise<void> {
 async function benchKills(source: Source): Promise<void> {
   const kills = Number(values.kills);
   const work = prepare('kill', source, site);
-  const before = await source.bytesServed();
+  const { served: before } = await source.bytesServed();
+  let undelivered = 0;
   let random = 12345;
   let done = 0;
   for (let index = 0; index < kills; index++) {
     random = (random * 1_103_515_245 + 12_345) % 2 ** 31;
     const share = (index + random / 2 ** 31) / (kills + 1);
-    done += Number(await buildUntil(work, before + share * source.payloadSize, source));
+    const lost = await buildUntil(work, before + share * source.payloadSize, source);
+    undelivered += lost ?? 0;
+    done += Number(lost !== undefined);
   }
   await runSealift(['build', '--output', 'out.iso'], work);
-  const fetched = (await source.bytesServed()) - before;
+  const { served } = await source.bytesServed();
+  const fetched = served - undelivered - before;
   figures.values['kills'] = done;
   figures.values['refetchedBytes'] = fetched - source.payloadSize;
   console.log(
-    `  kill: ${done} kills, ${((fetched - source.payloadSize) / MIB).toFixed(1)} MiB fetched twice`,
+    `  kill: ${done} kills, ${((fetched - source.payloadSize) / MIB).toFixed(1)} MiB fetched twice, ${(undelivered / MIB).toFixed(1)} MiB sent to nobody`,
   );
   addFigures(figures, { refetchRatio: { value: fetched / source.payloadSize, atMost: 1.02 } });
 }
 
-/** Kills a build when so many bytes were served; false when it was done before. */
-async function buildUntil(work: string, bytes: number, source: Source): Promise<boolean> {
+/** Kills a build when so many bytes were served; bytes it had not received, or undefined when it was done. */
+async function buildUntil(
+  work: string,
+  bytes: number,
+  source: Source,
+): Promise<number | undefined> {
   const child = spawn(process.execPath, [SEALIFT, 'build', '--output', 'out.iso'], {
     ...{ cwd: work, stdio: 'ignore' },
   });
-  while (child.exitCode === null && (await source.bytesServed()) < bytes) {
+  let last = await source.bytesServed();
+  while (child.exitCode === null && last.served - last.undelivered < bytes) {
     await new Promise((resolve) => setTimeout(resolve, 5));
+    last = await source.bytesServed();
   }
   const isRunning = child.exitCode === null;
   await stop(child);
-  return isRunning;
+  return isRunning ? last.undelivered : undefined;
 }
 
 async function benchPlan(): Promise<void> {

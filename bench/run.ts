@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { RequestCounts } from './count-requests.ts';
-import type { PublishedOperators, SourceShape } from './source-shape.ts';
+import type { PublishedOperators, Served, SourceShape } from './source-shape.ts';
 
 export const SEALIFT = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const MEASURE = new URL('./measure.mjs', import.meta.url).href;
@@ -86,7 +86,7 @@ export type Payload = {
 };
 
 export type Source = Payload & {
-  readonly bytesServed: () => Promise<number>;
+  readonly bytesServed: () => Promise<Served>;
   /** What was asked since the last call. */
   readonly takeRequests: () => Promise<RequestCounts>;
   /** Writes every blob into a folder. */
@@ -111,7 +111,7 @@ export async function startSource(shape: SourceShape): Promise<Source> {
     ...payload,
     async bytesServed() {
       child.stdin.write('bytes\n');
-      return Number(await read());
+      return JSON.parse(await read()) as Served;
     },
     async takeRequests() {
       child.stdin.write('requests\n');

@@ -26,3 +26,6 @@ export type PublishedOperators = {
   /** Names of all packages of the catalog. */
   readonly packages: readonly string[];
 };
+
+/** Bytes that a source has sent since it began, and those of them that nobody has received yet. */
+export type Served = { readonly served: number; readonly undelivered: number };

@@ -9,13 +9,14 @@ import {
 } from '../demo/release.ts';
 import { startSourceRegistry, type SourceImage } from '../demo/source-registry.ts';
 import { countRequests } from './count-requests.ts';
+import { countUndelivered } from './count-undelivered.ts';
 import { addSignatures, publishOperators } from './operator-images.ts';
-import type { SourceShape } from './source-shape.ts';
+import type { Served, SourceShape } from './source-shape.ts';
 
 /*
  * The source registry of the bench, a process of its own: makes a payload of the size that is asked
  * for, prints one JSON line about it, and serves until it is killed. `bytes` on its standard input
- * makes it print how many bytes it has served, `requests` what was asked of it since the last time.
+ * makes it print how many bytes it has served and how many of them wait to be received, `requests` what was asked of it since the last time.
  */
 
 const MIB = 1024 * 1024;
@@ -37,6 +38,7 @@ function planSizes({ size, images, own }: SourceShape): number[] {
 
 const shape = JSON.parse(process.argv[2] ?? '{}') as SourceShape;
 const takeRequests = countRequests();
+const readUndelivered = countUndelivered();
 const registry = await startSourceRegistry(shape.tls && { tls: shape.tls });
 const makeBlob = createBlobFactory();
 const shared = [0, 1, 2].map((index) => makeBlob(index, Math.floor(shape.size * 0.02) + 7 * index));
@@ -79,7 +81,10 @@ process.stdout.write(
 process.stdin.setEncoding('utf8');
 process.stdin.on('data', (text: string) => {
   for (const order of text.trim().split('\n')) {
-    if (order === 'bytes') process.stdout.write(`${registry.bytesServed()}\n`);
+    if (order === 'bytes') {
+      const bytes: Served = { served: registry.bytesServed(), undelivered: readUndelivered() };
+      process.stdout.write(`${JSON.stringify(bytes)}\n`);
+    }
     if (order === 'requests') process.stdout.write(`${JSON.stringify(takeRequests())}\n`);
     if (order.startsWith('dump ')) dump(order.slice('dump '.length));
   }

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import { digestOf } from '../../src/base/digest.ts';
 import type { Extent, Layout } from '../../src/iso/extent.ts';
-import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/span-writer.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
 
 export const MIB = 1024 * 1024;
 

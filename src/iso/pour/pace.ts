@@ -2,8 +2,8 @@ import { cpus } from 'node:os';
 
 /**
  * How many lanes pour at a time. More lanes help while something far away is slow; when the machine
- * itself has no time left they only hold half-read connections, whose bytes a kill would lose. So few
- * lanes begin, and more join while processors are idle.
+ * itself has no time left they only hold half-read connections, whose bytes a kill would lose. So one
+ * lane begins, and more join while processors are idle.
  */
 export type Pace = {
   /**
@@ -14,7 +14,6 @@ export type Pace = {
   readonly allow: (wasShort: () => boolean) => number;
 };
 
-const FIRST_LANES = 2;
 const SAMPLE_MS = 200;
 /** Shares of processor time: above the one lanes join, below the other one leaves. */
 const IDLE = 0.5;
@@ -30,8 +29,7 @@ export type PaceMeters = {
 /** Looks at the processors at most once in 200 ms. */
 export function createPace(lanes: number, meters: PaceMeters = {}): Pace {
   const { readIdle = createIdleMeter(), now = () => performance.now() } = meters;
-  const fewest = Math.min(FIRST_LANES, lanes);
-  let allowed = fewest;
+  let allowed = 1;
   let sampledAt = now();
   readIdle();
   return {
@@ -39,9 +37,9 @@ export function createPace(lanes: number, meters: PaceMeters = {}): Pace {
       if (now() - sampledAt < SAMPLE_MS) return allowed;
       sampledAt = now();
       const idle = readIdle();
-      if (wasShort()) allowed = fewest;
+      if (wasShort()) allowed = 1;
       else if (idle > IDLE) allowed = Math.min(lanes, allowed * 2);
-      else if (idle < BUSY) allowed = Math.max(fewest, allowed - 1);
+      else if (idle < BUSY) allowed = Math.max(1, allowed - 1);
       return allowed;
     },
   };

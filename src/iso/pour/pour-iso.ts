@@ -11,8 +11,8 @@ import { createHasher } from './hasher.ts';
 import { readJournal, startJournal, type Journal, type Progress } from './journal.ts';
 import { openOutputFile } from './output-file.ts';
 import type { Pace } from './pace.ts';
-import { runPour } from './pour-loop.ts';
-import type { ExtentOpener, LaneTools, PourCounters } from './span-writer.ts';
+import { runPour, type PourTools } from './pour-loop.ts';
+import type { ExtentOpener, PourCounters } from './lane.ts';
 import { digestLayout, planSpans, type PourSpan } from './spans.ts';
 
 export type PourOptions = {
@@ -110,8 +110,8 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const frontier = new Frontier({ spans, buffers, stream, output, signal });
   const counters: PourCounters = { fetched: 0, copied: 0, kept: 0, written: 0 };
   let bytes = 0;
-  const tools: LaneTools = {
-    ...{ memory: new Uint8Array(memory), hasher, output, frontier, counters, signal },
+  const tools: PourTools = {
+    ...{ memory: Buffer.from(memory), hasher, output, frontier, counters, signal },
     openExtent: pour.openExtent,
     notePrefix: journal.notePrefix,
     onBytes(size) {

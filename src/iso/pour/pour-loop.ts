@@ -1,8 +1,15 @@
 import type { Journal } from './journal.ts';
 import { createPace, type Pace } from './pace.ts';
 import { pourRendered, pourStored } from './pour-span.ts';
-import { beginPour, isStanding, next, type PourState, type Task } from './schedule.ts';
-import type { LaneTools } from './span-writer.ts';
+import {
+  beginPour,
+  countStalled,
+  isStanding,
+  next,
+  type PourState,
+  type Task,
+} from './schedule.ts';
+import type { LaneTools } from './lane.ts';
 import type { PourSpan } from './spans.ts';
 
 /** How often the loop looks at its pace and its clock while nothing else happens. */
@@ -23,7 +30,7 @@ export type PourWork = {
  * @param stop aborts the signal of the tools
  * @throws the first failure, or the signal's reason
  */
-export async function runPour(work: PourWork, tools: LaneTools, stop: AbortController) {
+export async function runPour(work: PourWork, tools: PourTools, stop: AbortController) {
   const { pace = createPace(work.lanes) } = work;
   const loop = createLoop(work, tools, stop);
   const tick = setInterval(() => {
@@ -33,8 +40,10 @@ export async function runPour(work: PourWork, tools: LaneTools, stop: AbortContr
   try {
     if (tools.signal.aborted) loop.onAbort();
     for (;;) {
-      const lanes = pace.allow(() => tools.frontier.wasShort());
-      const step = next(loop.state, lanes, performance.now());
+      const now = performance.now();
+      const allowed = pace.allow(() => tools.frontier.wasShort());
+      const lanes = Math.min(work.lanes, allowed + countStalled(loop.state, now));
+      const step = next(loop.state, lanes, now);
       if (step.kind === 'pour') loop.pour(step.task);
       else if (step.kind === 'commit') loop.commit();
       else if (step.kind === 'wait') await loop.change();
@@ -47,6 +56,9 @@ export async function runPour(work: PourWork, tools: LaneTools, stop: AbortContr
   }
 }
 
+/** What all lanes share. */
+export type PourTools = Omit<LaneTools, 'waiting'>;
+
 type Loop = {
   readonly state: PourState;
   readonly pour: (task: Task) => void;
@@ -58,7 +70,7 @@ type Loop = {
 };
 
 /** Begins what a step says, and changes the state when it ends. */
-function createLoop({ spans, journal }: PourWork, tools: LaneTools, stop: AbortController): Loop {
+function createLoop({ spans, journal }: PourWork, tools: PourTools, stop: AbortController): Loop {
   const state = beginPour(spans, journal, performance.now());
   let wake = (): void => undefined;
   const fail = (reason: unknown): void => {
@@ -107,8 +119,9 @@ function createLoop({ spans, journal }: PourWork, tools: LaneTools, stop: AbortC
   };
 }
 
-function pourTask(task: Task, tools: LaneTools): Promise<void> {
-  const { index, span, kept } = task;
+function pourTask(task: Task, pour: PourTools): Promise<void> {
+  const { index, span, kept, waiting } = task;
+  const tools: LaneTools = { ...pour, waiting };
   if (span.kind === 'rendered') return pourRendered(span, index, tools);
   const work = (): Promise<void> => pourStored({ span, index, kept }, tools);
   return isStanding(task) ? tools.frontier.whileCatchingUp(work) : work();

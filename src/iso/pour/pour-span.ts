@@ -1,7 +1,8 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import { untilAborted } from '../../base/wait.ts';
-import { SpanWriter, type Kept, type LaneTools } from './span-writer.ts';
+import type { Kept, LaneTools } from './lane.ts';
+import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
 
 type StoredSpan = Extract<PourSpan, { kind: 'stored' }>;
@@ -117,7 +118,8 @@ async function bring(
 ): Promise<string | undefined> {
   let source: string | undefined;
   if ((!kept || (await writer.keep(kept))) && writer.position < span.size) {
-    const { signal } = tools;
+    const { signal, waiting } = tools;
+    waiting.since = performance.now();
     const opened = await tools.openExtent(span.extent, {
       ...{ offset: writer.position, refused, signal },
     });

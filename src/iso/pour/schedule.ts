@@ -1,5 +1,5 @@
 import type { Journal } from './journal.ts';
-import type { Kept } from './span-writer.ts';
+import type { Kept, Waiting } from './lane.ts';
 import type { PourSpan } from './spans.ts';
 
 /** One span to pour, and what an earlier run left of it. */
@@ -7,6 +7,7 @@ export type Task = {
   readonly index: number;
   readonly span: PourSpan;
   readonly kept: Kept | undefined;
+  readonly waiting: Waiting;
 };
 
 /** All that decides what a pour does next. The loop changes it; `next` only reads it. */
@@ -43,7 +44,9 @@ const COMMIT_INTERVAL_MS = 3000;
 
 /** The first state: spans in the order of the ISO, so that the digest of the whole follows closely. */
 export function beginPour(spans: readonly PourSpan[], journal: Journal, now: number): PourState {
-  const tasks = spans.map((span, index) => ({ index, span, kept: keptOf(span, index, journal) }));
+  const tasks = spans.map((span, index): Task => {
+    return { index, span, kept: keptOf(span, index, journal), waiting: { since: undefined } };
+  });
   return {
     missing: tasks.filter((task) => !isStanding(task)),
     standing: tasks.filter(isStanding),
@@ -76,6 +79,15 @@ export function next(state: PourState, lanes: number, now: number): Step {
   if (isTimeToCommit(state, now)) return { kind: 'commit' };
   return isBusy || hasTasks(state) || !state.isDigested ? WAIT : END;
 }
+
+/**
+ * Lanes whose sources have sent nothing for a second. They cost no processor time, so others may pour
+ * in their place: one source that hangs does not hold up the rest.
+ */
+export const countStalled = ({ running }: PourState, now: number): number =>
+  [...running].filter(({ waiting: { since = now } }) => now - since > STALLED_MS).length;
+
+const STALLED_MS = 1000;
 
 const WAIT: Step = { kind: 'wait' };
 const END: Step = { kind: 'end' };

@@ -1,6 +1,6 @@
 import { RegistryError } from '../../base/errors.ts';
 import type { FileInput } from '../../base/file-input.ts';
-import type { ExtentChunk, ExtentOpener } from '../../iso/pour/span-writer.ts';
+import type { ExtentChunk, ExtentOpener } from '../../iso/pour/lane.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { baseChanged } from '../../openshift/files/unchanged-file.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';

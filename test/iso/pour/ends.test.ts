@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InterruptedError, RegistryError } from '../../../src/base/errors.ts';
 import type { Pace } from '../../../src/iso/pour/pace.ts';
 import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
-import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
 import { makeLayout, MIB, openFrom } from '../../support/pour-layout.ts';
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import type { Layout } from '../../../src/iso/extent.ts';
 import { pourIso } from '../../../src/iso/pour/pour-iso.ts';
-import type { ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+import type { ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
 
 const MIB = 1024 * 1024;

@@ -17,26 +17,26 @@ function paceWith(lanes: number, readIdle: () => number) {
 }
 
 describe('the pace of a pour', () => {
-  it('begins with two lanes and lets more join while processors are idle', () => {
+  it('begins with one lane and lets more join while processors are idle', () => {
     const after = paceWith(8, () => 0.9);
-    expect(after(0)).toBe(2);
-    expect(after(200)).toBe(4);
+    expect(after(0)).toBe(1);
+    expect(after(200)).toBe(2);
     expect(after(2000)).toBe(8);
   });
 
-  it('takes lanes away when no processor has time left, but never the first two', () => {
+  it('takes lanes away when no processor has time left, but never the first one', () => {
     let idle = 0.9;
     const after = paceWith(8, () => idle);
-    expect(after(400)).toBe(8);
+    expect(after(600)).toBe(8);
     idle = 0;
     expect(after(400)).toBe(6);
-    expect(after(10_000)).toBe(2);
+    expect(after(10_000)).toBe(1);
   });
 
-  it('goes back to two lanes when lanes wait for buffers, however idle the processors are', () => {
+  it('goes back to one lane when lanes wait for buffers, however idle the processors are', () => {
     const after = paceWith(8, () => 0.9);
-    expect(after(400)).toBe(8);
-    expect(after(200, () => true)).toBe(2);
+    expect(after(600)).toBe(8);
+    expect(after(200, () => true)).toBe(1);
   });
 
   it('keeps to one lane when only one is wanted', () => {

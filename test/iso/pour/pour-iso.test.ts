@@ -12,8 +12,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RegistryError } from '../../../src/base/errors.ts';
 import type { Layout } from '../../../src/iso/extent.ts';
+import type { Pace } from '../../../src/iso/pour/pace.ts';
 import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
-import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/span-writer.ts';
+import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { makeLayout, MIB, openFrom } from '../../support/pour-layout.ts';
 
 let directory: string;
@@ -43,7 +44,7 @@ describe('pouring an ISO', () => {
     expect(existsSync(join(directory, 'out.iso.partial.journal'))).toBe(false);
   });
 
-  it('pours more than its buffers hold while the first extent is the slowest', async () => {
+  it('pours the rest, more than its buffers hold, while one source hangs and the machine is busy', async () => {
     const { layout, blobs, whole } = makeLayout([4 * MIB, ...Array<number>(30).fill(5 * MIB)]);
     const slow = layout.extents.find((extent) => extent.source.kind === 'blob')?.digest;
     let served = 0;
@@ -59,7 +60,8 @@ describe('pouring an ISO', () => {
       if (extent.digest === slow) await behindIt;
       return fast(extent, options);
     };
-    const result = await pourIso(optionsOf(layout, openExtent));
+    const busy: Pace = { allow: () => 1 };
+    const result = await pourIso({ ...optionsOf(layout, openExtent), pace: busy });
     expect(result.digest).toBe(sha256(whole));
     expect(result.readBack).toBeGreaterThan(0);
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
-import { beginPour, isStanding, next, type PourState } from '../../../src/iso/pour/schedule.ts';
+import {
+  beginPour,
+  countStalled,
+  isStanding,
+  next,
+  type PourState,
+} from '../../../src/iso/pour/schedule.ts';
 import type { PourSpan } from '../../../src/iso/pour/spans.ts';
 
 const digest = digestOf('blob');
@@ -100,6 +106,18 @@ describe('the schedule of a pour', () => {
       started.push(step.task.index);
     }
     expect(started).toEqual([0, 2, 3]);
+  });
+
+  it('counts a lane as stalled when its source has sent nothing for more than a second', () => {
+    const state = begin([false, false]);
+    for (const task of state.missing.splice(0)) state.running.add(task);
+    const [first, second] = [...state.running];
+    if (!first || !second) throw new Error('nothing began');
+    first.waiting.since = 1000;
+    expect(countStalled(state, 1500)).toBe(0);
+    expect(countStalled(state, 2500)).toBe(1);
+    first.waiting.since = undefined;
+    expect(countStalled(state, 2500)).toBe(0);
   });
 
   it('waits after a failure for what still runs, and begins nothing more', () => {

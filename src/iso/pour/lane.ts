@@ -1,0 +1,62 @@
+import type { Digest } from '../../base/digest.ts';
+import type { Extent } from '../extent.ts';
+import type { Frontier } from './frontier.ts';
+import type { Hasher } from './hasher.ts';
+import type { OutputFile } from './output-file.ts';
+
+/* What a lane is given, and what it works with. */
+
+/** Bytes of an extent as they arrive. */
+export type ExtentChunk = {
+  /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+  /** Name of the source, for errors. */
+  readonly source: string;
+  /** Whether the bytes cost no network. */
+  readonly local: boolean;
+};
+
+/** An extent's bytes: in a local file, which is read without detours, or as a stream. */
+export type OpenExtent =
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly position: number;
+      readonly source: string;
+    }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
+
+export type OpenExtentOptions = {
+  /** Where in the extent to start. */
+  readonly offset: number;
+  /** Sources that gave wrong bytes and are not to be asked again. */
+  readonly refused: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+};
+
+/** Throws when no source (that is not refused) has the extent. */
+export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
+
+/** Bytes, by where they came from and went. */
+export type PourCounters = { fetched: number; copied: number; kept: number; written: number };
+
+export type LaneTools = {
+  /** What buffers are cut from. */
+  readonly memory: Buffer;
+  readonly hasher: Hasher;
+  readonly output: OutputFile;
+  readonly frontier: Frontier;
+  readonly openExtent: ExtentOpener;
+  readonly counters: PourCounters;
+  readonly notePrefix: (span: number, size: number, digest: Digest) => void;
+  readonly signal: AbortSignal;
+  readonly onBytes: (size: number) => void;
+  readonly waiting: Waiting;
+};
+
+/** Since when a lane waits for bytes of its source, in milliseconds; undefined while it works on some. */
+export type Waiting = { since: number | undefined };
+
+/** What an earlier run left of the span in the output: so many bytes with this digest. */
+export type Kept = { readonly size: number; readonly digest: Digest };
