@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
@@ -7,5 +8,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: 'forks',
+    // Much of a test's time is waiting for other programs: one worker would leave a processor idle.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
   },
 });
