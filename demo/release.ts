@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { digestOf, type Digest } from '../src/base/digest.ts';
 import type { Descriptor } from '../src/registry/descriptor.ts';
 import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../src/registry/manifest.ts';
+import { makeDefinitions } from './definitions.ts';
 import { blobOf, type Blob } from './payload.ts';
 import type { SourceImage, SourceRegistry } from './source-registry.ts';
 
@@ -93,6 +94,7 @@ export async function publishRelease(
   const layer = await packLayer({
     'release-manifests/image-references': JSON.stringify(references),
     'release-manifests/release-metadata': JSON.stringify(metadata),
+    ...makeDefinitions(version),
   });
   const image = buildImage([layer], { 'io.openshift.release': version });
   registry.add(RELEASE_REPOSITORY, image, `${version}-x86_64`);

@@ -80,7 +80,8 @@ export type ApplianceConfig = {
   readonly enableDefaultSources: boolean;
   readonly enableFips: boolean;
   readonly stopLocalRegistry: boolean;
-  readonly skipLocalRegistry: boolean;
+  /** Absent: as the release has it. */
+  readonly skipLocalRegistry?: boolean;
   readonly createPinnedImageSets: boolean;
   readonly enableInteractiveFlow: boolean;
   readonly useDefaultSourceNames: boolean;

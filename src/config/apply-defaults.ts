@@ -25,6 +25,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
   const corePass = secrets.values.get('userCorePass');
   const mirrorPath = view.text('mirrorPath');
   const diskSizeGB = view.number('diskSizeGB');
+  const skipLocalRegistry = view.flag('skipLocalRegistry');
   return {
     ocpRelease: {
       version: text('ocpRelease.version'),
@@ -43,7 +44,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
     enableDefaultSources: flag('enableDefaultSources'),
     enableFips: flag('enableFips'),
     stopLocalRegistry: flag('stopLocalRegistry'),
-    skipLocalRegistry: flag('skipLocalRegistry'),
+    ...(skipLocalRegistry !== undefined && { skipLocalRegistry }),
     createPinnedImageSets: flag('createPinnedImageSets'),
     enableInteractiveFlow: flag('enableInteractiveFlow'),
     useDefaultSourceNames: flag('useDefaultSourceNames'),

@@ -3,6 +3,7 @@ import { formatValidIgnition } from '../ignition/format-valid.ts';
 import { sizeOfRegistry } from '../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
 import {
+  planClusterManifests,
   renderBootstrapIgnition,
   type BootstrapInput,
 } from '../openshift/node/bootstrap-ignition.ts';
@@ -30,26 +31,35 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly password?: { readonly text: Sealed; readonly salt: string };
   };
 
+export type RenderedBootstrap = {
+  /** JSON text. */
+  readonly ignition: string;
+  /** Of what a cluster of this release cannot take as it is, or does otherwise than others. */
+  readonly warnings: readonly string[];
+};
+
 /**
- * The system configuration of the medium, as JSON text. Holds the hash of core's password when there
- * is one, and no other secret.
+ * The system configuration of the medium. Holds the hash of core's password when there is one, and no
+ * other secret.
  *
  * @throws IntegrityError `ignition.invalid` when what we rendered breaks a rule of the format
  */
-export const renderBootstrap: Stage<RenderBootstrapInput, string, unknown> = {
+export const renderBootstrap: Stage<RenderBootstrapInput, RenderedBootstrap, unknown> = {
   name: 'render bootstrap',
-  run(input, _tools, context) {
+  run: (input, _tools, { warn }) => {
     const described = describe(input);
-    if (described.disableImagePolicy) {
-      const { version } = input.release;
-      context.warn(
-        `release ${version}: its cluster accepts images of OpenShift without a signature`,
-      );
-    }
-    const text = formatValidIgnition(renderBootstrapIgnition(described), 'bootstrap configuration');
-    return Promise.resolve(text);
+    const warnings = listWarnings(described);
+    for (const warning of warnings) warn(warning);
+    const config = renderBootstrapIgnition(described);
+    const ignition = formatValidIgnition(config, 'bootstrap configuration');
+    return Promise.resolve({ ignition, warnings });
   },
 };
+
+function listWarnings(input: BootstrapInput): readonly string[] {
+  const unsigned = `release ${input.release.version}: its cluster accepts images of OpenShift without a signature`;
+  return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
+}
 
 function describe(input: RenderBootstrapInput): BootstrapInput {
   const { plan, registryImage, manifests, sshKey, password } = input;

@@ -20,6 +20,11 @@ import {
   RELEASE_METADATA_PATH,
   type Release,
 } from '../openshift/release/release-payload.ts';
+import {
+  isManifestPath,
+  parseResourceDefinitions,
+  type ResourceDefinition,
+} from '../openshift/release/resource-definitions.ts';
 import { resolveInGraph } from '../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../openshift/release/version.ts';
 
@@ -43,7 +48,8 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
  * manifests is fetched.
  *
  * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
- * IntegrityError `release.malformed`, `release.version-conflict`; and what the graph and the
+ * IntegrityError `release.malformed`, `release.version-conflict`, `release.definition-unreadable`,
+ * `release.no-definitions`; and what the graph and the
  * registry client throw.
  */
 export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
@@ -61,7 +67,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   if (config.architecture !== archNames.toGo(input.arch)) {
     throw archMismatch(input.arch, config.architecture, reference);
   }
-  const { references, metadata } = await readManifests(tools, opened);
+  const { references, metadata, definitions } = await readManifests(tools, opened);
   const { version } = metadata;
   checkSame(version, references.version, 'its image-references');
   checkSame(version, config.version ?? version, 'its label io.openshift.release');
@@ -73,6 +79,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
     created: formatCreated(references.created ?? config.created, reference),
     components: references.components,
     metadata,
+    definitions,
   };
 }
 
@@ -110,10 +117,12 @@ async function readManifests(
 ): Promise<{
   references: ReturnType<typeof parseImageReferences>;
   metadata: ReturnType<typeof parseReleaseMetadata>;
+  definitions: readonly ResourceDefinition[];
 }> {
   const layers = openLayers(tools, reference, image.layers);
-  const files = await readPair(layers.slice(-1), tools.signal);
-  const whole = files.size === 2 ? files : await readPair(layers, tools.signal);
+  const files = await readWanted(layers.slice(-1), tools.signal);
+  const isWhole = NAMED_FILES.every((path) => files.has(path));
+  const whole = isWhole ? files : await readWanted(layers, tools.signal);
   const text = (path: string): string => {
     const bytes = whole.get(path);
     if (bytes) return Buffer.from(bytes).toString('utf8');
@@ -128,16 +137,36 @@ async function readManifests(
   return {
     references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
     metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
+    definitions: readDefinitions(whole, reference),
   };
 }
 
-const readPair = (
+const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];
+
+const readWanted = (
   layers: readonly Layer[],
   signal: AbortSignal,
 ): Promise<Map<string, Uint8Array>> =>
-  readFiles(layers, (path) => path === IMAGE_REFERENCES_PATH || path === RELEASE_METADATA_PATH, {
-    signal,
-  });
+  readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
+
+/** Every release defines kinds; one that seems not to would get a medium without a single manifest. */
+function readDefinitions(
+  files: ReadonlyMap<string, Uint8Array>,
+  reference: Reference,
+): readonly ResourceDefinition[] {
+  const manifests = [...files].filter(([path]) => isManifestPath(path));
+  const definitions = parseResourceDefinitions(new Map(manifests));
+  if (definitions.length > 0) return definitions;
+  throw new IntegrityError(
+    'release.no-definitions',
+    `payload ${formatReference(reference)} has no CustomResourceDefinition for self-managed clusters in its release-manifests`,
+    {
+      expected: 'at least one CustomResourceDefinition',
+      found: `none in ${manifests.length} manifests`,
+      hint: 'take the release from where it was published, or mirror it again',
+    },
+  );
+}
 
 function checkSame(version: string, other: string, where: string): void {
   if (stripBuild(version) === stripBuild(other)) return;

@@ -15,14 +15,23 @@ import { parse } from 'yaml';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, type IgnitionConfig } from '../../src/ignition/config.ts';
 import { mergeConfigs } from '../../src/ignition/merge.ts';
-import { renderBootstrapIgnition } from '../../src/openshift/node/bootstrap-ignition.ts';
+import {
+  planClusterManifests,
+  renderBootstrapIgnition,
+} from '../../src/openshift/node/bootstrap-ignition.ts';
 import { encodeReleaseBundle } from '../../src/openshift/release/release-bundle.ts';
 import { renderInstallIgnition } from '../../src/openshift/node/install-ignition.ts';
 import {
   adaptUnconfigured,
   renderEmbeddedUnconfigured,
 } from '../../src/openshift/node/unconfigured-ignition.ts';
-import { bootstrapInput, findFile, listContents, readContents } from '../support/node-configs.ts';
+import {
+  bootstrapInput,
+  definitionsOf,
+  findFile,
+  listContents,
+  readContents,
+} from '../support/node-configs.ts';
 import { requireTool } from '../support/tools.ts';
 
 const interactiveInput = { ...bootstrapInput, interactive: true, skipLocalRegistry: true };
@@ -192,6 +201,46 @@ describe('the bootstrap configuration', () => {
       metadata: { name: 'cluster' },
       spec: { releases: [{ name: tag }] },
     });
+  });
+
+  it.each(['4.14.0', '4.20.9'])(
+    'has no internal release image, and no other kind that a payload of %s does not define',
+    (version) => {
+      const definitions = definitionsOf(version);
+      const release = { ...interactiveInput.release, version };
+      const input = { ...interactiveInput, release, definitions };
+      const { manifests } = planClusterManifests(input);
+      const types = manifests.map(
+        ({ text }) => parse(text) as { apiVersion: string; kind: string },
+      );
+      expect(types.map(({ kind }) => kind)).not.toContain('InternalReleaseImage');
+      for (const { apiVersion, kind } of types) {
+        const [group, name] = apiVersion.split('/');
+        expect(
+          definitions.some(
+            (each) =>
+              each.group === group && each.kind === kind && each.versions.includes(name ?? ''),
+          ),
+          `${apiVersion} ${kind}`,
+        ).toBe(true);
+      }
+    },
+  );
+
+  it('has the internal release image as v1 for a payload that serves only v1', () => {
+    const definitions = definitionsOf('4.22.9');
+    const { manifests, warnings } = planClusterManifests({ ...interactiveInput, definitions });
+    const found = manifests.find(({ name }) => name === 'internalreleaseimage.yaml');
+    expect(parse(found?.text ?? '')).toMatchObject({
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+    });
+    expect(warnings).toEqual([]);
+  });
+
+  it('warns that the internal release image of 4.21 makes the cluster a technology preview', () => {
+    const { warnings } = planClusterManifests(interactiveInput);
+    expect(warnings).toEqual([expect.stringContaining('TechPreviewNoUpgrade')]);
+    expect(planClusterManifests(bootstrapInput).warnings).toEqual([]);
   });
 
   it('refuses a manifest of the user with the name of one of ours', () => {

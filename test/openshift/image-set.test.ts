@@ -22,6 +22,7 @@ const releaseOf = (version: string, ...components: string[]): Release => ({
     name,
     reference: parseReference(`quay.io/ocp/art@${digest('b')}`),
   })),
+  definitions: [],
   metadata: { version, previous: [], metadata: {} },
 });
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { makeDefinitions } from '../../demo/definitions.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
 import { formatReference } from '../../src/registry/reference.ts';
 import { resolveRelease, type ResolveReleaseInput } from '../../src/stages/resolve-release.ts';
@@ -148,6 +149,28 @@ describe('a release by pullspec', () => {
   it('is refused when nothing says when it was made', async () => {
     const { pullspec } = await addRelease(world.registry, { created: null });
     await expect(resolve({ url: pullspec })).rejects.toMatchObject({ code: 'release.malformed' });
+  });
+
+  it('is refused by the name of the file when one of its definitions cannot be read', async () => {
+    const definitions = {
+      ...makeDefinitions('4.21.3'),
+      'release-manifests/0000_80_broken.crd.yaml': 'kind: CustomResourceDefinition\nspec: ]\n',
+    };
+    const { pullspec } = await addRelease(world.registry, { definitions });
+    await expect(resolve({ url: pullspec })).rejects.toMatchObject({
+      code: 'release.definition-unreadable',
+      exitCode: 5,
+      message: expect.stringContaining('0000_80_broken.crd.yaml') as string,
+    });
+  });
+
+  it('is refused when it defines no kinds at all', async () => {
+    const { pullspec } = await addRelease(world.registry, { definitions: {} });
+    await expect(resolve({ url: pullspec })).rejects.toMatchObject({
+      code: 'release.no-definitions',
+      exitCode: 5,
+      message: expect.stringContaining(pullspec) as string,
+    });
   });
 
   it('that does not exist is an error of the registry', async () => {

@@ -1,5 +1,20 @@
 import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
+import { makeDefinitions } from '../../demo/definitions.ts';
 import type { BootstrapInput } from '../../src/openshift/node/bootstrap-ignition.ts';
+import {
+  parseResourceDefinitions,
+  type ResourceDefinition,
+} from '../../src/openshift/release/resource-definitions.ts';
+
+/** What payloads of a version define, as the program reads it. */
+export const definitionsOf = (version: string): readonly ResourceDefinition[] =>
+  parseResourceDefinitions(
+    new Map(
+      Object.entries(makeDefinitions(version)).map(
+        ([path, text]) => [path, Buffer.from(text)] as const,
+      ),
+    ),
+  );
 
 /** A release like those of the update graph, with one manifest and one custom resource. */
 export const bootstrapInput: BootstrapInput = {
@@ -8,6 +23,7 @@ export const bootstrapInput: BootstrapInput = {
     digestReference: `quay.io/openshift-release-dev/ocp-release@sha256:${'a'.repeat(64)}`,
     arch: 'x86_64',
   },
+  definitions: definitionsOf('4.21.3'),
   registryImage: {
     reference: `quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:${'b'.repeat(64)}`,
     useDistributionEntrypoint: true,

@@ -1,3 +1,4 @@
+import { makeDefinitions } from '../../demo/definitions.ts';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 import {
@@ -23,6 +24,8 @@ export type ReleaseOptions = {
   readonly metadataVersion?: string;
   readonly label?: string;
   readonly created?: string | null;
+  /** Further release manifests by path, where they are not to be those of the version. */
+  readonly definitions?: Readonly<Record<string, string>>;
   /** Packs a layer above that of the release manifests, as no real release has. */
   readonly extraLayer?: boolean;
 };
@@ -159,6 +162,7 @@ function buildReleaseImage(
   const manifests: Files = [
     ['release-manifests/image-references', JSON.stringify(references)],
     ['release-manifests/release-metadata', JSON.stringify(metadata)],
+    ...Object.entries(options.definitions ?? makeDefinitions(version)),
   ];
   const above: readonly Files[] = options.extraLayer === true ? [[['etc/motd', 'hello\n']]] : [];
   return buildLayeredImage([base, manifests, ...above], {

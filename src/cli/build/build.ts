@@ -8,6 +8,7 @@ import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import type { CliHost } from '../host.ts';
+import { formatInternalRelease } from './plan.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
@@ -89,6 +90,8 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    `  cluster   ${formatInternalRelease(report)}`,
+    ...report.warnings.map((warning) => `  warning   ${warning}`),
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
     ...(report.hostCopy?.warning === undefined ? [] : [`  warning   ${report.hostCopy.warning}`]),
     `  report    ${output}.report.json, ${output}.sha256`,

@@ -107,11 +107,13 @@ function formatPlan(plan: LiveIsoPlan): string {
     ...(plan.registriesConf.length === 0
       ? []
       : [`mirrors from   ${plan.registriesConf.join(', ')}`]),
+    `cluster        ${formatInternalRelease(plan)}`,
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
     ...(plan.hostCopy?.warning === undefined ? [] : [`warning: ${plan.hostCopy.warning}`]),
     '',
     ...formatParts(plan.parts),
     ...formatAdditions(plan.additions),
+    ...plan.warnings.map((warning) => `warning: ${warning}`),
     ...plan.catalogs.flatMap(({ warnings }) => warnings.map((warning) => `warning: ${warning}`)),
     '',
     'largest blobs',
@@ -121,6 +123,14 @@ function formatPlan(plan: LiveIsoPlan): string {
     ),
     '',
   ].join('\n');
+}
+
+/** Whose registry the installed cluster uses. */
+export function formatInternalRelease({
+  internalReleaseImage: served,
+}: Pick<LiveIsoPlan, 'internalReleaseImage'>): string {
+  if (served === null) return 'no InternalReleaseImage: hosts use the registry of the media';
+  return `InternalReleaseImage ${served.version}${served.isPreview ? ', a technology preview' : ''}`;
 }
 
 /** Names are of any length: a catalog is called by its reference. */

@@ -19,8 +19,13 @@ import {
   RENDEZVOUS_PLACEHOLDER,
   type InstallInput,
 } from './install-ignition.ts';
+import {
+  findInternalReleaseImage,
+  INTERNAL_RELEASE_IMAGE,
+} from '../release/internal-release-image.ts';
 import { formatNodeRegistriesConf } from './node-registries-conf.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, renderNodeRegistry } from './node-registry.ts';
+import { selectServed, type ServedManifests } from './served-kinds.ts';
 import { renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &
@@ -120,14 +125,36 @@ function renderMarkers(input: BootstrapInput): File[] {
   ].map((name) => textFile(`/etc/assisted/${name}`, '', 0o644));
 }
 
-function renderManifests(input: BootstrapInput): File[] {
-  const manifests = [
-    ...planExtraManifests([...input.extraManifests, ...planMirrorManifests(input)], input),
-    ...planGeneratedManifests(input),
-  ];
-  refuseDuplicates(manifests.map(({ name }) => name));
-  return manifests.map(({ name, text }) => textFile(`${EXTRA_MANIFESTS}/${name}`, text, 0o644));
+const renderManifests = (input: BootstrapInput): File[] =>
+  planClusterManifests(input).manifests.map(({ name, text }) =>
+    textFile(`${EXTRA_MANIFESTS}/${name}`, text, 0o644),
+  );
+
+/**
+ * The manifests that the cluster gets, each of a kind that its release serves, and warnings of those
+ * that it does not serve as they are.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ */
+export function planClusterManifests(
+  input: GeneratedManifestsInput & Pick<BootstrapInput, 'extraManifests'>,
+): ServedManifests {
+  const { release, definitions, interactive } = input;
+  const given = [...input.extraManifests, ...planMirrorManifests(input)];
+  const sources = {
+    given: planExtraManifests(given, input),
+    generated: planGeneratedManifests(input),
+    decided: [INTERNAL_RELEASE_IMAGE],
+  };
+  refuseDuplicates([...sources.given, ...sources.generated].map(({ name }) => name));
+  const { manifests, warnings } = selectServed(sources, { ...release, definitions });
+  const isPreview = findInternalReleaseImage(definitions)?.isPreview === true;
+  return { manifests, warnings: [...warnings, ...(interactive && isPreview ? [PREVIEW] : [])] };
 }
+
+const PREVIEW =
+  'InternalReleaseImage is a technology preview in this release: the cluster must be installed with ' +
+  'featureSet TechPreviewNoUpgrade, and cannot be upgraded';
 
 function renderCoreUser({ sshKey, corePasswordHash }: BootstrapInput): User {
   return {

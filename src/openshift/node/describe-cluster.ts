@@ -34,14 +34,22 @@ export const describeCluster = (
   }: ClusterSettings,
 ): Omit<GeneratedManifestsInput, 'corePasswordHash'> => ({
   release: toNodeRelease(release),
+  definitions: release.definitions,
   mirrors: plan.mirrors,
   catalogs: describeCatalogs(catalogs),
   releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
   ...{ interactive, enableDefaultSources, createPinnedImageSets, useDefaultSourceNames },
-  pinnedImages: plan.images
-    .filter(({ kind }) => kind !== 'signature' && kind !== 'catalog')
-    .map(({ source }) => formatReference(source)),
+  pinnedImages: listPinned(plan),
 });
+
+/** Each once, wherever it stands: a set does not take a name twice. */
+const listPinned = ({ images }: MirrorPlan): readonly string[] => [
+  ...new Set(
+    images
+      .filter(({ kind }) => kind !== 'signature' && kind !== 'catalog')
+      .map(({ source }) => formatReference(source)),
+  ),
+];
 
 export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly ServedCatalog[] =>
   catalogs.map((catalog) => ({

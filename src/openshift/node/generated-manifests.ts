@@ -6,7 +6,13 @@ import { formatManifest, type Manifest } from './extra-manifests.ts';
 import { renderLocalRegistryMirror, renderMirrorSets } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './node-registry.ts';
 import { renderSignatureConfigMap } from './signature-config-map.ts';
+import {
+  findInternalReleaseImage,
+  INTERNAL_RELEASE_IMAGE,
+  MACHINE_CONFIG_GROUP,
+} from '../release/internal-release-image.ts';
 import { formatReleaseBundleTag, type RpmArchitecture } from '../release/release-bundle.ts';
+import type { ResourceDefinition } from '../release/resource-definitions.ts';
 
 /** A release by the digest of its image, with the architecture that its hosts have. */
 export type NodeRelease = {
@@ -18,6 +24,8 @@ export type NodeRelease = {
 
 export type GeneratedManifestsInput = {
   readonly release: NodeRelease;
+  /** Of the release's payload. */
+  readonly definitions: readonly ResourceDefinition[];
   readonly interactive: boolean;
   readonly enableDefaultSources: boolean;
   readonly createPinnedImageSets: boolean;
@@ -46,7 +54,7 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
       ? []
       : ROLES.map((role) => renderCorePassword(role, corePasswordHash))),
     ...planPinnedImageSets(input),
-    ...(input.interactive ? [renderInternalReleaseImage(input.release)] : []),
+    ...planInternalReleaseImage(input),
   ];
 }
 
@@ -123,13 +131,26 @@ const renderPinnedImageSet = (role: string, images: readonly string[]): Manifest
   }),
 });
 
-/** The assisted service and the machine config operator look for this one by its file name. */
-const renderInternalReleaseImage = ({ version, arch }: NodeRelease): Manifest => ({
-  name: 'internalreleaseimage.yaml',
-  text: formatManifest({
-    apiVersion: 'machineconfiguration.openshift.io/v1alpha1',
-    kind: 'InternalReleaseImage',
-    metadata: { name: 'cluster' },
-    spec: { releases: [{ name: formatReleaseBundleTag(version, arch) }] },
-  }),
-});
+/**
+ * The assisted service and the machine config operator look for this one by its file name. A payload
+ * that does not define it would wait for it until its bootstrap fails.
+ */
+function planInternalReleaseImage({
+  release: { version, arch },
+  definitions,
+  interactive,
+}: GeneratedManifestsInput): Manifest[] {
+  const served = interactive ? findInternalReleaseImage(definitions) : undefined;
+  if (served === undefined) return [];
+  return [
+    {
+      name: 'internalreleaseimage.yaml',
+      text: formatManifest({
+        apiVersion: `${MACHINE_CONFIG_GROUP}/${served.version}`,
+        kind: INTERNAL_RELEASE_IMAGE,
+        metadata: { name: 'cluster' },
+        spec: { releases: [{ name: formatReleaseBundleTag(version, arch) }] },
+      }),
+    },
+  ];
+}

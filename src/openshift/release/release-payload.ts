@@ -4,6 +4,7 @@ import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isTag } from '../../registry/layout/names.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
+import type { ResourceDefinition } from './resource-definitions.ts';
 
 /** An image of a release: `etcd`, `machine-os-images`, always by digest. */
 type Component = { readonly name: string; readonly reference: Reference };
@@ -19,6 +20,8 @@ export type Release = {
   /** Sorted by name, as in the payload. */
   readonly components: readonly Component[];
   readonly metadata: ReleaseMetadata;
+  /** What the cluster version operator adds to a self-managed cluster. */
+  readonly definitions: readonly ResourceDefinition[];
 };
 
 /** `release-manifests/release-metadata`. */

@@ -7,11 +7,12 @@ import {
 import { toNodeRelease, type ClusterSettings } from '../../openshift/node/describe-cluster.ts';
 import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
+import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
 import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/fetch-installer.ts';
 import { fetchReleaseSignatures } from '../../stages/fetch-release-signatures.ts';
 import { identifyInstaller } from '../../stages/identify-installer.ts';
-import { renderBootstrap } from '../../stages/render-bootstrap.ts';
+import { renderBootstrap, type RenderedBootstrap } from '../../stages/render-bootstrap.ts';
 import { renderUnconfigured } from '../../stages/render-unconfigured.ts';
 import { runInstaller } from '../../stages/run-installer.ts';
 import type { BuildTools } from '../build-tools.ts';
@@ -23,12 +24,16 @@ export function renderIgnition(
   request: LiveIsoRequest,
   tools: BuildTools,
   images: LiveIsoImages,
-): { readonly bootstrap: Promise<string>; readonly unconfigured: Promise<string> } {
+): {
+  readonly bootstrap: Promise<RenderedBootstrap>;
+  readonly unconfigured: Promise<string>;
+} {
   const { config, manifests, disableImagePolicy } = request;
-  const { stopLocalRegistry, skipLocalRegistry, sshKey } = config;
+  const { stopLocalRegistry, sshKey } = config;
   const { release, plan, catalogs, registryImage } = images;
   const bootstrap = tools.engine.run(renderBootstrap, {
-    ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry, skipLocalRegistry },
+    ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry },
+    skipLocalRegistry: decideLocalRegistry(request, images),
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
     signatures: fetchSignatures(request, tools, images),
@@ -37,6 +42,19 @@ export function renderIgnition(
     ...saltPassword(request, tools),
   });
   return { bootstrap, unconfigured: renderForUser(request, tools, images) };
+}
+
+function decideLocalRegistry(
+  { config }: LiveIsoRequest,
+  { release }: LiveIsoImages,
+): Promise<boolean> {
+  const { enableInteractiveFlow: interactive, skipLocalRegistry } = config;
+  return release.then((release) =>
+    skipsLocalRegistry(release, {
+      interactive,
+      ...(skipLocalRegistry !== undefined && { skipLocalRegistry }),
+    }),
+  );
 }
 
 export const fetchSignatures = (

@@ -44,6 +44,8 @@ export type PreparedLiveIso = {
   readonly contents: Digest;
   readonly base: BaseIso;
   readonly layout: Layout;
+  /** Of manifests that the cluster cannot take as they are. */
+  readonly warnings: readonly string[];
   readonly space: Space;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];

@@ -7,6 +7,10 @@ import {
   type BundleCost,
   type PartCost,
 } from '../../openshift/mirror/plan-costs.ts';
+import {
+  findInternalReleaseImage,
+  type InternalReleaseImage,
+} from '../../openshift/release/internal-release-image.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
@@ -22,6 +26,8 @@ export type LiveIsoPlan = {
     readonly architecture: string;
   };
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
+  /** Its object on the media; null where it has none: the flow or the release has no use for it. */
+  readonly internalReleaseImage: InternalReleaseImage | null;
   readonly isoSize: number;
   /** Every blob once. */
   readonly payloadSize: number;
@@ -63,6 +69,8 @@ export type LiveIsoPlan = {
   /** A digest of everything that is carried. */
   readonly contents: string;
   readonly secretsOnMedia: readonly string[];
+  /** Of manifests that a cluster of this release cannot take as they are. */
+  readonly warnings: readonly string[];
   readonly blocked: readonly string[];
 };
 
@@ -87,6 +95,7 @@ const SMALLEST_DISK = 100 * GB;
 
 export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan {
   const { release, plan, base, layout, space } = prepared;
+  const { enableInteractiveFlow: interactive } = request.config;
   const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
   return {
     ...{ format: 1, product: 'live-iso', tags: prepared.tags, contents: prepared.contents },
@@ -96,6 +105,9 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
       architecture: release.arch,
     },
     base: { digest: base.digest, from: base.from, size: base.size },
+    internalReleaseImage: interactive
+      ? (findInternalReleaseImage(release.definitions) ?? null)
+      : null,
     isoSize: layout.size,
     payloadSize: plan.blobSize,
     ...space,
@@ -116,6 +128,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     })),
     registriesConf: prepared.registriesConf,
     secretsOnMedia: listSecrets(request),
+    warnings: prepared.warnings,
     blocked: plan.blocked.map(({ image }) => image),
   };
 }

@@ -28,9 +28,10 @@ export async function prepareLiveIso(
   const images = selectImages(request, tools);
   const { release, catalogs, plan } = images;
   const base = findBase(request, tools, images);
+  const { bootstrap, unconfigured } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
     ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }), release, plan },
-    ...renderIgnition(request, tools, images),
+    ...{ bootstrap: bootstrap.then(({ ignition }) => ignition), unconfigured },
     appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
     ...(epoch !== undefined && { epoch }),
   });
@@ -41,7 +42,8 @@ export async function prepareLiveIso(
   const { registriesConf } = tools;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };
   const contents = digestContents(made);
-  const prepared = { ...made, contents, release: await release, layout: await layout };
+  const { warnings } = await bootstrap;
+  const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
   if (request.saved) requirePlanned(request.saved, prepared);
   return { ...prepared, space: await space, tags: await settleTags(request, tools, release) };
 }
