@@ -1,12 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
-/** Boot tests take minutes and one machine at a time: one file after the other, no retries. */
+/** Boot tests take minutes: two files at a time, because an emulated guest keeps one processor busy. */
 export default defineConfig({
   test: {
     include: ['test/boot/**/*.boot.test.ts'],
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    fileParallelism: false,
+    maxWorkers: 2,
+    globalSetup: ['test/boot/setup.ts'],
     pool: 'forks',
   },
 });
