@@ -104,8 +104,8 @@ async function build(index: number, world: World, oracle: (inputs: Inputs) => Pr
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const isFaulty = attempt <= FAULTY_ATTEMPTS;
     if (random.chance(0.3) && isFaulty) inputs = chooseInputs(random);
-    world.write(folder, front.host, { ...inputs, lanes: random.pick([1, 2, 8, 64]) });
     disk?.clear();
+    world.write(folder, front.host, { ...inputs, lanes: random.pick([1, 2, 8, 64]) });
     const filler = isFaulty ? disk && setTimeout(disk.fill, random.below(typicalMs)) : undefined;
     front.spoil(faults, isFaulty ? random.next() * 0.4 : 0);
     const result = await attemptBuild(folder, isFaulty ? chooseKill(random) : undefined);
@@ -164,8 +164,8 @@ async function main(): Promise<void> {
   } finally {
     for (const child of stress) child.kill('SIGKILL');
     await world.close();
-    rmSync(directory, { recursive: true, force: true });
   }
+  rmSync(directory, { recursive: true, force: true }); // not after an error, which it would hide
 }
 
 await main();
