@@ -8,6 +8,7 @@ import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
 import { registerConfigIso } from './config-iso/config-iso.ts';
 import type { CliHost } from './host.ts';
+import { registerExtract } from './medium/extract.ts';
 import { registerIgnition } from './medium/ignition-show.ts';
 import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
@@ -43,6 +44,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerLs,
   registerCat,
   registerIgnition,
+  registerExtract,
   registerVerify,
   registerRegistry,
   registerCompletion,

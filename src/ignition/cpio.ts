@@ -46,17 +46,25 @@ function encodeMember(member: CpioMember & { readonly inode: number }): Buffer[]
 
 const padding = (size: number): Buffer => Buffer.alloc((4 - (size % 4)) % 4);
 
+/** Anything in an archive but a regular file: a directory, a link, a device. */
+export type SpecialMember = Pick<CpioMember, 'name' | 'mode'>;
+
 /**
- * Reads one archive from `start` on: its regular files, and where the bytes after its trailer begin.
- * Names end at their first NUL (dracut-cpio pads them to align the data).
+ * Reads one archive from `start` on: its members, and where the bytes after its trailer begin. Names
+ * end at their first NUL (dracut-cpio pads them to align the data).
  *
  * @throws IntegrityError `cpio.malformed`, `cpio.truncated`
  */
 export function decodeCpio(
   bytes: Uint8Array,
   start: number,
-): { readonly members: readonly CpioMember[]; readonly end: number } {
+): {
+  readonly members: readonly CpioMember[];
+  readonly special: readonly SpecialMember[];
+  readonly end: number;
+} {
   const members: CpioMember[] = [];
+  const special: SpecialMember[] = [];
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let offset = start; ;) {
     const header = decodeHeader(buffer, offset);
@@ -66,10 +74,10 @@ export function decodeCpio(
     const rawName = buffer.toString('utf8', offset + HEADER_SIZE, dataStart);
     const name = rawName.split('\0', 1)[0] ?? '';
     offset = Math.min(dataStart + align4(header.dataSize), buffer.length);
-    if (name === TRAILER) return { members, end: offset };
-    if ((header.mode & TYPE_MASK) === REGULAR) {
-      members.push({ name, mode: header.mode, data: buffer.subarray(dataStart, dataEnd) });
-    }
+    if (name === TRAILER) return { members, special, end: offset };
+    const { mode } = header;
+    if ((mode & TYPE_MASK) !== REGULAR) special.push({ name, mode });
+    else members.push({ name, mode, data: buffer.subarray(dataStart, dataEnd) });
   }
 }
 

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import type { FileInput } from '../base/file-input.ts';
 import type { Stage } from '../engine/stage.ts';
 import { isKept } from '../openshift/files/kept-file.ts';
-import { archNames } from '../openshift/release/architecture.ts';
 import { extractComponentFile } from '../openshift/release/component-file.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
 import {
+  describeForInstaller,
+  INSTALLER_PATH,
+  installerComponent,
   writeInstallerMarkers,
-  type InstallerRelease,
 } from '../openshift/installer/installer-markers.ts';
 import { getComponent, type Release } from '../openshift/release/release-payload.ts';
-import { formatReference } from '../registry/reference.ts';
 
 export type FetchInstallerInput = {
   readonly release: Release;
@@ -34,12 +34,12 @@ export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstalle
   name: 'fetch installer',
   reuse: { kind: 'same-program', isUsable: isKept },
   run({ release, fips }, { client, cache, workDir }, { signal, onProgress }) {
-    const told = describe(release);
+    const told = describeForInstaller(release);
     return extractComponentFile(
       {
-        reference: getComponent(release, fips ? 'baremetal-installer' : 'installer'),
+        reference: getComponent(release, installerComponent(fips)),
         arch: release.arch,
-        path: 'usr/bin/openshift-install',
+        path: INSTALLER_PATH,
         directory: join(workDir, 'cache', 'installer'),
         suffix: '',
         finishKey: `${told.image} ${told.version} ${told.architecture}`,
@@ -52,12 +52,3 @@ export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstalle
     );
   },
 };
-
-function describe({ reference, version, arch, metadata }: Release): InstallerRelease {
-  const several = metadata.metadata['release.openshift.io/architecture'];
-  return {
-    image: formatReference(reference),
-    version,
-    architecture: several ?? archNames.toGo(arch),
-  };
-}

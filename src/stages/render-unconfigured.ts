@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
 import { parseIgnition, textFile, type File, type IgnitionConfig } from '../ignition/config.ts';
+import { decodeFileContent } from '../ignition/file-content.ts';
 import type { NodeRelease } from '../openshift/node/generated-manifests.ts';
 import {
   adaptUnconfigured,
@@ -54,11 +55,11 @@ function settleInfraEnvId(config: IgnitionConfig, seed: string): IgnitionConfig 
 }
 
 function settleFile(file: File, seed: string): File {
-  const source = file.contents?.source ?? '';
-  const match = /^data:[^,]*;base64,(.*)$/s.exec(source);
-  if (file.path !== SERVICE_ENVIRONMENT || !match) return file;
-  const text = Buffer.from(match[1] ?? '', 'base64').toString('utf8');
-  const settled = text.replace(/^INFRA_ENV_ID=.*$/m, `INFRA_ENV_ID=${formatUuid(seed)}`);
+  const text = file.path === SERVICE_ENVIRONMENT ? decodeFileContent(file) : undefined;
+  if (text === undefined) return file;
+  const settled = text
+    .toString('utf8')
+    .replace(/^INFRA_ENV_ID=.*$/m, `INFRA_ENV_ID=${formatUuid(seed)}`);
   const { contents } = textFile(file.path, settled, file.mode ?? 0o600);
   return contents === undefined ? file : { ...file, contents };
 }

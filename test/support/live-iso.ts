@@ -30,7 +30,7 @@ export type LiveWorld = {
 };
 
 export async function createLiveWorld(
-  options: Pick<ReleaseOptions, 'components'> = {},
+  options: Pick<ReleaseOptions, 'components' | 'installer'> = {},
 ): Promise<LiveWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
   const registry = await serveImages();

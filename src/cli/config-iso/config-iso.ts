@@ -1,12 +1,13 @@
 import type { Command } from 'commander';
 import { registerConfigIsoBuild } from './config-iso-build.ts';
+import { registerConfigIsoCheck } from './config-iso-check.ts';
 import { registerConfigIsoDiff } from './config-iso-diff.ts';
 import { registerConfigIsoGenerations } from './config-iso-generations.ts';
 import { registerConfigIsoShow } from './config-iso-show.ts';
 import { registerConfigIsoValidate } from './config-iso-validate.ts';
 import type { CliHost } from '../host.ts';
 
-/** `sealift config-iso build|validate|generations|show|diff`. */
+/** `sealift config-iso build|validate|generations|show|diff|check`. */
 export function registerConfigIso(program: Command, host: CliHost): void {
   const command = program
     .command('config-iso')
@@ -20,4 +21,5 @@ export function registerConfigIso(program: Command, host: CliHost): void {
   registerConfigIsoGenerations(command, host);
   registerConfigIsoShow(command, host);
   registerConfigIsoDiff(command, host);
+  registerConfigIsoCheck(command, host);
 }

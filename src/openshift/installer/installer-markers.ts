@@ -1,5 +1,8 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { IntegrityError } from '../../base/errors.ts';
+import { formatReference } from '../../registry/reference.ts';
+import { archNames } from '../release/architecture.ts';
+import type { Release } from '../release/release-payload.ts';
 
 /** What an installer has to be told of the release it is for. */
 export type InstallerRelease = {
@@ -10,6 +13,21 @@ export type InstallerRelease = {
   readonly architecture: string;
 };
 
+/** What `oc adm release extract` writes into the installers of a release. */
+export function describeForInstaller({
+  reference,
+  version,
+  arch,
+  metadata,
+}: Pick<Release, 'reference' | 'version' | 'arch' | 'metadata'>): InstallerRelease {
+  const several = metadata.metadata['release.openshift.io/architecture'];
+  return {
+    image: formatReference(reference),
+    version,
+    architecture: several ?? archNames.toGo(arch),
+  };
+}
+
 const NAMES = {
   image: '_RELEASE_IMAGE_LOCATION_',
   version: '_RELEASE_VERSION_LOCATION_',
@@ -17,6 +35,13 @@ const NAMES = {
 } as const;
 
 type Marker = keyof typeof NAMES;
+
+/** Of a release: the usual one, and the one that is linked against RHEL's validated cryptography. */
+export const installerComponent = (fips: boolean): string =>
+  fips ? 'baremetal-installer' : 'installer';
+
+/** Inside the image of either. */
+export const INSTALLER_PATH = 'usr/bin/openshift-install';
 
 const CHUNK_SIZE = 4 << 20;
 /** More than any marker with its padding has. */

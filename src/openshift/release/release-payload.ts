@@ -100,7 +100,10 @@ export function digestOfRelease({ reference: { digest } }: Release): Digest {
  *
  * @throws IntegrityError `release.component-missing`
  */
-export function getComponent(release: Release, name: string): Reference {
+export function getComponent(
+  release: Pick<Release, 'version' | 'components'>,
+  name: string,
+): Reference {
   const found = release.components.find((component) => component.name === name);
   if (found) return found.reference;
   throw new IntegrityError(

@@ -1,0 +1,226 @@
+import { chmod, rename, rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { nameAside } from '../../base/aside.ts';
+import { checkOutputPlace, claimOutput } from '../../base/claim-output.ts';
+import type { Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { digestFile, syncDirectory } from '../../base/files.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import { readCoreosLive } from '../../iso/coreos/coreos.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import {
+  describeLiveSystem,
+  findReleaseImage,
+  findScalar,
+} from '../../openshift/agent-config-image/live-system.ts';
+import {
+  describeForInstaller,
+  INSTALLER_PATH,
+  installerComponent,
+  writeInstallerMarkers,
+  type InstallerRelease,
+} from '../../openshift/installer/installer-markers.ts';
+import { platformOf } from '../../openshift/release/architecture.ts';
+import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import {
+  getComponent,
+  IMAGE_REFERENCES_PATH,
+  parseImageReferences,
+  parseReleaseMetadata,
+  RELEASE_METADATA_PATH,
+  type Release,
+} from '../../openshift/release/release-payload.ts';
+import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
+import { extractFile, readFiles } from '../../registry/layers.ts';
+import { parseReference, type Reference } from '../../registry/reference.ts';
+import { isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
+import { openMediumLayers } from '../../stages/medium/medium-images.ts';
+import { openMedium } from '../../stages/medium/open-medium.ts';
+import { readEmbeddedIgnition } from '../../stages/medium/read-ignition.ts';
+import { readIndex } from '../../stages/medium/read-index.ts';
+
+export type ExtractInstallerRequest = {
+  /** Absolute paths: a live ISO, and the directory that gets the installer. */
+  readonly medium: string;
+  readonly directory: string;
+  /** Default: as the kernel arguments of the medium say. */
+  readonly fips?: boolean;
+  readonly force: boolean;
+};
+
+export type ExtractedInstaller = {
+  readonly path: string;
+  readonly digest: Digest;
+  readonly size: number;
+  readonly fips: boolean;
+  /** What the installer writes into cluster-image-sets; the live system compares it. */
+  readonly releaseImage: string;
+  readonly version: string;
+};
+
+/**
+ * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that
+ * a medium installs, from the registry of the medium: no network, no pull secret. Its release image and
+ * version are those of the cluster-image-set of the medium, so that the configuration images it makes
+ * are taken.
+ *
+ * @throws IntegrityError `medium.no-index`, `medium.no-image`, `medium.blob-damaged`,
+ * `medium.release-conflict`, `release.component-missing`, `installer.other-release`; UsageError
+ * `output.exists` and others of `claimOutput`; DiskError
+ */
+export async function extractInstaller(
+  request: ExtractInstallerRequest,
+  signal: AbortSignal,
+): Promise<ExtractedInstaller> {
+  const iso = await openMedium(request.medium);
+  try {
+    const fips = request.fips ?? (await hasFipsKernelArgument(iso));
+    const name = fips ? 'openshift-install-fips' : 'openshift-install';
+    const place = { path: join(request.directory, name), inputs: [request.medium] };
+    await checkOutputPlace(place);
+    const release = await readRelease(iso, signal);
+    const told = await describeTold(iso, release);
+    const aside = await nameAside(place.path);
+    try {
+      const size = await writeInstaller({ iso, release, fips, aside, told }, signal);
+      const digest = await digestFile(aside, signal);
+      const isReplaceable = async (): Promise<boolean> =>
+        (await digestFile(place.path, signal)) === digest;
+      const expected = 'the same installer';
+      await claimOutput(place, { force: request.force, expected, isReplaceable });
+      await rename(aside, place.path);
+      await syncDirectory(dirname(place.path));
+      return {
+        ...{ path: place.path, digest, size, fips },
+        ...{ releaseImage: told.image, version: told.version },
+      };
+    } finally {
+      await rm(aside, { force: true });
+    }
+  } finally {
+    await iso.close();
+  }
+}
+
+async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
+  const { kargs } = await readCoreosLive(iso);
+  return kargs.text.split(/\s+/).includes('fips=1');
+}
+
+type MediumRelease = Pick<Release, 'reference' | 'version' | 'arch' | 'metadata' | 'components'>;
+
+/** The payload of the medium, by the digest that its index names. */
+async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRelease> {
+  const index = await readIndex(iso);
+  if (!index) {
+    throw new IntegrityError('medium.no-index', `${iso.path} was not made by sealift`, {
+      ...{ expected: 'an index of the medium', found: 'none' },
+      hint: 'use "oc adm release extract --command openshift-install" with the release of the medium',
+    });
+  }
+  const reference = parseReference(index.release.reference);
+  const arch = index.release.architecture as RpmArchitecture;
+  const layers = await openImageOf(iso, { name: 'the release image', reference, arch }, signal);
+  const files = await readFiles(
+    layers,
+    (path) => path === IMAGE_REFERENCES_PATH || path === RELEASE_METADATA_PATH,
+    { signal },
+  );
+  const text = (path: string): string => Buffer.from(files.get(path) ?? []).toString('utf8');
+  const { components } = parseImageReferences(text(IMAGE_REFERENCES_PATH));
+  const metadata = parseReleaseMetadata(text(RELEASE_METADATA_PATH));
+  return { reference, arch, version: metadata.version, metadata, components };
+}
+
+function openImageOf(
+  iso: IsoImage,
+  image: { readonly name: string; readonly reference: Reference; readonly arch: RpmArchitecture },
+  signal: AbortSignal,
+) {
+  const { name, reference, arch } = image;
+  const { digest } = reference;
+  if (digest === undefined) {
+    throw new IntegrityError('medium.no-image', `the medium names ${name} without a digest`);
+  }
+  const wanted = { name, digest, platform: platformOf(arch) };
+  return openMediumLayers(isoRegistryTree(iso), wanted, signal);
+}
+
+/**
+ * What the installer of the medium was told when the medium was made: the live system compares it as
+ * text. Media with embedded templates have no cluster-image-set, and take no configuration images.
+ */
+async function describeTold(iso: IsoImage, release: MediumRelease): Promise<InstallerRelease> {
+  const described = describeForInstaller(release);
+  const embedded = await readEmbeddedIgnition(iso);
+  if (embedded === undefined) return described;
+  const { clusterImageSet } = describeLiveSystem([
+    parseIgnition(embedded, 'embedded Ignition config'),
+  ]);
+  const image = clusterImageSet && findReleaseImage(clusterImageSet);
+  if (clusterImageSet === undefined || image === undefined) return described;
+  const digest = release.reference.digest ?? '';
+  if (!image.endsWith(`@${digest}`)) {
+    throw new IntegrityError(
+      'medium.release-conflict',
+      'the Ignition config of the medium installs another release than the medium carries',
+      { expected: described.image, found: image, hint: 'build the medium again' },
+    );
+  }
+  const name = findScalar(clusterImageSet, 'name') ?? '';
+  const [, version = described.version] = /^openshift-(.+)$/.exec(name) ?? [];
+  return { ...described, image, version };
+}
+
+type Writing = {
+  readonly iso: IsoImage;
+  readonly release: MediumRelease;
+  readonly fips: boolean;
+  readonly aside: string;
+  readonly told: InstallerRelease;
+};
+
+/** Returns its size in bytes. */
+async function writeInstaller(
+  { iso, release, fips, aside, told }: Writing,
+  signal: AbortSignal,
+): Promise<number> {
+  const component = installerComponent(fips);
+  const image = {
+    name: component,
+    reference: getComponent(release, component),
+    arch: release.arch,
+  };
+  const layers = await openImageOf(iso, image, signal);
+  const directory = dirname(aside);
+  const { size } = await extractFile(layers, INSTALLER_PATH, aside, { signal }).catch(
+    (error: unknown) => {
+      const needed = Math.max(0, ...layers.map(({ descriptor }) => descriptor.size));
+      throw explainDiskFailure(error, { directory, needed });
+    },
+  );
+  const markers = await writeInstallerMarkers(aside, told);
+  if (!markers.includes('image')) await requireRelease(aside, told.image);
+  await chmod(aside, 0o755);
+  return size;
+}
+
+/** An installer that was built for one release has its name as a constant. */
+async function requireRelease(path: string, image: string): Promise<void> {
+  const wanted = Buffer.from(image);
+  let tail = Buffer.alloc(0);
+  for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) {
+    const window = Buffer.concat([tail, piece as Buffer]);
+    if (window.includes(wanted)) return;
+    tail = window.subarray(-wanted.length);
+  }
+  throw new IntegrityError(
+    'installer.other-release',
+    'the installer on the medium has no place for the release, and does not name it',
+    {
+      ...{ expected: image, found: 'another release, or none' },
+      hint: 'run the installer that made the medium',
+    },
+  );
+}
