@@ -33,7 +33,7 @@ describe.each(DOCUMENTS)('%s', (path) => {
 });
 
 describe('a document for users', () => {
-  it.each(['README.md', 'docs/image-based.md', 'docs/operators.md'])(
+  it.each(['README.md', 'docs/image-based.md', 'docs/install.md', 'docs/operators.md'])(
     '%s shows commands and options that the program has',
     (path) => {
       const commands = readBlocks(path).flatMap((block) => [

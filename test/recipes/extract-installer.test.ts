@@ -49,6 +49,7 @@ const INSTALLER = Buffer.from(
 
 describe.skipIf(!hasTools)('the installer of a medium', () => {
   let world: LiveWorld;
+  let steps: string;
   const at = (name: string): string => join(world.directory, name);
   beforeAll(async () => {
     world = await createLiveWorld({ installer: INSTALLER });
@@ -63,6 +64,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     );
     const built = await world.run('build', '--output', 'live.iso');
     expect(built.exitCode, built.stderr).toBe(0);
+    steps = built.stdout;
     await world.registry.close(); // nothing may come from the network from here on
   });
   afterAll(() => world.close());
@@ -96,6 +98,13 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     );
     expect(checked.exitCode, checked.stdout + checked.stderr).toBe(0);
     expect(checked.stdout).toContain('live.iso takes agentconfig.noarch.iso\n');
+  });
+
+  it('is the next step after a build, before the configuration image and its check', () => {
+    expect(steps).toContain('  2. sealift extract installer live.iso --out .\n');
+    expect(steps).toContain(
+      'sealift config-iso check site/agentconfig.noarch.iso --medium live.iso',
+    );
   });
 
   it('is printed with its SHA-256 and the release', async () => {

@@ -9,6 +9,7 @@ import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
+import { formatNextSteps } from './next-steps.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
@@ -96,7 +97,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     ...(report.hostCopy?.warning === undefined ? [] : [`  warning   ${report.hostCopy.warning}`]),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
-    `next: sealift verify ${output}`,
+    ...formatNextSteps({ ...report, output }),
     '',
   ].join('\n');
 }

@@ -189,6 +189,9 @@ function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly strin
 /** What is known of a live ISO before it is poured. */
 type Announced = LiveIsoPlan & {
   readonly output: string;
+  /** Whether a person configures the cluster at the web interface of a host. */
+  readonly interactive: boolean;
+  readonly fips: boolean;
   readonly ignition: 'installer' | 'embedded';
   readonly unverifiedTls: readonly string[];
   /** What stays on disk for the next build. */
@@ -200,6 +203,8 @@ export type LiveIsoReport = Announced & PourReport;
 export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
   ...summarizePlan(request, prepared),
   output: request.output,
+  interactive: request.config.enableInteractiveFlow,
+  fips: request.config.enableFips,
   ignition: request.ignition,
   unverifiedTls: request.config.build.insecureRegistries,
   cache: request.workDir,

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { formatNextSteps } from '../../src/cli/build/next-steps.ts';
+import { createProgram } from '../../src/cli/program.ts';
+import { PassThrough } from 'node:stream';
+
+const medium = { output: 'out/ove.iso', fips: false, ignition: 'installer' } as const;
+
+describe('the steps after a build', () => {
+  it('lead a medium that is not interactive through its installer and the check of its image', () => {
+    expect(formatNextSteps({ ...medium, interactive: false })).toEqual([
+      'next:',
+      '  1. sealift verify out/ove.iso',
+      '  2. sealift extract installer out/ove.iso --out out',
+      '  3. write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
+      '  4. out/openshift-install agent create config-image --dir site',
+      '  5. sealift config-iso check site/agentconfig.noarch.iso --medium out/ove.iso',
+      '  6. attach out/ove.iso and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first',
+      '  7. out/openshift-install agent wait-for install-complete --dir site',
+      '  docs/install.md has the boot order, when the medium may be detached, and how to add hosts.',
+    ]);
+  });
+
+  it('name the installer for FIPS on a medium that boots with FIPS', () => {
+    const steps = formatNextSteps({ ...medium, output: 'ove.iso', interactive: false, fips: true });
+    expect(steps).toContain('  4. ./openshift-install-fips agent create config-image --dir site');
+  });
+
+  it('lead an interactive medium to its web interface, without a configuration image', () => {
+    const steps = formatNextSteps({ ...medium, interactive: true }).join('\n');
+    expect(steps).toContain('http://<rendezvous IP>:3001');
+    expect(steps).not.toMatch(/config-image|config-iso|extract/);
+  });
+
+  it('promise no cluster of a medium without an assisted installer', () => {
+    const steps = formatNextSteps({ ...medium, interactive: true, ignition: 'embedded' });
+    expect(steps).toEqual(['next: sealift verify out/ove.iso']);
+  });
+
+  it('name commands that the program has', () => {
+    const stream = new PassThrough();
+    const program = createProgram({
+      ...{ stdout: stream, stderr: stream, env: {}, cwd: '/', isTTY: false, now: () => 0 },
+      signal: new AbortController().signal,
+    });
+    const steps = formatNextSteps({ ...medium, interactive: false });
+    const commands = steps.flatMap(
+      (step) => /\. sealift ([a-z -]+?) [^ ]*[./]/.exec(step)?.[1] ?? [],
+    );
+    expect(commands).toEqual(['verify', 'extract installer', 'config-iso check']);
+    for (const words of commands) {
+      let command: ReturnType<typeof createProgram> | undefined = program;
+      for (const word of words.split(' ')) {
+        command = command?.commands.find((child) => child.name() === word);
+      }
+      expect(command?.name(), words).toBe(words.split(' ').at(-1));
+    }
+  });
+});
