@@ -10,6 +10,8 @@ import type { TagDigests } from '../registry/tag-ledger.ts';
 /** What a plan, or the report of a build, says for another build to take exactly. */
 export type SavedPlan = {
   readonly release?: { readonly version: string; readonly reference: string };
+  /** The registry server, by digest. */
+  readonly registryImage?: string;
   readonly base: { readonly digest: string };
   readonly tags: TagDigests;
   /** Of every image with its place, every catalog, and the base ISO. */

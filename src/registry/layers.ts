@@ -101,6 +101,36 @@ export async function readFiles(
   return new Map([...files].map(([path, place]) => [path, collector.get(place) ?? missing(path)]));
 }
 
+/**
+ * Which of these paths (`usr/bin/openssl`) are regular files of the flattened image, or links to one.
+ * Layers are read from the top, and those below only for paths that are not decided above.
+ *
+ * @throws as `extractFile`, but for a missing file
+ */
+export async function listPresent(
+  layers: readonly Layer[],
+  paths: readonly string[],
+  { signal }: { readonly signal: AbortSignal },
+): Promise<ReadonlySet<string>> {
+  const scanned: Changeset[] = [];
+  const scan = async (depth: number): Promise<Changeset | undefined> => {
+    while (scanned.length <= depth && scanned.length < layers.length) {
+      scanned.push(await scanLayer(layerAt(layers, scanned.length), signal, skipBody));
+    }
+    return scanned[depth];
+  };
+  const present = new Set<string>();
+  for (const path of paths) {
+    if ((await findFile(scan, path)) !== undefined) present.add(path);
+  }
+  return present;
+}
+
+const skipBody: OnFile = (_path, entry) => {
+  entry.skip();
+  return Promise.resolve();
+};
+
 /** Reads all of a layer: what it changes, with every regular file's body given to `onFile`. */
 async function scanLayer(layer: Layer, signal: AbortSignal, onFile: OnFile): Promise<Changeset> {
   const changeset = createChangeset();

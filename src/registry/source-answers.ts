@@ -69,8 +69,12 @@ export function joinAnswers(answers: readonly SourceAnswer[]): SealiftError {
 }
 
 /** The same failure in a wider sentence: its code, exit code, hint and both values; it is the cause. */
-export function restate(cause: SealiftError, message: string): SealiftError {
-  const { code, expected, found, hint } = cause;
+export function restate(
+  cause: SealiftError,
+  message: string,
+  hint: string | undefined = cause.hint,
+): SealiftError {
+  const { code, expected, found } = cause;
   const Domain = [IntegrityError, ConfigError, DiskError].find((one) => cause instanceof one);
   return new (Domain ?? RegistryError)(code, message, {
     ...(expected !== undefined && { expected }),

@@ -1,8 +1,9 @@
 import type { Http, TlsOptions } from '../base/http.ts';
-import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
 import { readFiles, type Layer } from '../registry/layers.ts';
 import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
+import { restate } from '../registry/source-answers.ts';
 import { archNames, platformOf } from '../openshift/release/architecture.ts';
 import {
   openImage,
@@ -36,6 +37,8 @@ export type ResolveReleaseInput = {
   readonly arch: RpmArchitecture;
   /** UPDATE_URL_OVERRIDE, where it is set. */
   readonly graphUrl?: string;
+  /** What is said where it cannot be resolved, when nobody asked for this release by name. */
+  readonly otherwise?: { readonly message: string; readonly hint: string };
 };
 
 export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
@@ -54,7 +57,15 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
  */
 export const resolveRelease: Stage<ResolveReleaseInput, Release, ResolveReleaseTools> = {
   name: 'resolve release',
-  run: (input, tools, context) => resolve(input, { ...tools, ...context }),
+  async run(input, tools, context) {
+    try {
+      return await resolve(input, { ...tools, ...context });
+    } catch (error) {
+      const { otherwise } = input;
+      if (otherwise === undefined || !(error instanceof SealiftError)) throw error;
+      throw restate(error, `${otherwise.message}: ${error.message}`, otherwise.hint);
+    }
+  },
 };
 
 type Tools = ResolveReleaseTools & StageContext;

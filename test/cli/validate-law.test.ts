@@ -46,10 +46,6 @@ const a = (text: string, told: string): Case => ({
 });
 
 const APPLIANCES: Readonly<Record<string, Case>> = {
-  'a release that cannot serve the media without a registry image': a(
-    appliance('', 'version: 4.20'),
-    ':4:12: ocpRelease.version: release 4.20 cannot serve the media by itself: imageRegistry.uri is required',
-  ),
   'a pattern that Go does not take': a(
     appliance('blockedImages: [{name: "a(?=b)"}]\n'),
     ':6:24: blockedImages[0].name: "a(?=b)" is not a Go regular expression',

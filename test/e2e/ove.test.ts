@@ -218,21 +218,6 @@ describe.skipIf(!hasTools || !existsSync(DATA))('a configuration for OVE media',
     return files.map(([, text]) => parseYaml(text) as Resource);
   }
 
-  it('of 4.20 lacks a registry server, as its release has none', async () => {
-    const config = await readConfig('4.20');
-    await addOveCatalog(world.registry, parseOveSelection(config));
-    await configure(config, '4.20.5');
-    const { exitCode, stderr } = await world.run('plan');
-    expect(exitCode).toBe(3);
-    expect(stderr).toContain('imageRegistry.uri is required');
-  });
-
-  it('of 4.20 is planned complete with the registry server of its user', async () => {
-    const config = await readConfig('4.20');
-    const uri = '  uri: registry.redhat.io/rhel9/support-tools:latest';
-    await expectComplete(config.replace('useBinary: true', `useBinary: true\n${uri}`), '4.20.5');
-  });
-
   it.each([
     ['4.22', '4.22.1'],
     ['4.23', '4.23.0'],

@@ -6,9 +6,13 @@ import {
   planReleaseSet,
   type ImageSet,
 } from '../../src/openshift/mirror/image-set.ts';
-import { chooseRegistryImage } from '../../src/openshift/mirror/registry-image.ts';
+import {
+  chooseRegistryImage,
+  CONFIGURE,
+  type RegistryImageOrigin,
+} from '../../src/openshift/mirror/registry-image.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
-import { formatReference, parseReference } from '../../src/registry/reference.ts';
+import { parseReference } from '../../src/registry/reference.ts';
 
 const digest = (digit: string): string => `sha256:${digit.repeat(64)}`;
 const hex = 'a'.repeat(64);
@@ -134,46 +138,43 @@ describe('blocked images', () => {
 });
 
 describe('the registry server on the nodes', () => {
-  const chosen = (version: string, uri?: string): unknown => {
-    const { reference, useDistributionEntrypoint } = chooseRegistryImage({
-      release: releaseOf(version, 'docker-registry'),
+  const configure = CONFIGURE;
+  const choose = (version: string, uri?: string): RegistryImageOrigin =>
+    chooseRegistryImage({
+      ...{ release: releaseOf(version, 'docker-registry'), configure },
       ...(uri !== undefined && { uri }),
     });
-    return [formatReference(reference), useDistributionEntrypoint];
-  };
-  const component = [`quay.io/ocp/art@${digest('b')}`, true];
 
-  it('is the configured image, which starts by itself', () => {
-    expect(chosen('4.22.0', 'docker.io/registry:2')).toEqual([
-      'docker.io/library/registry:2',
-      false,
-    ]);
+  it.each(['4.17.2', '4.22.0'])('is the configured image for %s', (version) => {
+    expect(choose(version, 'docker.io/registry:2')).toEqual({
+      kind: 'configured',
+      reference: parseReference('docker.io/library/registry:2'),
+    });
   });
 
   it.each(['4.21.0', '4.21.5', '4.21.0-0.ci-2025-01-01', '4.21.0-0.ec.3', '4.22.0-0.nightly-1'])(
     "is the payload's own in %s",
     (version) => {
-      expect(chosen(version)).toEqual(component);
-      expect(chosen(version, '')).toEqual(component);
+      const reference = parseReference(`quay.io/ocp/art@${digest('b')}`);
+      expect(choose(version)).toEqual({ kind: 'component', reference });
+      expect(choose(version, '')).toEqual({ kind: 'component', reference });
     },
   );
 
-  it.each(['4.20.10', '4.20.0-0.ci-2025-01-01', 'unparsable'])(
-    'must be configured for %s',
+  it.each(['4.14.0', '4.20.10', '4.20.0-0.ci-2025-01-01', 'unparsable'])(
+    'is that of the newest 4.21 release for %s, whose own serves only inside a cluster',
     (version) => {
-      expect(() => chosen(version)).toThrow(
-        expect.objectContaining({
-          code: 'release.no-registry-image',
-          exitCode: 3,
-          hint: expect.stringContaining('imageRegistry.uri') as string,
-        }),
-      );
+      expect(choose(version)).toEqual({ kind: 'newer-release', minor: '4.21' });
     },
   );
 
-  it('must be configured for a payload without one', () => {
-    expect(() => chooseRegistryImage({ release: releaseOf('4.22.0', 'etcd') })).toThrow(
-      'release 4.22.0 has no component "docker-registry" to serve the media',
+  it('must be configured for a later payload without one', () => {
+    expect(() => chooseRegistryImage({ release: releaseOf('4.22.0', 'etcd'), configure })).toThrow(
+      expect.objectContaining({
+        ...{ code: 'release.no-registry-image', exitCode: 3 },
+        message: 'release 4.22.0 has no component "docker-registry" to serve the media',
+        hint: expect.stringContaining('set imageRegistry.uri to') as string,
+      }),
     );
   });
 });

@@ -6,6 +6,7 @@ import { digestOf, hexOf } from '../../src/base/digest.ts';
 import { digestFile, hasFile } from '../../src/base/files.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
+import { buildDistributionImage } from '../support/registry-images.ts';
 import { buildLayeredImage } from '../support/release.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -166,6 +167,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
 
   describe('gives the bytes of a clean one', () => {
     const image = (): string => `${world.registry.host}/team/tool:1`;
+    const server = (): string => `${world.registry.host}/team/registry:2`;
     /** For every setting, a configuration in which it is another than in the others. */
     const changes: readonly (readonly [string, () => Change])[] = [
       [
@@ -177,7 +179,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
         }),
       ],
       ['userCorePass', () => ({ head: ['userCorePass: hunter2'] })],
-      ['imageRegistry', () => ({ head: [`imageRegistry: {uri: "${image()}"}`] })],
+      ['imageRegistry', () => ({ head: [`imageRegistry: {uri: "${server()}"}`] })],
       ['enableDefaultSources', () => ({ head: ['enableDefaultSources: true'] })],
       ['enableFips', () => ({ head: ['enableFips: true'] })],
       ['stopLocalRegistry', () => ({ head: ['stopLocalRegistry: true'] })],
@@ -251,6 +253,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
     }
 
     it('whatever setting was changed since', { timeout: 600_000 }, async () => {
+      world.registry.add('team/registry', await buildDistributionImage(), '2');
       world.registry.add('team/tool', await buildLayeredImage([[['usr/bin/tool', 'a tool']]]), '1');
       await writeFile(at('hosts.json'), '{"auths":{"hosts.example":{"auth":"YTpi"}}}');
       await writeFile(

@@ -1,5 +1,6 @@
 import { makeDefinitions } from '../../demo/definitions.ts';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
+import { isAtLeast } from '../../src/openshift/release/version.ts';
 import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 import {
   compress,
@@ -55,8 +56,26 @@ export const TEST_INSTALLER = Buffer.from(
   'latin1',
 );
 
+/** `docker-registry`: before 4.21 only a server that needs the cluster's API. */
+const listRegistryFiles = (version: string): Files => [
+  ['config.yml', 'version: 0.1\n'],
+  ['usr/bin/dockerregistry', `a registry server inside a cluster, ${version}\n`],
+  ...(isAtLeast(version, '4.21.0')
+    ? ([
+        ['etc/registry/config.yaml', 'version: 0.1\n'],
+        ['usr/bin/distribution', `a registry server, ${version}\n`],
+        ['usr/bin/openssl', 'openssl\n'],
+      ] as const)
+    : []),
+];
+
+const REGISTRY_CONFIG = {
+  Cmd: ['/bin/sh', '-c', '/usr/bin/dockerregistry /config.yml'],
+  Labels: { 'name': 'openshift/ose-docker-registry', 'io.openshift.release.operator': 'false' },
+};
+
 /**
- * A small release of the real shape: a release image with its manifests in the last layer, and
+ * A small release of the real shape of its version: a release image with its manifests in the last layer, and
  * components that share a base layer, one of them with the live ISO, one with the installer.
  */
 export async function addRelease(
@@ -66,13 +85,13 @@ export async function addRelease(
   const { version = '4.21.3', architecture = 'amd64' } = options;
   const base: Files = [['etc/os-release', 'NAME=test\n']];
   const rpm = { amd64: 'x86_64', arm64: 'aarch64' }[architecture] ?? architecture;
-  const isoName = version.startsWith('5.') ? 'coreos10' : 'coreos';
+  const isoName = isAtLeast(version, '5.0.0') ? 'coreos10' : 'coreos';
   const iso = options.iso ?? Buffer.from('a live ISO\n');
   const installer = options.installer ?? TEST_INSTALLER;
   const contents: Record<string, Files> = {
     'baremetal-installer': [['usr/bin/openshift-install', Buffer.concat([installer, iso])]],
     'cluster-version-operator': [],
-    'docker-registry': [['usr/bin/distribution', 'a registry server\n']],
+    'docker-registry': listRegistryFiles(version),
     'etcd': [['usr/bin/etcd', 'etcd\n']],
     'installer': [['usr/bin/openshift-install', installer]],
     'machine-os-images': [[`coreos/${isoName}-${rpm}.iso`, iso]],
@@ -84,6 +103,7 @@ export async function addRelease(
   for (const [name, files] of Object.entries(contents).sort()) {
     const image = await buildLayeredImage(files.length > 0 ? [base, files] : [base], {
       architecture,
+      ...(name === 'docker-registry' && { config: REGISTRY_CONFIG }),
     });
     registry.add(COMPONENTS, image);
     components[name] = topDigest(image);

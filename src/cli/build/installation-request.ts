@@ -11,6 +11,7 @@ import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { readPostScript } from '../../config/installation/read-post-script.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import type { CliHost } from '../host.ts';
+import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { DEFAULT_CONCURRENCY } from './concurrency.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
@@ -48,6 +49,7 @@ export async function readInstallationRequest(
   const base = readBase(options, host);
   const file = resolve(host.cwd, path);
   const epoch = readEpoch(host.env);
+  const graphUrl = readGraphUrl(host.env);
   const { config, postScript, notes } = await readInstallation(file, path, host);
   return {
     ...{ config, notes: [...noteOverride(given, options), ...notes.map(formatNote)] },
@@ -70,6 +72,7 @@ export async function readInstallationRequest(
     ...(release !== undefined && { release }),
     ...(postScript && { postScript }),
     ...(epoch !== undefined && { epoch }),
+    ...(graphUrl !== undefined && { graphUrl }),
   };
 }
 

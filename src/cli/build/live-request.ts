@@ -6,11 +6,11 @@ import { loadConfig } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
-import { parseGraphUrl } from '../../openshift/release/update-graph.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../stages/medium/read-manifests.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CliHost } from '../host.ts';
+import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 
@@ -74,8 +74,7 @@ export async function readSurroundings(
   file: string,
   { env }: CliHost,
 ): Promise<Pick<LiveIsoRequest, 'epoch' | 'graphUrl' | 'manifests'>> {
-  const graphUrl = env['UPDATE_URL_OVERRIDE'] ?? '';
-  if (graphUrl !== '') parseGraphUrl(graphUrl);
+  const graphUrl = readGraphUrl(env);
   const epoch = readEpoch(env);
   const manifests = await readUserManifests(dirname(file));
   return { manifests, ...withoutUndefined({ epoch, graphUrl }) };

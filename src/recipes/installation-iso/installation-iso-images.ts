@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import type { InstallationConfig } from '../../config/installation/installation-config.ts';
 import {
-  chooseRegistryImage,
+  CONFIGURE_BY_OPTION,
   type RegistryImageChoice,
 } from '../../openshift/mirror/registry-image.ts';
 import { archNames } from '../../openshift/release/architecture.ts';
@@ -9,10 +9,12 @@ import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts'
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { checkSpace } from '../../stages/check-space.ts';
+import { inspectRegistryImage } from '../../stages/inspect-registry-image.ts';
 import { planMirror } from '../../stages/plan-mirror.ts';
 import { readPrecacheList } from '../../stages/read-precache-list.ts';
 import { resolveRelease } from '../../stages/resolve-release.ts';
 import type { BuildTools } from '../build-tools.ts';
+import { selectRegistryImage } from '../select-registry-image.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 
 export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
@@ -41,7 +43,7 @@ export async function planEmbedded(
   const isWanted = embed.seed || embed.release || embed.precached || embed.images.length > 0;
   if (!isWanted) return undefined;
   const release = await named;
-  const server = chooseServer(request, release);
+  const server = await chooseServer(request, tools, release);
   const { engine } = tools;
   const arch = architectureOf(config);
   const wanted = [
@@ -69,14 +71,23 @@ const EVERYTHING = {
   includeSignatures: true,
 } as const;
 
-function chooseServer(
-  { embed: { registryImage } }: InstallationIsoRequest,
+async function chooseServer(
+  { config, embed: { registryImage }, graphUrl, saved }: InstallationIsoRequest,
+  tools: BuildTools,
   release: Release | undefined,
-): RegistryImageChoice {
+): Promise<RegistryImageChoice> {
   if (registryImage !== undefined) {
-    return { reference: parseReference(registryImage), useDistributionEntrypoint: false };
+    return tools.engine.run(inspectRegistryImage, {
+      reference: parseReference(registryImage),
+      isComponent: false,
+      arch: architectureOf(config),
+      version: config.seedVersion,
+    });
   }
-  if (release) return chooseRegistryImage({ release });
+  if (release) {
+    const options = { release, saved, configure: CONFIGURE_BY_OPTION };
+    return selectRegistryImage({ ...options, ...(graphUrl !== undefined && { graphUrl }) }, tools);
+  }
   throw new ConfigError(
     'installation.no-registry-image',
     'images are to be carried on the ISO, and nothing on it could serve them',

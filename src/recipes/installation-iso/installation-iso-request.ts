@@ -21,6 +21,8 @@ export type InstallationIsoRequest = IsoPlace & {
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
+  /** UPDATE_URL_OVERRIDE. */
+  readonly graphUrl?: string;
   readonly embed: EmbedRequest;
   /** How registries are reached. */
   readonly build: {

@@ -2,10 +2,7 @@ import { findCatalogServer } from '../../openshift/catalog/image/local-catalog.t
 import { ConfigError } from '../../base/errors.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import {
-  chooseRegistryImage,
-  type RegistryImageChoice,
-} from '../../openshift/mirror/registry-image.ts';
+import { CONFIGURE, type RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { isMinorVersion, stripBuild } from '../../openshift/release/version.ts';
 import { checkSpace } from '../../stages/check-space.ts';
@@ -14,6 +11,7 @@ import { resolveRelease } from '../../stages/resolve-release.ts';
 import { selectOperators } from '../../stages/select-operators.ts';
 import type { BuildTools } from '../build-tools.ts';
 import type { SavedPlan } from '../saved-plan.ts';
+import { selectRegistryImage } from '../select-registry-image.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
 
 /** What a medium carries, under way. */
@@ -29,8 +27,9 @@ export type LiveIsoImages = {
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(
   { config, graphUrl, output, saved }: LiveIsoRequest,
-  { engine }: BuildTools,
+  tools: BuildTools,
 ): LiveIsoImages {
+  const { engine } = tools;
   const { additionalImages, operators, build } = config;
   const { allArchitectures, maxSize } = build;
   const arch = config.ocpRelease.cpuArchitecture;
@@ -41,8 +40,12 @@ export function selectImages(
     ...(url !== undefined && { url }),
     ...(graphUrl !== undefined && { graphUrl }),
   });
+  const { uri } = config.imageRegistry;
   const registryImage = release.then((release) =>
-    chooseRegistryImage({ uri: config.imageRegistry.uri, release }),
+    selectRegistryImage(
+      { release, uri, saved, configure: CONFIGURE, ...(graphUrl !== undefined && { graphUrl }) },
+      tools,
+    ),
   );
   registryImage.catch(() => undefined); // the stages that wait for it tell
   const catalogs = engine.run(selectOperators, {

@@ -1,14 +1,12 @@
 import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/files.ts';
-import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { findMissingFeatures } from '../../config/missing-features.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
 import { parseCatalogSource } from '../../openshift/catalog/catalog-source.ts';
-import { needsRegistryImage } from '../../openshift/mirror/registry-image.ts';
 import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { parseRegistriesConf } from '../../registry/registries-conf.ts';
@@ -19,7 +17,6 @@ import { parseRegistriesConf } from '../../registry/registries-conf.ts';
  */
 export const LIVE_ISO_RULES: readonly ConfigRule[] = [
   (view) => refuse(findMissingFeatures(view)),
-  checkRegistryImage,
   checkReferences,
   checkRegistriesConf,
   checkRanges,
@@ -30,18 +27,6 @@ const refuse = (problems: readonly ConfigProblem[]): ReturnType<ConfigRule> => (
   problems,
   notes: [],
 });
-
-/** Releases before 4.21 have no registry that could serve the media. */
-function checkRegistryImage(view: View): ReturnType<ConfigRule> {
-  const version = view.text('ocpRelease.version') ?? '';
-  const isKnown = parseReleaseVersion(version) !== undefined;
-  if (!isKnown || view.text('imageRegistry.uri') !== undefined || !needsRegistryImage(version)) {
-    return refuse([]);
-  }
-  const problem = `release ${version} cannot serve the media by itself: imageRegistry.uri is required`;
-  const hint = 'set it to a registry server image, such as docker.io/library/registry:2';
-  return refuse([view.document.report.at('ocpRelease.version', problem, hint)]);
-}
 
 /** By the functions that the stages read them with. */
 function checkReferences(view: View, { directory }: { readonly directory: string }) {

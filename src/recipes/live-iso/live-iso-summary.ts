@@ -25,6 +25,8 @@ export type LiveIsoPlan = {
     readonly reference: string;
     readonly architecture: string;
   };
+  /** The registry server on the hosts, by digest. */
+  readonly registryImage?: string;
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
   /** Its object on the media; null where it has none: the flow or the release has no use for it. */
   readonly internalReleaseImage: InternalReleaseImage | null;
@@ -104,6 +106,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
       reference: formatReference(release.reference),
       architecture: release.arch,
     },
+    ...(plan.registryImage && { registryImage: formatReference(plan.registryImage.source) }),
     base: { digest: base.digest, from: base.from, size: base.size },
     internalReleaseImage: interactive
       ? (findInternalReleaseImage(release.definitions) ?? null)
