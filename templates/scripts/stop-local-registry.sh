@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Stops the local registry when the cluster is there and has its pinned images, and on node zero takes
-# the mirrors to it out of the cluster's configuration.
+# Stops the local registry when the cluster is there and this host has its pinned images.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
@@ -13,17 +12,6 @@ is_cluster_available() {
   [[ -s "${KUBECONFIG}" ]] &&
     [[ "$(oc get clusterversion version --output \
       'jsonpath={.status.conditions[?(@.type=="Available")].status}')" == True ]]
-}
-
-# Arguments: role. Pausing and resuming makes the pool look at its configuration again.
-drop_mirrors() {
-  local config="99-$1-generated-registries"
-  if ! oc get machineconfig "${config}" >/dev/null 2>&1; then
-    return
-  fi
-  oc label machineconfig "${config}" machineconfiguration.openshift.io/role-
-  oc patch machineconfigpool "$1" --type merge --patch '{"spec":{"paused":true}}'
-  oc patch machineconfigpool "$1" --type merge --patch '{"spec":{"paused":false}}'
 }
 
 waited=0
@@ -40,8 +28,4 @@ while [[ -d /etc/assisted/pinned-image-sets && ! -e "${pinned}" ]]; do
   echo "local registry: it runs until this host has every pinned image"
   sleep "${interval}"
 done
-if [[ -f /etc/assisted/node0 ]]; then
-  drop_mirrors master
-  drop_mirrors worker
-fi
 systemctl disable --now start-local-registry.service

@@ -73,6 +73,7 @@ describe('the bootstrap configuration', () => {
       '0600 /etc/assisted/install.ign',
       '0644 /etc/assisted/cluster-image-set.yaml',
       '0644 /etc/containers/registries.conf',
+      '0555 /usr/local/bin/apply-hostnames.sh',
       '0644 /etc/assisted/appliance-override-password-set',
       '0644 /etc/assisted/extra-manifests/catalogs-0.yaml',
       '0644 /etc/assisted/extra-manifests/idms-release-0.yaml',
@@ -88,6 +89,7 @@ describe('the bootstrap configuration', () => {
       'enabled update-hosts.service',
       'enabled watch-iri-tls-certs.path',
       '- reconfigure-local-registry-iri-tls.service',
+      '- agent.service',
     ]);
   });
 
@@ -275,6 +277,8 @@ describe('the install configuration', () => {
       '0600 /etc/assisted/extra-manifests/post-installation/nmstate-0.yaml',
       '0600 /etc/assisted/extra-manifests/post-installation/cnv-0.yaml',
       'enabled set-installed-node-zero.service',
+      'enabled node-zero-installed.path',
+      '- node-zero-installed.target',
       '- mount-live-iso@.service',
       'enabled start-local-registry.service',
       'enabled copy-registry-data.service',
@@ -378,7 +382,12 @@ describe('every configuration', () => {
           chmodSync(join(bin, script), 0o755);
         }
         const path = join(directory, unit.name);
-        writeFileSync(path, (unit.contents ?? '').replaceAll('/usr/local/bin/', bin));
+        const text = unit.contents ?? '[Service]\nExecStart=/bin/true\n';
+        writeFileSync(path, text.replaceAll('/usr/local/bin/', bin));
+        for (const { name, contents = '' } of unit.dropins ?? []) {
+          mkdirSync(`${path}.d`, { recursive: true });
+          writeFileSync(join(`${path}.d`, name), contents.replaceAll('/usr/local/bin/', '/bin/'));
+        }
         return path;
       });
       const { status, stdout, stderr } = spawnSync(

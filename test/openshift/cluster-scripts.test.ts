@@ -91,26 +91,9 @@ runs('create-pinned-image-sets.sh', () => {
 runs('stop-local-registry.sh', () => {
   const systemctl = textFile('/usr/local/bin/systemctl', '#!/bin/sh\necho systemctl "$@"\n', 0o755);
   const files = [renderScript('stop-local-registry.sh'), systemctl];
-  const oc = fakeOc(`
-  "get clusterversion") echo True ;;
-  "get machineconfig") [[ "$3" == 99-master-generated-registries ]] ;;`);
+  const oc = fakeOc('  "get clusterversion") echo True ;;');
 
-  it('on node zero takes the mirrors out of the cluster before it stops the registry', async () => {
-    const { exitCode, stdout } = await runInThrowAwayRoot(
-      [...files, oc, kubeconfig, textFile('/etc/assisted/node0', '', 0o644)],
-      faster('stop-local-registry.sh'),
-    );
-    expect(exitCode).toBe(0);
-    expect(stdout.split('\n')).toEqual([
-      'oc label machineconfig 99-master-generated-registries machineconfiguration.openshift.io/role-',
-      'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":true}}',
-      'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":false}}',
-      'systemctl disable --now start-local-registry.service',
-      '',
-    ]);
-  });
-
-  it('on another control plane host only stops the registry', async () => {
+  it('stops the registry of a control plane host when the cluster is there', async () => {
     const { stdout } = await runInThrowAwayRoot(
       [...files, oc, kubeconfig],
       faster('stop-local-registry.sh'),
@@ -138,5 +121,42 @@ runs('stop-local-registry.sh', () => {
     );
     expect(exitCode).toBe(0);
     expect(stdout).toContain('this is no control plane host');
+  });
+});
+
+runs('drop-registry-mirrors.sh', () => {
+  const files = [
+    renderScript('drop-registry-mirrors.sh'),
+    kubeconfig,
+    fakeOc(`
+  "get clusterversion") [[ -e /tmp/asked ]] && echo True; touch /tmp/asked ;;
+  "get machineconfig") [[ "$3" == 99-master-generated-registries ]] ;;`),
+  ];
+  const CHANGES = [
+    'oc label machineconfig 99-master-generated-registries machineconfiguration.openshift.io/role-',
+    'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":true}}',
+    'oc patch machineconfigpool master --type merge --patch {"spec":{"paused":false}}',
+  ];
+
+  it('waits for the cluster, and takes the mirrors out of the pools that have any', async () => {
+    const { exitCode, stdout } = await runInThrowAwayRoot(
+      files,
+      faster('drop-registry-mirrors.sh'),
+    );
+    expect(exitCode).toBe(0);
+    expect(stdout.trim().split('\n')).toEqual(CHANGES);
+  });
+
+  it('waits until this host has pulled every pinned image, where some are pinned', async () => {
+    const set = textFile('/etc/assisted/pinned-image-sets/master.yaml', '', 0o644);
+    const { stdout } = await runInThrowAwayRoot(
+      [...files, set],
+      `mkdir -p /etc/crio/crio.conf.d
+      (sleep 0.5; touch /etc/crio/crio.conf.d/50-pinned-images) &
+      ${faster('drop-registry-mirrors.sh')}`,
+    );
+    const lines = stdout.trim().split('\n');
+    expect(lines[0]).toBe('registry mirrors: they stay until this host has every pinned image');
+    expect(lines.slice(-3)).toEqual(CHANGES);
   });
 });

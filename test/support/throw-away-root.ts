@@ -22,7 +22,7 @@ export function hasThrowAwayRoot(): boolean {
   return false;
 }
 
-// Mounts end with the namespace. /proc shows the mounts to mountpoint(1).
+// Mounts end with the namespace. /proc shows the mounts to mountpoint(1); systemd needs the cgroups of /sys.
 const ENTER = `
 set -e
 mount --make-rprivate /
@@ -31,6 +31,7 @@ mkdir "$1/upper" "$1/work" "$1/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
+mount --rbind /sys "$1/root/sys"
 mount -t tmpfs tmpfs "$1/root/run"
 mount -t tmpfs tmpfs "$1/root/tmp"
 cp --recursive --preserve=mode "$2/." "$1/root/"

@@ -26,7 +26,7 @@ import {
 import { formatNodeRegistriesConf } from './node-registries-conf.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, renderNodeRegistry } from './node-registry.ts';
 import { selectServed, type ServedManifests } from './served-kinds.ts';
-import { renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
+import { renderDropIn, renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
@@ -60,6 +60,8 @@ export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
       stage: 'live',
     }),
     renderService(input),
+    // With a web interface there is no configuration image: a person names the hosts there.
+    input.interactive ? { files: [], units: [] } : renderHostNames(),
     { files: renderMarkers(input), units: [] },
     { files: renderManifests(input), units: [] },
   ];
@@ -116,6 +118,12 @@ function renderService(input: BootstrapInput): {
     ],
   };
 }
+
+/** Names of hosts come with the configuration image, and must be there when the hosts register. */
+const renderHostNames = () => ({
+  files: [renderScript('apply-hostnames.sh')],
+  units: [renderDropIn('agent.service', '10-host-name.conf')],
+});
 
 /** Empty files whose presence is the message. */
 function renderMarkers(input: BootstrapInput): File[] {

@@ -71,6 +71,8 @@ function renderCommon(): Part {
     ],
     units: [
       renderEnabledUnit('set-installed-node-zero.service'),
+      renderEnabledUnit('node-zero-installed.path'),
+      renderUnit('node-zero-installed.target'),
       renderUnit('mount-live-iso@.service'),
     ],
   };
@@ -88,8 +90,16 @@ function renderRegistry(input: InstallInput): Part {
   const { files, units } = renderNodeRegistry(registry);
   if (!input.stopLocalRegistry) return { files, units };
   return {
-    files: [...files, renderScript('stop-local-registry.sh')],
-    units: [...units, renderEnabledUnit('stop-local-registry.service')],
+    files: [
+      ...files,
+      renderScript('stop-local-registry.sh'),
+      renderScript('drop-registry-mirrors.sh'),
+    ],
+    units: [
+      ...units,
+      renderEnabledUnit('stop-local-registry.service'),
+      renderEnabledUnit('drop-registry-mirrors.service'),
+    ],
   };
 }
 

@@ -26,6 +26,12 @@ export function renderEnabledUnit(name: string, holes: Holes = {}): Unit {
   return { ...renderUnit(name, holes), enabled: true };
 }
 
+/** What is added to a unit of the installer, `<unit>.d/<name>`; nothing where there is no such unit. */
+export const renderDropIn = (unit: string, name: string): Unit => ({
+  name: unit,
+  dropins: [{ name, contents: renderText(`units/${unit}.d/${name}`) }],
+});
+
 /** A unit that something else starts: another unit, a path, a udev rule. */
 export function renderUnit(name: string, holes: Holes = {}): Unit {
   return { name, contents: renderText(`units/${name}`, holes) };
