@@ -18,14 +18,18 @@ readonly applied=/run/upgrade-cluster-applied
 readonly daemon_namespace=openshift-machine-config-operator
 readonly pause=cluster.x-k8s.io/paused
 
-# Runs on each node; argument: digest. Trusts what the node's container engine trusts.
+# Runs on each node; argument: digest. Trusts what the node's container engine trusts. Registries deny
+# manifests of types that are not asked for, and some take no wildcard.
 # shellcheck disable=SC2016 # expanded on the node
 readonly probe='
+accept="Accept: application/vnd.docker.distribution.manifest.v2+json"
+accept+=",application/vnd.docker.distribution.manifest.list.v2+json"
+accept+=",application/vnd.oci.image.manifest.v1+json,application/vnd.oci.image.index.v1+json"
 for port in 5001 22625; do
   registry="registry.appliance.openshift.com:${port}"
   if cat "/etc/containers/certs.d/${registry}"/*.crt |
     curl --silent --fail --head --noproxy "*" --max-time 20 --cacert /dev/stdin --output /dev/null \
-      "https://${registry}/v2/openshift/release-images/manifests/$1"; then
+      --header "${accept}" "https://${registry}/v2/openshift/release-images/manifests/$1"; then
     exit 0
   fi
 done 2>/dev/null

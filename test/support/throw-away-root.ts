@@ -38,8 +38,12 @@ cp --recursive --preserve=mode "$2/." "$1/root/"
 exec chroot "$1/root" bash --norc -c "$3" </dev/null
 `;
 
-/** Runs a bash script as root of a machine that has these files besides its own. */
-export async function runInThrowAwayRoot(files: readonly File[], script: string): Promise<Run> {
+/** Runs a bash script as root of a machine that has these files besides its own; 60 s at most. */
+export async function runInThrowAwayRoot(
+  files: readonly File[],
+  script: string,
+  { timeoutMs = 60_000 } = {},
+): Promise<Run> {
   const directory = mkdtempSync(join(tmpdir(), 'sealift-root-'));
   const seed = join(directory, 'seed');
   const mount = join(directory, 'mount');
@@ -51,27 +55,17 @@ export async function runInThrowAwayRoot(files: readonly File[], script: string)
     writeFileSync(path, readContents(file), { mode: file.mode ?? 0o644 });
   }
   try {
-    return await run([
-      '--mount',
-      '--fork',
-      'bash',
-      '--norc',
-      '-c',
-      ENTER,
-      'enter',
-      mount,
-      seed,
-      script,
-    ]);
+    const enter = ['bash', '--norc', '-c', ENTER, 'enter', mount, seed, script];
+    return await run(['--mount', '--fork', ...enter], timeoutMs);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
-function run(args: readonly string[]): Promise<Run> {
+function run(args: readonly string[], timeout: number): Promise<Run> {
   const env = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
   return new Promise((resolve) => {
-    execFile('unshare', args, { env, timeout: 60_000 }, (error, stdout, stderr) => {
+    execFile('unshare', args, { env, timeout }, (error, stdout, stderr) => {
       const exitCode = typeof error?.code === 'number' ? error.code : error === null ? 0 : -1;
       resolve({ exitCode, stdout, stderr });
     });

@@ -13,6 +13,7 @@ import {
   type NodeRegistry,
   type RegistryImage,
 } from './node-registry.ts';
+import { renderUpgradeHost } from './upgrade/upgrade-host.ts';
 import { renderEnabledUnit, renderScript, renderText, renderUnit } from './templates.ts';
 
 /** What an installed host needs to know. */
@@ -50,6 +51,7 @@ export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
     renderCommon(),
     renderRegistry(input),
     renderRegistryCopy(input),
+    renderUpgrade(input),
     renderPinnedImageSets(planPinnedImageSets(input)),
     renderCustomResources(input.crs),
   ];
@@ -110,6 +112,13 @@ function renderRegistryCopy(input: InstallInput): Part {
     files: [renderScript('copy-registry-data.sh', { 'tree-size': String(input.registrySize) })],
     units: [renderEnabledUnit('copy-registry-data.service')],
   };
+}
+
+/** Clusters without the mirrors or the registry that these need cannot be upgraded from an ISO. */
+function renderUpgrade(input: InstallInput): Part {
+  const { registryImage, interactive, skipLocalRegistry, stopLocalRegistry } = input;
+  if (interactive || skipLocalRegistry || stopLocalRegistry) return { files: [], units: [] };
+  return renderUpgradeHost(registryImage);
 }
 
 /**

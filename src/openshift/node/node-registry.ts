@@ -1,6 +1,6 @@
 import type { File, Unit } from '../../ignition/config.ts';
 import { textFile } from '../../ignition/config.ts';
-import { renderEnabledUnit, renderScript } from './templates.ts';
+import { renderEnabledUnit, renderScript, renderText } from './templates.ts';
 
 /** TCP port of the registry on every node, in the flow of 4.21 and later. */
 export const NODE_REGISTRY_PORT = 22625;
@@ -38,7 +38,6 @@ export function renderNodeRegistry(registry: NodeRegistry): {
   const { image, stage, interactive } = registry;
   const port = String(NODE_REGISTRY_PORT);
   const domain = nodeRegistryDomain(interactive);
-  const distribution = image.useDistributionEntrypoint;
   return {
     files: [
       renderScript('mount-agent-data.sh', {
@@ -47,16 +46,33 @@ export function renderNodeRegistry(registry: NodeRegistry): {
       }),
       renderScript('load-local-registry-image.sh'),
       renderScript('setup-local-registry.sh', { domain, port }),
+      renderScript('certify-local-registry.sh', { domain }),
       renderRegistryEnvironment(registry),
     ],
     units: [
       renderEnabledUnit('start-local-registry.service', {
-        port,
-        'run-options': distribution ? '--user=0 --entrypoint=/usr/bin/distribution' : '',
-        'command': distribution ? 'serve /etc/registry/config.yaml' : '',
+        run: renderRegistryRun(image, {
+          name: 'registry',
+          data: '${REGISTRY_DATA}',
+          certs: '/etc/iri-registry/certs',
+          port,
+        }),
       }),
     ],
   };
+}
+
+/** The lines of a unit that start and stop a registry; `data` and `certs` are paths of the host. */
+export function renderRegistryRun(
+  image: RegistryImage,
+  run: Readonly<Record<'name' | 'data' | 'certs' | 'port', string>>,
+): string {
+  const distribution = image.useDistributionEntrypoint;
+  return renderText('units/run-registry', {
+    ...run,
+    'run-options': distribution ? '--user=0 --entrypoint=/usr/bin/distribution' : '',
+    'command': distribution ? 'serve /etc/registry/config.yaml' : '',
+  });
 }
 
 /** `/etc/assisted/registry.env`; installed hosts know where an upgrade ISO would be. */
