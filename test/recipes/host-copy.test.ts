@@ -4,10 +4,11 @@ import type { PlannedImage } from '../../src/openshift/mirror/mirror-plan.ts';
 import { mergeMirrorPlan } from '../../src/openshift/mirror/mirror-plan.ts';
 import { planHostCopy } from '../../src/recipes/live-iso/live-iso-summary.ts';
 
-type Config = Parameters<typeof planHostCopy>[0]['config'];
+type Prepared = Parameters<typeof planHostCopy>[1];
+type Config = Parameters<typeof planHostCopy>[0];
 
 const configOf = (registryData: 'copy' | 'medium', skipLocalRegistry = false): Config =>
-  ({ skipLocalRegistry, build: { registryData } }) as Config;
+  ({ enableInteractiveFlow: false, skipLocalRegistry, build: { registryData } }) as Config;
 
 const manifest = {
   mediaType: 'm',
@@ -16,7 +17,7 @@ const manifest = {
 };
 
 /** A plan whose only image is the registry's own, too: on a disk it takes its size twice. */
-function planOf(size: number) {
+function planOf(size: number): Prepared {
   const origin = { registry: 'quay.io', repository: 'team/alpha', digest: manifest.digest };
   const image: PlannedImage = {
     ...{ name: 'alpha', set: 'release', origin, source: origin, manifests: [manifest] },
@@ -24,27 +25,28 @@ function planOf(size: number) {
     neededBy: [{ part: 'release' }],
     blobs: [{ mediaType: 'b', digest: digestFromHex('b'.repeat(64)), size }],
   };
-  return mergeMirrorPlan({ images: [image], registryImage: image, blocked: [] });
+  const plan = mergeMirrorPlan({ images: [image], registryImage: image, blocked: [] });
+  return { plan, release: { version: '4.21.3', definitions: [] } } as unknown as Prepared;
 }
 
 it('hosts whose copy leaves 40 GB of the smallest disk bring no warning', () => {
-  expect(planHostCopy({ config: configOf('copy') }, planOf(29e9))).toEqual({
+  expect(planHostCopy(configOf('copy'), planOf(29e9))).toEqual({
     hostCopy: { size: 60e9, diskNeeded: 100e9 },
+    warnings: [],
   });
 });
 
 it('a registry that is too large for the smallest disk is told with both sizes', () => {
-  expect(planHostCopy({ config: configOf('copy') }, planOf(29_100_000_000))).toEqual({
-    hostCopy: {
-      ...{ size: 60_200_000_000, diskNeeded: 100_200_000_000 },
-      warning:
-        'installed hosts copy 60.2 GB to their disks and need 100.2 GB, but disks of 100.0 GB are ' +
+  expect(planHostCopy(configOf('copy'), planOf(29_100_000_000))).toEqual({
+    hostCopy: { size: 60_200_000_000, diskNeeded: 100_200_000_000 },
+    warnings: [
+      'installed hosts copy 60.2 GB to their disks and need 100.2 GB, but disks of 100.0 GB are ' +
         'accepted: on those, leave the medium attached',
-    },
+    ],
   });
 });
 
 it('hosts that copy nothing need no room for a copy', () => {
-  expect(planHostCopy({ config: configOf('medium') }, planOf(90e9))).toEqual({});
-  expect(planHostCopy({ config: configOf('copy', true) }, planOf(90e9))).toEqual({});
+  expect(planHostCopy(configOf('medium'), planOf(90e9))).toEqual({ warnings: [] });
+  expect(planHostCopy(configOf('copy', true), planOf(90e9))).toEqual({ warnings: [] });
 });

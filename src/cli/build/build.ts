@@ -94,7 +94,6 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  cluster   ${formatInternalRelease(report)}`,
     ...report.warnings.map((warning) => `  warning   ${warning}`),
     ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
-    ...(report.hostCopy?.warning === undefined ? [] : [`  warning   ${report.hostCopy.warning}`]),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     ...formatNextSteps({ ...report, output }),

@@ -109,7 +109,6 @@ function formatPlan(plan: LiveIsoPlan): string {
       : [`mirrors from   ${plan.registriesConf.join(', ')}`]),
     `cluster        ${formatInternalRelease(plan)}`,
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
-    ...(plan.hostCopy?.warning === undefined ? [] : [`warning: ${plan.hostCopy.warning}`]),
     '',
     ...formatParts(plan.parts),
     ...formatAdditions(plan.additions),

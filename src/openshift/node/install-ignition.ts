@@ -5,6 +5,8 @@ import {
   type IgnitionConfig,
   type Unit,
 } from '../../ignition/config.ts';
+import { findInternalReleaseImage } from '../release/internal-release-image.ts';
+import type { ResourceDefinition } from '../release/resource-definitions.ts';
 import { planCustomResources, type Manifest } from './extra-manifests.ts';
 import { planPinnedImageSets } from './generated-manifests.ts';
 import {
@@ -20,6 +22,8 @@ import { renderEnabledUnit, renderScript, renderText, renderUnit } from './templ
 export type InstallInput = {
   readonly registryImage: RegistryImage;
   readonly interactive: boolean;
+  /** Of the release's payload. */
+  readonly definitions: readonly ResourceDefinition[];
   /** The cluster stops the registry once it is installed. */
   readonly stopLocalRegistry: boolean;
   /** No registry of ours on installed hosts: the cluster's own takes over. */
@@ -85,6 +89,8 @@ function renderRegistry(input: InstallInput): Part {
     image: input.registryImage,
     interactive: input.interactive,
     stage: 'installed',
+    internalReleaseImage:
+      input.interactive && findInternalReleaseImage(input.definitions) !== undefined,
   };
   if (input.skipLocalRegistry) {
     return { files: [renderRegistryEnvironment(registry)], units: [] };

@@ -28,6 +28,8 @@ export type NodeRegistry = {
   readonly interactive: boolean;
   /** The booted medium, or a host that runs from its disk. */
   readonly stage: 'live' | 'installed';
+  /** Whether the cluster has a registry of its own, which serves the copy of the installer. */
+  readonly internalReleaseImage?: boolean;
 };
 
 /** What runs the registry on a node: its scripts, its unit and its environment. */
@@ -42,7 +44,7 @@ export function renderNodeRegistry(registry: NodeRegistry): {
     files: [
       renderScript('mount-agent-data.sh', {
         stage,
-        'internal-release-image': interactive ? 'yes' : 'no',
+        'internal-release-image': registry.internalReleaseImage === true ? 'yes' : 'no',
       }),
       renderScript('load-local-registry-image.sh'),
       renderScript('setup-local-registry.sh', { domain, port }),

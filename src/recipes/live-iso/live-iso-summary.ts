@@ -9,6 +9,7 @@ import {
 } from '../../openshift/mirror/plan-costs.ts';
 import {
   findInternalReleaseImage,
+  skipsLocalRegistry,
   type InternalReleaseImage,
 } from '../../openshift/release/internal-release-image.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
@@ -71,7 +72,7 @@ export type LiveIsoPlan = {
   /** A digest of everything that is carried. */
   readonly contents: string;
   readonly secretsOnMedia: readonly string[];
-  /** Of manifests that a cluster of this release cannot take as they are. */
+  /** Of manifests that a cluster of this release cannot take as they are, and of disks that are too small. */
   readonly warnings: readonly string[];
   readonly blocked: readonly string[];
 };
@@ -81,8 +82,6 @@ export type HostCopy = {
   readonly size: number;
   /** Disk that a host needs for it and for everything else. */
   readonly diskNeeded: number;
-  /** Present when a disk of the smallest size that an installation accepts is too small. */
-  readonly warning?: string;
 };
 
 const LARGEST = 20;
@@ -98,6 +97,7 @@ const SMALLEST_DISK = 100 * GB;
 export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan {
   const { release, plan, base, layout, space } = prepared;
   const { enableInteractiveFlow: interactive } = request.config;
+  const { hostCopy, warnings } = planHostCopy(request.config, prepared);
   const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
   return {
     ...{ format: 1, product: 'live-iso', tags: prepared.tags, contents: prepared.contents },
@@ -115,7 +115,7 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     payloadSize: plan.blobSize,
     ...space,
     dedupeSaved: plan.dedupeSaved,
-    ...planHostCopy(request, plan),
+    ...(hostCopy && { hostCopy }),
     images: plan.images.length + (plan.registryImage ? 1 : 0),
     blobs: plan.blobs.length,
     largestBlobs: largest
@@ -131,24 +131,30 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     })),
     registriesConf: prepared.registriesConf,
     secretsOnMedia: listSecrets(request),
-    warnings: prepared.warnings,
+    warnings: [...prepared.warnings, ...warnings],
     blocked: plan.blocked.map(({ image }) => image),
   };
 }
 
 /** Whether a host's disk is large enough is known only there; the smallest that is accepted, here. */
 export function planHostCopy(
-  { config }: Pick<LiveIsoRequest, 'config'>,
-  plan: PreparedLiveIso['plan'],
-): { readonly hostCopy?: HostCopy } {
-  if (config.skipLocalRegistry || config.build.registryData === 'medium') return {};
+  { enableInteractiveFlow, skipLocalRegistry, build }: LiveIsoRequest['config'],
+  { release, plan }: Pick<PreparedLiveIso, 'release' | 'plan'>,
+): { readonly hostCopy?: HostCopy; readonly warnings: readonly string[] } {
+  const settings = {
+    interactive: enableInteractiveFlow,
+    ...(skipLocalRegistry !== undefined && { skipLocalRegistry }),
+  };
+  if (build.registryData === 'medium' || skipsLocalRegistry(release, settings)) {
+    return { warnings: [] };
+  }
   const size = sizeOfRegistry(plan);
   const diskNeeded = size + HOST_WITHOUT_COPY;
-  if (diskNeeded <= SMALLEST_DISK) return { hostCopy: { size, diskNeeded } };
+  if (diskNeeded <= SMALLEST_DISK) return { hostCopy: { size, diskNeeded }, warnings: [] };
   const warning =
     `installed hosts copy ${formatGB(size)} to their disks and need ${formatGB(diskNeeded)}, but ` +
     `disks of ${formatGB(SMALLEST_DISK)} are accepted: on those, leave the medium attached`;
-  return { hostCopy: { size, diskNeeded, warning } };
+  return { hostCopy: { size, diskNeeded }, warnings: [warning] };
 }
 
 const formatGB = (bytes: number): string => `${(bytes / GB).toFixed(1)} GB`;
