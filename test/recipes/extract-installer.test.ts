@@ -65,6 +65,9 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     const built = await world.run('build', '--output', 'live.iso');
     expect(built.exitCode, built.stderr).toBe(0);
     steps = built.stdout;
+    await writeFile(path, `${await readFile(path, 'utf8')}enableFips: true\n`);
+    const fips = await world.run('build', '--output', 'fips.iso');
+    expect(fips.exitCode, fips.stderr).toBe(0);
     await world.registry.close(); // nothing may come from the network from here on
   });
   afterAll(() => world.close());
@@ -135,6 +138,12 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     });
     const fips = await stat(at('out/openshift-install-fips'));
     expect(fips.size).toBeGreaterThan((await stat(at('out/openshift-install'))).size);
+  });
+
+  it('is that for FIPS on a medium that boots with FIPS', async () => {
+    const run = await world.run('extract', 'installer', 'fips.iso', '--out', 'fips', '-o', 'json');
+    expect(JSON.parse(run.stdout)).toMatchObject({ fips: true });
+    expect(await readdir(at('fips'))).toEqual(['openshift-install-fips']);
   });
 
   it('is refused when a layer on the medium is damaged, and nothing is written', async () => {
