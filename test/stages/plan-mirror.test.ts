@@ -78,6 +78,7 @@ describe('the plan of a release', () => {
       set: 'release',
       source: { digest: release.digest },
       destination: { repository: 'openshift/release-images', tags: [hex] },
+      signedCopy: { repository: 'openshift/release', tags: [hex] },
     });
     expect(images[4]?.destination).toEqual({
       repository: 'openshift/release',
@@ -115,7 +116,7 @@ describe('the plan of a release', () => {
     expect((await plan()).mirrors).toEqual([
       {
         source: at('ocp/release').name,
-        mirrors: ['openshift/release-images'],
+        mirrors: ['openshift/release', 'openshift/release-images'],
         ...{ set: 'release', by: 'digest' },
       },
       {
@@ -310,9 +311,34 @@ describe('signatures', () => {
       {
         name: 'release-image (signature)',
         set: 'release',
-        destination: { repository: 'openshift/release-images', tags: [tagOf(release.digest)] },
+        destination: { repository: 'openshift/release', tags: [tagOf(release.digest)] },
       },
     ]);
+  });
+
+  it('of the release stand where nodes look first, and leave one tag beside the release', async () => {
+    world.registry.add('ocp/release', await toolImage('signature'), tagOf(release.digest));
+    const { images, mirrors } = await plan({ includeSignatures: true });
+    const places = images.flatMap(({ destination, signedCopy = destination }) => [
+      ...new Set([destination, signedCopy]),
+    ]);
+    const tagsOf = (name: string): readonly string[] =>
+      places.flatMap(({ repository, tags }) => (repository === name ? tags : []));
+    expect(tagsOf('openshift/release-images')).toEqual([hexOf(release.digest)]);
+    const [first] = mirrors.find(({ source }) => source === at('ocp/release').name)?.mirrors ?? [];
+    expect(tagsOf(first ?? '')).toContain(hexOf(release.digest));
+    expect(tagsOf(first ?? '')).toContain(tagOf(release.digest));
+  });
+
+  it('do not keep an additional image from being refused beside the release', async () => {
+    world.registry.add('openshift/release-images', await toolImage('tool'), '4.20.0');
+    await expect(
+      plan({ additionalImages: [at('openshift/release-images:4.20.0')] }),
+    ).rejects.toMatchObject({
+      code: 'mirror.conflict',
+      exitCode: 3,
+      hint: expect.stringContaining('targetRepo') as string,
+    });
   });
 
   it('of the images of an index are carried, too', async () => {

@@ -21,16 +21,17 @@ export type MediaRegistry = {
 export async function planMediaRegistry(registry: MediaRegistry): Promise<RegistryFile[]> {
   const { plan, made = [] } = registry;
   const placed = await Promise.all(
-    plan.images.map(async (image) => ({
-      ...image.destination,
-      manifests: await readManifests(image, registry),
-    })),
+    plan.images.map(async (image) => {
+      const manifests = await readManifests(image, registry);
+      const places = [image.destination, ...(image.signedCopy ? [image.signedCopy] : [])];
+      return places.map((place) => ({ ...place, manifests }));
+    }),
   );
   const server = plan.registryImage
     ? planDirLayout(await readManifests(plan.registryImage, registry))
     : [];
   return [
-    ...planDistributionTree([...placed, ...made]).map((file) => below('/registry', file)),
+    ...planDistributionTree([...placed.flat(), ...made]).map((file) => below('/registry', file)),
     ...server.map((file) => below('/registry/images/registry', file)),
   ];
 }

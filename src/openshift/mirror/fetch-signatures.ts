@@ -16,7 +16,7 @@ export async function fetchSignatures(
   for (const image of images) {
     if (image.wanted.isMadeHere) continue;
     for (const { descriptor } of image.manifests) {
-      const key = `${formatReference(signatureOf(image, descriptor.digest))} ${image.wanted.destination.repository}`;
+      const key = `${formatReference(signatureOf(image, descriptor.digest))} ${placeOf(image)}`;
       if (!candidates.has(key)) candidates.set(key, { image, digest: descriptor.digest });
     }
   }
@@ -25,6 +25,10 @@ export async function fetchSignatures(
   );
   return found.flat();
 }
+
+/** Beside the image, where nodes find it. */
+const placeOf = ({ wanted }: FetchedImage): string =>
+  (wanted.signedCopy ?? wanted.destination).repository;
 
 async function fetchSignature(
   image: FetchedImage,
@@ -38,7 +42,7 @@ async function fetchSignature(
   const wanted = {
     name: `${image.wanted.name} (signature)`,
     source: { registry, repository, digest: found.digest },
-    destination: { repository: image.wanted.destination.repository, tags: [tag] },
+    destination: { repository: placeOf(image), tags: [tag] },
     neededBy: image.wanted.neededBy,
     kind: 'signature' as const,
   };

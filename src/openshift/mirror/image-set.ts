@@ -20,6 +20,8 @@ export type WantedImage = {
   /** As it is named, by tag or digest or both. */
   readonly source: Reference;
   readonly destination: Destination;
+  /** A second place, which nodes ask first, with the signatures that may not be at the other. */
+  readonly signedCopy?: Destination;
   readonly neededBy: readonly Need[];
   /** What is named in another way than other images of its set, or not at all. */
   readonly kind?: 'release-image' | 'catalog' | 'signature';
@@ -41,7 +43,7 @@ export type AdditionalImage = {
 
 /** What a release's images are called on the media, as oc-mirror calls them. */
 const RELEASE_REPOSITORY = 'openshift/release';
-const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
+export const RELEASE_IMAGES_REPOSITORY = 'openshift/release-images';
 
 /** The part of the configuration that additional images are. */
 const ADDITIONAL_IMAGES = 'additional images';
@@ -53,8 +55,10 @@ const MAX_TAG_SIZE = 128;
 const TRUNCATED_TAG_SIZE = 127;
 
 /**
- * The release image and its components. The release image has one tag and it is the hex of its
- * digest, because the machine config daemon makes a digest of whatever tag it finds there.
+ * The release image and its components. The release image stands in two repositories, under one tag in
+ * each, the hex of its digest. In `openshift/release-images` nothing else may have a tag, because the
+ * machine config daemon makes a digest of whatever tag it finds there. Nodes ask `openshift/release`
+ * first, which has the signature that they look for beside the image.
  */
 export function planReleaseSet(release: Release): ImageSet {
   const tag = hexOf(digestOfRelease(release));
@@ -66,6 +70,7 @@ export function planReleaseSet(release: Release): ImageSet {
         name: RELEASE_IMAGE,
         source: release.reference,
         destination: { repository: RELEASE_IMAGES_REPOSITORY, tags: [tag] },
+        signedCopy: { repository: RELEASE_REPOSITORY, tags: [tag] },
         neededBy,
         kind: 'release-image',
       },

@@ -18,6 +18,7 @@ export type PlannedImage = {
   /** By digest. */
   readonly source: Reference;
   readonly destination: Destination;
+  readonly signedCopy?: Destination;
   readonly neededBy: readonly Need[];
   readonly kind?: WantedImage['kind'];
   /** What the source names first, then the children that are carried: an index may be sparse. */
@@ -71,6 +72,7 @@ export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImag
     origin: wanted.source,
     source: { registry, repository, digest: top.descriptor.digest },
     destination: wanted.destination,
+    ...(wanted.signedCopy && { signedCopy: wanted.signedCopy }),
     neededBy: wanted.neededBy,
     ...(wanted.kind && { kind: wanted.kind }),
     manifests: manifests.map(({ descriptor }) => toPlain(descriptor)),
@@ -104,7 +106,7 @@ export function mergeMirrorPlan(options: {
     manifestSize: sum([...manifests.values()]),
     blobSize,
     dedupeSaved: blobSizeUnshared - blobSize,
-    mirrors: planMirrors(images.map(toMirrored)),
+    mirrors: planMirrors(images.flatMap(toMirrored)),
     blocked,
   };
 }
@@ -125,12 +127,14 @@ function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
 }
 
 /** In the words of the cluster's mirror sets, what is neither release nor operator is generic. */
-const toMirrored = ({ origin, destination, set, kind }: PlannedImage): MirroredImage => ({
-  source: origin,
-  destination,
-  category: set === 'release' || set === 'operator' ? set : 'generic',
-  ...(kind && { kind }),
-});
+const toMirrored = (image: PlannedImage): readonly MirroredImage[] => {
+  const { origin, destination, signedCopy, set, kind } = image;
+  return [...(signedCopy ? [signedCopy] : []), destination].map((destination) => ({
+    ...{ source: origin, destination },
+    category: set === 'release' || set === 'operator' ? set : 'generic',
+    ...(kind && { kind }),
+  }));
+};
 
 /** Without what an index or annotations may say: the plan is compared and kept. */
 const toPlain = ({ mediaType, digest, size }: Descriptor): Descriptor => ({

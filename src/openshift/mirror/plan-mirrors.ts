@@ -70,12 +70,14 @@ const keepRepository = ({ source, destination }: MirroredImage): Cut => ({
 /**
  * A copy whose path ends with the path of its source stands for the whole namespace: other images of
  * it are found without an entry of their own. Whole parts of the path are compared, because `app`
- * within `my-app` is another name, and its namespace another place.
+ * within `my-app` is another name, and its namespace another place. The release image has two copies, in
+ * an order that matters, so it always has an entry of its own.
  */
 function cutToScope(image: MirroredImage): Cut {
   const { registry, repository } = image.source;
   const mirror = image.destination.repository;
-  const scope: MirrorScope = `/${mirror}`.endsWith(`/${repository}`) ? 'namespace' : 'repository';
+  const isNamespace = image.kind !== 'release-image' && `/${mirror}`.endsWith(`/${repository}`);
+  const scope: MirrorScope = isNamespace ? 'namespace' : 'repository';
   if (scope === 'repository') return keepRepository(image);
   return { source: formatMirror(registry, parentOf(repository)), mirror: parentOf(mirror) };
 }

@@ -1,7 +1,7 @@
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
-import type { Destination, Need } from './image-set.ts';
+import { RELEASE_IMAGES_REPOSITORY, type Destination, type Need } from './image-set.ts';
 
 /** An image that claims tags of the node's registry. */
 type Claimant = {
@@ -21,16 +21,18 @@ type Claimant = {
  * digest alone has, `sha256-HEX`. What nodes pull by tag, and what the configuration names itself,
  * keeps its tag wherever it stands in the list.
  *
- * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag
+ * @throws ConfigError `mirror.conflict` when two images cannot do without the same tag, or a second one
+ * would stand beside the release image
  */
 export function settleTags<Image extends Claimant>(images: readonly Image[]): readonly Image[] {
+  refuseSecondRelease(images);
   const owners = new Map<string, Claimant>();
   for (const image of images) {
     if (isPulledByDigest(image)) continue;
     for (const place of listPlaces(image)) {
       const owner = owners.get(place) ?? image;
       owners.set(place, owner);
-      if (!isSame(owner, image)) throw conflict(place, owner, image);
+      if (!isSame(owner, image)) throw conflict(place, [owner, image]);
     }
   }
   return images.map((image) => {
@@ -41,6 +43,19 @@ export function settleTags<Image extends Claimant>(images: readonly Image[]): re
     for (const place of places) owners.set(place, image);
     return image;
   });
+}
+
+/** Whatever has a tag beside the release image is a release to the machine config daemon. */
+function refuseSecondRelease(images: readonly Claimant[]): void {
+  const [first, second] = images.filter(
+    ({ destination }) => destination.repository === RELEASE_IMAGES_REPOSITORY,
+  );
+  if (first && second)
+    throw conflict(
+      RELEASE_IMAGES_REPOSITORY,
+      [first, second],
+      'give one of the two another targetRepo',
+    );
 }
 
 const isPulledByDigest = ({ origin, neededBy }: Claimant): boolean =>
@@ -58,13 +73,17 @@ function useDigestTag<Image extends Claimant>(image: Image): Image {
   return { ...image, destination: { ...image.destination, tags: [`sha256-${hexOf(digest)}`] } };
 }
 
-const conflict = (place: string, first: Claimant, second: Claimant): ConfigError =>
+const conflict = (
+  place: string,
+  [first, second]: readonly [Claimant, Claimant],
+  hint = 'name one of the two by digest',
+): ConfigError =>
   new ConfigError(
     'mirror.conflict',
     `images "${first.name}" and "${second.name}" would both be ${place} in the registry`,
     {
       expected: formatReference(first.source),
       found: formatReference(second.source),
-      hint: 'name one of the two by digest',
+      hint,
     },
   );
