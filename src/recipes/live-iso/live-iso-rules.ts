@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/files.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
@@ -21,6 +22,7 @@ export const LIVE_ISO_RULES: readonly ConfigRule[] = [
   checkRegistriesConf,
   checkRanges,
   checkPullSecrets,
+  checkOverrides,
 ];
 
 const refuse = (problems: readonly ConfigProblem[]): ReturnType<ConfigRule> => ({
@@ -70,6 +72,22 @@ function checkRanges(view: View): ReturnType<ConfigRule> {
         return [view.document.report.at(path, `"${text}" is not a version`)];
       }),
     ),
+  );
+}
+
+/** Files of the folder that replace what openshift/appliance makes. They are not read here: no silence. */
+const OVERRIDES: readonly (readonly [path: string, hint: string])[] = [
+  ['mirror/registries.conf', 'remove it; mirrors to fetch from belong in build.registriesConf'],
+  ['cluster-manifests/infraenv.yaml', 'remove it; the configuration image brings its own'],
+  ['cluster-manifests/pull-secret.yaml', 'remove it; use build.embed.pullSecret'],
+];
+
+function checkOverrides(view: View, { directory }: { readonly directory: string }) {
+  return refuse(
+    OVERRIDES.filter(([path]) => existsSync(join(directory, path))).map(([path, hint]) => {
+      const problem = `the override ${path} beside the configuration has no effect`;
+      return view.document.report.at('apiVersion', problem, hint);
+    }),
   );
 }
 
