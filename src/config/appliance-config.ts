@@ -69,7 +69,8 @@ export type ApplianceConfig = {
     readonly cpuArchitecture: CpuArchitecture;
     readonly url?: string;
   };
-  readonly pullSecret: Secret;
+  /** Absent where all images are in a mirror on this machine. */
+  readonly pullSecret?: Secret;
   readonly sshKey?: string;
   readonly userCorePass?: Secret;
   readonly imageRegistry: {
@@ -93,6 +94,7 @@ export type ApplianceConfig = {
   }[];
   readonly blockedImages: readonly { readonly name: string }[];
   readonly operators: readonly CatalogSettings[];
+  /** Absolute path of an oc-mirror workspace: the only source of images. */
   readonly mirrorPath?: string;
   /** GiB. */
   readonly diskSizeGB?: number;

@@ -21,6 +21,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
   const text = (path: string): string =>
     view.text(path) ?? (findDefault(path) as string | undefined) ?? '';
   const url = view.text('ocpRelease.url');
+  const pullSecret = secrets.values.get('pullSecret');
   const sshKey = secrets.values.get('sshKey');
   const corePass = secrets.values.get('userCorePass');
   const mirrorPath = view.text('mirrorPath');
@@ -33,7 +34,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
       cpuArchitecture: text('ocpRelease.cpuArchitecture') as CpuArchitecture,
       ...(url !== undefined && { url }),
     },
-    pullSecret: new Secret(secrets.values.get('pullSecret') ?? ''),
+    ...(pullSecret !== undefined && { pullSecret: new Secret(pullSecret) }),
     ...(sshKey !== undefined && { sshKey }),
     ...(corePass !== undefined && { userCorePass: new Secret(corePass) }),
     imageRegistry: {

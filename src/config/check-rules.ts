@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import semver from 'semver';
 import { isErrno } from '../base/errno.ts';
 import { ConfigError } from '../base/errors.ts';
@@ -26,6 +26,7 @@ export function checkRules(view: View, directory: string): readonly ConfigProble
     ...checkDuplicates(view, 'blockedImages', '.name'),
     ...checkPatterns(view, 'blockedImages'),
     ...checkHosts(view),
+    ...checkPullSecret(view),
     ...checkMirrorPath(view, directory),
     ...checkBaseIso(view, directory),
     ...['installer', 'caBundle', 'registriesConf', 'nmstate'].flatMap((name) =>
@@ -125,9 +126,15 @@ function checkMirrorPath(view: View, directory: string): readonly ConfigProblem[
     view.document.report.at('mirrorPath', problem),
   ];
   const kind = readKind(full);
-  if (kind !== 'directory') return report(`${full} ${describeMissing(kind, 'directory')}`);
-  if (readKind(join(full, 'data')) === 'directory') return [];
-  return report(`${full} must contain a "data" directory`);
+  return kind === 'directory' ? [] : report(`${full} ${describeMissing(kind, 'directory')}`);
+}
+
+/** A mirror on this machine asks for no password. */
+function checkPullSecret(view: View): readonly ConfigProblem[] {
+  const { value } = view.document;
+  const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isMapping || 'pullSecret' in value || 'mirrorPath' in value) return [];
+  return [view.document.report.at('pullSecret', 'is required')];
 }
 
 function checkBaseIso(view: View, directory: string): readonly ConfigProblem[] {

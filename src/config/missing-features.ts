@@ -3,11 +3,6 @@ import type { View } from './document/view.ts';
 
 type Feature = { readonly path: string; readonly name: string; readonly hint: string };
 
-const MIRROR_PATH: Feature = {
-  path: 'mirrorPath',
-  name: 'an existing mirror cannot be used as a source yet',
-  hint: 'remove "mirrorPath"; images are fetched from their registries',
-};
 const PPC64LE: Feature = {
   path: 'ocpRelease.cpuArchitecture',
   name: 'media for ppc64le cannot be built yet',
@@ -17,7 +12,6 @@ const PPC64LE: Feature = {
 /** Keys that the format has and this version cannot act on, where they are written. */
 export function findMissingFeatures(view: View): readonly ConfigProblem[] {
   const wanted = [
-    ...(view.text('mirrorPath') === undefined ? [] : [MIRROR_PATH]),
     ...(view.text('ocpRelease.cpuArchitecture') === 'ppc64le' ? [PPC64LE] : []),
   ];
   return wanted.map(({ path, name, hint }) => view.document.report.at(path, name, hint));

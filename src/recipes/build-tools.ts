@@ -14,6 +14,7 @@ import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
 import { createBlobCache, type BlobCache } from '../registry/blob-cache.ts';
+import { openWorkspace } from '../openshift/workspace/open-workspace.ts';
 import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
 import {
   credentialsFromFiles,
@@ -53,7 +54,9 @@ export type StageTools = {
 export type ToolsOptions = RegistriesConfPlaces & {
   /** Without a pull secret, only credential files of the environment are used. */
   readonly config: {
-    readonly pullSecret?: ApplianceConfig['pullSecret'];
+    readonly pullSecret?: NonNullable<ApplianceConfig['pullSecret']>;
+    /** The only source of images, where it is given. */
+    readonly mirrorPath?: string;
     readonly build: Pick<
       ApplianceConfig['build'],
       'caBundle' | 'registriesConf' | 'insecureRegistries' | 'retryFor'
@@ -85,18 +88,21 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
       : readInputFile(build.caBundle, { domain: 'ca-bundle' }).toString('utf8');
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   warnOfPullSecret(options);
-  const plainClient = createRegistryClient({
-    http,
-    credentials: [
-      ...(config.pullSecret
-        ? [credentialsFromPullSecret(config.pullSecret.reveal(), 'pullSecret')]
-        : []),
-      credentialsFromFiles(env),
-    ],
-    insecureRegistries: build.insecureRegistries,
-    registriesConf,
-    ...(caBundle !== undefined && { caBundle }),
-  });
+  const plainClient =
+    config.mirrorPath === undefined
+      ? createRegistryClient({
+          http,
+          credentials: [
+            ...(config.pullSecret
+              ? [credentialsFromPullSecret(config.pullSecret.reveal(), 'pullSecret')]
+              : []),
+            credentialsFromFiles(env),
+          ],
+          insecureRegistries: build.insecureRegistries,
+          registriesConf,
+          ...(caBundle !== undefined && { caBundle }),
+        })
+      : openWorkspace(config.mirrorPath);
   const tags = createTagLedger(plainClient, options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir);

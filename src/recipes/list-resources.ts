@@ -28,12 +28,13 @@ export async function listResources(
     plan: await images.plan,
     catalogs: await images.catalogs,
     signatures: await signatures,
+    ...(images.workspace && { workspace: await images.workspace }),
   };
   const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;
   const cluster = describeCluster(made, clusterSettingsOf(request));
   return [
     ...planGeneratedManifests(cluster),
     ...planMirrorManifests(cluster),
-    ...renderClusterCatalogs({ catalogs: describeCatalogs(made.catalogs), registry }),
+    ...renderClusterCatalogs({ catalogs: describeCatalogs(made.catalogs, made.workspace), registry }),
   ];
 }

@@ -28,6 +28,11 @@ export type BlobSource = {
   readonly local: boolean;
   /** undefined when this source does not have the blob; throws when it cannot tell. */
   open: (blob: Descriptor, options: OpenOptions) => Promise<OpenBlob | undefined>;
+  /**
+   * Path of a file of this machine that is the blob, for readers that copy files; undefined when this
+   * source does not have the blob. Absent: bytes come by `open` alone.
+   */
+  readonly fileOf?: (blob: Descriptor) => Promise<string | undefined>;
   /** How long reading one blob may be tried again; absent: what broke off once is over. */
   readonly openBudget?: (signal: AbortSignal) => Budget;
 };

@@ -1,9 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { isErrno } from '../base/errno.ts';
-import { readFileIfPresent } from '../base/files.ts';
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { readFileIfPresent, readInputFile } from '../base/files.ts';
+import { MAX_MANIFEST_SIZE } from './manifest.ts';
 
 /** Bytes of a file, both ends included, as in HTTP. */
 export type ByteRange = { readonly start: number; readonly end: number };
@@ -37,6 +39,64 @@ export function directoryTree(root: string): RegistryTree {
     stream: (path, range) =>
       createReadStream(join(root, path), { highWaterMark: READ_SIZE, ...range }),
   };
+}
+
+/**
+ * A tree that somebody else wrote: nothing outside `root` is read through a symbolic link, no pipe or
+ * device is opened, and `read` takes no file larger than a manifest may be. `root` is a real path.
+ *
+ * @throws IntegrityError `registry.outside-tree`, `registry.special-file`; ConfigError
+ * `registry.tree-unreadable`, `registry.too-large`
+ */
+export function enclosedTree(root: string): RegistryTree {
+  const plain = directoryTree(root);
+  const has = async (path: string): Promise<boolean> => {
+    const real = await ifReadable(join(root, path), () => ifPresent(realpath(join(root, path))));
+    if (real === undefined || real === root || real.startsWith(`${root}/`)) {
+      return real !== undefined;
+    }
+    throw new IntegrityError(
+      'registry.outside-tree',
+      `${join(root, path)} is a link to ${real}, outside the registry tree`,
+      { expected: `a path below ${root}`, found: real, hint: 'copy the file into the tree' },
+    );
+  };
+  const size = async (path: string): Promise<number | undefined> => {
+    if (!(await has(path))) return undefined;
+    const found = await ifPresent(stat(join(root, path)));
+    if (found?.isFile() === true) return found.size;
+    if (found === undefined || found.isDirectory()) return undefined;
+    throw new IntegrityError(
+      'registry.special-file',
+      `${join(root, path)} is neither a file nor a directory`,
+    );
+  };
+  return {
+    size,
+    list: async (path) =>
+      (await has(path)) ? ifReadable(join(root, path), () => plain.list(path)) : undefined,
+    async read(path) {
+      if ((await size(path)) === undefined) return undefined;
+      const rules = { domain: 'registry', limit: MAX_MANIFEST_SIZE };
+      return ifReadable(join(root, path), () => readInputFile(join(root, path), rules));
+    },
+    stream: plain.stream,
+  };
+}
+
+async function ifReadable<Value>(
+  path: string,
+  read: () => Value | Promise<Value>,
+): Promise<Value> {
+  try {
+    return await read();
+  } catch (cause) {
+    if (!isErrno(cause, 'EACCES', 'EPERM', 'ELOOP')) throw cause;
+    throw new ConfigError('registry.tree-unreadable', `${path} cannot be read`, {
+      cause,
+      hint: 'let the user who builds read all of the tree',
+    });
+  }
 }
 
 async function ifPresent<Value>(answer: Promise<Value>): Promise<Value | undefined> {

@@ -13,12 +13,14 @@ export type CheckSizeInput = {
   readonly output: string;
   /** Bytes. */
   readonly maxSize?: number;
+  /** Whether every blob is on this machine. */
+  readonly isLocal?: boolean;
 };
 
 /** Bytes of the payload's blobs, by where they are, and of the disk. */
 export type Space = {
   readonly bytesToFetch: number;
-  /** In the cache, or in an interrupted output. */
+  /** In the cache, in an interrupted output, or in a mirror on this machine. */
   readonly bytesReused: number;
   readonly freeBytes: number;
   /** Bytes that the output still has to take. */
@@ -32,11 +34,12 @@ export type Space = {
  */
 export const checkSize: Stage<CheckSizeInput, Space, { readonly cache: BlobCache }> = {
   name: 'check size',
-  async run({ layout, plan, output, maxSize }, { cache }) {
+  async run({ layout, plan, output, maxSize, isLocal = false }, { cache }) {
     checkMaxSize(layout.size, maxSize, plan);
     const standing = await surveyPartial(layout, output);
     const poured = new Set(layout.extents.map(({ digest }) => digest));
-    const missing = (await findMissing(plan, cache)).filter(({ digest }) => poured.has(digest));
+    const absent = isLocal ? [] : await findMissing(plan, cache);
+    const missing = absent.filter(({ digest }) => poured.has(digest));
     const bytesToFetch = missing.reduce(
       (total, { digest, size }) => total + size - (standing.blobs.get(digest) ?? 0),
       0,

@@ -10,10 +10,18 @@ import {
   planReleaseSet,
   type AdditionalImage,
   type ImageSet,
+  type WantedImage,
 } from '../openshift/mirror/image-set.ts';
 import { mergeSets } from '../openshift/mirror/merge-sets.ts';
 import { planOperatorSet } from '../openshift/mirror/operator-set.ts';
-import { mergeMirrorPlan, planImage, type MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import {
+  mergeMirrorPlan,
+  planImage,
+  type FetchedImage,
+  type MirrorPlan,
+} from '../openshift/mirror/mirror-plan.ts';
+import { requireLocalBlobs } from '../openshift/workspace/local-blobs.ts';
+import { planWorkspaceSet, type SurveyedWorkspace } from '../openshift/workspace/workspace-set.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import { fetchSignatures } from '../openshift/mirror/fetch-signatures.ts';
@@ -33,6 +41,8 @@ export type PlanMirrorInput = {
   readonly includeSignatures: boolean;
   /** Hosts whose images are known to have none, or whose answers about them are wrong. */
   readonly noSignaturesFrom?: readonly string[];
+  /** Where images come from a workspace of oc-mirror: all that it has is carried. */
+  readonly workspace?: SurveyedWorkspace;
   /** The registry server, where it is to be carried. */
   readonly registryImage?: Reference;
 };
@@ -63,31 +73,49 @@ export const planMirror: Stage<PlanMirrorInput, MirrorPlan, PlanMirrorTools> = {
 async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPlan> {
   const findBlocking = compileBlocked(input.blockedImages);
   const operators = planOperatorSet(input.catalogs, findBlocking);
+  const { workspace } = input;
+  const named = mergeSets([
+    ...(input.release ? [planReleaseSet(input.release)] : []),
+    operators.set,
+    planAdditionalSet(input.additionalImages),
+  ]);
   const { sets, blocked } = blockImages(
-    mergeSets([
-      ...(input.release ? [planReleaseSet(input.release)] : []),
-      operators.set,
-      planAdditionalSet(input.additionalImages),
-    ]),
+    workspace ? [...named, planWorkspaceSet(workspace, named)] : named,
     findBlocking,
   );
   const selection: Selection = input.allArchitectures ? 'all' : platformOf(input.arch);
   const fetched = await fetchImages([...sets, ...planRegistrySet(input)], selection, tools);
   const carried = fetched.filter(({ set }) => set !== REGISTRY_SET);
-  const unsigned = new Set(input.noSignaturesFrom);
-  const signatures = input.includeSignatures
-    ? await fetchSignatures(
-        carried.filter(({ wanted }) => !unsigned.has(wanted.source.registry)),
-        tools,
-      )
-    : [];
+  const signatures = await findSignatures(carried, input, tools);
   const registryImage = fetched.find(({ set }) => set === REGISTRY_SET);
-  return mergeMirrorPlan({
+  const merged = mergeMirrorPlan({
     images: [...carried, ...signatures].map(planImage),
     ...(registryImage && { registryImage: planImage(registryImage) }),
     blocked: [...operators.blocked, ...blocked],
+    ...(workspace && { mirrors: workspace.mirrors }),
   });
+  if (workspace) await requireLocalBlobs(merged, tools);
+  return merged;
 }
+
+/** Those of a workspace's other images are images of it themselves. */
+async function findSignatures(
+  carried: readonly FetchedImage[],
+  { includeSignatures, noSignaturesFrom }: PlanMirrorInput,
+  tools: FetchTools,
+): Promise<FetchedImage[]> {
+  if (!includeSignatures) return [];
+  const unsigned = new Set(noSignaturesFrom);
+  const candidates = carried.filter(
+    ({ wanted, set }) => set !== 'workspace' && !unsigned.has(wanted.source.registry),
+  );
+  const found = await fetchSignatures(candidates, tools);
+  const places = new Set(carried.flatMap(({ wanted }) => listPlaces(wanted)));
+  return found.filter(({ wanted }) => !listPlaces(wanted).every((place) => places.has(place)));
+}
+
+const listPlaces = ({ destination: { repository, tags } }: WantedImage): readonly string[] =>
+  tags.map((tag) => `${repository}:${tag}`);
 
 const REGISTRY_SET = 'registry';
 

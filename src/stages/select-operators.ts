@@ -40,6 +40,8 @@ export type SelectOperatorsInput = {
   readonly arch: RpmArchitecture;
   /** Rebuilds a catalog for every architecture that it has. */
   readonly allArchitectures: boolean;
+  /** Catalogs are carried as they are, and what is selected of them is only looked for. */
+  readonly unchanged?: boolean;
   /** Image of the release that catalogs out of directories are put into, where there are any. */
   readonly server?: Reference;
 };
@@ -85,7 +87,9 @@ async function selectAll(input: SelectOperatorsInput, tools: Tools): Promise<Sel
     const kept = resolved[at];
     return kept === undefined ? [] : [{ one, kept }];
   });
-  const selected = await settleAll(pairs, tools, ({ one, kept }) => makeCatalog(one, kept, tools));
+  const selected = await settleAll(pairs, tools, ({ one, kept }) =>
+    makeCatalog(one, input.unchanged === true ? { ...kept, isWhole: true } : kept, tools),
+  );
   for (const { warnings } of selected) for (const warning of warnings) tools.warn(warning);
   return selected;
 }

@@ -54,10 +54,25 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     appliance('', 'version: "4.21"\n  cpuArchitecture: ppc64le'),
     ':5:20: ocpRelease.cpuArchitecture: media for ppc64le cannot be built yet',
   ),
-  'a mirror that cannot be used': {
+  'a mirror without the storage of a registry': {
     files: { 'appliance-config.yaml': appliance('mirrorPath: m\n'), 'm/data/x': '' },
-    told: ':6:13: mirrorPath: an existing mirror cannot be used as a source yet',
+    told: '/m is not an oc-mirror workspace: no data/docker',
   },
+  'a mirror without the digest mirrors of oc-mirror': {
+    files: {
+      'appliance-config.yaml': appliance('mirrorPath: m\n'),
+      'm/data/docker/registry/v2/x': '',
+    },
+    told: '/m is not an oc-mirror workspace: no working-dir/cluster-resources/idms-oc-mirror.yaml',
+  },
+  'the data directory of a mirror in the place of the mirror': {
+    files: { 'appliance-config.yaml': appliance('mirrorPath: m\n'), 'm/docker/registry/v2/x': '' },
+    told: 'name the directory above it',
+  },
+  'no pull secret and no mirror': a(
+    appliance().replace(/pullSecret.*\n/, ''),
+    'pullSecret: is required',
+  ),
   'a pull secret without any usable entry': a(
     appliance().replace(SECRET, '{"auths":{"quay.io":{}}}'),
     ':5:13: pullSecret: entry "quay.io" has neither "auth" nor "credsStore"',

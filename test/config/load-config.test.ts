@@ -136,7 +136,7 @@ describe('secrets', () => {
     const config = await load(`${text}sshKey: file:key.pub\nuserCorePass: env:PASS\n`, {
       PASS: 'hunter2',
     });
-    expect(config.pullSecret.reveal()).toBe(PULL_SECRET);
+    expect(config.pullSecret?.reveal()).toBe(PULL_SECRET);
     expect(config.sshKey).toBe(KEY);
     expect(config.userCorePass?.reveal()).toBe('hunter2');
   });

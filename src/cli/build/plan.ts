@@ -108,6 +108,9 @@ function formatPlan(plan: LiveIsoPlan): string {
       ? []
       : [`mirrors from   ${plan.registriesConf.join(', ')}`]),
     `cluster        ${formatInternalRelease(plan)}`,
+    ...(plan.extras.length === 0
+      ? []
+      : [`not named      ${plan.extras.length} images of the mirror: ${plan.extras.join(', ')}`]),
     `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
     '',
     ...formatParts(plan.parts),

@@ -29,7 +29,7 @@ export type WantedImage = {
   readonly isMadeHere?: true;
 };
 
-export type ImageSetName = 'release' | 'operator' | 'additional' | 'registry';
+export type ImageSetName = 'release' | 'operator' | 'additional' | 'workspace' | 'registry';
 
 /** Images that are wanted for one kind of reason. */
 export type ImageSet = { readonly name: ImageSetName; readonly images: readonly WantedImage[] };

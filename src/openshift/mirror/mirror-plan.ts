@@ -4,7 +4,7 @@ import { blobsOf } from '../../registry/foreign-layer.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
 import type { Reference } from '../../registry/reference.ts';
 import type { BlockedImage } from './blocked-images.ts';
-import { planMirrors, type MirroredImage, type PlannedMirror } from './plan-mirrors.ts';
+import { joinMirrors, planMirrors, type MirroredImage, type PlannedMirror } from './plan-mirrors.ts';
 import type { Destination, ImageSetName, Need, WantedImage } from './image-set.ts';
 import { settleTags } from './settle-tags.ts';
 
@@ -89,8 +89,10 @@ export function mergeMirrorPlan(options: {
   readonly images: readonly PlannedImage[];
   readonly registryImage?: PlannedImage;
   readonly blocked: readonly BlockedImage[];
+  /** Known before: what an oc-mirror workspace says of its images. */
+  readonly mirrors?: readonly PlannedMirror[];
 }): MirrorPlan {
-  const { registryImage, blocked } = options;
+  const { registryImage, blocked, mirrors = [] } = options;
   const images = settleTags(options.images);
   const all = registryImage ? [...images, registryImage] : images;
   const blobs = mergeBlobs(all);
@@ -106,7 +108,10 @@ export function mergeMirrorPlan(options: {
     manifestSize: sum([...manifests.values()]),
     blobSize,
     dedupeSaved: blobSizeUnshared - blobSize,
-    mirrors: planMirrors(images.flatMap(toMirrored)),
+    mirrors: joinMirrors(
+      mirrors,
+      planMirrors(images.filter(({ set }) => set !== 'workspace').flatMap(toMirrored)),
+    ),
     blocked,
   };
 }

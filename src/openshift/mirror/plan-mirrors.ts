@@ -14,6 +14,8 @@ export type PlannedMirror = {
   readonly source: string;
   /** Paths in the node's registry; empty for the registry itself. In order, each once. */
   readonly mirrors: readonly string[];
+  /** Mirrors that are not on the media, host and path; asked after those that are. */
+  readonly elsewhere?: readonly string[];
   readonly set: MirrorSetName;
   /** How pods name the images: an ImageDigestMirrorSet or an ImageTagMirrorSet tells the cluster. */
   readonly by: 'digest' | 'tag';
@@ -45,6 +47,28 @@ export function planMirrors(images: readonly MirroredImage[]): readonly PlannedM
       mergeMappings(mappings.filter((mapping) => mapping.set === set && mapping.by === by)),
     ),
   );
+}
+
+/**
+ * Adds mirrors to those that are known: to the entry of the same source, set and kind where there is
+ * one.
+ */
+export function joinMirrors(
+  known: readonly PlannedMirror[],
+  added: readonly PlannedMirror[],
+): readonly PlannedMirror[] {
+  const keyOf = ({ source, set, by }: PlannedMirror): string => JSON.stringify([source, set, by]);
+  const joined = new Map<string, PlannedMirror>();
+  for (const mirror of [...known, ...added]) {
+    const before = joined.get(keyOf(mirror));
+    const elsewhere = [...(before?.elsewhere ?? []), ...(mirror.elsewhere ?? [])];
+    joined.set(keyOf(mirror), {
+      ...mirror,
+      mirrors: [...new Set([...(before?.mirrors ?? []), ...mirror.mirrors])],
+      ...(elsewhere.length > 0 && { elsewhere: [...new Set(elsewhere)] }),
+    });
+  }
+  return [...joined.values()];
 }
 
 /** A copy's place as it is written in a cluster's objects and in registries.conf. */

@@ -3,6 +3,7 @@ import type { MirrorPlan } from '../mirror/mirror-plan.ts';
 import { planCatalogDestination } from '../mirror/operator-set.ts';
 import type { Release } from '../release/release-payload.ts';
 import { formatReference } from '../../registry/reference.ts';
+import type { SurveyedWorkspace } from '../workspace/workspace-set.ts';
 import type { ServedCatalog } from './catalog-sources.ts';
 import type { GeneratedManifestsInput, NodeRelease } from './generated-manifests.ts';
 
@@ -13,6 +14,8 @@ export type CarriedForCluster = {
   readonly catalogs: readonly SelectedCatalog[];
   /** Base64. */
   readonly signatures: readonly string[];
+  /** Present where a workspace of oc-mirror says what its catalogs are called. */
+  readonly workspace?: Pick<SurveyedWorkspace, 'resources' | 'catalogImages'>;
 };
 
 /** How a cluster uses the media, as the configuration says. */
@@ -25,7 +28,7 @@ export type ClusterSettings = {
 
 /** What a cluster learns of the media: its mirrors, catalogs and release. No secret. */
 export const describeCluster = (
-  { release, plan, catalogs, signatures }: CarriedForCluster,
+  { release, plan, catalogs, signatures, workspace }: CarriedForCluster,
   {
     interactive,
     enableDefaultSources,
@@ -36,7 +39,8 @@ export const describeCluster = (
   release: toNodeRelease(release),
   definitions: release.definitions,
   mirrors: plan.mirrors,
-  catalogs: describeCatalogs(catalogs),
+  catalogs: describeCatalogs(catalogs, workspace),
+  mirrorResources: workspace?.resources ?? [],
   releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
   ...{ interactive, enableDefaultSources, createPinnedImageSets, useDefaultSourceNames },
   pinnedImages: listPinned(plan),
@@ -51,13 +55,22 @@ const listPinned = ({ images }: MirrorPlan): readonly string[] => [
   ),
 ];
 
-export const describeCatalogs = (catalogs: readonly SelectedCatalog[]): readonly ServedCatalog[] =>
-  catalogs.map((catalog) => ({
-    name: catalog.name,
-    source: catalog.reference,
-    destination: planCatalogDestination(catalog),
-    digest: catalog.digest,
-  }));
+/** Without those that a workspace has resources for. */
+export const describeCatalogs = (
+  catalogs: readonly SelectedCatalog[],
+  workspace?: Pick<SurveyedWorkspace, 'catalogImages'>,
+): readonly ServedCatalog[] =>
+  catalogs
+    .map((catalog) => ({
+      name: catalog.name,
+      source: catalog.reference,
+      destination: planCatalogDestination(catalog),
+      digest: catalog.digest,
+    }))
+    .filter(({ destination: { repository, tag }, digest }) => {
+      const names = [`${repository}:${tag}`, `${repository}@${digest}`];
+      return !names.some((name) => workspace?.catalogImages.includes(name));
+    });
 
 export const toNodeRelease = ({ version, reference, arch }: Release): NodeRelease => ({
   version,

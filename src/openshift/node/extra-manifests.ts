@@ -48,10 +48,10 @@ export function planCustomResources(sources: readonly Manifest[]): readonly Cust
 export const formatManifest = (object: object): string =>
   stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
 
-type SplitDocument = Manifest & { readonly document: Document };
+export type SplitDocument = Manifest & { readonly document: Document };
 
 /** The text of each document stays as it is: other writers of YAML would change dates and numbers. */
-function splitDocuments(source: Manifest): SplitDocument[] {
+export function splitDocuments(source: Manifest): SplitDocument[] {
   const extension = extname(source.name);
   const base = basename(source.name, extension);
   const excess = findYamlExcess(source.text);

@@ -34,6 +34,8 @@ export type GeneratedManifestsInput = {
   readonly corePasswordHash?: string;
   readonly mirrors: readonly PlannedMirror[];
   readonly catalogs: readonly ServedCatalog[];
+  /** Catalog sources that came with a mirror. */
+  readonly mirrorResources?: readonly Manifest[];
   readonly useDefaultSourceNames: boolean;
   /** Detached signatures of the release image, where they are at hand. */
   readonly releaseSignatures: readonly Uint8Array[];
@@ -65,6 +67,7 @@ export function planGeneratedManifests(input: GeneratedManifestsInput): readonly
  * @throws ConfigError `catalog.bad-name`, `catalog.same-name`
  */
 export const planMirrorManifests = (input: GeneratedManifestsInput): readonly Manifest[] => [
+  ...(input.mirrorResources ?? []),
   ...renderCatalogResources({ ...input, registry: registryOf(input) }),
   ...renderSignatures(input),
 ];

@@ -26,11 +26,12 @@ export function renderMirrorSets(
     MIRROR_SETS.flatMap((set) => {
       const entries = mirrors
         .filter((mirror) => mirror.set === set && mirror.by === kind.by)
-        .map(({ source, mirrors }) => ({
+        .map(({ source, mirrors, elsewhere = [] }) => ({
           source,
-          mirrors: mirrors.flatMap((path) =>
-            registries.map((registry) => formatMirror(registry, path)),
-          ),
+          mirrors: [
+            ...mirrors.flatMap((path) => registries.map((registry) => formatMirror(registry, path))),
+            ...elsewhere,
+          ],
         }));
       return entries.length === 0
         ? []

@@ -15,25 +15,25 @@ export function formatNodeRegistriesConf(
   const ports = options.interactive
     ? [NODE_REGISTRY_PORT]
     : [NODE_REGISTRY_PORT, UPGRADE_REGISTRY_PORT];
-  const paths = new Map<string, Set<string>>();
-  for (const { source, mirrors: copies } of mirrors) {
-    paths.set(source, new Set([...(paths.get(source) ?? []), ...copies]));
-  }
-  const tables = [...paths].map(([source, copies]) =>
-    [
+  const sources = new Set(mirrors.map(({ source }) => source));
+  const tables = [...sources].map((source) => {
+    const entries = mirrors.filter((mirror) => mirror.source === source);
+    const local = entries.flatMap(({ mirrors }) =>
+      mirrors.flatMap((path) => ports.map((port) => formatMirror(`${domain}:${port}`, path))),
+    );
+    const elsewhere = entries.flatMap((entry) => entry.elsewhere ?? []);
+    return [
       '[[registry]]',
       `  location = ${quote(source)}`,
       '  prefix = ""',
-      ...[...copies].flatMap((path) =>
-        ports.flatMap((port) => [
-          '',
-          '  [[registry.mirror]]',
-          `    location = ${quote(formatMirror(`${domain}:${port}`, path))}`,
-        ]),
-      ),
+      ...[...new Set([...local, ...elsewhere])].flatMap((location) => [
+        '',
+        '  [[registry.mirror]]',
+        `    location = ${quote(location)}`,
+      ]),
       '',
-    ].join('\n'),
-  );
+    ].join('\n');
+  });
   return ['unqualified-search-registries = []\n', ...tables].join('\n');
 }
 

@@ -8,6 +8,8 @@ import { toNodeRelease, type ClusterSettings } from '../../openshift/node/descri
 import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
+import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
+import type { SurveyedWorkspace } from '../../openshift/workspace/workspace-set.ts';
 import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/fetch-installer.ts';
 import { fetchReleaseSignatures } from '../../stages/fetch-release-signatures.ts';
@@ -30,7 +32,7 @@ export function renderIgnition(
 } {
   const { config, manifests, disableImagePolicy } = request;
   const { stopLocalRegistry, sshKey } = config;
-  const { release, plan, catalogs, registryImage } = images;
+  const { release, plan, catalogs, registryImage, workspace } = images;
   const bootstrap = tools.engine.run(renderBootstrap, {
     ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry },
     skipLocalRegistry: decideLocalRegistry(request, images),
@@ -40,6 +42,7 @@ export function renderIgnition(
     ...(disableImagePolicy !== undefined && { disableImagePolicy }),
     ...(sshKey !== undefined && { sshKey }),
     ...saltPassword(request, tools),
+    ...(workspace && { workspace }),
   });
   return { bootstrap, unconfigured: renderForUser(request, tools, images) };
 }
@@ -59,13 +62,30 @@ function decideLocalRegistry(
 
 export const fetchSignatures = (
   { signatureStore }: LiveIsoRequest,
-  { engine }: BuildTools,
-  { release }: Pick<LiveIsoImages, 'release'>,
+  { engine, emit }: BuildTools,
+  { release, workspace }: Pick<LiveIsoImages, 'release' | 'workspace'>,
 ): Promise<readonly string[]> =>
-  engine.run(fetchReleaseSignatures, {
-    release,
-    ...(signatureStore !== undefined && { store: signatureStore }),
-  });
+  workspace
+    ? Promise.all([release, workspace]).then((found) => pickSignatures(...found, emit))
+    : engine.run(fetchReleaseSignatures, {
+        release,
+        ...(signatureStore !== undefined && { store: signatureStore }),
+      });
+
+/** Those that oc-mirror took along. */
+function pickSignatures(
+  release: Release,
+  workspace: SurveyedWorkspace,
+  emit: BuildTools['emit'],
+): readonly string[] {
+  const digest = digestOfRelease(release);
+  const signatures = workspace.signatures.filter((one) => one.digest === digest);
+  if (signatures.length === 0) {
+    const message = `the mirror's cluster resources have no signature of release ${release.version}`;
+    emit({ type: 'warning', message });
+  }
+  return signatures.map(({ signature }) => signature);
+}
 
 export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
   interactive: config.enableInteractiveFlow,

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
+import { parseLocalCatalog } from '../../base/local-catalog.ts';
 import { readInputFile } from '../../base/files.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
@@ -8,6 +9,7 @@ import type { ConfigRule } from '../../config/load-config.ts';
 import { findMissingFeatures } from '../../config/missing-features.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
 import { parseCatalogSource } from '../../openshift/catalog/catalog-source.ts';
+import { readWorkspace } from '../../openshift/workspace/read-workspace.ts';
 import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { parseRegistriesConf } from '../../registry/registries-conf.ts';
@@ -20,6 +22,7 @@ export const LIVE_ISO_RULES: readonly ConfigRule[] = [
   (view) => refuse(findMissingFeatures(view)),
   checkReferences,
   checkRegistriesConf,
+  checkWorkspace,
   checkRanges,
   checkPullSecrets,
   checkOverrides,
@@ -57,6 +60,22 @@ function checkRegistriesConf(view: View, { directory }: { readonly directory: st
       return parseRegistriesConf(bytes.toString('utf8'), file);
     }),
   );
+}
+
+/** What is beside the images of a mirror; they themselves are looked at by the plan. */
+function checkWorkspace(view: View, { directory }: { readonly directory: string }) {
+  const text = view.text('mirrorPath');
+  if (text === undefined) return refuse([]);
+  const local = readTexts(view, 'operators', '.catalog').filter(
+    ({ text }) => parseLocalCatalog(text, directory) !== undefined,
+  );
+  return refuse([
+    ...attempt(view, 'mirrorPath', () => readWorkspace(resolve(directory, text))),
+    ...local.map(({ path, text }) => {
+      const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;
+      return view.document.report.at(path, problem, 'name the catalog by its reference');
+    }),
+  ]);
 }
 
 /** Versions of packages and channels. */

@@ -75,6 +75,8 @@ export type LiveIsoPlan = {
   /** Of manifests that a cluster of this release cannot take as they are, and of disks that are too small. */
   readonly warnings: readonly string[];
   readonly blocked: readonly string[];
+  /** Images of a mirror on this machine that the configuration does not name. */
+  readonly extras: readonly string[];
 };
 
 /** Bytes. */
@@ -133,6 +135,9 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
     secretsOnMedia: listSecrets(request),
     warnings: [...prepared.warnings, ...warnings],
     blocked: plan.blocked.map(({ image }) => image),
+    extras: plan.images
+      .filter(({ set, kind }) => set === 'workspace' && kind !== 'signature')
+      .map(({ name }) => name),
   };
 }
 

@@ -36,7 +36,7 @@ export async function prepareLiveIso(
     ...(epoch !== undefined && { epoch }),
   });
   const space = engine.run(checkSize, {
-    ...{ layout, plan, output },
+    ...{ layout, plan, output, isLocal: config.mirrorPath !== undefined },
     ...(maxSize !== undefined && { maxSize }),
   });
   const { registriesConf } = tools;

@@ -40,6 +40,11 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
       return { kind: 'file', path, position: offset, source: cache.source.name };
     }
     const remote = remoteSources(blob, sources.client).filter(({ name }) => !refused.has(name));
+    const [first] = remote;
+    const path = await first?.fileOf?.(blob);
+    if (first && path !== undefined) {
+      return { kind: 'file', path, position: offset, source: first.name };
+    }
     if (remote.length === 0) throw noSource(`blob ${blob.digest}`);
     return { kind: 'stream', chunks: toChunks(readBlob(remote, blob, { offset, signal })) };
   };

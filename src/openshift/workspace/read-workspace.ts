@@ -1,0 +1,190 @@
+import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Document } from 'yaml';
+import { isDigest, type Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { isErrno } from '../../base/errno.ts';
+import { readInputFile } from '../../base/files.ts';
+import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
+import { splitDocuments, type Manifest } from '../node/extra-manifests.ts';
+
+/** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
+export type WorkspaceMirror = {
+  /** `registry/path`, or a registry alone. */
+  readonly source: string;
+  /** As written: host and path. */
+  readonly mirrors: readonly string[];
+  readonly set: MirrorSetName;
+  readonly by: 'digest' | 'tag';
+};
+
+/** A CatalogSource or ClusterCatalog. */
+export type WorkspaceCatalog = Manifest & {
+  /** As written; absent where it names none. */
+  readonly image?: string;
+};
+
+/** The objects that oc-mirror wrote for the cluster beside its registry. Plain JSON. */
+export type Workspace = {
+  /** Real path of the directory. */
+  readonly path: string;
+  /** Real path of the directory that has `docker/registry/v2` in it. */
+  readonly root: string;
+  readonly mirrors: readonly WorkspaceMirror[];
+  readonly catalogs: readonly WorkspaceCatalog[];
+  /** Detached signatures of release images, base64. */
+  readonly signatures: readonly { readonly digest: Digest; readonly signature: string }[];
+  /** What is in the files and not carried. */
+  readonly warnings: readonly string[];
+};
+
+const RESOURCES = 'working-dir/cluster-resources';
+const IDMS_FILE = 'idms-oc-mirror.yaml';
+
+/**
+ * Reads what is beside the registry tree of an oc-mirror workspace. Asks no network and reads nothing of
+ * the tree.
+ *
+ * @param directory `mirrorPath` of the configuration
+ * @throws ConfigError `workspace.malformed`, `workspace.outside`, `workspace.missing`,
+ * `workspace.unreadable`, `workspace.too-large`, `manifest.malformed`
+ */
+export function readWorkspace(directory: string): Workspace {
+  const path = locate(directory, directory);
+  checkShape(directory);
+  const root = locate(join(directory, 'data'), path);
+  const resources = join(directory, RESOURCES);
+  locate(resources, path);
+  const documents = listYaml(resources).flatMap((name) => {
+    const file = join(resources, name);
+    locate(file, path);
+    const bytes = readInputFile(file, { domain: 'workspace' });
+    return splitDocuments({ name, text: bytes.toString('utf8') });
+  });
+  return { path, root, ...sortDocuments(documents) };
+}
+
+/** The parts that a workspace must have, missing ones by name. */
+function checkShape(directory: string): void {
+  if (isDirectory(join(directory, 'docker')) && !isDirectory(join(directory, 'data'))) {
+    throw missing(
+      directory,
+      'data/docker',
+      `name the directory above it: ${directory} is the data directory itself`,
+    );
+  }
+  for (const part of ['data', 'data/docker', 'data/docker/registry/v2']) {
+    if (isDirectory(join(directory, part))) continue;
+    throw missing(directory, part, 'copy the storage directory of the mirror registry to "data"');
+  }
+  const idms = `${RESOURCES}/${IDMS_FILE}`;
+  if (statSync(join(directory, idms), { throwIfNoEntry: false })?.isFile() === true) return;
+  throw missing(directory, idms, "copy oc-mirror's working-dir beside the data directory");
+}
+
+const missing = (directory: string, part: string, hint: string): ConfigError =>
+  new ConfigError('workspace.missing', `${directory} is not an oc-mirror workspace: no ${part}`, {
+    ...{ expected: join(directory, part), found: 'nothing', hint },
+  });
+
+const isDirectory = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** The real path, which must not leave the workspace. */
+function locate(path: string, workspace: string): string {
+  const real = readReal(path);
+  if (path === workspace || real === workspace || real.startsWith(`${workspace}/`)) return real;
+  throw new ConfigError('workspace.outside', `${path} is a link to ${real}, outside ${workspace}`, {
+    ...{ expected: `a path below ${workspace}`, found: real },
+    hint: 'copy it into the workspace, or mount it there',
+  });
+}
+
+function readReal(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP')) throw cause;
+    const message = `${path} cannot be read`;
+    throw new ConfigError('workspace.unreadable', message, { cause, hint: 'name a directory' });
+  }
+}
+
+const listYaml = (directory: string): readonly string[] =>
+  readdirSync(directory)
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort();
+
+type Sorted = Omit<Workspace, 'path' | 'root'>;
+
+/** What sealift does with each kind of object that oc-mirror writes. */
+function sortDocuments(documents: readonly (Manifest & { document: Document })[]): Sorted {
+  const mirrors: WorkspaceMirror[] = [];
+  const catalogs: WorkspaceCatalog[] = [];
+  const signatures: { digest: Digest; signature: string }[] = [];
+  const warnings: string[] = [];
+  for (const { name, text, document } of documents) {
+    const kind = String(document.get('kind'));
+    if (kind === 'ImageDigestMirrorSet' || kind === 'ImageTagMirrorSet') {
+      mirrors.push(...readMirrorSet(name, document));
+    } else if (kind === 'CatalogSource' || kind === 'ClusterCatalog') {
+      const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
+      catalogs.push({ name, text, ...(typeof image === 'string' && { image }) });
+    } else if (kind === 'ConfigMap' && isOfSignatures(document)) {
+      signatures.push(...readSignatures(document));
+    } else {
+      warnings.push(`${kind} of ${name} in the mirror's cluster resources is not carried`);
+    }
+  }
+  return { mirrors, catalogs, signatures, warnings };
+}
+
+/** Where the kinds of catalog name their image. */
+export const IMAGE_MEMBER = {
+  CatalogSource: ['spec', 'image'],
+  ClusterCatalog: ['spec', 'source', 'image', 'ref'],
+} as const;
+
+const SETS: readonly MirrorSetName[] = ['release', 'operator'];
+
+function readMirrorSet(file: string, document: Document): WorkspaceMirror[] {
+  const by = document.get('kind') === 'ImageTagMirrorSet' ? 'tag' : 'digest';
+  const member = by === 'tag' ? 'imageTagMirrors' : 'imageDigestMirrors';
+  const name = String(document.getIn(['metadata', 'name']));
+  const entries = toPlain(document.getIn(['spec', member]));
+  const refuse = (reason: string): never => {
+    throw new ConfigError('workspace.malformed', `${file}: ${member} of "${name}" ${reason}`, {
+      hint: "restore the file from oc-mirror's working-dir",
+    });
+  };
+  if (!Array.isArray(entries)) return refuse('is not a list');
+  return entries.map((entry: unknown) => {
+    const { source, mirrors } = (entry ?? {}) as Partial<Record<string, unknown>>;
+    if (typeof source !== 'string' || source === '') return refuse('has an entry without source');
+    if (!Array.isArray(mirrors) || !mirrors.every((one) => typeof one === 'string')) {
+      return refuse(`has no list of mirrors for ${source}`);
+    }
+    const set = SETS.find((set) => name.includes(`-${set}-`)) ?? 'generic';
+    return { source, mirrors, set, by };
+  });
+}
+
+/** A node of the YAML library as plain values. */
+const toPlain = (node: unknown): unknown =>
+  typeof node === 'object' && node !== null && 'toJSON' in node
+    ? (node as { toJSON: () => unknown }).toJSON()
+    : node;
+
+const SIGNATURES = 'release.openshift.io/verification-signatures';
+
+const isOfSignatures = (document: Document): boolean =>
+  document.hasIn(['metadata', 'labels', SIGNATURES]);
+
+/** Keys are `sha256-<hex>-<n>`. */
+function readSignatures(document: Document): { digest: Digest; signature: string }[] {
+  const entries = Object.entries((toPlain(document.get('binaryData')) ?? {}) as object);
+  return entries.flatMap(([key, signature]: [string, unknown]) => {
+    const digest = key.replace(/^sha256-([0-9a-f]+)-\d+$/, 'sha256:$1');
+    return isDigest(digest) && typeof signature === 'string' ? [{ digest, signature }] : [];
+  });
+}

@@ -1,0 +1,137 @@
+import type { Digest } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import {
+  RELEASE_IMAGES_REPOSITORY,
+  type ImageSet,
+  type WantedImage,
+} from '../mirror/image-set.ts';
+import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
+import type { Manifest } from '../node/extra-manifests.ts';
+import type { Workspace } from './read-workspace.ts';
+
+/** An image of the tree that no index of its repository has as a child, or that has a tag. */
+export type WorkspaceImage = {
+  readonly repository: string;
+  readonly digest: Digest;
+  readonly tags: readonly string[];
+  /** As a cluster names it, by digest. */
+  readonly source: Reference;
+};
+
+/** What a workspace has, and what of its resources is carried. Plain JSON. */
+export type SurveyedWorkspace = Pick<Workspace, 'signatures'> & {
+  /** Sorted by repository, then by digest. */
+  readonly images: readonly WorkspaceImage[];
+  readonly mirrors: readonly PlannedMirror[];
+  /** CatalogSources and ClusterCatalogs, with the name of the node's registry. */
+  readonly resources: readonly Manifest[];
+  /** `repository:tag` or `repository@digest` of the images that `resources` name. */
+  readonly catalogImages: readonly string[];
+};
+
+/** cosign's tags for what belongs to an image: signatures, attestations, bills of materials. */
+const isAttached = (tag: string): boolean => /^sha256-[0-9a-f]{64}\.[a-z]+$/.test(tag);
+
+const isReleaseImages = (repository: string): boolean =>
+  `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
+
+/** The name of an image in the mirror: by its first tag, else by digest. */
+export const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =>
+  tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
+
+/**
+ * The release of a workspace, where the configuration names none.
+ *
+ * @throws ConfigError `workspace.no-release`, `workspace.several-releases`
+ */
+export function findWorkspaceRelease({ images }: Pick<SurveyedWorkspace, 'images'>): string {
+  const releases = images.filter(
+    ({ repository, tags }) => isReleaseImages(repository) && !tags.some(isAttached),
+  );
+  const digests = new Set(releases.map(({ digest }) => digest));
+  const [first] = releases;
+  if (first === undefined) {
+    throw new ConfigError(
+      'workspace.no-release',
+      `the mirror has no release: nothing is in ${RELEASE_IMAGES_REPOSITORY}`,
+      { hint: 'mirror a release with oc-mirror, or set ocpRelease.url to the one it has' },
+    );
+  }
+  if (digests.size === 1) return formatReference(first.source);
+  const names = releases.map(nameInWorkspace).join(', ');
+  throw new ConfigError(
+    'workspace.several-releases',
+    `the mirror has ${digests.size} releases: ${names}`,
+    { expected: 'one release', found: names, hint: 'set ocpRelease.url to one of them, by digest' },
+  );
+}
+
+/**
+ * Every image of a workspace that no other set brings to the same place, where it is in the tree. The
+ * release has the names that nodes expect, whatever the mirror called it; other release images are
+ * carried without a tag, because the machine config daemon takes any tag there for the release.
+ */
+export function planWorkspaceSet(
+  workspace: Pick<SurveyedWorkspace, 'images' | 'catalogImages'>,
+  sets: readonly ImageSet[],
+): ImageSet {
+  const tagsLeft = compareWith(sets);
+  const catalogs = new Set(workspace.catalogImages);
+  return {
+    name: 'workspace',
+    images: workspace.images.flatMap((image): WantedImage[] => {
+      const { repository, source } = image;
+      const tags = tagsLeft(image);
+      if (tags === undefined) return [];
+      const name = nameInWorkspace(image);
+      const kind = kindOf(image, catalogs);
+      return [
+        {
+          ...{ name, source, destination: { repository, tags }, neededBy: [{ part: PART }] },
+          ...(kind && { kind }),
+        },
+      ];
+    }),
+  };
+}
+
+/** The part of the configuration that these images are. */
+const PART = 'rest of the mirror';
+
+function kindOf(
+  { repository, digest, tags }: WorkspaceImage,
+  catalogs: ReadonlySet<string>,
+): WantedImage['kind'] {
+  if (tags.length > 0 && tags.every(isAttached)) return 'signature';
+  const names = [`${repository}@${digest}`, ...tags.map((tag) => `${repository}:${tag}`)];
+  return names.some((name) => catalogs.has(name)) ? 'catalog' : undefined;
+}
+
+/** The tags that remain for an image of the tree; undefined where nothing does. */
+type TagsLeft = (image: WorkspaceImage) => readonly string[] | undefined;
+
+function compareWith(sets: readonly ImageSet[]): TagsLeft {
+  const owners = new Map<string, string>();
+  for (const { name, images } of sets) {
+    for (const { source, destination } of images) {
+      const { repository, tags } = destination;
+      // A tag beside a digest is only a name, and may be another image's in the tree.
+      const version = source.digest === undefined ? '' : `@${source.digest}`;
+      if (version !== '') owners.set(`${repository}${version}`, name);
+      for (const tag of tags) owners.set(`${repository}:${tag}${version}`, name);
+    }
+  }
+  return ({ repository, digest, tags }) => {
+    const owner = owners.get(`${repository}@${digest}`);
+    if (owner === 'release') return undefined;
+    // Signatures of the release are planned with it.
+    if (repository === RELEASE_IMAGES_REPOSITORY) return tags.some(isAttached) ? undefined : [];
+    const left = tags.filter((tag) => {
+      const place = `${repository}:${tag}`;
+      return !owners.has(place) && !owners.has(`${place}@${digest}`);
+    });
+    const isTaken = owner !== undefined || left.length < tags.length;
+    return isTaken && left.length === 0 ? undefined : left;
+  };
+}
