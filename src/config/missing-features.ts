@@ -11,8 +11,6 @@ const PPC64LE: Feature = {
 
 /** Keys that the format has and this version cannot act on, where they are written. */
 export function findMissingFeatures(view: View): readonly ConfigProblem[] {
-  const wanted = [
-    ...(view.text('ocpRelease.cpuArchitecture') === 'ppc64le' ? [PPC64LE] : []),
-  ];
+  const wanted = [...(view.text('ocpRelease.cpuArchitecture') === 'ppc64le' ? [PPC64LE] : [])];
   return wanted.map(({ path, name, hint }) => view.document.report.at(path, name, hint));
 }

@@ -35,6 +35,9 @@ export async function listResources(
   return [
     ...planGeneratedManifests(cluster),
     ...planMirrorManifests(cluster),
-    ...renderClusterCatalogs({ catalogs: describeCatalogs(made.catalogs, made.workspace), registry }),
+    ...renderClusterCatalogs({
+      catalogs: describeCatalogs(made.catalogs, made.workspace),
+      registry,
+    }),
   ];
 }

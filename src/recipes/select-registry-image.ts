@@ -25,6 +25,8 @@ export async function selectRegistryImage(
     readonly configure: Configure;
     readonly graphUrl?: string;
     readonly saved?: SavedPlan | undefined;
+    /** Whether no other release can be asked for. */
+    readonly isOffline?: boolean;
   },
   tools: BuildTools,
 ): Promise<RegistryImageChoice> {

@@ -84,10 +84,7 @@ export function enclosedTree(root: string): RegistryTree {
   };
 }
 
-async function ifReadable<Value>(
-  path: string,
-  read: () => Value | Promise<Value>,
-): Promise<Value> {
+async function ifReadable<Value>(path: string, read: () => Value | Promise<Value>): Promise<Value> {
   try {
     return await read();
   } catch (cause) {

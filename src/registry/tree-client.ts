@@ -81,7 +81,11 @@ export async function readTag(
   throw new IntegrityError(
     'registry.tag-dangling',
     `tag ${repository}:${tag} names ${digest}, which its repository does not have`,
-    { expected: pathTo.revisionLink(repository, digest), found: 'nothing', hint: 'mirror it again' },
+    {
+      expected: pathTo.revisionLink(repository, digest),
+      found: 'nothing',
+      hint: 'mirror it again',
+    },
   );
 }
 

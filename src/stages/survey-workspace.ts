@@ -3,7 +3,12 @@ import { isDigest, type Digest } from '../base/digest.ts';
 import type { Stage } from '../engine/stage.ts';
 import type { PlannedMirror } from '../openshift/mirror/plan-mirrors.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
-import { hasPath, nameSource, readReference, splitMirror } from '../openshift/workspace/mirror-names.ts';
+import {
+  hasPath,
+  nameSource,
+  readReference,
+  splitMirror,
+} from '../openshift/workspace/mirror-names.ts';
 import {
   IMAGE_MEMBER,
   readWorkspace,
@@ -88,7 +93,9 @@ function placeCatalog(
 ): { readonly manifest: Manifest; readonly place?: string } {
   const reference = image === undefined ? undefined : readReference(image);
   if (!reference || !repositories.includes(reference.repository)) {
-    warn(`image ${image ?? 'without name'} of ${name} is not in the mirror's data: it stays as it is`);
+    warn(
+      `image ${image ?? 'without name'} of ${name} is not in the mirror's data: it stays as it is`,
+    );
     return { manifest: { name, text } };
   }
   const document = parseDocument(text, { version: '1.1' });
@@ -114,7 +121,8 @@ async function listImages(place: Place, source: Reference): Promise<WorkspaceIma
   const children = new Set<Digest>();
   for (const digest of revisions) {
     const { manifest } = await readStored(tree, { ...place, digest });
-    if (manifest.kind === 'index') for (const child of manifest.manifests) children.add(child.digest);
+    if (manifest.kind === 'index')
+      for (const child of manifest.manifests) children.add(child.digest);
   }
   return revisions
     .filter((digest) => tags.has(digest) || !children.has(digest))
@@ -131,7 +139,8 @@ async function listRevisions({ tree, repository }: Place): Promise<Digest[]> {
   for (const name of names.toSorted()) {
     const digest = `sha256:${name}`;
     if (!isDigest(digest)) continue;
-    if (await hasLink(tree, pathTo.revisionLink(repository, digest), digest)) revisions.push(digest);
+    if (await hasLink(tree, pathTo.revisionLink(repository, digest), digest))
+      revisions.push(digest);
   }
   return revisions;
 }

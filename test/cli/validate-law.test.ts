@@ -69,6 +69,14 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     files: { 'appliance-config.yaml': appliance('mirrorPath: m\n'), 'm/docker/registry/v2/x': '' },
     told: 'name the directory above it',
   },
+  'a mirror of a release that cannot serve the media': {
+    files: {
+      'appliance-config.yaml': appliance('mirrorPath: m\n', 'version: "4.20"'),
+      'm/data/docker/registry/v2/x': '',
+      'm/working-dir/cluster-resources/idms-oc-mirror.yaml': '',
+    },
+    told: ':4:12: ocpRelease.version: release 4.20 cannot serve the media by itself, and nothing but',
+  },
   'no pull secret and no mirror': a(
     appliance().replace(/pullSecret.*\n/, ''),
     'pullSecret: is required',

@@ -62,12 +62,10 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     );
     return Promise.resolve([
       [release.pullspec, 'openshift/release-images:4.21.3-x86_64'],
-      ...Object.entries(release.components).map(
-        ([name, digest]): Copy => [
-          `${registry.host}/ocp/art-dev@${digest}`,
-          `openshift/release:4.21.3-x86_64-${name}`,
-        ],
-      ),
+      ...Object.entries(release.components).map(([name, digest]): Copy => [
+        `${registry.host}/ocp/art-dev@${digest}`,
+        `openshift/release:4.21.3-x86_64-${name}`,
+      ]),
       [`${registry.host}/team/app:1`, 'team/app:1'],
       [`${registry.host}/${INDEX}:v4.21`, `${INDEX}:v4.21`],
       ...[...images].map((image = ''): Copy => {

@@ -4,7 +4,12 @@ import { blobsOf } from '../../registry/foreign-layer.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
 import type { Reference } from '../../registry/reference.ts';
 import type { BlockedImage } from './blocked-images.ts';
-import { joinMirrors, planMirrors, type MirroredImage, type PlannedMirror } from './plan-mirrors.ts';
+import {
+  joinMirrors,
+  planMirrors,
+  type MirroredImage,
+  type PlannedMirror,
+} from './plan-mirrors.ts';
 import type { Destination, ImageSetName, Need, WantedImage } from './image-set.ts';
 import { settleTags } from './settle-tags.ts';
 

@@ -39,16 +39,31 @@ export function chooseRegistryImage(options: {
   readonly uri?: string;
   readonly release: Release;
   readonly configure: Configure;
+  /** Whether no other release can be asked for. */
+  readonly isOffline?: boolean;
 }): RegistryImageOrigin {
-  const { uri, release, configure } = options;
+  const { uri, release, configure, isOffline = false } = options;
   if (uri !== undefined && uri !== '') {
     return { kind: 'configured', reference: parseReference(uri) };
   }
-  if (!isAtLeast(release.version, `${FIRST_MINOR}.0`)) {
+  if (needsNewerRelease(release.version)) {
+    if (isOffline) throw noRegistryOffline(release.version, configure);
     return { kind: 'newer-release', minor: FIRST_MINOR };
   }
   return { kind: 'component', reference: getRegistryComponent(release, configure) };
 }
+
+/** Whether a release of this version, `X.Y` or `X.Y.Z`, has no registry that could serve the media. */
+export const needsNewerRelease = (version: string): boolean =>
+  !isAtLeast(/^\d+\.\d+$/.test(version) ? `${version}.0` : version, `${FIRST_MINOR}.0`);
+
+/** What stands in for the registry server of an older release is in no mirror of that release. */
+export const noRegistryOffline = (version: string, hint: Configure): ConfigError =>
+  new ConfigError(
+    'release.no-registry-image',
+    `release ${version} cannot serve the media by itself, and nothing but the mirror is asked`,
+    { expected: `${FIRST_MINOR} or later, or an image of the mirror`, found: version, hint },
+  );
 
 /** @throws ConfigError `release.no-registry-image` */
 export function getRegistryComponent(release: Release, hint: Configure): Reference {

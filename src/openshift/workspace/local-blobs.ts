@@ -19,8 +19,8 @@ export async function requireLocalBlobs(
   const missing: PlannedBlob[] = [];
   for (const blob of blobs) {
     const sources = blob.from.flatMap((name) => client.sourcesOf(parseReference(name)));
-    const files = await Promise.all(sources.map((source) => source.fileOf?.(blob)));
-    if (files.every((file) => file === undefined)) missing.push(blob);
+    const [source] = sources; // the tree is the only one
+    if ((await source?.fileOf?.(blob)) === undefined) missing.push(blob);
   }
   if (missing.length === 0) return;
   const lines = missing

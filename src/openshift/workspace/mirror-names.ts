@@ -29,7 +29,9 @@ export function listPlaces(
     .filter(({ source }) => name === source || name.startsWith(`${source}/`))
     .toSorted((a, b) => b.source.length - a.source.length);
   const mapped = matching.flatMap(({ source, mirrors }) =>
-    mirrors.map((mirror) => (splitMirror(mirror).path + name.slice(source.length)).replace(/^\//, '')),
+    mirrors.map((mirror) =>
+      (splitMirror(mirror).path + name.slice(source.length)).replace(/^\//, ''),
+    ),
   );
   const nested = repositories.filter((one) => one.endsWith(`/${repository}`));
   const known = new Set(repositories);

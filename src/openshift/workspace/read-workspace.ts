@@ -182,7 +182,7 @@ const isOfSignatures = (document: Document): boolean =>
 
 /** Keys are `sha256-<hex>-<n>`. */
 function readSignatures(document: Document): { digest: Digest; signature: string }[] {
-  const entries = Object.entries((toPlain(document.get('binaryData')) ?? {}) as object);
+  const entries = Object.entries(toPlain(document.get('binaryData')) ?? {});
   return entries.flatMap(([key, signature]: [string, unknown]) => {
     const digest = key.replace(/^sha256-([0-9a-f]+)-\d+$/, 'sha256:$1');
     return isDigest(digest) && typeof signature === 'string' ? [{ digest, signature }] : [];

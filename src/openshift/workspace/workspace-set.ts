@@ -1,11 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
-import {
-  RELEASE_IMAGES_REPOSITORY,
-  type ImageSet,
-  type WantedImage,
-} from '../mirror/image-set.ts';
+import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/image-set.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import type { Manifest } from '../node/extra-manifests.ts';
 import type { Workspace } from './read-workspace.ts';

@@ -56,7 +56,10 @@ export function selectImages(
   const { uri } = config.imageRegistry;
   const registryImage = release.then((release) =>
     selectRegistryImage(
-      { release, uri, saved, configure: CONFIGURE, ...(graphUrl !== undefined && { graphUrl }) },
+      {
+        ...{ release, uri, saved, configure: CONFIGURE, isOffline: workspace !== undefined },
+        ...(graphUrl !== undefined && { graphUrl }),
+      },
       tools,
     ),
   );

@@ -3,12 +3,18 @@ import { join, resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { parseLocalCatalog } from '../../base/local-catalog.ts';
 import { readInputFile } from '../../base/files.ts';
+import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { findMissingFeatures } from '../../config/missing-features.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
 import { parseCatalogSource } from '../../openshift/catalog/catalog-source.ts';
+import {
+  CONFIGURE,
+  needsNewerRelease,
+  noRegistryOffline,
+} from '../../openshift/mirror/registry-image.ts';
 import { readWorkspace } from '../../openshift/workspace/read-workspace.ts';
 import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
@@ -69,7 +75,15 @@ function checkWorkspace(view: View, { directory }: { readonly directory: string 
   const local = readTexts(view, 'operators', '.catalog').filter(
     ({ text }) => parseLocalCatalog(text, directory) !== undefined,
   );
+  const version = view.text('ocpRelease.version') ?? '';
+  const isOld = parseReleaseVersion(version) !== undefined && needsNewerRelease(version);
+  const lacksServer = isOld && view.text('imageRegistry.uri') === undefined;
   return refuse([
+    ...(lacksServer
+      ? attempt(view, 'ocpRelease.version', () => {
+          throw noRegistryOffline(version, CONFIGURE);
+        })
+      : []),
     ...attempt(view, 'mirrorPath', () => readWorkspace(resolve(directory, text))),
     ...local.map(({ path, text }) => {
       const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;

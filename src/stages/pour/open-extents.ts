@@ -1,6 +1,6 @@
 import { RegistryError } from '../../base/errors.ts';
 import type { FileInput } from '../../base/file-input.ts';
-import type { ExtentChunk, ExtentOpener } from '../../iso/pour/lane.ts';
+import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../iso/pour/lane.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { baseChanged } from '../../openshift/files/unchanged-file.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
@@ -28,9 +28,7 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
   const blobs = new Map(sources.blobs.map((blob) => [blob.digest, blob]));
   return async (extent, { offset, refused, signal }) => {
     if (extent.source.kind === 'base') {
-      if (refused.has(BASE_SOURCE)) throw await baseChanged(sources.base, sources.digests);
-      const position = extent.offset + offset;
-      return { kind: 'file', path: sources.base.path, position, source: BASE_SOURCE };
+      return openBase(sources, { position: extent.offset + offset, refused });
     }
     const blob = extent.digest && blobs.get(extent.digest);
     if (!blob) throw noSource(extent.paths[0] ?? `extent at byte ${extent.offset}`);
@@ -41,13 +39,19 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
     }
     const remote = remoteSources(blob, sources.client).filter(({ name }) => !refused.has(name));
     const [first] = remote;
-    const path = await first?.fileOf?.(blob);
-    if (first && path !== undefined) {
-      return { kind: 'file', path, position: offset, source: first.name };
-    }
-    if (remote.length === 0) throw noSource(`blob ${blob.digest}`);
+    if (first === undefined) throw noSource(`blob ${blob.digest}`);
+    const path = await first.fileOf?.(blob);
+    if (path !== undefined) return { kind: 'file', path, position: offset, source: first.name };
     return { kind: 'stream', chunks: toChunks(readBlob(remote, blob, { offset, signal })) };
   };
+}
+
+async function openBase(
+  { base, digests }: ExtentSources,
+  { position, refused }: { readonly position: number; readonly refused: ReadonlySet<string> },
+): Promise<OpenExtent> {
+  if (refused.has(BASE_SOURCE)) throw await baseChanged(base, digests);
+  return { kind: 'file', path: base.path, position, source: BASE_SOURCE };
 }
 
 const remoteSources = (blob: PlannedBlob, client: RegistryClient): BlobSource[] =>
