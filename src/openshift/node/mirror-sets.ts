@@ -29,7 +29,9 @@ export function renderMirrorSets(
         .map(({ source, mirrors, elsewhere = [] }) => ({
           source,
           mirrors: [
-            ...mirrors.flatMap((path) => registries.map((registry) => formatMirror(registry, path))),
+            ...mirrors.flatMap((path) =>
+              registries.map((registry) => formatMirror(registry, path)),
+            ),
             ...elsewhere,
           ],
         }));

@@ -33,7 +33,7 @@ const isReleaseImages = (repository: string): boolean =>
   `/${repository}`.endsWith(`/${RELEASE_IMAGES_REPOSITORY}`);
 
 /** The name of an image in the mirror: by its first tag, else by digest. */
-export const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =>
+const nameInWorkspace = ({ repository, digest, tags }: WorkspaceImage): string =>
   tags[0] === undefined ? `${repository}@${digest}` : `${repository}:${tags[0]}`;
 
 /**
