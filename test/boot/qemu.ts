@@ -13,6 +13,8 @@ export type BootOptions = {
    * the EFI system partition of the hybrid image.
    */
   readonly as: 'cdrom' | 'disk' | 'usb-esp';
+  /** Raw images of further virtio disks: /dev/vdb, /dev/vdc. */
+  readonly disks?: readonly { readonly path: string; readonly readonly: boolean }[];
   readonly timeoutMs: number;
   /** The boot has proved enough at the first line that matches. */
   readonly until: RegExp;
@@ -45,7 +47,8 @@ export async function boot(options: BootOptions): Promise<Boot> {
   try {
     const medium = options.as === 'usb-esp' ? await hideElTorito(options.iso, work) : options.iso;
     const firmware = options.firmware === 'ovmf' ? await ovmfArguments(work) : [];
-    const qemu = spawn(QEMU, [...MACHINE, ...firmware, ...mediumArguments(medium, options.as)], {
+    const drives = [...mediumArguments(medium, options.as), ...diskArguments(options.disks)];
+    const qemu = spawn(QEMU, [...MACHINE, ...firmware, ...drives], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     try {
@@ -85,6 +88,14 @@ function mediumArguments(path: string, as: BootOptions['as']): string[] {
   const drive = `if=none,id=medium,format=raw,readonly=on,file=${path.replaceAll(',', ',,')}`;
   return ['-drive', drive, ...DEVICES[as]];
 }
+
+const diskArguments = (disks: BootOptions['disks'] = []): string[] =>
+  disks.flatMap(({ path, readonly }, index) => [
+    '-drive',
+    `if=none,id=disk${index},format=raw,readonly=${readonly ? 'on' : 'off'},file=${path.replaceAll(',', ',,')}`,
+    '-device',
+    `virtio-blk-pci,drive=disk${index}`,
+  ]);
 
 async function ovmfArguments(work: string): Promise<string[]> {
   const variables = join(work, 'vars.fd');
