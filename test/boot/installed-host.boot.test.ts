@@ -121,7 +121,6 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
       disks: isMediumAttached ? [disk, medium] : [disk],
       ...{ until: /PROOF done/, fail: BOOT_FAILURES },
     });
-    console.log(lines.filter((line) => !/Job start/.test(line)).slice(-30).join('\n'));
     const told = lines.filter((line) => /PROOF |registry data: /.test(line)).join('\n');
     console.log(`${seconds.toFixed(0)} s\n${told}`);
     return told;
