@@ -13,7 +13,7 @@ import { mergeTree, type TreeLeaf } from './tree.ts';
 import { rewriteDescriptors } from './volume/volume-descriptors.ts';
 
 export type LayoutOptions = {
-  readonly base: BaseImage;
+  readonly base: LayoutBase;
   readonly files: readonly TreeFile[];
   /** Rock Ridge paths of the base that the new tree does not have; absent ones are no error. */
   readonly remove: readonly string[];
@@ -21,7 +21,12 @@ export type LayoutOptions = {
   /** Seconds since 1970: the times of everything new. */
   readonly epoch: number;
   readonly index?: IndexFile;
+  /** Bytes of the smallest volume; default: no least size. */
+  readonly minSize?: number;
 };
+
+/** What an ISO grows from; it is not read. */
+type LayoutBase = Omit<BaseImage, 'path' | 'digest'>;
 
 const MAX_SECTORS = 0xffff_ffff;
 
@@ -74,12 +79,12 @@ function sectionsOf({ data }: TreeLeaf, offset: number): readonly FileSection[] 
 
 /** The layout with `indexSize` bytes for the index, not yet filled. */
 function assemble({ options, contents, area }: Parts, indexSize: number): Layout {
-  const { base, patches, remove, files } = options;
+  const { base, patches, remove, files, minSize = 0 } = options;
   const places = placeStructures(area, base.size);
   const small = placeContents(contents.small, places.end);
   const index = options.index && placeIndex(options.index, { start: small.end, size: indexSize });
   const blobs = placeContents(contents.blobs, index ? index.offset + index.size : small.end);
-  const dataEnd = Math.ceil(blobs.end / SECTOR_SIZE) * SECTOR_SIZE;
+  const dataEnd = Math.ceil(Math.max(blobs.end, minSize) / SECTOR_SIZE) * SECTOR_SIZE;
   const size = sizeOfImage(base.systemArea, dataEnd);
   requireAddressable(size);
   const { systemArea, tail } = growHybrid(base.systemArea, base.size, size);
@@ -124,7 +129,7 @@ function requireAddressable(size: number): void {
 
 /** Whether padding and backup GPT belong to the volume is as it was in the base: writers differ. */
 function sectorsOfVolume(
-  { descriptors, size: oldSize }: BaseImage,
+  { descriptors, size: oldSize }: LayoutBase,
   { dataEnd, size }: { dataEnd: number; size: number },
 ): number {
   const primary = descriptors.find((descriptor) => descriptor.kind === 'primary');

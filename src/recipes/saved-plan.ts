@@ -12,7 +12,8 @@ export type SavedPlan = {
   readonly release?: { readonly version: string; readonly reference: string };
   /** The registry server, by digest. */
   readonly registryImage?: string;
-  readonly base: { readonly digest: string };
+  /** Absent on media that do not boot. */
+  readonly base?: { readonly digest: string };
   readonly tags: TagDigests;
   /** Of every image with its place, every catalog, and the base ISO. */
   readonly contents: string;
@@ -22,13 +23,13 @@ export type SavedPlan = {
 export const digestContents = (carried: {
   readonly plan: MirrorPlan;
   readonly catalogs: readonly SelectedCatalog[];
-  readonly base: { readonly digest: Digest };
+  readonly base?: { readonly digest: Digest };
 }): Digest => {
   const { images, registryImage } = carried.plan;
   const all = registryImage ? [...images, registryImage] : images;
   return digestOf(
     formatCanonicalJson({
-      base: carried.base.digest,
+      ...(carried.base && { base: carried.base.digest }),
       images: all.map(({ source, destination, manifests }) => ({ source, destination, manifests })),
       catalogs: carried.catalogs.map(({ name, digest, bundles }) => ({ name, digest, bundles })),
     }),
@@ -73,10 +74,14 @@ function isSavedPlan(value: unknown): value is SavedPlan & { readonly product: s
   if (typeof value !== 'object' || value === null) return false;
   const { product, tags, contents, base } = value as Partial<Record<string, unknown>>;
   if (typeof product !== 'string' || typeof contents !== 'string') return false;
-  if (typeof base !== 'object' || base === null || !('digest' in base)) return false;
-  const isTags = typeof tags === 'object' && tags !== null;
-  return isTags && Object.values(tags).every((tag) => typeof tag === 'string' && isDigest(tag));
+  if (base !== undefined && !isObject(base, 'digest')) return false;
+  return (
+    isObject(tags) && Object.values(tags).every((tag) => typeof tag === 'string' && isDigest(tag))
+  );
 }
+
+const isObject = (value: unknown, ...keys: readonly string[]): value is object =>
+  typeof value === 'object' && value !== null && keys.every((key) => key in value);
 
 function describe(value: unknown): string {
   if (typeof value !== 'object' || value === null) return 'no JSON object';
@@ -91,21 +96,23 @@ function describe(value: unknown): string {
  */
 export function requirePlanned(
   { base, contents }: SavedPlan,
-  found: { readonly base: { readonly digest: string }; readonly contents: string },
+  found: { readonly base?: { readonly digest: string }; readonly contents: string },
 ): void {
   if (contents === found.contents) return;
-  const isBase = base.digest !== found.base.digest;
+  if (base?.digest !== found.base?.digest) {
+    throw new ConfigError('plan.differs', 'the base ISO is another than the one that was planned', {
+      expected: base?.digest ?? 'none',
+      found: found.base?.digest ?? 'none',
+      hint: 'restore the base ISO, or plan again',
+    });
+  }
   throw new ConfigError(
     'plan.differs',
-    isBase
-      ? 'the base ISO is another than the one that was planned'
-      : 'the configuration asks for other images than were planned',
+    'the configuration asks for other images than were planned',
     {
-      expected: isBase ? base.digest : contents,
-      found: isBase ? found.base.digest : found.contents,
-      hint: isBase
-        ? 'restore the base ISO, or plan again'
-        : 'restore the configuration as it was planned, or plan again',
+      expected: contents,
+      found: found.contents,
+      hint: 'restore the configuration as it was planned, or plan again',
     },
   );
 }

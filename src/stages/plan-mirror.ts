@@ -7,6 +7,7 @@ import type { ImageTools } from '../openshift/image-access.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import {
   planAdditionalSet,
+  planPassedSet,
   planReleaseSet,
   type AdditionalImage,
   type ImageSet,
@@ -30,6 +31,8 @@ import type { Reference } from '../registry/reference.ts';
 export type PlanMirrorInput = {
   /** Absent where no release is carried. */
   readonly release?: Release;
+  /** Releases that an upgrade passes on its way: carried by digest, without tags. */
+  readonly passed?: readonly Release[];
   readonly catalogs: readonly SelectedCatalog[];
   readonly additionalImages: readonly AdditionalImage[];
   /** Regular expressions, matched anywhere in the source or the destination. */
@@ -76,6 +79,7 @@ async function plan(input: PlanMirrorInput, tools: FetchTools): Promise<MirrorPl
   const { workspace } = input;
   const named = mergeSets([
     ...(input.release ? [planReleaseSet(input.release)] : []),
+    ...(input.passed ?? []).map(planPassedSet),
     operators.set,
     planAdditionalSet(input.additionalImages),
   ]);

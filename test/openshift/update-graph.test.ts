@@ -14,7 +14,7 @@ import { serveLocally, type LocalServer } from '../support/local-http.ts';
 import { createTestRetries } from '../support/test-clock.ts';
 
 const payload = (digit: string): string => `quay.io/ocp/release@sha256:${digit.repeat(64)}`;
-const graphOf = (...versions: string[]): UpdateGraph => ({
+const graphOf = (...versions: string[]): Pick<UpdateGraph, 'nodes'> => ({
   nodes: versions.map((version, index) => ({ version, payload: payload(String(index % 10)) })),
 });
 

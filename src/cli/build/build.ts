@@ -7,6 +7,7 @@ import { findNearest } from '../../config/document/edit-distance.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
+import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
 import { formatNextSteps } from './next-steps.ts';
@@ -14,7 +15,7 @@ import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
 const PRODUCTS = ['live-iso'];
-const ALL_PRODUCTS = [...PRODUCTS, 'installation-iso'];
+const ALL_PRODUCTS = [...PRODUCTS, 'installation-iso', 'upgrade-iso'];
 const DEFAULT_CONFIG = 'appliance-config.yaml';
 
 /** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
@@ -49,6 +50,7 @@ export function registerBuild(program: Command, host: CliHost): void {
       });
     });
   registerInstallationIso(build, host);
+  registerUpgradeIso(build, host);
 }
 
 /** The product may be left out; a word like a product that is not a file is a mistyped one. */

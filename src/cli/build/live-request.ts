@@ -81,7 +81,9 @@ export async function readSurroundings(
 }
 
 /** Optional members are absent, never undefined. */
-function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+export function withoutUndefined<T extends object>(
+  object: T,
+): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }
@@ -99,9 +101,9 @@ function readNmstate({ build }: ApplianceConfig): string | undefined {
 }
 
 /** What the command line says wins. */
-function withBuild(
+export function withBuild(
   config: ApplianceConfig,
-  { concurrency, retryFor }: LiveIsoOptions,
+  { concurrency, retryFor }: Pick<LiveIsoOptions, 'concurrency' | 'retryFor'>,
 ): ApplianceConfig {
   const build = {
     ...config.build,

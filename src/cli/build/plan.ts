@@ -16,6 +16,7 @@ import {
   type InstallationCommandOptions,
 } from './installation-command.ts';
 import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { registerUpgradePlan } from './build-upgrade-iso.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
 
@@ -28,12 +29,15 @@ const OUTPUT = {
 
 /** `sealift plan [CONFIG]`: everything that is known before the first payload byte moves. */
 export function registerPlan(program: Command, host: CliHost): void {
-  const command = addLiveOptions(program.command('plan'), OUTPUT);
+  // Options behind the name of another product belong to that product.
+  const command = addLiveOptions(program.enablePositionalOptions().command('plan'), OUTPUT);
   const common = new Set(command.options);
   addInstallationOptions(command.optionsGroup('Options for installation ISOs:'));
   const ofInstallations = command.options.filter((option) => !common.has(option));
   const ofLiveIsos = command.options.filter(({ long }) => long === '--ignition');
   command
+    .enablePositionalOptions()
+    .helpCommand(false)
     .description('resolve everything and tell the exact size, without fetching the payload')
     .argument(
       '[config]',
@@ -50,6 +54,7 @@ export function registerPlan(program: Command, host: CliHost): void {
       }
       await (isInstallation ? planInstallation : planLive)(config, options, host);
     });
+  registerUpgradePlan(command, host);
 }
 
 const HELP =

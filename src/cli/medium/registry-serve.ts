@@ -12,7 +12,7 @@ import { createRegistryServer } from '../../registry/server.ts';
 import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
 import type { RegistryTree } from '../../registry/store.ts';
 import { listRepositories, listTags } from '../../registry/stored.ts';
-import { isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
+import { findRegistryRoot, isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
 import type { CliHost } from '../host.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -54,8 +54,8 @@ export function registerRegistry(program: Command, host: CliHost): void {
       const tls = readTls(options, host);
       const iso = await openMedium(resolve(host.cwd, path));
       try {
-        await requireRegistry(iso, path);
-        await serve(iso, { ...options, ...(tls && { tls }) }, host);
+        const tree = isoRegistryTree(iso, await requireRegistry(iso, path));
+        await serve({ iso, tree }, { ...options, ...(tls && { tls }) }, host);
       } finally {
         await iso.close();
       }
@@ -95,22 +95,22 @@ function readPem(option: string, path: string): string {
   }
 }
 
-async function requireRegistry(iso: IsoImage, path: string): Promise<void> {
-  if ((await iso.find('/registry/docker/registry/v2'))?.kind === 'directory') return;
+async function requireRegistry(iso: IsoImage, path: string): Promise<string> {
+  const root = await findRegistryRoot(iso);
+  if (root !== undefined) return root;
   throw new ConfigError('registry.none-on-iso', `${path} carries no registry`, {
-    expected: '/registry/docker/registry/v2',
+    expected: '/registry/docker/registry/v2, or that of an upgrade ISO below /oc-mirror/install',
     found: 'nothing there',
   });
 }
 
 async function serve(
-  iso: IsoImage,
+  { iso, tree }: { readonly iso: IsoImage; readonly tree: RegistryTree },
   options: ServeOptions & { readonly tls?: KeyPair },
   host: CliHost,
 ): Promise<void> {
   const { tls, verbose = false, logFormat } = options;
   const log = createServeLog(host, { isJson: logFormat === 'json', verbose });
-  const tree = isoRegistryTree(iso);
   const server = createRegistryServer(tree, {
     ...(tls && { tls }),
     onRequest: (entry) => {

@@ -17,7 +17,10 @@ export type BaseRewrite = {
 };
 
 /** The base's bytes at their offsets, all but those that are rewritten or patched. */
-export function layOutBase(base: BaseImage, rewrite: BaseRewrite): Extent[] {
+export function layOutBase(
+  base: Pick<BaseImage, 'size' | 'pieces' | 'systemArea'>,
+  rewrite: BaseRewrite,
+): Extent[] {
   const { gpt } = readPartitionTables(base.systemArea);
   const staleGpt = gpt && locateBackupGpt(gpt, base.size);
   const gone = new Set(rewrite.gone);
@@ -39,7 +42,7 @@ export function layOutBase(base: BaseImage, rewrite: BaseRewrite): Extent[] {
   });
 }
 
-function requireInside({ offset, bytes }: BasePatch, base: BaseImage): void {
+function requireInside({ offset, bytes }: BasePatch, base: Pick<BaseImage, 'size'>): void {
   if (offset >= 0 && offset + bytes.length <= base.size) return;
   throw new Error(`patch of ${bytes.length} bytes at ${offset} is not in ${base.size} bytes`);
 }

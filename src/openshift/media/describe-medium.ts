@@ -25,7 +25,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
   const text = formatMediaIndex({
     format: 1,
     product,
-    base: { digest: base.digest, size: base.size },
+    ...(base && { base: { digest: base.digest, size: base.size } }),
     release,
     images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
     extents: extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent),

@@ -27,7 +27,8 @@ export type MediaIndex = {
   /** Of the canonical JSON of everything else in it; media of the first versions have none. */
   readonly digest?: Digest;
   readonly product: string;
-  readonly base: { readonly digest: string; readonly size: number };
+  /** The ISO that it grew from; absent on media that do not boot. */
+  readonly base?: { readonly digest: string; readonly size: number };
   readonly release: {
     readonly version: string;
     readonly reference: string;
@@ -79,7 +80,7 @@ export function decodeMediaIndex(bytes: Uint8Array): {
   }
   const { release, base, product } = document;
   if (!isTexts(release, ['version', 'reference', 'architecture'])) throw malformed();
-  if (!isTexts(base, ['digest']) || typeof product !== 'string') throw malformed();
+  if (!isBase(base) || typeof product !== 'string') throw malformed();
   if (!Array.isArray(document['extents']) || !Array.isArray(document['images'])) throw malformed();
   if (!(document['images'] as unknown[]).every(isImage)) throw malformed();
   const extents = (document['extents'] as unknown[]).map(parseExtent);
@@ -136,6 +137,8 @@ const isCount = (value: unknown): value is number =>
 
 const malformed = (): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
+
+const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 
 const isTexts = (value: unknown, keys: readonly string[]): boolean =>
   typeof value === 'object' &&

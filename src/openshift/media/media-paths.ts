@@ -1,5 +1,11 @@
 /** Where the medium's own account of itself is. */
 export const INDEX_PATH = '/sealift/index.json';
 
+/** The registry's storage on media that boot, which keep it in `docker/registry/v2` below. */
+export const REGISTRY_ROOT = '/registry';
+
+/** That of upgrade ISOs: where the units of installed hosts serve it from. */
+export const UPGRADE_REGISTRY_ROOT = '/oc-mirror/install';
+
 /** The initrd that carries the bootstrap config. */
 export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';

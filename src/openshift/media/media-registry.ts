@@ -7,6 +7,7 @@ import {
 } from '../../registry/layout/distribution-layout.ts';
 import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
 import type { MirrorPlan, PlannedImage } from '../mirror/mirror-plan.ts';
+import { REGISTRY_ROOT } from './media-paths.ts';
 
 /** What the registry of a medium is made of. */
 export type MediaRegistry = {
@@ -15,11 +16,13 @@ export type MediaRegistry = {
   readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
   /** Images that no mirror plan has, because they were made here. */
   readonly made?: readonly PlacedImage[];
+  /** Directory of the medium that has the storage; default: that of media that boot. */
+  readonly root?: string;
 };
 
 /** The registry's tree on the medium, and the image of the server that serves it. */
 export async function planMediaRegistry(registry: MediaRegistry): Promise<RegistryFile[]> {
-  const { plan, made = [] } = registry;
+  const { plan, made = [], root = REGISTRY_ROOT } = registry;
   const placed = await Promise.all(
     plan.images.map(async (image) => {
       const manifests = await readManifests(image, registry);
@@ -31,8 +34,8 @@ export async function planMediaRegistry(registry: MediaRegistry): Promise<Regist
     ? planDirLayout(await readManifests(plan.registryImage, registry))
     : [];
   return [
-    ...planDistributionTree([...placed.flat(), ...made]).map((file) => below('/registry', file)),
-    ...server.map((file) => below('/registry/images/registry', file)),
+    ...planDistributionTree([...placed.flat(), ...made]).map((file) => below(root, file)),
+    ...server.map((file) => below(`${root}/images/registry`, file)),
   ];
 }
 

@@ -85,6 +85,22 @@ export function planReleaseSet(release: Release): ImageSet {
 }
 
 /**
+ * A release that a cluster passes on its way to a later one. Nothing of it has a tag: there is room for
+ * the tag of one release, and nodes pull by digest.
+ */
+export function planPassedSet(release: Release): ImageSet {
+  const { name, images } = planReleaseSet(release);
+  const neededBy = [{ part: `release ${release.version}` }];
+  return {
+    name,
+    images: images.map(({ destination, ...image }) => ({
+      ...{ ...image, neededBy },
+      destination: { ...destination, tags: [] },
+    })),
+  };
+}
+
+/**
  * Additional images keep their path and tag. One that is only by digest gets a tag made of it.
  *
  * @throws ConfigError `mirror.no-version` for a name with neither tag nor digest, `mirror.twice` when

@@ -11,23 +11,41 @@ import { compareVersions, isMinorVersion, minorOf, stripBuild } from './version.
 /** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
 const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
 
-/** What we read of a graph: its releases, in no order. */
-export type UpdateGraph = { readonly nodes: readonly GraphNode[] };
+/** What we read of a graph, in no order. Updates name their releases by version. */
+export type UpdateGraph = {
+  readonly nodes: readonly GraphNode[];
+  readonly edges: readonly GraphEdge[];
+  /** Updates that are recommended only to clusters without the risks. */
+  readonly conditionalEdges: readonly (GraphEdge & { readonly risks: readonly UpgradeRisk[] })[];
+};
+
+export type GraphEdge = { readonly from: string; readonly to: string };
+
+/** Why an update is not for every cluster. */
+export type UpgradeRisk = {
+  readonly name: string;
+  readonly message: string;
+  readonly url: string;
+};
 
 export type GraphNode = { readonly version: string; readonly payload: string };
 
 export type GraphRelease = { readonly version: string; readonly payload: Reference };
 
-export type GraphQuery = {
+/** How a graph is asked for. */
+export type GraphAccess = {
   readonly http: Http;
   readonly url?: string;
-  /** `stable`, `fast`, `candidate`, `eus`; or with its minor version, `eus-4.20`. */
-  readonly channel: string;
   readonly arch: RpmArchitecture;
-  /** `X.Y`, of which the newest is taken, or a full version. */
-  readonly version: string;
   readonly signal: AbortSignal;
   readonly tls?: TlsOptions;
+};
+
+export type GraphQuery = GraphAccess & {
+  /** `stable`, `fast`, `candidate`, `eus`; or with its minor version, `eus-4.20`. */
+  readonly channel: string;
+  /** `X.Y`, of which the newest is taken, or a full version. */
+  readonly version: string;
 };
 
 /** Milliseconds for one request, answer included. */
@@ -45,9 +63,7 @@ const NEAREST = 5;
  */
 export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
   const channel = formatChannel(query.channel, query.version);
-  const url = graphUrl(query, channel);
-  const { http, signal } = query;
-  const graph = await http.retries.run({ host: url.host, signal }, () => fetchGraph(url, query));
+  const graph = await fetchUpdateGraph(channel, query);
   const node = selectNode(graph, query.version, channel);
   const payload = parseReference(node.payload);
   if (payload.digest !== undefined) return { version: node.version, payload };
@@ -56,6 +72,25 @@ export async function resolveInGraph(query: GraphQuery): Promise<GraphRelease> {
     `update graph names release ${node.version} as ${node.payload}, which has no digest`,
   );
 }
+
+/**
+ * The graph of a channel, by its whole name, `stable-4.20`. Of a channel that does not exist it is
+ * empty.
+ *
+ * @throws RegistryError `graph.refused`, `graph.malformed`, and what `fetchPublic` throws
+ */
+export function fetchUpdateGraph(channel: string, access: GraphAccess): Promise<UpdateGraph> {
+  const url = graphUrl(access, channel);
+  const { http, signal } = access;
+  return http.retries.run({ host: url.host, signal }, () => fetchGraph(url, access));
+}
+
+/** What several channels know together. */
+export const mergeGraphs = (graphs: readonly UpdateGraph[]): UpdateGraph => ({
+  nodes: graphs.flatMap(({ nodes }) => nodes),
+  edges: graphs.flatMap(({ edges }) => edges),
+  conditionalEdges: graphs.flatMap(({ conditionalEdges }) => conditionalEdges),
+});
 
 /**
  * The channel as the graph calls it: a name without a minor version gets the version's.
@@ -78,7 +113,11 @@ export function formatChannel(channel: string, version: string): string {
  *
  * @throws ConfigError `release.not-found`
  */
-export function selectNode(graph: UpdateGraph, version: string, channel: string): GraphNode {
+export function selectNode(
+  graph: Pick<UpdateGraph, 'nodes'>,
+  version: string,
+  channel: string,
+): GraphNode {
   const nodes = graph.nodes.map((node) => ({ ...node, version: stripBuild(node.version) }));
   const wanted = stripBuild(version);
   const found = isMinorVersion(wanted)
@@ -121,14 +160,14 @@ export function parseGraphUrl(text: string): URL {
   });
 }
 
-function graphUrl({ url, arch }: GraphQuery, channel: string): URL {
+function graphUrl({ url, arch }: GraphAccess, channel: string): URL {
   const whole = parseGraphUrl(url ?? UPDATE_GRAPH_URL);
   whole.searchParams.set('channel', channel);
   whole.searchParams.set('arch', archNames.toGo(arch));
   return whole;
 }
 
-async function fetchGraph(url: URL, { http, signal, tls }: GraphQuery): Promise<UpdateGraph> {
+async function fetchGraph(url: URL, { http, signal, tls }: GraphAccess): Promise<UpdateGraph> {
   const timeout = AbortSignal.timeout(TIMEOUT);
   try {
     const response = await fetchPublic(http, {
@@ -172,8 +211,46 @@ function parseGraph(text: string, url: URL): UpdateGraph {
   if (!isObject(document)) throw malformed(url, 'is no JSON object');
   const nodes = document['nodes'];
   if (!Array.isArray(nodes)) throw malformed(url, 'has no nodes');
-  return { nodes: nodes.map((node, index) => parseNode(node, index, url)) };
+  const parsed = nodes.map((node, index) => parseNode(node, index, url));
+  return {
+    nodes: parsed,
+    edges: listOf(document, 'edges', url).map((edge, index) => {
+      const [from, to] = Array.isArray(edge) ? edge.map((at) => parsed[Number(at)]) : [];
+      if (from && to) return { from: from.version, to: to.version };
+      throw malformed(url, `has no pair of nodes in edges[${index}]`);
+    }),
+    conditionalEdges: listOf(document, 'conditionalEdges', url).flatMap((group, index) =>
+      parseConditional(group, `conditionalEdges[${index}]`, url),
+    ),
+  };
 }
+
+/** Absent lists are empty. */
+function listOf(document: Record<string, unknown>, key: string, url: URL): readonly unknown[] {
+  const value = document[key] ?? [];
+  if (Array.isArray(value)) return value;
+  throw malformed(url, `has ${key} that are not a list`);
+}
+
+function parseConditional(
+  group: unknown,
+  where: string,
+  url: URL,
+): UpdateGraph['conditionalEdges'] {
+  if (!isObject(group)) throw malformed(url, `has no object in ${where}`);
+  const risks = listOf(group, 'risks', url).map((risk) => {
+    const { name, message, url: link } = isObject(risk) ? risk : {};
+    return { name: textOf(name), message: textOf(message), url: textOf(link) };
+  });
+  if (risks.length === 0) throw malformed(url, `has no risks in ${where}`);
+  return listOf(group, 'edges', url).map((edge) => {
+    const { from, to } = isObject(edge) ? edge : {};
+    if (typeof from === 'string' && typeof to === 'string') return { from, to, risks };
+    throw malformed(url, `has no "from" and "to" in the edges of ${where}`);
+  });
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 function parseNode(node: unknown, index: number, url: URL): GraphNode {
   if (isObject(node)) {

@@ -61,7 +61,7 @@ function decideLocalRegistry(
 }
 
 export const fetchSignatures = (
-  { signatureStore }: LiveIsoRequest,
+  { signatureStore }: Pick<LiveIsoRequest, 'signatureStore'>,
   { engine, emit }: BuildTools,
   { release, workspace }: Pick<LiveIsoImages, 'release' | 'workspace'>,
 ): Promise<readonly string[]> =>

@@ -12,7 +12,7 @@ import {
   findWorkspaceRelease,
   type SurveyedWorkspace,
 } from '../../openshift/workspace/workspace-set.ts';
-import { formatReference, parseReference } from '../../registry/reference.ts';
+import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { surveyWorkspace } from '../../stages/survey-workspace.ts';
 import { planMirror } from '../../stages/plan-mirror.ts';
 import { resolveRelease } from '../../stages/resolve-release.ts';
@@ -131,6 +131,52 @@ function requireMinor(wanted: string, release: Release): Release {
     `the mirror has release ${version}, but the configuration wants ${wanted}`,
     { expected: wanted, found: version, hint: 'correct ocpRelease.version' },
   );
+}
+
+type PayloadRequest = Pick<LiveIsoRequest, 'config' | 'graphUrl' | 'saved'>;
+
+/** The release that the configuration names, or that a saved plan found for it. */
+export function findRelease(
+  { config, graphUrl, saved }: PayloadRequest,
+  { engine }: BuildTools,
+): Promise<Release> {
+  const { version, channel, cpuArchitecture: arch } = config.ocpRelease;
+  const url = findPullspec(config, saved);
+  return engine.run(resolveRelease, {
+    ...{ version, channel, arch },
+    ...(url !== undefined && { url }),
+    ...(graphUrl !== undefined && { graphUrl }),
+  });
+}
+
+/** Operators and images of the configuration, with the releases that are carried beside them. */
+export function selectPayload(
+  { config }: PayloadRequest,
+  { engine }: BuildTools,
+  carried: {
+    readonly release: Promise<Release>;
+    /** Releases that an upgrade passes on its way. */
+    readonly passed?: Promise<readonly Release[]>;
+    /** Absent on media that are served by what is on the hosts. */
+    readonly registryImage?: Promise<Reference>;
+  },
+): Pick<LiveIsoImages, 'catalogs' | 'plan'> {
+  const { additionalImages, operators, build } = config;
+  const { allArchitectures } = build;
+  const arch = config.ocpRelease.cpuArchitecture;
+  const catalogs = engine.run(selectOperators, {
+    ...{ catalogs: operators, arch, allArchitectures },
+    ...(operators.some(({ local }) => local?.kind === 'directory') && {
+      server: carried.release.then(findCatalogServer),
+    }),
+  });
+  const plan = engine.run(planMirror, {
+    ...{ ...carried, catalogs, additionalImages, allArchitectures, arch },
+    blockedImages: config.blockedImages.map(({ name }) => name),
+    includeSignatures: true,
+    noSignaturesFrom: config.disableSigstoreRegistries,
+  });
+  return { catalogs, plan };
 }
 
 /** What the graph answered when it was planned is not asked again. */

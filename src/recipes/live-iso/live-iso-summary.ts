@@ -86,8 +86,6 @@ export type HostCopy = {
   readonly diskNeeded: number;
 };
 
-const LARGEST = 20;
-
 const GB = 1e9;
 
 /** Of a host besides the copy: system, container images, logs. */
@@ -96,28 +94,46 @@ const HOST_WITHOUT_COPY = 40 * GB;
 /** The assisted service refuses hosts with a smaller disk. */
 const SMALLEST_DISK = 100 * GB;
 
-export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan {
-  const { release, plan, base, layout, space } = prepared;
+/** What a plan tells of images and sizes, whatever the medium. */
+export type PayloadSummary = Omit<
+  LiveIsoPlan,
+  'product' | 'base' | 'internalReleaseImage' | 'hostCopy' | 'secretsOnMedia' | 'warnings'
+>;
+
+const LARGEST = 20;
+
+export const summarizePlan = (request: LiveIsoRequest, prepared: PreparedLiveIso): LiveIsoPlan => {
+  const { digest, from, size } = prepared.base;
   const { enableInteractiveFlow: interactive } = request.config;
   const { hostCopy, warnings } = planHostCopy(request.config, prepared);
+  return {
+    ...{ product: 'live-iso', base: { digest, from, size }, ...summarizePayload(prepared) },
+    internalReleaseImage: interactive
+      ? (findInternalReleaseImage(prepared.release.definitions) ?? null)
+      : null,
+    ...(hostCopy && { hostCopy }),
+    secretsOnMedia: listSecrets(request),
+    warnings: [...prepared.warnings, ...warnings],
+  };
+};
+
+export function summarizePayload(
+  prepared: Omit<PreparedLiveIso, 'base' | 'warnings'>,
+): PayloadSummary {
+  const { release, plan, layout, space } = prepared;
   const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
   return {
-    ...{ format: 1, product: 'live-iso', tags: prepared.tags, contents: prepared.contents },
+    ...{ format: 1, tags: prepared.tags, contents: prepared.contents },
     release: {
       version: release.version,
       reference: formatReference(release.reference),
       architecture: release.arch,
     },
     ...(plan.registryImage && { registryImage: formatReference(plan.registryImage.source) }),
-    base: { digest: base.digest, from: base.from, size: base.size },
-    internalReleaseImage: interactive
-      ? (findInternalReleaseImage(release.definitions) ?? null)
-      : null,
     isoSize: layout.size,
     payloadSize: plan.blobSize,
     ...space,
     dedupeSaved: plan.dedupeSaved,
-    ...(hostCopy && { hostCopy }),
     images: plan.images.length + (plan.registryImage ? 1 : 0),
     blobs: plan.blobs.length,
     largestBlobs: largest
@@ -132,8 +148,6 @@ export function summarizePlan(request: LiveIsoRequest, prepared: PreparedLiveIso
       bundles: bundles.map((bundle) => bundle.name),
     })),
     registriesConf: prepared.registriesConf,
-    secretsOnMedia: listSecrets(request),
-    warnings: [...prepared.warnings, ...warnings],
     blocked: plan.blocked.map(({ image }) => image),
     extras: plan.images
       .filter(({ set, kind }) => set === 'workspace' && kind !== 'signature')
@@ -178,7 +192,7 @@ function summarizeAdditions({
 }
 
 /** Each set's images and the blobs they need, each blob once a set. */
-function summarizeSets({ plan }: PreparedLiveIso): LiveIsoPlan['imageSets'] {
+function summarizeSets({ plan }: Pick<PreparedLiveIso, 'plan'>): LiveIsoPlan['imageSets'] {
   const names = [...new Set(plan.images.map(({ set }) => set))];
   return names.map((name) => {
     const images = plan.images.filter(({ set }) => set === name);

@@ -49,8 +49,13 @@ export async function prepareLiveIso(
 }
 
 /** Warns of what moved since it was planned. */
-async function settleTags(
-  { config, configuration, workDir, saved }: LiveIsoRequest,
+export async function settleTags(
+  {
+    config,
+    configuration,
+    workDir,
+    saved,
+  }: Pick<LiveIsoRequest, 'config' | 'configuration' | 'workDir' | 'saved'>,
   { tags, emit }: BuildTools,
   release: Promise<Release>,
 ): Promise<TagDigests> {

@@ -56,7 +56,7 @@ export type Inspection = {
   readonly media?: {
     readonly product: string;
     readonly release: MediaIndex['release'];
-    readonly base: MediaIndex['base'];
+    readonly base?: MediaIndex['base'];
     /** How many, by set. */
     readonly images: Readonly<Record<string, number>>;
     /** Manifests, configs and layers by set; what several sets need counts in each of them. */
@@ -184,7 +184,7 @@ async function describeMedia(
   const { product, release, base, extents } = index;
   const all = [...sets];
   return {
-    ...{ product, release, base },
+    ...{ product, release, ...(base && { base }) },
     images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),

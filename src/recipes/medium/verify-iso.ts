@@ -2,7 +2,7 @@ import { checkStructure } from '../../iso/check/check-structure.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../../openshift/media/media-paths.ts';
 import { checkClosure } from '../../registry/closure.ts';
-import { isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
+import { findRegistryRoot, isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
 import { openDamaged, type IsoFiles } from '../../stages/medium/open-damaged.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
 import { readDamagedIndex } from '../../stages/medium/read-index.ts';
@@ -99,12 +99,14 @@ async function verifyFiles(
 }
 
 async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
-  if ((await iso.find('/registry/docker/registry/v2'))?.kind !== 'directory') return;
-  for (const { repository, reference, path, problem } of await checkClosure(isoRegistryTree(iso))) {
+  const root = await findRegistryRoot(iso);
+  if (root === undefined) return;
+  const problems = await checkClosure(isoRegistryTree(iso, root));
+  for (const { repository, reference, path, problem } of problems) {
     report({
       kind: 'registry',
       problem,
-      path: `/registry${path}`,
+      path: `${root}${path}`,
       images: [`${repository}${reference.startsWith('sha256:') ? '@' : ':'}${reference}`],
     });
   }

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { IntegrityError } from '../../base/errors.ts';
+import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from '../../openshift/media/media-paths.ts';
 import type { IsoFile } from '../../iso/iso-node.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import type { RegistryTree } from '../../registry/store.ts';
@@ -7,8 +8,18 @@ import type { RegistryTree } from '../../registry/store.ts';
 /** A registry's small files: links of 71 bytes and manifests of 4 MiB at most. */
 const SMALL_FILE = 8 * 1024 * 1024;
 
+/** Where a medium of any product has its registry; undefined where it has none. */
+export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<string | undefined> {
+  for (const root of REGISTRY_ROOTS) {
+    if ((await iso.find(`${root}/docker/registry/v2`))?.kind === 'directory') return root;
+  }
+  return undefined;
+}
+
+const REGISTRY_ROOTS = [REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT];
+
 /** The registry on a medium, read straight out of the ISO file. */
-export function isoRegistryTree(iso: IsoImage, root = '/registry'): RegistryTree {
+export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
   const findFile = async (path: string): Promise<IsoFile | undefined> => {
     const node = await iso.find(`${root}${path}`);
     return node?.kind === 'file' ? node : undefined;

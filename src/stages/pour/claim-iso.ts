@@ -120,7 +120,7 @@ async function isOurIso(path: string): Promise<boolean> {
 const isOurReport = async (path: string): Promise<boolean> =>
   (await readReport(path)) !== undefined;
 
-const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso'];
+const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso', 'upgrade-iso'];
 
 async function readReport(path: string): Promise<{ readonly isoSize: unknown } | undefined> {
   const text = await readSmall(path);

@@ -11,7 +11,7 @@ import { readBlob } from '../../registry/read-blob.ts';
 import { parseReference } from '../../registry/reference.ts';
 
 export type ExtentSources = {
-  readonly base: FileInput;
+  readonly base?: FileInput;
   readonly digests: FileDigests;
   readonly blobs: readonly PlannedBlob[];
   readonly cache: BlobCache;
@@ -50,6 +50,7 @@ async function openBase(
   { base, digests }: ExtentSources,
   { position, refused }: { readonly position: number; readonly refused: ReadonlySet<string> },
 ): Promise<OpenExtent> {
+  if (!base) throw new Error(`bytes at ${position} are of a base that is not there`);
   if (refused.has(BASE_SOURCE)) throw await baseChanged(base, digests);
   return { kind: 'file', path: base.path, position, source: BASE_SOURCE };
 }

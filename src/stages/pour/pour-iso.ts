@@ -19,7 +19,8 @@ export type StageTimes = readonly {
 
 export type PourIsoInput = {
   readonly layout: Layout;
-  readonly base: FileInput;
+  /** Absent where the layout has no bytes of a base. */
+  readonly base?: FileInput;
   readonly blobs: readonly PlannedBlob[];
   readonly place: IsoPlace;
   /** Permission bits of the output. */
@@ -88,7 +89,7 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
     try {
       await pourExtents({
         ...{ layout, output, mode, lanes, signal, onComplete },
-        openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
+        openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
         onProgress: (bytes) => {
           onProgress(bytes, layout.size);
         },

@@ -1,0 +1,135 @@
+import type { Command } from 'commander';
+import { relative } from 'node:path';
+import { formatSize } from '../../base/format-size.ts';
+import { printable } from '../../config/sites/document/report.ts';
+import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
+import {
+  summarizeUpgradePlan,
+  type UpgradeIsoPlan,
+  type UpgradeIsoReport,
+} from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
+import type { CliHost } from '../host.ts';
+import { createForceOption, writeFormatted } from '../terminal/output.ts';
+import { addUpgradeOptions, runUpgrade, type UpgradeCommandOptions } from './upgrade-command.ts';
+
+/** `sealift build upgrade-iso [CONFIG]`. */
+export function registerUpgradeIso(build: Command, host: CliHost): void {
+  addUpgradeOptions(build.command('upgrade-iso'))
+    .description('the ISO that brings an installed cluster, without network, to a later release')
+    .option(
+      '--plan <file>',
+      'take exactly the images of this plan (sealift plan upgrade-iso -o json), whatever tags name now',
+    )
+    .addOption(createForceOption())
+    .addHelpText(
+      'after',
+      '\nCarries release, operators and additional images of the configuration. Beside the ISO it writes\n' +
+        'upgrade-VERSION.yaml: signatures, mirrors and catalog sources, for "oc apply". The commands to\n' +
+        'run are printed at the end. For clusters of media without the interactive flow.\n' +
+        '\nExamples:\n  $ sealift build upgrade-iso appliance-config.yaml --output upgrade.iso\n' +
+        '  $ sealift build upgrade-iso --from 4.20.6',
+    )
+    .action(async (config: string, options: UpgradeCommandOptions) => {
+      const report = await runUpgrade({ config, options, host, isBuild: true }, buildUpgradeIso);
+      await writeFormatted(host, options.outputFormat, {
+        value: report,
+        formatText: () => formatReport(report, host),
+      });
+    });
+}
+
+/** `sealift plan upgrade-iso [CONFIG]`. */
+export function registerUpgradePlan(plan: Command, host: CliHost): void {
+  addUpgradeOptions(plan.command('upgrade-iso'))
+    .description('the same for an upgrade ISO')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift plan upgrade-iso --from 4.20.6 -o json | jq .path',
+    )
+    .action(async (config: string, options: UpgradeCommandOptions) => {
+      const value = await runUpgrade({ config, options, host, isBuild: false }, async (...given) =>
+        summarizeUpgradePlan(await prepareUpgradeIso(...given)),
+      );
+      await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+    });
+}
+
+function formatReport(report: UpgradeIsoReport, { cwd }: CliHost): string {
+  const { bytes, release } = report;
+  const shown = (path: string): string => relative(cwd, path) || path;
+  const output = shown(report.output);
+  return [
+    '',
+    `${output} is complete: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
+    '',
+    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    `  label     ${report.volumeId}`,
+    `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
+      `sharing saved ${formatSize(report.dedupeSaved)}`,
+    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
+      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...formatPath(report).map((line) => `  ${line}`),
+    ...report.files.map((file) => `  file      ${shown(file)}`),
+    `  report    ${output}.report.json, ${output}.sha256`,
+    '',
+    ...formatSteps(report),
+    '',
+    `next: sealift verify ${output}`,
+    '',
+  ].join('\n');
+}
+
+function formatPlan(plan: UpgradeIsoPlan): string {
+  return [
+    `release   ${plan.release.version} ${plan.release.architecture}`,
+    `          ${plan.release.reference}`,
+    `label     ${plan.volumeId}`,
+    ...formatPath(plan),
+    `images    ${plan.images}, ${plan.blobs} blobs, ${formatSize(plan.payloadSize)}`,
+    `shared    ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
+    `to fetch  ${formatSize(plan.bytesToFetch)}, ${formatSize(plan.bytesReused)} here already`,
+    `ISO size  ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
+    `free      ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    ...plan.registriesConf.map((file) => `mirrors   from ${file}`),
+    ...plan.catalogs.flatMap(({ warnings }) => warnings.map((text) => `warning   ${text}`)),
+    '',
+    ...formatSteps(plan),
+    '',
+  ].join('\n');
+}
+
+/** The text of risks is the graph's: the terminal takes no orders from it. */
+function formatPath({ path, unsigned }: UpgradeIsoPlan): readonly string[] {
+  const versions = [path.from, ...path.hops.map(({ version }) => version)];
+  return [
+    ...(path.from === undefined ? [] : [`path      ${versions.join(' -> ')}`]),
+    ...path.hops.flatMap(({ version, risks }) =>
+      risks.map(
+        ({ name, message, url }) =>
+          `warning   the update to ${version} is conditional: ${printable(`${name}: ${message} ${url}`)}`,
+      ),
+    ),
+    ...unsigned.map(
+      (version) =>
+        `warning   no signature of ${version} was found: a cluster refuses it without --force`,
+    ),
+  ];
+}
+
+function formatSteps({ path, commands }: UpgradeIsoPlan): readonly string[] {
+  const [apply, ...upgrades] = commands;
+  return [
+    'To upgrade: attach the ISO to every host of the cluster, then run',
+    `  ${apply ?? ''}`,
+    ...upgrades.flatMap((command, index) => [
+      `  ${command}`,
+      ...(index < upgrades.length - 1
+        ? [
+            `and, when "oc get clusterversion" shows ${path.hops[index]?.version ?? ''} as completed,`,
+          ]
+        : []),
+    ]),
+  ];
+}

@@ -1,0 +1,63 @@
+import { resolve } from 'node:path';
+import semver from 'semver';
+import { UsageError } from '../../base/errors.ts';
+import { loadConfig } from '../../config/load-config.ts';
+import { parseGraphUrl } from '../../openshift/release/update-graph.ts';
+import { readSavedPlan } from '../../recipes/saved-plan.ts';
+import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
+import { UPGRADE_ISO_RULES } from '../../recipes/upgrade-iso/upgrade-iso-rules.ts';
+import type { CliHost } from '../host.ts';
+import { readEpoch } from '../source-date-epoch.ts';
+import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
+import { withBuild, withoutUndefined } from './live-request.ts';
+
+export const UPGRADE_OUTPUT = 'upgrade.iso';
+
+export type UpgradeRequestOptions = PlaceOptions & {
+  readonly concurrency?: number;
+  /** Milliseconds. */
+  readonly retryFor?: number;
+  /** File with a saved plan. */
+  readonly plan?: string;
+  readonly from?: string;
+  readonly machineConfig?: boolean;
+};
+
+/** Everything an upgrade ISO is made from, out of the command line and the configuration. */
+export function readUpgradeRequest(
+  path: string,
+  options: UpgradeRequestOptions,
+  host: CliHost,
+): UpgradeIsoRequest {
+  const { from, machineConfig = false } = options;
+  if (from !== undefined) checkVersion(from);
+  const file = resolve(host.cwd, path);
+  const config = loadConfig(file, { env: host.env, shownAs: path, rules: UPGRADE_ISO_RULES });
+  const graphUrl = host.env['UPDATE_URL_OVERRIDE'] ?? '';
+  if (graphUrl !== '') parseGraphUrl(graphUrl);
+  const saved =
+    options.plan === undefined
+      ? undefined
+      : readSavedPlan(resolve(host.cwd, options.plan), 'upgrade-iso');
+  return {
+    ...{ config: withBuild(config, options), machineConfig, configuration: file },
+    ...readIsoPlace(
+      { ...options, output: options.output ?? UPGRADE_OUTPUT },
+      { config: file, inputs: [options.plan] },
+      host,
+    ),
+    ...withoutUndefined({
+      ...{ from, graphUrl, saved, epoch: readEpoch(host.env) },
+      signatureStore: host.env['OCP_SIGNATURE_URL'],
+    }),
+  };
+}
+
+function checkVersion(from: string): void {
+  if (semver.valid(from) !== null) return;
+  throw new UsageError('usage.from', `--from is "${from}"`, {
+    expected: 'the version of the cluster, X.Y.Z',
+    found: from,
+    hint: 'take it from "oc get clusterversion"',
+  });
+}

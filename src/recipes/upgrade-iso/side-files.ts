@@ -1,0 +1,40 @@
+import { claimOutput } from '../../base/claim-output.ts';
+import { digestOf } from '../../base/digest.ts';
+import { readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
+import type { SideFile } from './upgrade-iso-request.ts';
+
+const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
+
+/** A text that says by itself whether anybody has changed it since it was made. */
+export const sealSideFile = (text: string): string =>
+  `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
+
+/**
+ * Writes the files beside an ISO, all or none. There may be nothing yet, or what an earlier build made
+ * and nobody changed; anything else is replaced with `force` only.
+ *
+ * @throws what `claimOutput` throws; DiskError `disk.full`, ...
+ */
+export async function writeSideFiles(
+  files: readonly SideFile[],
+  { inputs, workDir, force }: IsoPlace,
+): Promise<void> {
+  for (const { path } of files) {
+    await claimOutput(
+      { path, inputs, workDirs: [workDir] },
+      {
+        force,
+        expected: 'an unchanged file of an earlier build',
+        isReplaceable: () => isUnchanged(path),
+      },
+    );
+  }
+  for (const { path, text } of files) await writeFileAtomic(path, text, 0o644);
+}
+
+async function isUnchanged(path: string): Promise<boolean> {
+  const text = (await readFileIfPresent(path))?.toString('utf8') ?? '';
+  const digest = SEAL.exec(text)?.[1];
+  return digest !== undefined && digestOf(Buffer.from(text.replace(SEAL, ''))) === digest;
+}

@@ -1,0 +1,49 @@
+import type { Digest } from '../../base/digest.ts';
+import type { Layout } from '../../iso/extent.ts';
+import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
+import type { TagDigests } from '../../registry/tag-ledger.ts';
+import type { Space } from '../../stages/check-size.ts';
+import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
+import type { LiveIsoRequest } from '../live-iso/live-iso-request.ts';
+
+/** Everything an upgrade ISO is made from: what of an appliance's configuration it can carry. */
+export type UpgradeIsoRequest = IsoPlace &
+  Pick<
+    LiveIsoRequest,
+    'config' | 'configuration' | 'saved' | 'graphUrl' | 'signatureStore' | 'epoch'
+  > & {
+    /** The version of the cluster; absent: the release alone is carried. */
+    readonly from?: string;
+    /** Whether a MachineConfig is written that upgrades the cluster by itself. */
+    readonly machineConfig: boolean;
+  };
+
+/** A file that is written beside the ISO. */
+export type SideFile = {
+  /** Absolute. */
+  readonly path: string;
+  readonly text: string;
+};
+
+/** Everything that is decided before the first payload byte moves. */
+export type PreparedUpgradeIso = {
+  readonly release: Release;
+  readonly path: UpgradePath;
+  readonly plan: MirrorPlan;
+  readonly catalogs: readonly SelectedCatalog[];
+  /** What tags named. */
+  readonly tags: TagDigests;
+  /** Of all that is carried. */
+  readonly contents: Digest;
+  readonly layout: Layout;
+  readonly space: Space;
+  /** The files with mirrors that were read, in order: a later one replaces entries. */
+  readonly registriesConf: readonly string[];
+  /** `upgrade-VERSION.yaml`, and the MachineConfig where it is wanted. */
+  readonly sideFiles: readonly [SideFile, ...SideFile[]];
+  /** Versions on the medium without a signature. */
+  readonly unsigned: readonly string[];
+};

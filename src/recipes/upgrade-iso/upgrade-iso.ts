@@ -1,0 +1,131 @@
+import { lockOutput } from '../../iso/pour/lock.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
+import { formatReference } from '../../registry/reference.ts';
+import { checkSize } from '../../stages/check-size.ts';
+import { layOutUpgradeIso } from '../../stages/lay-out-upgrade-iso.ts';
+import { planUpgradePath } from '../../stages/plan-upgrade-path.ts';
+import { placeOf } from '../../stages/pour/claim-iso.ts';
+import { pourIso } from '../../stages/pour/pour-iso.ts';
+import { resolveRelease } from '../../stages/resolve-release.ts';
+import type { BuildTools } from '../build-tools.ts';
+import { settleTags } from '../live-iso/live-iso.ts';
+import { fetchSignatures } from '../live-iso/live-iso-ignition.ts';
+import { findRelease, selectPayload } from '../live-iso/live-iso-images.ts';
+import { digestContents, requirePlanned } from '../saved-plan.ts';
+import { writeSideFiles } from './side-files.ts';
+import { renderSideFiles, type SignedRelease } from './upgrade-iso-files.ts';
+import type { PreparedUpgradeIso, UpgradeIsoRequest } from './upgrade-iso-request.ts';
+import { describeUpgradeIso, type UpgradeIsoReport } from './upgrade-iso-summary.ts';
+
+/** From a configuration to every byte of the ISO and of the files beside it. */
+export async function prepareUpgradeIso(
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+): Promise<PreparedUpgradeIso> {
+  const { engine, registriesConf } = tools;
+  const { config, output, epoch, saved } = request;
+  const { maxSize } = config.build;
+  const release = findRelease(request, tools);
+  const path = findPath(request, tools, release);
+  const passed = resolvePassed(request, tools, path);
+  const { catalogs, plan } = selectPayload(request, tools, { release, passed });
+  const signed = signReleases(request, tools, { release, passed });
+  for (const made of [passed, signed]) made.catch(() => undefined); // the stages that wait tell
+  const layout = engine.run(layOutUpgradeIso, {
+    ...{ release, path, plan },
+    ...(epoch !== undefined && { epoch }),
+  });
+  const space = engine.run(checkSize, {
+    ...{ layout, plan, output },
+    ...(maxSize !== undefined && { maxSize }),
+  });
+  const made = { plan: await plan, catalogs: await catalogs, registriesConf };
+  const contents = digestContents(made);
+  if (saved) requirePlanned(saved, { contents });
+  const prepared = { ...made, contents, release: await release, path: await path };
+  return {
+    ...{ ...prepared, layout: await layout, space: await space },
+    tags: await settleTags(request, tools, release),
+    sideFiles: renderSideFiles(request, { ...prepared, signed: await signed }),
+    unsigned: (await signed)
+      .filter(({ signatures }) => signatures.length === 0)
+      .map(({ release }) => release.version),
+  };
+}
+
+/** From where the cluster is, as far as that is known, to the release of the medium. */
+async function findPath(
+  { from, config, graphUrl }: UpgradeIsoRequest,
+  { engine }: BuildTools,
+  release: Promise<Release>,
+): Promise<UpgradePath> {
+  if (from === undefined) {
+    const { version, reference } = await release;
+    return { hops: [{ version, image: formatReference(reference), risks: [] }] };
+  }
+  const { channel, cpuArchitecture: arch } = config.ocpRelease;
+  return engine.run(planUpgradePath, {
+    ...{ from, release, channel, arch },
+    ...(graphUrl !== undefined && { graphUrl }),
+  });
+}
+
+/** The releases between, each by the digest that the graph names. */
+async function resolvePassed(
+  { config }: UpgradeIsoRequest,
+  { engine }: BuildTools,
+  path: Promise<UpgradePath>,
+): Promise<readonly Release[]> {
+  const { channel, cpuArchitecture: arch } = config.ocpRelease;
+  const { hops } = await path;
+  return Promise.all(
+    hops
+      .slice(0, -1)
+      .map(({ version, image }) =>
+        engine.run(resolveRelease, { url: image, version, channel, arch }),
+      ),
+  );
+}
+
+/** Every release on the medium in the order of the path, with the signatures that were found. */
+async function signReleases(
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+  {
+    release,
+    passed,
+  }: { readonly release: Promise<Release>; readonly passed: Promise<readonly Release[]> },
+): Promise<readonly SignedRelease[]> {
+  return Promise.all(
+    [...(await passed), await release].map(async (release) => ({
+      release,
+      signatures: await fetchSignatures(request, tools, { release: Promise.resolve(release) }),
+    })),
+  );
+}
+
+/**
+ * From a configuration to the files beside the ISO and then the sealed ISO. Two builds of one output
+ * exclude each other.
+ */
+export async function buildUpgradeIso(
+  request: UpgradeIsoRequest,
+  tools: BuildTools,
+): Promise<UpgradeIsoReport> {
+  const unlock = await lockOutput(`${request.output}.lock`);
+  try {
+    const prepared = await prepareUpgradeIso(request, tools);
+    await writeSideFiles(prepared.sideFiles, request);
+    const report = describeUpgradeIso(request, prepared);
+    const { layout, plan } = prepared;
+    const poured = await tools.engine.run(pourIso, {
+      ...{ layout, report, place: placeOf(request), blobs: plan.blobs, mode: 0o644 },
+      times: tools.engine.times(),
+      lanes: request.config.build.concurrency ?? 8,
+    });
+    return { ...report, ...poured };
+  } finally {
+    await unlock();
+  }
+}

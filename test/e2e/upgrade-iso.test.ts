@@ -1,0 +1,389 @@
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { digestOf, hexOf } from '../../src/base/digest.ts';
+import { digestFile, hasFile } from '../../src/base/files.ts';
+import { runProcess } from '../../src/base/process.ts';
+import { runProgram } from '../../src/cli/program.ts';
+import type { UpgradeIsoReport } from '../../src/recipes/upgrade-iso/upgrade-iso-summary.ts';
+import { addCatalog, makeOperator } from '../support/catalog.ts';
+import { startSealift } from '../support/child.ts';
+import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
+import { serveLocally, type LocalServer } from '../support/local-http.ts';
+import { startPlainRegistry } from '../support/plain-registry.ts';
+import { addRelease, buildLayeredImage, type TestRelease } from '../support/release.ts';
+import { requireTool } from '../support/tools.ts';
+
+const TOOLS = ['genisoimage', 'isohybrid', 'xorriso', 'isoinfo', 'bsdtar', 'skopeo'];
+const hasTools = [...TOOLS, 'docker-registry'].map((tool) => requireTool(tool)).every(Boolean);
+
+const RISK = {
+  url: 'https://issues.example/1',
+  name: 'SlowDisks',
+  message: 'Hosts with slow disks lose quorum.',
+};
+const INDEX = 'redhat/redhat-operator-index';
+
+describe.skipIf(!hasTools)('an upgrade ISO', () => {
+  let world: LiveWorld;
+  let graph: LocalServer;
+  let releases: Readonly<Record<'4.20.9' | '4.21.3' | '4.22.1', TestRelease>>;
+  let report: UpgradeIsoReport;
+  const at = (name: string): string => join(world.directory, name);
+
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    const { registry } = world;
+    releases = {
+      '4.20.9': await addRelease(registry, { version: '4.20.9', components: ['only-4-20'] }),
+      '4.21.3': world.release,
+      '4.22.1': await addRelease(registry, { version: '4.22.1', components: ['only-4-22'] }),
+    };
+    graph = await serveLocally((request, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(graphOf(new URL(request.url ?? '', graph.url))));
+    });
+    const files = await makeOperator(
+      { registry, host: registry.host },
+      { name: 'alpha', channels: { stable: ['1.0.0'] }, images: ['team/alpha'] },
+    );
+    await addCatalog(registry, INDEX, { tag: 'v4.22', files: { 'alpha/catalog.json': files } });
+    registry.add('team/tool', await buildLayeredImage([[['usr/bin/tool', 'tool']]]), '1');
+    await configure();
+  }, 60_000);
+  afterAll(async () => {
+    await graph.close();
+    await world.close();
+  });
+
+  /** 4.20.9 to 4.22.1 leads over 4.21.3; a shorter way is conditional. */
+  function graphOf({ searchParams }: URL): object {
+    if (searchParams.get('channel') === 'candidate-4.22') {
+      return {
+        nodes: nodesOf('4.22.1', '4.21.3'),
+        edges: [],
+        conditionalEdges: [{ edges: [{ from: '4.21.3', to: '4.22.1' }], risks: [RISK] }],
+      };
+    }
+    if (searchParams.get('channel') === 'stable-4.22') {
+      return {
+        nodes: nodesOf('4.22.1', '4.21.3', '4.20.9'),
+        edges: [[1, 0]],
+        conditionalEdges: [{ edges: [{ from: '4.20.9', to: '4.22.1' }], risks: [RISK] }],
+      };
+    }
+    if (searchParams.get('channel') !== 'stable-4.21') return { nodes: [], edges: [] };
+    return { nodes: nodesOf('4.20.9', '4.21.3'), edges: [[0, 1]] };
+  }
+
+  const nodesOf = (...versions: readonly (keyof typeof releases)[]) =>
+    versions.map((version) => ({ version, payload: releases[version].pullspec }));
+
+  async function configure(...lines: readonly string[]): Promise<void> {
+    const { registry } = world;
+    const text = [
+      ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:', '  version: "4.22.1"'],
+      `  url: ${releases['4.22.1'].pullspec}`,
+      `pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpzZWNyZXQtd29yZA=="}}}'`,
+      `additionalImages: [{name: "${registry.host}/team/tool:1"}]`,
+      `operators: [{catalog: "${registry.host}/${INDEX}:v4.22", packages: [{name: alpha}]}]`,
+      ...['build:', `  insecureRegistries: ["${registry.host}"]`, ...lines, ''],
+    ];
+    await writeFile(at('appliance-config.yaml'), text.join('\n'));
+  }
+
+  const start = (...args: readonly string[]) =>
+    startSealift(args, { cwd: world.directory, env: { UPDATE_URL_OVERRIDE: graph.url } });
+
+  async function attempt(...args: readonly string[]): Promise<Outcome> {
+    const host = world.host();
+    const texts = [host.stdout, host.stderr].map((stream) => {
+      const pieces: Buffer[] = [];
+      stream.on('data', (piece: Buffer) => pieces.push(piece));
+      return () => Buffer.concat(pieces).toString('utf8');
+    });
+    const env = { ...host.env, UPDATE_URL_OVERRIDE: graph.url };
+    const exitCode = await runProgram(args, { ...host, env });
+    return { exitCode, stdout: texts[0]?.() ?? '', stderr: texts[1]?.() ?? '' };
+  }
+
+  async function run(...args: readonly string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await attempt(...args);
+    expect(exitCode, stderr).toBe(0);
+    return stdout;
+  }
+
+  const build = (...args: readonly string[]): Promise<string> =>
+    run('build', 'upgrade-iso', ...args);
+
+  it('has the label, release.env, release.json, registry and index, and nothing else', async () => {
+    const output = await build('-o', 'json');
+    report = JSON.parse(output) as UpgradeIsoReport;
+    await mkdir(at('tree'));
+    await runProcess('bsdtar', ['-xf', at('upgrade.iso'), '-C', at('tree')]);
+    expect((await readdir(at('tree'))).sort()).toEqual(
+      ['oc-mirror', 'release.env', 'release.json', 'sealift'].sort(),
+    );
+    expect(await readdir(at('tree/oc-mirror'))).toEqual(['install']);
+    expect(await readdir(at('tree/oc-mirror/install'))).toEqual(['docker']);
+    const { pullspec, digest } = releases['4.22.1'];
+    expect(await readFile(at('tree/release.env'), 'utf8')).toBe(
+      `RELEASE_IMAGE=${pullspec}\nRELEASE_VERSION=4.22.1\n`,
+    );
+    expect((await stat(at('tree/release.env'))).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(await readFile(at('tree/release.json'), 'utf8'))).toEqual({
+      ...{ format: 1, version: '4.22.1', architecture: 'x86_64', image: pullspec },
+      ...{ created: '2025-10-01T12:00:00Z', previous: ['4.21.2'] },
+      payloadSize: expect.any(Number) as number,
+      path: [{ version: '4.22.1', image: pullspec }],
+    });
+    const tags = 'tree/oc-mirror/install/docker/registry/v2/repositories/openshift/release-images';
+    expect(await readdir(at(`${tags}/_manifests/tags`))).toEqual([hexOf(digest)]);
+    const volume = await runProcess('isoinfo', ['-d', '-i', at('upgrade.iso')]);
+    expect(volume.stdout).toContain('Volume id: upgrade_4.22.1\n');
+    expect(volume.stdout).toMatch(/Rock Ridge signatures.*found/);
+    const found = await runProcess('xorriso', [
+      '-indev',
+      at('upgrade.iso'),
+      '-find',
+      '/',
+      '-type',
+      'f',
+    ]);
+    expect(found.stdout).toContain("'/release.env'");
+    expect(report).toMatchObject({ product: 'upgrade-iso', volumeId: 'upgrade_4.22.1' });
+  }, 60_000);
+
+  it('is written once: bytes written are at most 1.01 of its size', async () => {
+    expect(report.isoSize).toBe((await stat(at('upgrade.iso'))).size);
+    expect(report.bytes.written / report.isoSize).toBeLessThanOrEqual(1.01);
+    expect(await digestFile(at('upgrade.iso'))).toBe(report.digest);
+  });
+
+  it('gives every image back by digest from a docker-registry over its tree', async () => {
+    const { images } = JSON.parse(await readFile(at('tree/sealift/index.json'), 'utf8')) as {
+      images: { repository: string; manifests: [string] }[];
+    };
+    await mkdir(at('site'));
+    await rename(at('tree/oc-mirror/install'), at('site/store'));
+    const registry = await startPlainRegistry(at('site'));
+    try {
+      for (const { repository, manifests } of images) {
+        const source = `docker://${registry.host}/${repository}@${manifests[0]}`;
+        await runProcess('skopeo', [
+          ...['copy', '--all', '--src-tls-verify=false', '--preserve-digests', source],
+          `dir:${at('back')}`,
+        ]);
+        expect(digestOf(await readFile(at('back/manifest.json')))).toBe(manifests[0]);
+      }
+    } finally {
+      await registry.close();
+    }
+    const repositories = new Set(images.map(({ repository }) => repository));
+    expect([...repositories]).toEqual(
+      expect.arrayContaining([
+        ...['openshift/release', 'openshift/release-images', INDEX, 'team/alpha', 'team/tool'],
+      ]),
+    );
+  }, 120_000);
+
+  it('comes with the resources of the cluster and the two commands to run', async () => {
+    const { pullspec } = releases['4.22.1'];
+    expect(report.files).toEqual([at('upgrade-4.22.1.yaml')]);
+    expect(report.commands).toEqual([
+      'oc apply -f upgrade-4.22.1.yaml',
+      `oc adm upgrade --allow-explicit-upgrade --to-image ${pullspec}`,
+    ]);
+    const text = await readFile(at('upgrade-4.22.1.yaml'), 'utf8');
+    const objects = parseAllDocuments(text).map((document) => document.toJS() as object);
+    expect(objects).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ kind: 'ImageDigestMirrorSet' }),
+        expect.objectContaining({ kind: 'ImageTagMirrorSet' }),
+        expect.objectContaining({ kind: 'CatalogSource' }),
+      ]),
+    );
+    const printed = await build('--output', 'again.iso');
+    expect(printed).toContain('\n  oc apply -f upgrade-4.22.1.yaml\n  oc adm upgrade --allow-exp');
+    expect(printed).toContain('no signature of 4.22.1 was found');
+    expect(await digestFile(at('again.iso'))).toBe(report.digest); // same inputs, same bytes
+  }, 60_000);
+
+  it('is inspected, listed, verified and served as other media are', async () => {
+    const inspected = await run('inspect', 'upgrade.iso');
+    expect(inspected).toContain('made by        sealift: upgrade-iso\n');
+    expect(inspected).toContain('release        4.22.1 x86_64\n');
+    expect(await run('ls', 'upgrade.iso')).toContain('release.env');
+    expect(await run('cat', 'upgrade.iso', '/release.env')).toContain('RELEASE_VERSION=4.22.1');
+    await run('verify', 'upgrade.iso');
+    const damaged = await readFile(at('upgrade.iso'));
+    const place = damaged.indexOf('RELEASE_VERSION');
+    damaged.write('X', place);
+    await writeFile(at('damaged.iso'), damaged);
+    const { exitCode, stdout } = await attempt('verify', 'damaged.iso');
+    expect(exitCode).toBe(8);
+    expect(stdout).toContain('/release.env');
+    const server = start('registry', 'serve', 'upgrade.iso', '--port', '0');
+    const told = await new Promise<string>((resolve, reject) => {
+      let text = '';
+      server.process.stderr?.on('data', (piece: Buffer) => {
+        text += piece.toString();
+        const host = /http:\/\/([^\s;]+)/.exec(text)?.[1];
+        if (host !== undefined) resolve(host);
+      });
+      server.process.on('close', () => {
+        reject(new Error(text));
+      });
+    });
+    await runProcess('skopeo', [
+      ...['inspect', '--no-tags', '--tls-verify=false'],
+      `docker://${told}/openshift/release-images@${releases['4.22.1'].digest}`,
+    ]);
+    server.process.kill('SIGTERM');
+    expect((await server.ended).code).toBe(143);
+  }, 60_000);
+
+  it('has the size that its plan tells, and is built from the plan', async () => {
+    const plan = await run('plan', 'upgrade-iso', '-o', 'json');
+    expect(JSON.parse(plan)).toMatchObject({
+      ...{ product: 'upgrade-iso', isoSize: report.isoSize, commands: report.commands },
+      contents: report.contents,
+    });
+    await writeFile(at('plan.json'), plan);
+    await build('--plan', 'plan.json', '--output', 'planned.iso');
+    expect(await digestFile(at('planned.iso'))).toBe(report.digest);
+    expect(await run('plan', 'upgrade-iso')).toContain(`exactly ${report.isoSize} bytes`);
+  }, 60_000);
+
+  it('carries the releases of a path by digest and untagged, and names the last', async () => {
+    const output = await build('--from', '4.20.9', '--output', 'path.iso', '-o', 'json');
+    const built = JSON.parse(output) as UpgradeIsoReport;
+    const [middle, last] = [releases['4.21.3'], releases['4.22.1']];
+    expect(built.path).toEqual({
+      from: '4.20.9',
+      hops: [
+        { version: '4.21.3', image: middle.pullspec, risks: [] },
+        { version: '4.22.1', image: last.pullspec, risks: [] },
+      ],
+    });
+    expect(built.commands).toEqual([
+      'oc apply -f upgrade-4.22.1.yaml',
+      ...[middle, last].map(
+        ({ pullspec }) => `oc adm upgrade --allow-explicit-upgrade --to-image ${pullspec}`,
+      ),
+    ]);
+    expect(await run('cat', 'path.iso', '/release.env')).toContain('RELEASE_VERSION=4.22.1');
+    const listed = await run('ls', '-R', 'path.iso');
+    const root = '/oc-mirror/install/docker/registry/v2/repositories/openshift';
+    const tags = new Set(
+      [...listed.matchAll(/\/openshift\/release-images\/_manifests\/tags\/([0-9a-f]+)\//g)].map(
+        ([, tag]) => tag,
+      ),
+    );
+    expect([...tags]).toEqual([hexOf(last.digest)]);
+    for (const { digest } of [middle, last]) {
+      expect(listed).toContain(
+        `${root}/release-images/_manifests/revisions/sha256/${hexOf(digest)}/link`,
+      );
+    }
+    for (const digest of Object.values(middle.components)) {
+      expect(listed).toContain(`${root}/release/_manifests/revisions/sha256/${hexOf(digest)}/link`);
+    }
+    await run('verify', 'path.iso');
+  }, 60_000);
+
+  it('shows the risks of an update that is conditional', async () => {
+    await writeFile(
+      at('candidate.yaml'),
+      (await readFile(at('appliance-config.yaml'), 'utf8')).replace(
+        '  version: "4.22.1"\n',
+        '  version: "4.22.1"\n  channel: candidate\n',
+      ),
+    );
+    const plan = await run('plan', 'upgrade-iso', 'candidate.yaml', '--from', '4.21.3');
+    expect(plan).toContain(
+      'the update to 4.22.1 is conditional: SlowDisks: Hosts with slow disks lose quorum. https://issues.example/1',
+    );
+  }, 60_000);
+
+  it.each([
+    [['--from', '4.19.1'], 3, 'upgrade.no-path'],
+    [['--from', '4.22.1'], 3, 'upgrade.not-newer'],
+    [['--from', 'newest'], 2, 'usage.from'],
+  ])('is refused with %j', async (args, exitCode, reason) => {
+    const outcome = await attempt('plan', 'upgrade-iso', ...args);
+    const { stderr } = outcome;
+    expect(outcome.exitCode, stderr).toBe(exitCode);
+    expect(stderr).toContain(reason);
+  });
+
+  it.each([
+    ['enableInteractiveFlow', 'localhost:22625'],
+    ['skipLocalRegistry', 'neither the registry image'],
+    ['stopLocalRegistry', 'no mirrors'],
+  ])('is refused where %s makes hosts that cannot use it', async (key, reason) => {
+    const text = await readFile(at('appliance-config.yaml'), 'utf8');
+    await writeFile(at('refused.yaml'), `${text}${key}: true\n`);
+    const before = world.registry.requests.length;
+    const { exitCode, stderr } = await attempt('build', 'upgrade-iso', 'refused.yaml');
+    expect(exitCode, stderr).toBe(3);
+    expect(stderr).toContain(`refused.yaml:`);
+    expect(stderr).toContain(reason);
+    expect(world.registry.requests.length).toBe(before);
+  });
+
+  it('leaves a file that somebody changed, unless it is forced', async () => {
+    const changed = '# my own notes\n';
+    const unchanged = await readFile(at('upgrade-4.22.1.yaml'), 'utf8');
+    await writeFile(at('upgrade-4.22.1.yaml'), `${unchanged}${changed}`);
+    const { exitCode, stderr } = await attempt('build', 'upgrade-iso', '--output', 'x.iso');
+    expect(exitCode, stderr).toBe(2);
+    expect(stderr).toContain('output.exists');
+    expect(await hasFile(at('x.iso'))).toBe(false);
+    expect(await readFile(at('upgrade-4.22.1.yaml'), 'utf8')).toContain(changed);
+    await build('--output', 'x.iso', '--force');
+    expect(await readFile(at('upgrade-4.22.1.yaml'), 'utf8')).toBe(unchanged);
+  }, 60_000);
+
+  it('adds a MachineConfig that knows every update of the path', async () => {
+    const output = await build(
+      ...['--from', '4.20.9', '--machine-config', '--output', 'config.iso', '-o', 'json'],
+    );
+    const built = JSON.parse(output) as UpgradeIsoReport;
+    expect(built.commands).toEqual(['oc apply -f upgrade-machine-config-4.22.1.yaml']);
+    const text = await readFile(at('upgrade-machine-config-4.22.1.yaml'), 'utf8');
+    const [object] = parseAllDocuments(text).map(
+      (document) =>
+        document.toJS() as {
+          kind: string;
+          spec: {
+            config: { storage: { files: { path: string; contents: { source: string } }[] } };
+          };
+        },
+    );
+    expect(object?.kind).toBe('MachineConfig');
+    const hops = object?.spec.config.storage.files.find(({ path }) => path.endsWith('/hops'));
+    const source = hops?.contents.source ?? '';
+    const decoded = source.includes(';base64,')
+      ? Buffer.from(source.slice(source.indexOf(',') + 1), 'base64').toString()
+      : decodeURIComponent(source.slice(source.indexOf(',') + 1));
+    expect(decoded).toBe(
+      `4.21.3 ${releases['4.21.3'].pullspec} unsigned 4.20.9\n` +
+        `4.22.1 ${releases['4.22.1'].pullspec} unsigned 4.21.3\n`,
+    );
+  }, 60_000);
+
+  it('ends whole and equal when a build is killed while it pours and runs again', async () => {
+    const held = world.registry;
+    const first = start('build', 'upgrade-iso', '--output', 'killed.iso', '--work-dir', 'fresh');
+    while (!(await hasFile(at('killed.iso.partial'))) && first.process.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    first.process.kill('SIGKILL');
+    await first.ended;
+    expect(held.requests.length).toBeGreaterThan(0);
+    await build('--output', 'killed.iso', '--work-dir', 'fresh');
+    expect(await digestFile(at('killed.iso'))).toBe(report.digest);
+  }, 60_000);
+});
