@@ -1,3 +1,4 @@
+import { REGISTRY_ROOT } from '../../openshift/media/media-paths.ts';
 import { chmod, rename, rm } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -144,7 +145,7 @@ function openImageOf(
     throw new IntegrityError('medium.no-image', `the medium names ${name} without a digest`);
   }
   const wanted = { name, digest, platform: platformOf(arch) };
-  return openMediumLayers(isoRegistryTree(iso), wanted, signal);
+  return openMediumLayers(isoRegistryTree(iso, REGISTRY_ROOT), wanted, signal);
 }
 
 /**
