@@ -93,9 +93,10 @@ export function planPassedSet(release: Release): ImageSet {
   const neededBy = [{ part: `release ${release.version}` }];
   return {
     name,
-    images: images.map(({ destination, ...image }) => ({
+    images: images.map(({ destination, signedCopy, ...image }) => ({
       ...{ ...image, neededBy },
       destination: { ...destination, tags: [] },
+      ...(signedCopy && { signedCopy: { ...signedCopy, tags: [] } }),
     })),
   };
 }
