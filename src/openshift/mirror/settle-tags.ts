@@ -48,7 +48,8 @@ export function settleTags<Image extends Claimant>(images: readonly Image[]): re
 /** Whatever has a tag beside the release image is a release to the machine config daemon. */
 function refuseSecondRelease(images: readonly Claimant[]): void {
   const [first, second] = images.filter(
-    ({ destination }) => destination.repository === RELEASE_IMAGES_REPOSITORY,
+    ({ destination: { repository, tags } }) =>
+      repository === RELEASE_IMAGES_REPOSITORY && tags.length > 0,
   );
   if (first && second)
     throw conflict(
