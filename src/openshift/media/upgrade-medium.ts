@@ -1,6 +1,6 @@
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
-import type { TreeFile } from '../../iso/extent.ts';
+import type { RegistryFile } from '../../registry/layout/distribution-layout.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan } from '../mirror/mirror-plan.ts';
 import { digestOfRelease, type Release } from '../release/release-payload.ts';
@@ -32,7 +32,7 @@ export function renderUpgradeRoot(medium: {
   readonly release: Release;
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;
-}): readonly TreeFile[] {
+}): readonly (RegistryFile & { readonly mode?: number })[] {
   const { release, path, plan } = medium;
   const image = formatReference(release.reference);
   const environment = `RELEASE_IMAGE=${image}\nRELEASE_VERSION=${release.version}\n`;
@@ -51,7 +51,7 @@ export function renderUpgradeRoot(medium: {
   ];
 }
 
-const toContent = (text: string): TreeFile['content'] => ({
+const toContent = (text: string): RegistryFile['content'] => ({
   kind: 'bytes',
   bytes: Buffer.from(text),
 });
