@@ -201,6 +201,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
       ['build.embed', () => ({ build: ['  embed: {pullSecret: file:hosts.json}'] })],
       ['build.baseIso', () => ({ build: ['  baseIso: other.iso'] })],
       ['build.registryData', () => ({ build: ['  registryData: medium'], flow: 'false' })],
+      ['build.disableImagePolicy', () => ({ build: ['  disableImagePolicy: true'] })],
       ['build.ignition', () => ({ args: INSTALLER, build: ['  installer: openshift-install'] })],
       [
         'build.nmstate',
