@@ -60,7 +60,9 @@ const rows = (directory: string): readonly Row[] => [
 /** Commands with files of another rule, and where it is tested. */
 const OTHERS = [
   ...['build', 'build installation-iso'], // test/e2e/iso-output.test.ts
-  ...['plan', 'why'], // they only name the ISO
+  'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
+  'extract installer', // test/recipes/extract-installer.test.ts
+  ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
   'config-iso build', // test/recipes/config-iso/foreign-files.test.ts
 ];
 
