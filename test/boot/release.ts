@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Digest } from '../../src/base/digest.ts';
+import { makeDefinitions } from '../../demo/definitions.ts';
 import { nameImage, REGISTRY_IMAGE, type ImageRecipe } from './images.ts';
 import { pushImage, type Registry } from './registry.ts';
 
@@ -88,7 +89,11 @@ function releaseImage(version: string, components: Readonly<Record<string, strin
   return {
     layers: [
       ...layers,
-      [manifest('image-references', references), manifest('release-metadata', metadata)],
+      [
+        manifest('image-references', references),
+        manifest('release-metadata', metadata),
+        ...Object.entries(makeDefinitions(version)).map(([path, text]) => ({ path, text })),
+      ],
     ],
     config: {
       Entrypoint: ['/usr/bin/cluster-version-operator'],

@@ -45,6 +45,13 @@ describe('an MBR', () => {
     expect([...systemArea.subarray(446 + 5, 446 + 8)]).toEqual([63, 32, 4]);
   });
 
+  it('of isohybrid grows too where a cylinder was added behind the partition for the backup GPT', () => {
+    const area = makeMbr([1, 0, 0, 2048], [2, 0xef, 180, 1000]);
+    expect(partitionsOf(growHybrid(area, 2 * MIB, 5 * MIB).systemArea)).toContainEqual([
+      1, 0, 10_240,
+    ]);
+  });
+
   it('has the last address of its geometry for a partition that ends past 1 GiB', () => {
     const ofIsohybrid = growHybrid(makeMbr([1, 0, 0, 2048]), MIB, 3000 * MIB).systemArea;
     expect([...ofIsohybrid.subarray(451, 454)]).toEqual([63, 0xe0, 0xff]);

@@ -54,7 +54,8 @@ export function growMbr(systemArea: Uint8Array, oldBlocks: number, newBlocks: nu
     undefined,
   );
   if (last === undefined || last.type === ESP_TYPE || last.start >= newBlocks) return;
-  if (oldBlocks - endOf(last) >= HEADS * SECTORS_PER_TRACK) return;
+  // isohybrid adds a cylinder behind it where its padding has no room for the backup GPT.
+  if (oldBlocks - endOf(last) > HEADS * SECTORS_PER_TRACK) return;
   const view = viewOf(systemArea, { at: 0, size: MBR_SIZE });
   const at = TABLE_OFFSET + (last.number - 1) * ENTRY_SIZE;
   const blocks = Math.min(newBlocks - last.start, MAX_BLOCKS);
