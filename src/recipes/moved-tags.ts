@@ -2,9 +2,30 @@ import { join } from 'node:path';
 import { formatReadableJson } from '../base/canonical-json.ts';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { EventListener } from '../engine/events.ts';
-import type { SavedPlan } from './saved-plan.ts';
+import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';
+import type { BuildTools } from './build-tools.ts';
+import type { SavedPlan } from './saved-plan.ts';
+
+/** What tags named, the release of the update graph among them; warns of those that moved. */
+export async function settleTags(
+  request: {
+    readonly config: Pick<ApplianceConfig, 'ocpRelease'>;
+    readonly configuration: string;
+    readonly workDir: string;
+    readonly saved?: SavedPlan;
+  },
+  { tags, emit }: BuildTools,
+  release: Promise<Release>,
+): Promise<TagDigests> {
+  const { config, ...place } = request;
+  const { url = '', version, channel } = config.ocpRelease;
+  if (url === '') tags.note(`release ${version} of ${channel}`, digestOfRelease(await release));
+  await reportMovedTags(tags.list(), { ...place, emit });
+  return tags.list();
+}
 
 /**
  * Warns of tags that name another image than when this configuration was last planned or built out of

@@ -68,7 +68,7 @@ export async function readStored(
 }
 
 /**
- * What a tag of a repository names; undefined when there is no such tag.
+ * The digest that a tag of a repository names; undefined when the repository does not have the tag.
  *
  * @throws IntegrityError `registry.tag-dangling`, `registry.link-malformed`
  */

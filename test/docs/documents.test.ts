@@ -65,11 +65,12 @@ describe('ARCHITECTURE.md', () => {
   });
 
   it('draws every stage of the live ISO', () => {
-    const recipes = ['', '-images', '-ignition'].map(
-      (part) => `src/recipes/live-iso/live-iso${part}.ts`,
-    );
+    const recipes = [
+      ...['', '-images', '-ignition'].map((part) => `src/recipes/live-iso/live-iso${part}.ts`),
+      ...['src/recipes/select-payload.ts', 'src/recipes/select-registry-image.ts'],
+    ];
     const files = recipes.flatMap((path) =>
-      [...read(path).matchAll(/from '\.\.\/\.\.\/(stages\/[\w/-]+\.ts)'/g)].map(first),
+      [...read(path).matchAll(/from '\.\.\/(?:\.\.\/)?(stages\/[\w/-]+\.ts)'/g)].map(first),
     );
     const stages = [...new Set(files)].flatMap((path) =>
       [...read(`src/${path}`).matchAll(/^ {2}name: '([^']+)'/gm)].map(first),

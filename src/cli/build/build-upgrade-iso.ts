@@ -47,7 +47,7 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
       '\nExample:\n  $ sealift plan upgrade-iso --from 4.20.6 -o json | jq .path',
     )
     .action(async (config: string, options: UpgradeCommandOptions) => {
-      const value = await runUpgrade({ config, options, host, isBuild: false }, async (...given) =>
+      const value = await runUpgrade({ config, options, host }, async (...given) =>
         summarizeUpgradePlan(await prepareUpgradeIso(...given)),
       );
       await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });

@@ -1,19 +1,13 @@
 import type { Command } from 'commander';
-import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
+import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
-import { checkIsoPlace, claimIso } from '../../stages/pour/claim-iso.ts';
-import { placesOf, type CliHost } from '../host.ts';
-import { createProgress, type LogFormat } from '../terminal/progress.ts';
-import type { OutputFormat } from '../terminal/output.ts';
 import {
   readInstallationRequest,
   type InstallationRequestOptions,
 } from './installation-request.ts';
+import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
 
-export type InstallationCommandOptions = InstallationRequestOptions & {
-  readonly outputFormat: OutputFormat;
-  readonly logFormat: LogFormat;
-};
+export type InstallationCommandOptions = InstallationRequestOptions & RecipeOptions;
 
 /** What `plan` and `build` know of an installation ISO and not of a live ISO. */
 export const addInstallationOptions = (command: Command): Command =>
@@ -43,32 +37,12 @@ const addTo = (value: string, values: readonly string[] = []): readonly string[]
   value,
 ];
 
-type InstallationCall = {
-  readonly config: string;
-  readonly options: InstallationCommandOptions;
-  readonly host: CliHost;
-  /** Whether the ISO is written, and not only planned. */
-  readonly isBuild: boolean;
-};
-
-/** Runs a recipe with its tools, drawing what it does, and closes everything in any case. */
+/** Runs a recipe of an installation ISO. */
 export async function runInstallation<Result>(
-  { config: path, options, host, isBuild }: InstallationCall,
+  call: RecipeCall<InstallationCommandOptions>,
   work: (request: InstallationIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  const request = await readInstallationRequest(path, options, host);
-  await (isBuild ? claimIso(request) : checkIsoPlace(request));
-  const progress = createProgress(host, options.logFormat);
-  const { config, build, workDir } = request;
-  const tools = await openBuildTools({
-    ...{ config: { pullSecret: config.pullSecret, build }, workDir },
-    ...{ ...placesOf(host), signal: host.signal, emit: progress.listener },
-    ...(request.saved && { pinned: request.saved.tags }),
-  });
-  try {
-    return await work(request, tools);
-  } finally {
-    progress.close();
-    await tools.close();
-  }
+  const request = await readInstallationRequest(call.config, call.options, call.host);
+  const { pullSecret } = request.config;
+  return runRecipe(call, { request, config: { pullSecret, build: request.build } }, work);
 }

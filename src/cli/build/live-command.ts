@@ -1,18 +1,14 @@
 import { Option, type Command } from 'commander';
-import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
-import { checkIsoPlace, claimIso } from '../../stages/pour/claim-iso.ts';
+import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
-import { placesOf, type CliHost } from '../host.ts';
 import { createConcurrencyOption } from './concurrency.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
+import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
 import { createRetryOption } from '../retry-option.ts';
-import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
-import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
+import { createOutputOption } from '../terminal/output.ts';
+import { createLogFormatOption } from '../terminal/progress.ts';
 
-export type LiveCommandOptions = LiveIsoOptions & {
-  readonly outputFormat: OutputFormat;
-  readonly logFormat: LogFormat;
-};
+export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;
 
 const ISO_OUTPUT = {
   flags: '--output <file>',
@@ -35,33 +31,11 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
-export type LiveCall = {
-  readonly config: string;
-  readonly options: LiveCommandOptions;
-  readonly host: CliHost;
-  /** Whether the ISO is written, and not only planned. */
-  readonly isBuild?: boolean;
-};
-
-/** Runs a recipe with its tools, drawing what it does, and closes everything in any case. */
+/** Runs a recipe of a live ISO. */
 export async function runLive<Result>(
-  call: LiveCall,
+  call: RecipeCall<LiveCommandOptions>,
   work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  const { config, options, host, isBuild = false } = call;
-  const request = await readLiveIsoRequest(config, options, host);
-  await (isBuild ? claimIso(request) : checkIsoPlace(request));
-  const progress = createProgress(host, options.logFormat);
-  const tools = await openBuildTools({
-    ...placesOf(host),
-    ...{ config: request.config, workDir: request.workDir, signal: host.signal },
-    ...(request.saved && { pinned: request.saved.tags }),
-    emit: progress.listener,
-  });
-  try {
-    return await work(request, tools);
-  } finally {
-    progress.close();
-    await tools.close();
-  }
+  const request = await readLiveIsoRequest(call.config, call.options, call.host);
+  return runRecipe(call, { request, config: request.config }, work);
 }

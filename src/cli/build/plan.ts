@@ -88,10 +88,8 @@ async function planLive(config: string, options: Options, host: CliHost): Promis
 }
 
 async function planInstallation(config: string, options: Options, host: CliHost): Promise<void> {
-  const value = await runInstallation(
-    { config, options, host, isBuild: false },
-    async (request, tools) =>
-      summarizeInstallationPlan(request, await prepareInstallationIso(request, tools)),
+  const value = await runInstallation({ config, options, host }, async (request, tools) =>
+    summarizeInstallationPlan(request, await prepareInstallationIso(request, tools)),
   );
   await writeFormatted(host, options.outputFormat, { value, formatText: formatInstallationPlan });
 }

@@ -2,11 +2,11 @@ import { resolve } from 'node:path';
 import semver from 'semver';
 import { UsageError } from '../../base/errors.ts';
 import { loadConfig } from '../../config/load-config.ts';
-import { parseGraphUrl } from '../../openshift/release/update-graph.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import { UPGRADE_ISO_RULES } from '../../recipes/upgrade-iso/upgrade-iso-rules.ts';
 import type { CliHost } from '../host.ts';
+import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 import { withBuild, withoutUndefined } from './live-request.ts';
@@ -33,8 +33,7 @@ export function readUpgradeRequest(
   if (from !== undefined) checkVersion(from);
   const file = resolve(host.cwd, path);
   const config = loadConfig(file, { env: host.env, shownAs: path, rules: UPGRADE_ISO_RULES });
-  const graphUrl = host.env['UPDATE_URL_OVERRIDE'] ?? '';
-  if (graphUrl !== '') parseGraphUrl(graphUrl);
+  const graphUrl = readGraphUrl(host.env);
   const saved =
     options.plan === undefined
       ? undefined

@@ -60,7 +60,7 @@ export function renderBootstrapIgnition(input: BootstrapInput): IgnitionConfig {
       stage: 'live',
     }),
     renderService(input),
-    // With a web interface there is no configuration image: a person names the hosts there.
+    // A web interface takes the host names from a person, not from a configuration image.
     input.interactive ? { files: [], units: [] } : renderHostNames(),
     { files: renderMarkers(input), units: [] },
     { files: renderManifests(input), units: [] },

@@ -26,7 +26,7 @@ export function renderEnabledUnit(name: string, holes: Holes = {}): Unit {
   return { ...renderUnit(name, holes), enabled: true };
 }
 
-/** What is added to a unit of the installer, `<unit>.d/<name>`; nothing where there is no such unit. */
+/** A drop-in, `<unit>.d/<name>`, for a unit of the installer. It has no effect without that unit. */
 export const renderDropIn = (unit: string, name: string): Unit => ({
   name: unit,
   dropins: [{ name, contents: renderText(`units/${unit}.d/${name}`) }],

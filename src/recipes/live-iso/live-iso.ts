@@ -1,6 +1,4 @@
 import { lockOutput } from '../../iso/pour/lock.ts';
-import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
-import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { checkSize } from '../../stages/check-size.ts';
 import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
 import { layOutLiveIso } from '../../stages/lay-out-live-iso.ts';
@@ -10,7 +8,7 @@ import { scanBase } from '../../stages/scan-base.ts';
 import { takeBaseIso } from '../../stages/take-base-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { fileOf } from '../file-of.ts';
-import { reportMovedTags } from '../moved-tags.ts';
+import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 import { describeLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
@@ -46,23 +44,6 @@ export async function prepareLiveIso(
   const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
   if (request.saved) requirePlanned(request.saved, prepared);
   return { ...prepared, space: await space, tags: await settleTags(request, tools, release) };
-}
-
-/** Warns of what moved since it was planned. */
-export async function settleTags(
-  {
-    config,
-    configuration,
-    workDir,
-    saved,
-  }: Pick<LiveIsoRequest, 'config' | 'configuration' | 'workDir' | 'saved'>,
-  { tags, emit }: BuildTools,
-  release: Promise<Release>,
-): Promise<TagDigests> {
-  const { url = '', version, channel } = config.ocpRelease;
-  if (url === '') tags.note(`release ${version} of ${channel}`, digestOfRelease(await release));
-  await reportMovedTags(tags.list(), { workDir, configuration, saved, emit });
-  return tags.list();
 }
 
 /** The live ISO to build on. */

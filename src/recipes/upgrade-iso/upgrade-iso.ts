@@ -9,10 +9,10 @@ import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { resolveRelease } from '../../stages/resolve-release.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { settleTags } from '../live-iso/live-iso.ts';
 import { fetchSignatures } from '../live-iso/live-iso-ignition.ts';
-import { findRelease, selectPayload } from '../live-iso/live-iso-images.ts';
+import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
+import { findRelease, selectPayload } from '../select-payload.ts';
 import { writeSideFiles } from './side-files.ts';
 import { renderSideFiles, type SignedRelease } from './upgrade-iso-files.ts';
 import type { PreparedUpgradeIso, UpgradeIsoRequest } from './upgrade-iso-request.ts';
@@ -29,7 +29,7 @@ export async function prepareUpgradeIso(
   const release = findRelease(request, tools);
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, path);
-  const { catalogs, plan } = selectPayload(request, tools, { release, passed });
+  const { catalogs, plan } = selectPayload(config, tools, { release, passed });
   const signed = signReleases(request, tools, { release, passed });
   for (const made of [passed, signed]) made.catch(() => undefined); // the stages that wait tell
   const layout = engine.run(layOutUpgradeIso, {

@@ -1,0 +1,95 @@
+import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
+import { findCatalogServer } from '../openshift/catalog/image/local-catalog.ts';
+import { ConfigError } from '../base/errors.ts';
+import type { ApplianceConfig } from '../config/appliance-config.ts';
+import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../openshift/release/release-payload.ts';
+import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
+import type { SurveyedWorkspace } from '../openshift/workspace/workspace-set.ts';
+import type { Reference } from '../registry/reference.ts';
+import { planMirror } from '../stages/plan-mirror.ts';
+import { resolveRelease } from '../stages/resolve-release.ts';
+import { selectOperators } from '../stages/select-operators.ts';
+import type { BuildTools } from './build-tools.ts';
+import type { SavedPlan } from './saved-plan.ts';
+
+type PayloadRequest = {
+  readonly config: ApplianceConfig;
+  readonly graphUrl?: string;
+  readonly saved?: SavedPlan;
+};
+
+/**
+ * The release that the configuration names, or that a saved plan found for it.
+ *
+ * @param otherwise finds its reference, where neither names one
+ */
+export function findRelease(
+  { config, graphUrl, saved }: PayloadRequest,
+  { engine }: BuildTools,
+  otherwise?: () => Promise<string>,
+): Promise<Release> {
+  const { version, channel, cpuArchitecture: arch } = config.ocpRelease;
+  const url = findPullspec(config, saved) ?? otherwise?.();
+  return engine.run(resolveRelease, {
+    ...{ version, channel, arch },
+    ...(url !== undefined && { url }),
+    ...(graphUrl !== undefined && { graphUrl }),
+  });
+}
+
+/** What is carried beside the operators and images of the configuration. */
+type Carried = {
+  readonly release: Promise<Release>;
+  /** Releases that an upgrade passes on its way. */
+  readonly passed?: Promise<readonly Release[]>;
+  /** Absent on media that are served by what is on the hosts. */
+  readonly registryImage?: Promise<Reference>;
+  /** Where all images come from, when it is one of oc-mirror. */
+  readonly workspace?: Promise<SurveyedWorkspace>;
+};
+
+/** Operators and images of the configuration, with what is carried beside them. */
+export function selectPayload(
+  { additionalImages, operators, ...config }: ApplianceConfig,
+  { engine }: BuildTools,
+  carried: Carried,
+): {
+  readonly catalogs: Promise<readonly SelectedCatalog[]>;
+  readonly plan: Promise<MirrorPlan>;
+} {
+  const { release, workspace } = carried;
+  const { allArchitectures } = config.build;
+  const arch = config.ocpRelease.cpuArchitecture;
+  const catalogs = engine.run(selectOperators, {
+    ...{ catalogs: operators, arch, allArchitectures, unchanged: workspace !== undefined },
+    ...(operators.some(({ local }) => local?.kind === 'directory') && {
+      server: release.then(findCatalogServer),
+    }),
+  });
+  const plan = engine.run(planMirror, {
+    ...{ ...carried, catalogs, additionalImages, allArchitectures, arch },
+    blockedImages: config.blockedImages.map(({ name }) => name),
+    includeSignatures: true,
+    noSignaturesFrom: config.disableSigstoreRegistries,
+  });
+  return { catalogs, plan };
+}
+
+/** What the graph answered when it was planned is not asked again. */
+function findPullspec(
+  { ocpRelease: { url, version } }: ApplianceConfig,
+  saved: SavedPlan | undefined,
+): string | undefined {
+  const planned = saved?.release;
+  if (!planned || (url !== undefined && url !== '')) return url;
+  const isPlanned = isMinorVersion(version)
+    ? planned.version.startsWith(`${version}.`)
+    : stripBuild(planned.version) === stripBuild(version);
+  if (isPlanned) return planned.reference;
+  throw new ConfigError(
+    'plan.differs',
+    `the plan is for release ${planned.version}, but the configuration wants ${version}`,
+    { expected: planned.version, found: version, hint: 'plan again' },
+  );
+}
