@@ -374,6 +374,25 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     );
   }, 60_000);
 
+  it('leaves no file under its final name when the pour fails', async () => {
+    const { registry } = world;
+    const manifest = `/v2/ocp/art-dev/manifests/${releases['4.22.1'].components['etcd'] ?? ''}`;
+    const response = await fetch(`http://${registry.host}${manifest}`);
+    const { layers } = (await response.json()) as { layers: { digest: string }[] };
+    const layer = `/v2/ocp/art-dev/blobs/${layers.at(-1)?.digest ?? ''}`;
+    registry.breakPath(layer, 404);
+    const place = ['--output', 'failed/x.iso', '--work-dir', 'fails'];
+    const { exitCode, stderr } = await attempt('build', 'upgrade-iso', ...place);
+    expect(exitCode, stderr).toBe(4);
+    expect((await readdir(at('failed'))).sort()).toEqual([
+      'x.iso.partial',
+      'x.iso.partial.journal',
+    ]);
+    registry.breakPath(layer);
+    await build(...place);
+    expect(await readdir(at('failed'))).toContain('upgrade-4.22.1.yaml');
+  }, 60_000);
+
   it('ends whole and equal when a build is killed while it pours and runs again', async () => {
     const held = world.registry;
     const first = start('build', 'upgrade-iso', '--output', 'killed.iso', '--work-dir', 'fresh');

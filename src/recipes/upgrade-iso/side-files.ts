@@ -11,12 +11,12 @@ export const sealSideFile = (text: string): string =>
   `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
 
 /**
- * Writes the files beside an ISO, all or none. There may be nothing yet, or what an earlier build made
- * and nobody changed; anything else is replaced with `force` only.
+ * Decides, before anything is poured, whether the files beside an ISO may be written. There may be
+ * nothing yet, or what an earlier build made and nobody changed; anything else only with `force`.
  *
- * @throws what `claimOutput` throws; DiskError `disk.full`, ...
+ * @throws what `claimOutput` throws
  */
-export async function writeSideFiles(
+export async function claimSideFiles(
   files: readonly SideFile[],
   { inputs, workDir, force }: IsoPlace,
 ): Promise<void> {
@@ -30,6 +30,10 @@ export async function writeSideFiles(
       },
     );
   }
+}
+
+/** @throws DiskError `disk.full`, ... */
+export async function writeSideFiles(files: readonly SideFile[]): Promise<void> {
   for (const { path, text } of files) await writeFileAtomic(path, text, 0o644);
 }
 

@@ -13,7 +13,7 @@ import { fetchSignatures } from '../live-iso/live-iso-ignition.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { findRelease, selectPayload } from '../select-payload.ts';
-import { writeSideFiles } from './side-files.ts';
+import { claimSideFiles, writeSideFiles } from './side-files.ts';
 import { renderSideFiles, type SignedRelease } from './upgrade-iso-files.ts';
 import type { PreparedUpgradeIso, UpgradeIsoRequest } from './upgrade-iso-request.ts';
 import { describeUpgradeIso, type UpgradeIsoReport } from './upgrade-iso-summary.ts';
@@ -106,8 +106,8 @@ async function signReleases(
 }
 
 /**
- * From a configuration to the files beside the ISO and then the sealed ISO. Two builds of one output
- * exclude each other.
+ * From a configuration to the sealed ISO, and then the files beside it. Two builds of one output exclude
+ * each other.
  */
 export async function buildUpgradeIso(
   request: UpgradeIsoRequest,
@@ -116,7 +116,7 @@ export async function buildUpgradeIso(
   const unlock = await lockOutput(`${request.output}.lock`);
   try {
     const prepared = await prepareUpgradeIso(request, tools);
-    await writeSideFiles(prepared.sideFiles, request);
+    await claimSideFiles(prepared.sideFiles, request);
     const report = describeUpgradeIso(request, prepared);
     const { layout, plan } = prepared;
     const poured = await tools.engine.run(pourIso, {
@@ -124,6 +124,7 @@ export async function buildUpgradeIso(
       times: tools.engine.times(),
       lanes: request.config.build.concurrency ?? 8,
     });
+    await writeSideFiles(prepared.sideFiles);
     return { ...report, ...poured };
   } finally {
     await unlock();
