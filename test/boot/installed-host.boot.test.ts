@@ -40,7 +40,7 @@ get() {
     -H 'Accept: application/vnd.oci.image.manifest.v1+json' "https://localhost:22625$1"
 }
 wait_for() {
-  local limit=$((SECONDS + 300))
+  local limit=$((SECONDS + 800))
   until "$@" >/dev/null 2>&1; do
     if ((SECONDS >= limit)); then
       journalctl --no-pager -o cat -u start-local-registry -u copy-registry-data -n 40 >/dev/console
@@ -117,7 +117,7 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     const disk = { path: at('disk'), readonly: false };
     const medium = { path: at('medium.iso'), readonly: true };
     const { lines, seconds } = await boot({
-      ...{ iso: at('host.iso'), firmware: 'seabios', as: 'disk', timeoutMs: 600_000 },
+      ...{ iso: at('host.iso'), firmware: 'seabios', as: 'disk', timeoutMs: 900_000 },
       disks: isMediumAttached ? [disk, medium] : [disk],
       ...{ until: /PROOF done/, fail: BOOT_FAILURES },
     });

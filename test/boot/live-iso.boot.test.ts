@@ -41,7 +41,7 @@ describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
     for (const { firmware, as, seconds, proofs } of results) {
       console.log(`${firmware} ${as}: ${seconds.toFixed(0)} s\n${proofs.join('\n')}`);
     }
-  }, 1_500_000);
+  }, 2_400_000);
 
   afterAll(async () => {
     await rm(work, { recursive: true, force: true });
@@ -59,18 +59,15 @@ describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
     expect(proofs).toMatch(/^PROOF agentdata ok .*\[\/registry\] iso9660 ro/m);
   });
 
-  it.each(MATRIX.filter(({ until }) => until.test('PROOF done')))(
-    'serves its images to a host booted with $firmware as $as',
-    (entry) => {
-      const proofs = proofsOf(entry.firmware, entry.as);
-      expect(proofs).toMatch(/^PROOF registry tls 22625 ok/m);
-      expect(proofs).toMatch(/^PROOF pull component sha256:[0-9a-f]{64} ok quay\.io/m);
-      expect(proofs).toMatch(/^PROOF pull additional sha256:[0-9a-f]{64} ok quay\.io/m);
-      expect(proofs).toMatch(/^PROOF ssh key mode ok 600 core/m);
-      expect(proofs).toMatch(/^PROOF pull-secret mode ok 600 root:root/m);
-      expect(proofs).toMatch(/^PROOF files \d+ ok/m);
-    },
-  );
+  it('serves its images to the host that it booted', () => {
+    const proofs = proofsOf('seabios', 'disk');
+    expect(proofs).toMatch(/^PROOF registry tls 22625 ok/m);
+    expect(proofs).toMatch(/^PROOF pull component sha256:[0-9a-f]{64} ok quay\.io/m);
+    expect(proofs).toMatch(/^PROOF pull additional sha256:[0-9a-f]{64} ok quay\.io/m);
+    expect(proofs).toMatch(/^PROOF ssh key mode ok 600 core/m);
+    expect(proofs).toMatch(/^PROOF pull-secret mode ok 600 root:root/m);
+    expect(proofs).toMatch(/^PROOF files \d+ ok/m);
+  });
 
   it('keeps the EFI system partition bootable and its volume label findable', () => {
     const stick = results.find(({ firmware, as }) => firmware === 'ovmf' && as === 'usb-esp');
