@@ -3,6 +3,9 @@ import { checkDuplicates } from './check-rules.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import { readTexts, type View } from './document/view.ts';
 
+const VERSIONS = ['minVersion', 'maxVersion'] as const;
+const BOUNDS = [...VERSIONS, 'minBundle'] as const;
+
 /** The rules of an ImageSetConfiguration for catalogs: nothing twice, versions, one kind of filter. */
 export function checkOperators(view: View): readonly ConfigProblem[] {
   return [
@@ -34,7 +37,7 @@ function checkTargets(view: View): readonly ConfigProblem[] {
 function checkPackage(view: View, item: string): readonly ConfigProblem[] {
   const channels = view.items(`${item}.channels`);
   const isRanged = (path: string): boolean =>
-    view.text(`${path}.minVersion`) !== undefined || view.text(`${path}.maxVersion`) !== undefined;
+    BOUNDS.some((name) => view.text(`${path}.${name}`) !== undefined);
   const isMixed = isRanged(item) && channels.some(isRanged);
   const mixed = 'has versions of its own and in its channels; only one of the two may have them';
   return [
@@ -48,18 +51,19 @@ function checkPackage(view: View, item: string): readonly ConfigProblem[] {
 }
 
 function checkVersions(view: View, path: string): readonly ConfigProblem[] {
-  return ['minVersion', 'maxVersion'].flatMap((name) => {
+  return VERSIONS.flatMap((name) => {
     const text = view.text(`${path}.${name}`);
     if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
     return [view.document.report.at(`${path}.${name}`, `"${text}" is no version`)];
   });
 }
 
-/** The reference hands it to a filter that refuses it. */
+/** A bundle without a version has no place in a range of versions. */
 function checkMinBundle(view: View, path: string): readonly ConfigProblem[] {
-  if (view.text(`${path}.minBundle`) === undefined) return [];
-  const problem = 'is known to no catalog filter';
-  return [view.document.report.at(`${path}.minBundle`, problem, 'use minVersion')];
+  const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
+  if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
+  const problem = 'stands beside a range of versions';
+  return [view.document.report.at(`${path}.minBundle`, problem, 'write only one of the two')];
 }
 
 function checkFull(view: View, item: string, ranged: readonly string[]): readonly ConfigProblem[] {

@@ -282,4 +282,20 @@ describe('problems', () => {
       expect.stringContaining('"c" is also'),
     ]);
   });
+
+  test('minBundle stands alone: not beside versions, nor with those of a channel, nor in full', () => {
+    const checkPackage = (text: string, more = ''): readonly string[] =>
+      check(`${HEAD}operators: [{catalog: q.io/c:1, packages: [{name: p, ${text}}]${more}}]\n`);
+    expect(checkPackage('minBundle: p.v1')).toEqual([]);
+    expect(checkPackage('channels: [{name: c, minBundle: p.v1}]')).toEqual([]);
+    expect(checkPackage('minBundle: p.v1, maxVersion: 2.0.0')).toEqual([
+      expect.stringContaining('minBundle: stands beside a range of versions'),
+    ]);
+    expect(checkPackage('minBundle: p.v1, channels: [{name: c, minBundle: p.v2}]')).toEqual([
+      expect.stringContaining('only one of the two may have them'),
+    ]);
+    expect(checkPackage('minBundle: p.v1', ', full: true')).toEqual([
+      expect.stringContaining('has versions, but "full" of its catalog keeps every version'),
+    ]);
+  });
 });

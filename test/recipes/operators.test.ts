@@ -71,6 +71,12 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     expect(cost?.size).toBeGreaterThan(cost?.marginalSize ?? 0); // the lowest layer is everybody's
   });
 
+  it('are planned from a bundle to the head of a channel with minBundle', async () => {
+    await select('packages: [{name: alpha, channels: [{name: stable, minBundle: alpha.v1.1.0}]}]');
+    const { catalogs } = await plan();
+    expect(catalogs).toMatchObject([{ bundles: ['alpha.v1.1.0', 'alpha.v1.2.0'] }]);
+  });
+
   it('that are not in the catalog are an error that names what is', async () => {
     await select('packages: [{name: alpa}]');
     const { exitCode, stderr } = await world.run('plan');

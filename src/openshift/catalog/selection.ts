@@ -1,12 +1,18 @@
 /** Versions to keep, both ends included; absent ends are open. */
 export type VersionBounds = { readonly minVersion?: string; readonly maxVersion?: string };
 
-export type PackageSelection = VersionBounds & {
+/** What to keep of a channel: versions, or all that upgrades from one bundle to the head. Not both. */
+export type Bounds = VersionBounds & {
+  /** Name of the bundle. Versions play no part then. */
+  readonly minBundle?: string;
+};
+
+export type PackageSelection = Bounds & {
   readonly name: string;
   /** What the package's default channel becomes. */
   readonly defaultChannel?: string;
   /** None: all channels of the package. */
-  readonly channels: readonly ({ readonly name: string } & VersionBounds)[];
+  readonly channels: readonly ({ readonly name: string } & Bounds)[];
   /** Names of bundles that are left out as if they had never been published. */
   readonly skipBundles?: readonly string[];
 };

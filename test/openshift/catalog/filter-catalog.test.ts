@@ -344,6 +344,62 @@ describe('one version', () => {
   });
 });
 
+describe('minBundle', () => {
+  test('keeps the bundle and all that upgrades from it to the head of its channel', () => {
+    const minBundle = 'op.v1.1.0';
+    const kept = { stable: ['op.v1.3.0', 'op.v1.2.0', minBundle] };
+    const { catalog, warnings } = filterPackage(CHAIN, {
+      channels: [{ name: 'stable', minBundle }],
+    });
+    expect(listEntries(catalog)).toEqual(kept);
+    expect(warnings).toEqual([]);
+    expect(listEntries(filterPackage(CHAIN, { minBundle }).catalog)).toEqual(kept);
+  });
+
+  test('keeps a bundle that is only skipped, and not what its heirs supersede besides', () => {
+    const catalog = makePackage('op', {
+      channels: {
+        stable: [
+          { name: 'op.v1.3.0', replaces: 'op.v1.0.0', skips: ['op.v1.2.0', 'op.v1.1.0'] },
+          { name: 'op.v1.2.0', skips: ['op.v1.1.0'] },
+          { name: 'op.v1.1.0' },
+          { name: 'op.v1.0.0' },
+        ],
+      },
+    });
+    const keptFrom = (minBundle: string) =>
+      listEntries(filterPackage(catalog, { minBundle }).catalog);
+    expect(keptFrom('op.v1.1.0')).toEqual({ stable: ['op.v1.3.0', 'op.v1.2.0', 'op.v1.1.0'] });
+    expect(keptFrom('op.v1.0.0')).toEqual({ stable: ['op.v1.3.0', 'op.v1.0.0'] });
+  });
+
+  test('names bundles of packages in which others have no version', () => {
+    const catalog = makePackage('op', {
+      channels: { stable: makeChain('1.2.0', '1.1.0', '1.0.0') },
+      versions: { 'op.v1.0.0': null },
+    });
+    const channels = [{ name: 'stable', minBundle: 'op.v1.1.0' }];
+    expect(listEntries(filterPackage(catalog, { channels }).catalog)).toEqual({
+      stable: ['op.v1.2.0', 'op.v1.1.0'],
+    });
+    const unversioned = filterPackage(catalog, { minBundle: 'op.v1.0.0' });
+    expect(unversioned.isWhole).toBe(true);
+    expect(unversioned.warnings).toEqual([
+      'bundle "op.v1.0.0" in package "op" has no package property, as in the source',
+    ]);
+  });
+
+  test('of a package leaves out the channels that do not have the bundle', () => {
+    const { catalog, warnings } = filterPackage(TWO, { minBundle: 'op.v1.0.0' });
+    expect(listEntries(catalog)).toEqual({ old: ['op.v1.1.0', 'op.v1.0.0'] });
+    expect(catalog.packages[0]?.defaultChannel).toBe('old');
+    expect(warnings).toEqual([
+      'package "op" channel "stable" has no bundle "op.v1.0.0" and is left out',
+      'package "op": its default channel "stable" is filtered out, so "old", the only channel that is kept, becomes the default',
+    ]);
+  });
+});
+
 describe('the default channel', () => {
   const three = makePackage('op', {
     channels: { a: makeChain('1.0.0'), b: makeChain('2.0.0'), c: makeChain('3.0.0') },
@@ -412,6 +468,31 @@ describe('a selection is refused', () => {
       'with a range of a channel and in full',
       { channels: [{ name: 'stable', maxVersion: '1.0.0' }], full: true },
       'package "op" channel "stable": Full: true cannot be mixed with versionRange',
+    ],
+    [
+      'with a bundle to start from and in full',
+      { minBundle: 'op.v1.0.0', full: true },
+      'package "op": Full: true cannot be mixed with versionRange',
+    ],
+    [
+      'with a bundle to start from and a version',
+      { minBundle: 'op.v1.0.0', maxVersion: '1.2.0' },
+      'package "op": minBundle and versions exclude each other',
+    ],
+    [
+      'with a bundle to start from at the package and at a channel',
+      { minBundle: 'op.v1.0.0', channels: [{ name: 'stable', minBundle: 'op.v1.1.0' }] },
+      'package "op" has version range "from op.v1.0.0" and its channel "stable" has "from op.v1.1.0": only one of them may have a range',
+    ],
+    [
+      'with a bundle to start from that is misspelt',
+      { minBundle: 'op.1.0.0' },
+      'package "op": bundle "op.1.0.0" is in no channel; did you mean "op.v1.0.0"?',
+    ],
+    [
+      'with a bundle to start from that the channel does not have',
+      { channels: [{ name: 'stable', minBundle: 'op.1.0.0' }] },
+      'package "op" channel "stable" has no bundle "op.1.0.0"; did you mean "op.v1.0.0"?',
     ],
     [
       'with a bound that is no version',

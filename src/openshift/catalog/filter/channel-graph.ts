@@ -37,6 +37,21 @@ export function findHead(channel: CatalogChannel): string {
   return planChannelGraph(channel).head.name;
 }
 
+/**
+ * The entries that upgrades from one entry to the head can lead through, both included: all that
+ * replaces or skips it, and all that replaces or skips those. They are one graph with the same head.
+ */
+export function listAbove(channel: CatalogChannel, name: string): ReadonlySet<string> {
+  const heirs = new Map<string, string[]>();
+  for (const entry of channel.entries)
+    for (const superseded of listSuperseded(entry))
+      heirs.set(superseded, [...(heirs.get(superseded) ?? []), entry.name]);
+  const above = new Set([name]);
+  // The set grows while it is walked: for-of sees what is added.
+  for (const each of above) for (const heir of heirs.get(each) ?? []) above.add(heir);
+  return above;
+}
+
 /** What keeps a channel from being one graph with one head; empty when it is one. */
 export function findGraphProblems(channel: CatalogChannel): readonly string[] {
   if (channel.entries.length === 0) return ['channel has no entries'];

@@ -7,12 +7,13 @@ import {
   parseBundleVersion,
 } from './version/bundle-version.ts';
 import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
-import { type ChannelGraph, planChannelGraph } from './channel-graph.ts';
+import { type ChannelGraph, listAbove, planChannelGraph } from './channel-graph.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
 import { filterByRange } from './version/range-filter.ts';
-import type { VersionBounds } from '../selection.ts';
+import type { Bounds } from '../selection.ts';
 import { adviseVersions } from './version/advise-versions.ts';
-import { formatRange, readSpecificVersion } from './selection-bounds.ts';
+import { formatRange, hasBounds, readSpecificVersion } from './selection-bounds.ts';
+import { findNearestName } from './nearest-name.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
 export type ChannelFilter = PackageFilter & {
@@ -22,7 +23,7 @@ export type ChannelFilter = PackageFilter & {
 };
 
 /**
- * What is kept of a selected channel: all of it, what its range holds, or its head. Undefined when
+ * What is kept of a selected channel: all of it, what its bounds hold, or its head. Undefined when
  * nothing of it is left: a problem for the default channel, a warning for any other.
  */
 export function filterChannel(
@@ -32,10 +33,7 @@ export function filterChannel(
   if (filter.full) return channel;
   const bounds = findBounds(channel, filter);
   const range = formatRange(bounds);
-  const names =
-    range === undefined
-      ? keepHead(channel, filter)
-      : keepRange(channel, { ...filter, bounds, range });
+  const names = keepBounds(channel, { ...filter, bounds, range });
   if (names === undefined) return undefined;
   const entries = channel.entries.filter(({ name }) => names.has(name));
   if (entries.length === 0) {
@@ -45,18 +43,42 @@ export function filterChannel(
   return entries.length === channel.entries.length ? channel : { ...channel, entries };
 }
 
-function findBounds(channel: CatalogChannel, { selected }: ChannelFilter): VersionBounds {
+function keepBounds(
+  channel: CatalogChannel,
+  { range, ...filter }: Omit<RangeOfChannel, 'range'> & { readonly range: string | undefined },
+): ReadonlySet<string> | undefined {
+  const { minBundle } = filter.bounds;
+  if (minBundle !== undefined) return keepAbove(channel, { ...filter, minBundle });
+  return range === undefined ? keepHead(channel, filter) : keepRange(channel, { ...filter, range });
+}
+
+function findBounds(channel: CatalogChannel, { selected }: ChannelFilter): Bounds {
   const own = selected?.channels.find(({ name }) => name === channel.name);
-  if (own !== undefined && formatRange(own) !== undefined) return own;
+  if (own !== undefined && hasBounds(own)) return own;
   return selected ?? {};
 }
 
-type RangeOfChannel = ChannelFilter & { readonly bounds: VersionBounds; readonly range: string };
+type RangeOfChannel = ChannelFilter & { readonly bounds: Bounds; readonly range: string };
 
 /** Undefined when a problem was reported. */
 function keepHead(channel: CatalogChannel, filter: ChannelFilter): ReadonlySet<string> | undefined {
   const graph = readGraph(channel, filter);
   return graph && new Set([graph.head.name]);
+}
+
+/** Undefined when a problem was reported. */
+function keepAbove(
+  channel: CatalogChannel,
+  filter: ChannelFilter & { readonly minBundle: string },
+): ReadonlySet<string> | undefined {
+  const { minBundle, report } = filter;
+  if (readGraph(channel, filter) === undefined) return undefined;
+  const names = channel.entries.map(({ name }) => name);
+  if (names.includes(minBundle)) return listAbove(channel, minBundle);
+  const nearest = findNearestName(minBundle, names);
+  const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  report.addProblem(`${locate(channel)} has no bundle "${minBundle}"${guess}`);
+  return undefined;
 }
 
 function keepRange(

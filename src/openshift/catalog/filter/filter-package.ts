@@ -14,10 +14,8 @@ import { findRepeated } from './groups.ts';
 /** What is kept of one package. What it returns beside a problem in the report means nothing. */
 export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
   const { selected, report } = filter;
-  const isSound = selected === undefined || checkSelection(parts, selected, filter);
-  const hasVersions = checkVersions(parts, report);
-  if (!isSound || !hasVersions) return parts;
-  const channels = selectChannels(parts, selected);
+  if (!checkPackage(parts, filter)) return parts;
+  const channels = selectChannels(parts, selected, report);
   const selectedParts = { ...parts, channels };
   const packages = chooseDefaults(selectedParts, selected, report);
   if (packages === undefined) return parts;
@@ -55,6 +53,14 @@ function chooseDefaults(
   );
 }
 
+/** False when the selection cannot be applied, or not to this package. */
+function checkPackage(parts: PackageParts, filter: PackageFilter): boolean {
+  const { selected, report } = filter;
+  const isSound = selected === undefined || checkSelection(parts, selected, filter);
+  const hasVersions = !readsVersions(selected) || checkVersions(parts, report);
+  return isSound && hasVersions;
+}
+
 /** False when the selection cannot be applied. */
 function checkSelection(
   parts: PackageParts,
@@ -68,6 +74,7 @@ function checkSelection(
     ...findBoundProblems(selected, full),
     ...findRepeated(wanted).map((name) => `${where}: channel "${name}" is selected twice`),
     ...wanted.filter((name) => !known.has(name)).map((name) => describeUnknown(where, name, known)),
+    ...findMissingBundle(parts, selected),
   ];
   for (const problem of problems) report.addProblem(problem);
   return problems.length === 0;
@@ -81,6 +88,30 @@ function describeUnknown(where: string, name: string, known: ReadonlySet<string>
       : `did you mean "${nearest}"?`;
   return `${where} has no channel "${name}"; ${guess}`;
 }
+
+/** Of the package; that of a channel is looked for in the channel. */
+function findMissingBundle(
+  { name, channels }: PackageParts,
+  { minBundle, channels: wanted }: PackageSelection,
+): readonly string[] {
+  if (minBundle === undefined) return [];
+  const listed = new Set(wanted.map((channel) => channel.name));
+  const names = channels
+    .filter((channel) => listed.size === 0 || listed.has(channel.name))
+    .flatMap(({ entries }) => entries.map((entry) => entry.name));
+  if (names.includes(minBundle)) return [];
+  const nearest = findNearestName(minBundle, new Set(names));
+  const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  const place = listed.size === 0 ? 'no channel' : 'none of the selected channels';
+  return [`package "${name}": bundle "${minBundle}" is in ${place}${guess}`];
+}
+
+/** Only where every channel is kept from a bundle on do versions play no part. */
+const readsVersions = (selected: PackageSelection | undefined): boolean =>
+  selected?.minBundle === undefined &&
+  (selected === undefined ||
+    selected.channels.length === 0 ||
+    selected.channels.some(({ minBundle }) => minBundle === undefined));
 
 /** Every bundle of a selected package needs a version, also those that are then filtered out. */
 function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean {
@@ -97,13 +128,25 @@ function checkVersions({ bundles }: PackageParts, report: FilterReport): boolean
   return isSound;
 }
 
+/** Those that are listed, or all; of a bundle's package, those that have the bundle. */
 function selectChannels(
   { channels }: PackageParts,
   selected: PackageSelection | undefined,
+  report: FilterReport,
 ): readonly CatalogChannel[] {
-  if (selected === undefined || selected.channels.length === 0) return channels;
+  if (selected === undefined) return channels;
   const wanted = new Set(selected.channels.map(({ name }) => name));
-  return channels.filter(({ name }) => wanted.has(name));
+  const listed = channels.filter(({ name }) => wanted.size === 0 || wanted.has(name));
+  const { minBundle } = selected;
+  if (minBundle === undefined) return listed;
+  return listed.filter(({ name, entries }) => {
+    const isIn = entries.some((entry) => entry.name === minBundle);
+    if (!isIn)
+      report.addWarning(
+        `package "${selected.name}" channel "${name}" has no bundle "${minBundle}" and is left out`,
+      );
+    return isIn;
+  });
 }
 
 function listBundles(

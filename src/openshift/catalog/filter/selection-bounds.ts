@@ -1,4 +1,4 @@
-import type { PackageSelection, VersionBounds } from '../selection.ts';
+import type { Bounds, PackageSelection, VersionBounds } from '../selection.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
 /** The range as oc-mirror writes it into its errors: `>=A <=B`; the maximum alone has a space before. */
@@ -8,30 +8,38 @@ export function formatRange({ minVersion, maxVersion }: VersionBounds): string |
   return maxVersion === undefined ? from : `${from} <=${maxVersion}`;
 }
 
+/** Whether a channel is kept by other bundles than its head. */
+export const hasBounds = (bounds: Bounds): boolean => describeBounds(bounds) !== undefined;
+
+const describeBounds = (bounds: Bounds): string | undefined =>
+  bounds.minBundle === undefined
+    ? formatRange(bounds)
+    : `${formatRange(bounds) ?? ''} from ${bounds.minBundle}`.trim();
+
 /** The one version that both bounds name, in the same words. */
 export function readSpecificVersion({ minVersion, maxVersion }: VersionBounds): string | undefined {
   return minVersion === maxVersion ? minVersion : undefined;
 }
 
-/** What is wrong with the versions of a package's selection, whatever the catalog. */
+/** What is wrong with the bounds of a package's selection, whatever the catalog. */
 export function findBoundProblems(selected: PackageSelection, full: boolean): readonly string[] {
   const where = `package "${selected.name}"`;
-  const range = formatRange(selected);
+  const bounds = describeBounds(selected);
   const problems = checkBounds(selected, { where, full });
   for (const channel of selected.channels) {
     const place = `${where} channel "${channel.name}"`;
-    const own = formatRange(channel);
+    const own = describeBounds(channel);
     problems.push(...checkBounds(channel, { where: place, full }));
-    if (range !== undefined && own !== undefined)
+    if (bounds !== undefined && own !== undefined)
       problems.push(
-        `${where} has version range "${range}" and its channel "${channel.name}" has "${own}": only one of them may have a range`,
+        `${where} has version range "${bounds}" and its channel "${channel.name}" has "${own}": only one of them may have a range`,
       );
   }
   return problems;
 }
 
 function checkBounds(
-  bounds: VersionBounds,
+  bounds: Bounds,
   { where, full }: { readonly where: string; readonly full: boolean },
 ): string[] {
   const problems: string[] = [];
@@ -40,7 +48,9 @@ function checkBounds(
     if (version !== undefined && completeVersion(version) === undefined)
       problems.push(`${where}: ${key} "${version}" is not a semantic version`);
   }
-  if (full && formatRange(bounds) !== undefined)
+  if (full && hasBounds(bounds))
     problems.push(`${where}: Full: true cannot be mixed with versionRange`);
+  if (bounds.minBundle !== undefined && formatRange(bounds) !== undefined)
+    problems.push(`${where}: minBundle and versions exclude each other`);
   return problems;
 }
