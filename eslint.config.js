@@ -3,7 +3,16 @@ import { defineConfig } from 'eslint/config';
 import tseslint from 'typescript-eslint';
 
 export default defineConfig(
-  { ignores: ['dist/', 'node_modules/', '*.config.js', '.dependency-cruiser.js', 'coverage/'] },
+  {
+    ignores: [
+      'dist/',
+      'bench/built/',
+      'node_modules/',
+      '*.config.js',
+      '.dependency-cruiser.js',
+      'coverage/',
+    ],
+  },
   js.configs.recommended,
   tseslint.configs.strictTypeChecked,
   tseslint.configs.stylisticTypeChecked,

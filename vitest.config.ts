@@ -7,6 +7,7 @@ export default defineConfig({
     exclude: ['test/boot/**'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    globalSetup: ['test/setup.ts'],
     pool: 'forks',
     // Much of a test's time is waiting for other programs: one worker would leave a processor idle.
     maxWorkers: Math.max(2, availableParallelism() - 1),

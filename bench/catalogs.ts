@@ -1,10 +1,7 @@
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { formatDenseOperator, formatOperator, inventImages } from './catalog-data.ts';
-import { runMeasured, type Measures } from './run.ts';
-
-const READER = fileURLToPath(new URL('./read-catalogs.mjs', import.meta.url));
+import { bundleBench, runMeasured, type Measures } from './run.ts';
 
 const CATALOGS = 10;
 const PACKAGES = 25;
@@ -66,6 +63,10 @@ function writePackage(directory: string, name: string, text: string): number {
 }
 
 async function read(directories: readonly string[], cwd: string): Promise<CatalogRun> {
-  const { stdout, measures } = await runMeasured(READER, directories, cwd);
+  const { stdout, measures } = await runMeasured(
+    await bundleBench('read-catalogs'),
+    directories,
+    cwd,
+  );
   return { ...(JSON.parse(stdout) as Omit<CatalogRun, 'measures'>), measures };
 }

@@ -1,12 +1,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { writeSiteInputs } from './config-iso-inputs.ts';
 import { addFigures, median, type Figures } from './figures.ts';
-import { runMeasured, runSealift, shell, type Measures } from './run.ts';
-
-const BUILDER = fileURLToPath(new URL('./build-sites.mjs', import.meta.url));
+import { bundleBench, runMeasured, runSealift, shell, type Measures } from './run.ts';
 
 /** Five signers and the administrator. */
 const KEYS_PER_SITE = 6;
@@ -97,7 +94,11 @@ async function makeOpensslKeys(directory: string): Promise<number> {
 async function buildKeyless(directory: string, count: number, name: string): Promise<KeylessBuild> {
   const { table, template } = writeSiteInputs(directory, count);
   const out = join(directory, name);
-  const { stdout, measures } = await runMeasured(BUILDER, [table, template, out], directory);
+  const { stdout, measures } = await runMeasured(
+    await bundleBench('build-sites'),
+    [table, template, out],
+    directory,
+  );
   const build = { ...(JSON.parse(stdout) as Omit<KeylessBuild, 'measures'>), measures };
   console.log(
     `  sites: ${build.sites} with keys at hand in ${build.seconds.toFixed(1)} s, ` +

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { bundle } from '../scripts/bundle.ts';
 import type { RequestCounts } from './count-requests.ts';
 import type { PublishedOperators, Served, SourceShape } from './source-shape.ts';
 
@@ -59,6 +60,16 @@ export type MeasuredRun = Timed & { readonly measures: Measures };
 /** Runs sealift with the kernel's counters taken at its end. */
 export const runSealift = (args: readonly string[], cwd: string): Promise<MeasuredRun> =>
   runMeasured(SEALIFT, args, cwd);
+
+const bundles = new Map<string, Promise<string>>();
+
+/** A script of this folder as the program is made: one file, so that its memory is that of the program. */
+export async function bundleBench(name: string): Promise<string> {
+  const folder = fileURLToPath(new URL('built', import.meta.url));
+  const path = bundles.get(name) ?? bundle(`bench/${name}.ts`, folder);
+  bundles.set(name, path);
+  return path;
+}
 
 /** Runs a script of Node with the kernel's counters taken at its end. */
 export async function runMeasured(

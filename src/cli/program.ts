@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
+import { PACKAGE_ROOT } from '../base/package-root.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { registerBuild } from './build/build.ts';
 import { registerCat } from './medium/cat.ts';
@@ -139,6 +140,6 @@ export function wantsJson(args: readonly string[]): boolean {
 }
 
 function readVersion(): string {
-  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const file = readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8');
   return (JSON.parse(file) as { version: string }).version;
 }

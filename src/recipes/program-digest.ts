@@ -4,8 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { formatCanonicalJson, type Json } from '../base/canonical-json.ts';
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
 import { readFileIfPresent } from '../base/files.ts';
+import { PACKAGE_ROOT } from '../base/package-root.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(PACKAGE_ROOT);
 /** `dist` of a built program, `src` of one that runs from its sources. */
 const CODE = fileURLToPath(new URL('..', import.meta.url));
 const WRITTEN = 'program-digest.json';

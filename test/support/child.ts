@@ -2,15 +2,13 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 /** This machine's own registries.conf has no say in a test. */
 const NO_MIRRORS = {
   CONTAINERS_REGISTRIES_CONF: '',
   REGISTRIES_CONFIG_PATH: '',
   XDG_CONFIG_HOME: fileURLToPath(new URL('no-mirrors', import.meta.url)),
 };
-
-const TSX = import.meta.resolve('tsx');
 
 export type Child = {
   readonly process: ChildProcess;
@@ -23,7 +21,7 @@ export type Child = {
 
 type Stdio = 'pipe' | number;
 
-/** The program as a process of its own, out of the sources. */
+/** The built program as a process of its own. */
 export function startSealift(
   args: readonly string[],
   options: {
@@ -34,7 +32,7 @@ export function startSealift(
   },
 ): Child {
   const [out, progress] = options.outputs ?? ['pipe', 'pipe'];
-  const child = spawn(process.execPath, ['--import', TSX, MAIN, ...args], {
+  const child = spawn(process.execPath, [MAIN, ...args], {
     cwd: options.cwd,
     env: { ...process.env, ...NO_MIRRORS, HOME: options.cwd, CI: 'true', ...options.env },
     stdio: ['ignore', out, progress],

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { PACKAGE_ROOT } from '../../base/package-root.ts';
 
 /** What we use of JSON Schema draft 7. */
 export type SchemaNode = {
@@ -19,7 +20,7 @@ export type SchemaNode = {
 
 /** The schema that ships with the program; editors read the same file. */
 export const SCHEMA_PATH = fileURLToPath(
-  new URL('../../../schema/appliance-config.schema.json', import.meta.url),
+  new URL('schema/appliance-config.schema.json', PACKAGE_ROOT),
 );
 
 let schema: SchemaNode | undefined;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { PACKAGE_ROOT } from '../../base/package-root.ts';
 import type { ConfigDocument, Plain } from '../document/document.ts';
 import { findNearest } from '../document/edit-distance.ts';
 import type { ConfigProblem } from '../document/problem.ts';
@@ -9,7 +10,7 @@ type PlainObject = Readonly<Record<string, Plain>>;
 
 /** The schema of image-based-installation-config.yaml, which editors read too. */
 export const INSTALLATION_SCHEMA_PATH = fileURLToPath(
-  new URL('../../../schema/image-based-installation-config.schema.json', import.meta.url),
+  new URL('schema/image-based-installation-config.schema.json', PACKAGE_ROOT),
 );
 
 let schema: SchemaNode | undefined;

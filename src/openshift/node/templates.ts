@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { PACKAGE_ROOT } from '../../base/package-root.ts';
 import { textFile, type File, type Unit } from '../../ignition/config.ts';
 import { renderTemplate } from '../../ignition/template.ts';
 
 type Holes = Readonly<Record<string, string>>;
 
-// The same distance from src/openshift/node and from dist/openshift/node.
-const ROOT = new URL('../../../templates/', import.meta.url);
+const ROOT = new URL('templates/', PACKAGE_ROOT);
 
 /** A template's text with its holes filled. `name` is a path below `templates/`. */
 export function renderText(name: string, holes: Holes = {}): string {

@@ -1,21 +1,11 @@
-// @ts-check
 /*
  * Reads the catalogs whose directories are its arguments, all at the same time as a plan does, and
  * keeps of every package a range of versions. Prints one JSON line: seconds, and what there was. A
- * process of its own, of the built program, so that its memory is that of the reader alone.
+ * process of its own, bundled as the program is, so that its memory is that of the reader alone.
  */
 import { performance } from 'node:perf_hooks';
-import { URL } from 'node:url';
-
-/** @param {string} name @returns {Promise<unknown>} */
-const load = (name) => import(new URL(`../dist/openshift/catalog/${name}`, import.meta.url).href);
-
-const { readCatalog } =
-  /** @type {typeof import('../src/openshift/catalog/read/read-catalog.ts')} */
-  (await load('read/read-catalog.js'));
-const { filterCatalog } =
-  /** @type {typeof import('../src/openshift/catalog/filter/filter-catalog.ts')} */
-  (await load('filter/filter-catalog.js'));
+import { filterCatalog } from '../src/openshift/catalog/filter/filter-catalog.ts';
+import { readCatalog } from '../src/openshift/catalog/read/read-catalog.ts';
 
 const started = performance.now();
 const catalogs = await Promise.all(
@@ -35,8 +25,8 @@ const catalogs = await Promise.all(
     };
   }),
 );
-/** @param {(catalog: typeof catalogs[number]) => number} pick */
-const sum = (pick) => catalogs.reduce((total, catalog) => total + pick(catalog), 0);
+const sum = (pick: (catalog: (typeof catalogs)[number]) => number): number =>
+  catalogs.reduce((total, catalog) => total + pick(catalog), 0);
 process.stdout.write(
   JSON.stringify({
     seconds: (performance.now() - started) / 1000,

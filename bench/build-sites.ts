@@ -1,28 +1,19 @@
-// @ts-check
 /*
  * Makes the configuration ISOs of a table with a template: arguments are table, template and output
  * directory. Keys and the hash of the password were made before and are handed out again and again,
  * so that what is measured is everything else. Prints one JSON line: seconds, those of CPU in all
- * threads, sites, and bytes of an ISO beyond what is in its files. A process of its own, of the built
+ * threads, sites, and bytes of an ISO beyond what is in its files. A process of its own, bundled as
  * program, so that its memory is that of a build alone.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
-import { URL } from 'node:url';
-
-/** @param {string} name @returns {Promise<unknown>} */
-const load = (name) => import(new URL(`../dist/${name}`, import.meta.url).href);
-
-const { createKeySource } =
-  /** @type {typeof import('../src/openshift/image-based/identity/keys/rsa-keys.ts')} */
-  (await load('openshift/image-based/identity/keys/rsa-keys.js'));
-const { buildConfigIsos } =
-  /** @type {typeof import('../src/recipes/config-iso/build-config-isos.ts')} */
-  (await load('recipes/config-iso/build-config-isos.js'));
-const { readConfigIso } =
-  /** @type {typeof import('../src/recipes/config-iso/read-config-iso.ts')} */
-  (await load('recipes/config-iso/read-config-iso.js'));
+import {
+  createKeySource,
+  type KeySource,
+} from '../src/openshift/image-based/identity/keys/rsa-keys.ts';
+import { buildConfigIsos } from '../src/recipes/config-iso/build-config-isos.ts';
+import { readConfigIso } from '../src/recipes/config-iso/read-config-iso.ts';
 
 const KEYS = 60;
 
@@ -32,9 +23,13 @@ const pairs = await Promise.all(Array.from({ length: KEYS }, () => source.next()
 const hash = await source.hashPassword('bench', new Uint8Array(16));
 await source.close();
 let next = 0;
-/** @type {import('../src/openshift/image-based/identity/keys/rsa-keys.ts').KeySource} */
-const keys = {
-  next: () => Promise.resolve(/** @type {typeof pairs[number]} */ (pairs[next++ % KEYS])),
+function nextPair(): (typeof pairs)[number] {
+  const pair = pairs[next++ % KEYS];
+  if (!pair) throw new Error('there are no keys');
+  return pair;
+}
+const keys: KeySource = {
+  next: () => Promise.resolve(nextPair()),
   hashPassword: () => Promise.resolve(hash),
   close: () => Promise.resolve(),
 };
@@ -50,7 +45,7 @@ const report = await buildConfigIsos(
     keys,
     emit: () => undefined,
     now: () => performance.now(),
-    signal: new globalThis.AbortController().signal,
+    signal: new AbortController().signal,
   },
 );
 const seconds = (performance.now() - started) / 1000;

@@ -1,0 +1,3 @@
+import { buildProgram } from './bundle.ts';
+
+await buildProgram();
