@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/boot/**'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     globalSetup: ['test/setup.ts'],
     pool: 'forks',
     // Much of a test's time is waiting for other programs: one worker would leave a processor idle.
