@@ -10,7 +10,8 @@ import { openIso } from '../iso/open-iso.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap-ignition.ts';
 import { describeMedium } from '../openshift/media/describe-medium.ts';
-import { BOOTSTRAP_IMAGE_PATH, INDEX_PATH } from '../openshift/media/media-paths.ts';
+import { formatBundleFile } from '../openshift/media/bundle-file.ts';
+import { BOOTSTRAP_IMAGE_PATH, BUNDLE_PATH, INDEX_PATH } from '../openshift/media/media-paths.ts';
 import { planMediaRegistry } from '../openshift/media/media-registry.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/release-bundle.ts';
@@ -97,16 +98,14 @@ const encodeBootstrap = (text: string): Uint8Array =>
 const encodeUnconfigured = (text: string): Uint8Array =>
   encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: Buffer.from(text) }]);
 
-/** The registry with the release bundle, which is made here. */
+/** The registry with the release bundle, which is made here, and the list of the images in it. */
 async function planRegistryFiles(
   { plan, release }: LiveIsoParts,
   readManifest: ReadManifest,
 ): Promise<TreeFile[]> {
-  const bundle = encodeReleaseBundle({
-    version: release.version,
-    arch: release.arch,
-    digestReference: formatReference(release.reference),
-  });
+  const list = formatBundleFile({ release, plan });
+  const { version, arch, reference } = release;
+  const bundle = await encodeReleaseBundle({ version, arch, image: reference }, list);
   const made = {
     repository: bundle.repository,
     tags: [bundle.tag],
@@ -116,7 +115,10 @@ async function planRegistryFiles(
     [bundle.config, bundle.layer].map(({ descriptor, bytes }) => [descriptor.digest, bytes]),
   );
   const files = await planMediaRegistry({ plan, readManifest, made: [made] });
-  return files.map((file) => toTreeFile(file, rendered));
+  return [
+    { path: BUNDLE_PATH, content: { kind: 'bytes', bytes: list } },
+    ...files.map((file) => toTreeFile(file, rendered)),
+  ];
 }
 
 const toStored = ({ manifest: { descriptor, bytes } }: ReleaseBundle): StoredManifest => ({

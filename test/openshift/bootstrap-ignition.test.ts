@@ -19,7 +19,7 @@ import {
   planClusterManifests,
   renderBootstrapIgnition,
 } from '../../src/openshift/node/bootstrap-ignition.ts';
-import { encodeReleaseBundle } from '../../src/openshift/release/release-bundle.ts';
+import { formatReleaseBundleTag } from '../../src/openshift/release/release-bundle.ts';
 import { renderInstallIgnition } from '../../src/openshift/node/install-ignition.ts';
 import {
   adaptUnconfigured,
@@ -197,7 +197,8 @@ describe('the bootstrap configuration', () => {
 
   it('names the release in the internal release image exactly as its bundle is tagged', () => {
     const path = '/etc/assisted/extra-manifests/internalreleaseimage.yaml';
-    const { tag } = encodeReleaseBundle(interactiveInput.release);
+    const { version, arch } = interactiveInput.release;
+    const tag = formatReleaseBundleTag(version, arch);
     expect(parse(readContents(findFile(interactive, path)))).toEqual({
       apiVersion: 'machineconfiguration.openshift.io/v1alpha1',
       kind: 'InternalReleaseImage',

@@ -1,9 +1,10 @@
-import { gunzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import {
   encodeReleaseBundle,
   formatReleaseBundleTag,
+  type ReleaseBundle,
 } from '../../src/openshift/release/release-bundle.ts';
 import { parseManifest } from '../../src/registry/manifest.ts';
 
@@ -28,11 +29,20 @@ describe('formatReleaseBundleTag', () => {
   });
 });
 
-describe('encodeReleaseBundle', () => {
-  const release = { version: '4.21.0', arch: 'aarch64', digestReference: 'r/x@sha256:0' } as const;
-  const bundle = encodeReleaseBundle(release);
+describe('the release bundle', () => {
+  const digest = digestOf('release');
+  const release = {
+    version: '4.21.0',
+    arch: 'aarch64',
+    image: { registry: 'quay.io', repository: 'ocp/release', digest },
+  } as const;
+  const list = Buffer.from('{"images": []}\n');
+  let bundle: ReleaseBundle;
+  beforeAll(async () => {
+    bundle = await encodeReleaseBundle(release, list);
+  });
 
-  it('is an image of one empty layer whose descriptors are right', () => {
+  it('is an image of one layer, which is the list of images, with right descriptors', () => {
     const manifest = parseManifest(bundle.manifest.bytes);
     expect(manifest).toMatchObject({
       kind: 'manifest',
@@ -47,19 +57,32 @@ describe('encodeReleaseBundle', () => {
     expect(config).toMatchObject({
       architecture: 'arm64',
       os: 'linux',
-      rootfs: { type: 'layers', diff_ids: [digestOf(gunzipSync(bundle.layer.bytes))] },
+      rootfs: { type: 'layers', diff_ids: [bundle.layer.descriptor.digest] },
+    });
+    const stdout = execFileSync('tar', ['-xOf', '-', 'bundle.json'], { input: bundle.layer.bytes });
+    expect(stdout).toEqual(list);
+  });
+
+  it('names its release by digest in the annotation that openshift/appliance proposes', () => {
+    const { annotations } = JSON.parse(Buffer.from(bundle.manifest.bytes).toString()) as {
+      annotations: object;
+    };
+    expect(annotations).toEqual({
+      'com.openshift.release-image-digest': digest,
+      'org.opencontainers.image.version': '4.21.0',
+      'org.opencontainers.image.base.name': `quay.io/ocp/release@${digest}`,
     });
   });
 
-  it('stands under its tag in openshift/release-bundles', () => {
+  it('has the tag by which the machine config daemon knows it', () => {
     expect(bundle.repository).toBe('openshift/release-bundles');
     expect(bundle.tag).toBe('ocp-release-bundle-4.21.0-aarch64');
   });
 
-  it('gives the same bytes for the same release', () => {
-    expect(encodeReleaseBundle(release)).toEqual(bundle);
+  it('has the same bytes for the same release on any machine', async () => {
+    expect(await encodeReleaseBundle(release, list)).toEqual(bundle);
     expect(bundle.layer.descriptor.digest).toBe(
-      'sha256:b08193cf43a91db41bab4fe3cb9221c8e3ab5ecc9c6ece59e4990c7da59a13fc',
+      'sha256:d8594d84ac4082c9cce4696f09dcb39426f52b534730af2b4b2b194a894a0e61',
     );
   });
 });

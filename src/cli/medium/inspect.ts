@@ -81,6 +81,9 @@ function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
       ([set, count]) => `images         ${set}: ${count}, ${formatSize(sizes[set] ?? 0)}`,
     ),
     `payload        ${formatSize(media.payloadSize)}, what images share counted once`,
+    ...(media.bundle
+      ? [`bundle         ${media.bundle.name}, ${media.bundle.images} images by digest`]
+      : formatProblem('bundle', media.bundleProblem)),
     `extents        ${media.extents}`,
     `index          ${media.indexDigest ?? 'has no digest of its own'}`,
   ];

@@ -140,7 +140,8 @@ const malformed = (): IntegrityError =>
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 
-const isTexts = (value: unknown, keys: readonly string[]): boolean =>
+/** Whether a value is an object whose members of these names are texts. */
+export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
   typeof value === 'object' &&
   value !== null &&
   keys.every((key) => typeof (value as Record<string, unknown>)[key] === 'string');
@@ -151,5 +152,5 @@ function isImage(value: unknown): boolean {
   return isTextList(tags) && isTextList(manifests);
 }
 
-const isTextList = (value: unknown): value is readonly string[] =>
+export const isTextList = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');

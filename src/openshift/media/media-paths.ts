@@ -9,3 +9,6 @@ export const UPGRADE_REGISTRY_ROOT = '/oc-mirror/install';
 
 /** The initrd that carries the bootstrap config. */
 export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
+
+/** The images of a live ISO by digest, for whoever copies them; also in the release bundle. */
+export const BUNDLE_PATH = '/bundle.json';

@@ -1,15 +1,25 @@
-import { crc32 } from 'node:zlib';
 import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
+import { packFiles } from '../../registry/layer/pack-files.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
 import { isSignedVersion } from './version.ts';
 
 /** The architectures that appliances are built for, as RPM names them. */
 export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
 
 /** Where release bundles stand in the node's registry. */
-const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
+export const RELEASE_BUNDLE_REPOSITORY = 'openshift/release-bundles';
+
+/**
+ * The annotation of a bundle with the digest of its release, `sha256:...` (openshift/appliance pull
+ * request 685): the machine config daemon is to find the release of a bundle by it.
+ */
+export const RELEASE_DIGEST_ANNOTATION = 'com.openshift.release-image-digest';
+
+/** The list of images in the layer of a bundle (openshift/enhancements pull request 1821). */
+const LIST_PATH = 'bundle.json';
 
 const MAX_TAG_SIZE = 64;
 
@@ -36,23 +46,23 @@ export type ReleaseBundle = {
 const OCI_ARCHITECTURE = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
 
 /**
- * An image without files whose only message is its tag. It has one empty layer, because some clients
- * refuse images without any; annotations say which release it stands for.
+ * An image whose message is its tag, its annotations and one file, the list of the images beside it. Its
+ * layer is plain tar, so that its bytes depend on no compressor.
  */
-export function encodeReleaseBundle(release: {
-  readonly version: string;
-  readonly arch: RpmArchitecture;
-  readonly digestReference: string;
-}): ReleaseBundle {
-  const emptyTar = new Uint8Array(1024);
-  const layer = toBlob(`${MEDIA_TYPE.ociLayer}+gzip`, encodeStoredGzip(emptyTar));
+export async function encodeReleaseBundle(
+  release: { readonly version: string; readonly arch: RpmArchitecture; readonly image: Reference },
+  list: Uint8Array,
+): Promise<ReleaseBundle> {
+  const { version, arch, image } = release;
+  const tar = await packFiles(new Map(), new Map([[LIST_PATH, [Buffer.from(list)]]]));
+  const layer = toBlob(MEDIA_TYPE.ociLayer, tar);
   const config = toBlob(
     MEDIA_TYPE.ociConfig,
     formatCanonicalJson({
-      architecture: OCI_ARCHITECTURE[release.arch],
+      architecture: OCI_ARCHITECTURE[arch],
       os: 'linux',
       config: {},
-      rootfs: { type: 'layers', diff_ids: [digestOf(emptyTar)] },
+      rootfs: { type: 'layers', diff_ids: [layer.descriptor.digest] },
     }),
   );
   const manifest = toBlob(
@@ -63,12 +73,13 @@ export function encodeReleaseBundle(release: {
       config: toMember(config),
       layers: [toMember(layer)],
       annotations: {
-        'org.opencontainers.image.version': release.version,
-        'org.opencontainers.image.base.name': release.digestReference,
+        'org.opencontainers.image.version': version,
+        'org.opencontainers.image.base.name': formatReference(image),
+        ...(image.digest !== undefined && { [RELEASE_DIGEST_ANNOTATION]: image.digest }),
       },
     }),
   );
-  const tag = formatReleaseBundleTag(release.version, release.arch);
+  const tag = formatReleaseBundleTag(version, arch);
   return { repository: RELEASE_BUNDLE_REPOSITORY, tag, manifest, config, layer };
 }
 
@@ -84,16 +95,3 @@ const toMember = ({
   digest: descriptor.digest,
   size: descriptor.size,
 });
-
-/** RFC 1952 around one stored block of RFC 1951: the same bytes whatever zlib this node has. */
-function encodeStoredGzip(bytes: Uint8Array): Uint8Array {
-  const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
-  const block = Buffer.alloc(5);
-  block[0] = 1;
-  block.writeUInt16LE(bytes.length, 1);
-  block.writeUInt16LE(bytes.length ^ 0xffff, 3);
-  const trailer = Buffer.alloc(8);
-  trailer.writeUInt32LE(crc32(bytes), 0);
-  trailer.writeUInt32LE(bytes.length, 4);
-  return Buffer.concat([header, block, bytes, trailer]);
-}

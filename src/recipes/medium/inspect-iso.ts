@@ -7,6 +7,7 @@ import { formatCauses } from '../../iso/reading-context.ts';
 import type { IndexExtent, MediaIndex } from '../../openshift/media/media-index.ts';
 import { readImageContents } from '../../stages/medium/image-contents.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
+import { readBundleFile } from '../../stages/medium/read-bundle.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../stages/medium/read-ignition.ts';
 import { readIndex } from '../../stages/medium/read-index.ts';
 import { describeDamage } from './describe-damage.ts';
@@ -64,6 +65,10 @@ export type Inspection = {
     /** Of all sets, each blob once. */
     readonly payloadSize: number;
     readonly extents: number;
+    /** The list of images by digest; media of the first versions and other products have none. */
+    readonly bundle?: { readonly name: string; readonly images: number };
+    /** Why it cannot be read. */
+    readonly bundleProblem?: string;
     /** Of the index; media of the first versions have none. */
     readonly indexDigest?: string;
   };
@@ -189,8 +194,17 @@ async function describeMedia(
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),
     extents: extents.length,
+    ...(await describeBundle(iso)),
     ...(index.digest !== undefined && { indexDigest: index.digest }),
   };
+}
+
+async function describeBundle(
+  iso: IsoImage,
+): Promise<Pick<NonNullable<Inspection['media']>, 'bundle' | 'bundleProblem'>> {
+  const { value: file, problem } = await attempt(() => readBundleFile(iso));
+  if (problem !== undefined) return { bundleProblem: problem };
+  return file ? { bundle: { name: file.name, images: file.images.length } } : {};
 }
 
 const sizeOf = (extents: ReadonlySet<IndexExtent>): number =>

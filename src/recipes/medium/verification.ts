@@ -1,7 +1,7 @@
 /** Something on the medium that is not as it should be. */
 export type VerifyProblem = {
   /** `lost`: the file ends before it. */
-  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry';
+  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
   readonly problem: string;
   readonly path?: string;
   /** Names of the images that need the damaged bytes. */

@@ -1,7 +1,10 @@
 import { checkStructure } from '../../iso/check/check-structure.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { INDEX_PATH } from '../../openshift/media/media-paths.ts';
+import { compareBundleFile } from '../../openshift/media/bundle-file.ts';
+import type { MediaIndex } from '../../openshift/media/media-index.ts';
+import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from '../../openshift/media/media-paths.ts';
 import { checkClosure } from '../../registry/closure.ts';
+import { compareBundleImage, readBundleFile } from '../../stages/medium/read-bundle.ts';
 import { findRegistryRoot, isoRegistryTree } from '../../stages/medium/iso-registry-tree.ts';
 import { openDamaged, type IsoFiles } from '../../stages/medium/open-damaged.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
@@ -15,11 +18,12 @@ type Findings = {
   readonly oddities: string[];
   readonly report: Report;
   checked: Verification['checked'];
+  index?: MediaIndex;
 };
 
 /**
  * Checks a medium against itself: the structure of the ISO, every extent of its index by digest, and
- * that every image of its registry can be pulled whole. On an image without an index, what there is;
+ * that every image of its registry can be pulled whole and is in the list of images. On an image without an index, what there is;
  * on one that is cut off or damaged, what is left, and what is not.
  *
  * @throws UsageError `iso.unreadable`; the signal's reason
@@ -32,6 +36,7 @@ export async function verifyIso(path: string, options: VerifyOptions): Promise<V
     if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
     if (files) await verifyFiles(files, findings, options);
     if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
+    if (iso) await guard('bundle', findings, () => verifyBundle(iso, findings));
   } finally {
     await files?.close();
   }
@@ -92,6 +97,7 @@ async function verifyFiles(
     const values = { ...(expected !== undefined && { expected }), ...(found && { found }) };
     report({ kind: 'index', problem: message, ...values });
   }
+  findings.index = index;
   if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
   await guard('index', findings, () => compareTree(iso, index, report));
   const checked = await checkContents(iso, index, { ...options, report });
@@ -110,6 +116,17 @@ async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void
       images: [`${repository}${reference.startsWith('sha256:') ? '@' : ':'}${reference}`],
     });
   }
+}
+
+/** The list of images against the index, and against the release bundle in the registry. */
+async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise<void> {
+  const bundle = await readBundleFile(iso);
+  if (bundle === undefined || index === undefined) return;
+  const problems = [
+    ...compareBundleFile(bundle, index),
+    ...(await compareBundleImage(isoRegistryTree(iso, REGISTRY_ROOT), bundle)),
+  ];
+  report(...problems.map((problem) => ({ kind: 'bundle', problem, path: BUNDLE_PATH }) as const));
 }
 
 function conclude({ problems, oddities, checked }: Findings): Verification {

@@ -1,5 +1,5 @@
-import { pack, type Pack } from 'tar-stream';
 import { ConfigError } from '../../../base/errors.ts';
+import { packFiles } from '../../../registry/layer/pack-files.ts';
 import type { Catalog, DocumentPlace } from '../catalog.ts';
 import {
   editChannel,
@@ -22,7 +22,6 @@ const PACKAGE_NAME = /^[A-Za-z0-9_][\w.+-]{0,254}$/;
 const NEWLINE = Buffer.from('\n');
 
 const DIRECTORY_MODE = 0o755;
-const FILE_MODE = 0o644;
 
 /** Anyone may write there: opm builds its cache below, as whichever user the cluster gives it. */
 const TEMPORARY_MODE = 0o1777;
@@ -140,51 +139,6 @@ function checkName(name: string): string {
     `package ${JSON.stringify(name.slice(0, 300))} cannot be the name of a directory in a rebuilt catalog`,
     { hint: 'Leave the package out of the selection.' },
   );
-}
-
-/** A tar in the order of the names, nothing in it that depends on where or when it is made. */
-async function packFiles(
-  directories: ReadonlyMap<string, number>,
-  files: ReadonlyMap<string, readonly Buffer[]>,
-): Promise<Buffer> {
-  const tar = pack();
-  const names = [...directories.keys(), ...files.keys()].sort();
-  const chunks: Buffer[] = [];
-  const reading = (async () => {
-    for await (const chunk of tar) chunks.push(chunk as Buffer);
-  })();
-  for (const name of names) {
-    const content = files.get(name);
-    const mode = content === undefined ? (directories.get(name) ?? DIRECTORY_MODE) : FILE_MODE;
-    await addEntry(tar, { name, mode, content });
-  }
-  tar.finalize();
-  await reading;
-  return Buffer.concat(chunks);
-}
-
-type NewEntry = {
-  readonly name: string;
-  readonly mode: number;
-  /** Of a file; a directory has none. */
-  readonly content: readonly Buffer[] | undefined;
-};
-
-function addEntry(tar: Pack, { name, mode, content }: NewEntry): Promise<void> {
-  const header = { name, mode, uid: 0, gid: 0, mtime: new Date(0) };
-  return new Promise((resolve, reject) => {
-    const done = (error?: Error | null): void => {
-      if (error) reject(error);
-      else resolve();
-    };
-    if (content === undefined) tar.entry({ ...header, name: `${name}/`, type: 'directory' }, done);
-    else {
-      const size = content.reduce((sum, part) => sum + part.length, 0);
-      const entry = tar.entry({ ...header, type: 'file', size }, done);
-      for (const part of content) entry.write(part); // all are in memory, and no copies are made
-      entry.end(null);
-    }
-  });
 }
 
 const tooLarge = (size: number): ConfigError =>
