@@ -374,6 +374,21 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     );
   }, 60_000);
 
+  it('adds MachineConfigs that prepare hosts, to be applied before the ISO is attached', async () => {
+    const output = await build('--prepare-hosts', '--output', 'hosts.iso', '-o', 'json');
+    const built = JSON.parse(output) as UpgradeIsoReport;
+    expect(built.files).toEqual([at('upgrade-4.22.1.yaml'), at('upgrade-hosts.yaml')]);
+    expect(built.preparation).toEqual(['oc apply -f upgrade-hosts.yaml']);
+    expect(built.commands).toEqual(report.commands);
+    const text = await readFile(at('upgrade-hosts.yaml'), 'utf8');
+    const kinds = parseAllDocuments(text).map((document) => document.get('kind'));
+    expect(kinds).toEqual(['MachineConfig', 'MachineConfig']);
+    const printed = await run('plan', 'upgrade-iso', '--prepare-hosts');
+    expect(printed.indexOf('  oc apply -f upgrade-hosts.yaml\n')).toBeLessThan(
+      printed.indexOf('attach the ISO to every host'),
+    );
+  }, 60_000);
+
   it('leaves no file under its final name when the pour fails', async () => {
     const { registry } = world;
     const manifest = `/v2/ocp/art-dev/manifests/${releases['4.22.1'].components['etcd'] ?? ''}`;

@@ -118,9 +118,17 @@ function formatPath({ path, unsigned }: UpgradeIsoPlan): readonly string[] {
   ];
 }
 
-function formatSteps({ path, commands }: UpgradeIsoPlan): readonly string[] {
+function formatSteps({ path, preparation, commands }: UpgradeIsoPlan): readonly string[] {
   const [apply, ...upgrades] = commands;
   return [
+    ...(preparation.length === 0
+      ? []
+      : [
+          'First, so that the hosts can take the ISO; each restarts once:',
+          ...preparation.map((command) => `  ${command}`),
+          'and wait until "oc get machineconfigpool" shows every pool as updated.',
+          '',
+        ]),
     'To upgrade: attach the ISO to every host of the cluster, then run',
     `  ${apply ?? ''}`,
     ...upgrades.flatMap((command, index) => [

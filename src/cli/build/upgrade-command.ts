@@ -28,6 +28,10 @@ export const addUpgradeOptions = (command: Command): Command =>
       '--machine-config',
       'also write a MachineConfig that upgrades the cluster and removes itself',
     )
+    .option(
+      '--prepare-hosts',
+      'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
+    )
     .addOption(createConcurrencyOption())
     .addOption(createRetryOption())
     .addOption(createLogFormatOption())

@@ -21,6 +21,7 @@ export type UpgradeRequestOptions = PlaceOptions & {
   readonly plan?: string;
   readonly from?: string;
   readonly machineConfig?: boolean;
+  readonly prepareHosts?: boolean;
 };
 
 /** Everything an upgrade ISO is made from, out of the command line and the configuration. */
@@ -29,7 +30,7 @@ export function readUpgradeRequest(
   options: UpgradeRequestOptions,
   host: CliHost,
 ): UpgradeIsoRequest {
-  const { from, machineConfig = false } = options;
+  const { from, machineConfig = false, prepareHosts = false } = options;
   if (from !== undefined) checkVersion(from);
   const file = resolve(host.cwd, path);
   const config = loadConfig(file, { env: host.env, shownAs: path, rules: UPGRADE_ISO_RULES });
@@ -39,7 +40,7 @@ export function readUpgradeRequest(
       ? undefined
       : readSavedPlan(resolve(host.cwd, options.plan), 'upgrade-iso');
   return {
-    ...{ config: withBuild(config, options), machineConfig, configuration: file },
+    ...{ config: withBuild(config, options), configuration: file, machineConfig, prepareHosts },
     ...readIsoPlace(
       { ...options, output: options.output ?? UPGRADE_OUTPUT },
       { config: file, inputs: [options.plan] },

@@ -1,8 +1,8 @@
-import { IGNITION_VERSION } from '../../ignition/config.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { renderCatalogResources, type ServedCatalog } from './catalog-sources.ts';
 import { formatManifest, type Manifest } from './extra-manifests.ts';
+import { formatMachineConfig, ROLE_LABEL, ROLES, type Role } from './machine-config.ts';
 import { renderLocalRegistryMirror, renderMirrorSets } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './node-registry.ts';
 import { renderSignatureConfigMap } from './signature-config-map.ts';
@@ -40,9 +40,6 @@ export type GeneratedManifestsInput = {
   /** Detached signatures of the release image, where they are at hand. */
   readonly releaseSignatures: readonly Uint8Array[];
 };
-
-const ROLES = ['master', 'worker'] as const;
-const ROLE_LABEL = 'machineconfiguration.openshift.io/role';
 
 /** What the appliance itself tells the cluster, one object a file. */
 export function planGeneratedManifests(input: GeneratedManifestsInput): readonly Manifest[] {
@@ -101,20 +98,11 @@ const renderOperatorHub = (): Manifest => ({
   }),
 });
 
-const renderCorePassword = (role: string, passwordHash: string): Manifest => ({
-  name: `99-${role}-set-core-pass.yaml`,
-  text: formatManifest({
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineConfig',
-    metadata: { name: `99-${role}-set-core-pass`, labels: { [ROLE_LABEL]: role } },
-    spec: {
-      config: {
-        ignition: { version: IGNITION_VERSION },
-        passwd: { users: [{ name: 'core', passwordHash }] },
-      },
-    },
-  }),
-});
+const renderCorePassword = (role: Role, passwordHash: string): Manifest => {
+  const name = `99-${role}-set-core-pass`;
+  const passwd = { users: [{ name: 'core', passwordHash }] };
+  return { name: `${name}.yaml`, text: formatMachineConfig({ name, role, passwd }) };
+};
 
 /** One for each role, when they are wanted. */
 export const planPinnedImageSets = (

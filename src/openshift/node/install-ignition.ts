@@ -122,9 +122,9 @@ function renderRegistryCopy(input: InstallInput): Part {
 
 /** Clusters without the mirrors or the registry that these need cannot be upgraded from an ISO. */
 function renderUpgrade(input: InstallInput): Part {
-  const { registryImage, interactive, skipLocalRegistry, stopLocalRegistry } = input;
+  const { interactive, skipLocalRegistry, stopLocalRegistry } = input;
   if (interactive || skipLocalRegistry || stopLocalRegistry) return { files: [], units: [] };
-  return renderUpgradeHost(registryImage);
+  return renderUpgradeHost();
 }
 
 /**

@@ -46,36 +46,43 @@ export function renderNodeRegistry(registry: NodeRegistry): {
         stage,
         'internal-release-image': registry.internalReleaseImage === true ? 'yes' : 'no',
       }),
-      renderScript('load-local-registry-image.sh'),
       renderScript('setup-local-registry.sh', { domain, port }),
-      renderScript('certify-local-registry.sh', { domain }),
+      ...renderRegistryScripts(domain),
       renderRegistryEnvironment(registry),
     ],
     units: [
       renderEnabledUnit('start-local-registry.service', {
-        run: renderRegistryRun(image, {
-          name: 'registry',
-          data: '${REGISTRY_DATA}',
-          certs: '/etc/iri-registry/certs',
-          port,
+        run: renderRegistryRun({
+          ...{ name: 'registry', data: '${REGISTRY_DATA}', certs: '/etc/iri-registry/certs', port },
+          ...startOf(image),
         }),
       }),
     ],
   };
 }
 
-/** The lines of a unit that start and stop a registry; `data` and `certs` are paths of the host. */
-export function renderRegistryRun(
-  image: RegistryImage,
-  run: Readonly<Record<'name' | 'data' | 'certs' | 'port', string>>,
-): string {
-  const distribution = image.useDistributionEntrypoint;
-  return renderText('units/run-registry', {
-    ...run,
-    'run-options': distribution ? '--user=0 --entrypoint=/usr/bin/distribution' : '',
-    'command': distribution ? 'serve /etc/registry/config.yaml' : '',
-  });
-}
+/** What a host's own registry and that of an upgrade ISO both need before they start. */
+export const renderRegistryScripts = (domain: string): readonly File[] => [
+  renderScript('load-local-registry-image.sh'),
+  renderScript('certify-local-registry.sh', { domain }),
+];
+
+/** How an image that the release brings is started; others start the server by themselves. */
+const DISTRIBUTION = {
+  options: '--user=0 --entrypoint=/usr/bin/distribution',
+  command: 'serve /etc/registry/config.yaml',
+};
+
+const startOf = ({ useDistributionEntrypoint }: RegistryImage): typeof DISTRIBUTION =>
+  useDistributionEntrypoint ? DISTRIBUTION : { options: '', command: '' };
+
+/**
+ * The lines of a unit that start and stop a registry; `data` and `certs` are paths of the host,
+ * `options` is for podman and `command` for the image.
+ */
+export const renderRegistryRun = (
+  run: Readonly<Record<'name' | 'data' | 'certs' | 'port' | 'options' | 'command', string>>,
+): string => renderText('units/run-registry', run);
 
 /** `/etc/assisted/registry.env`; installed hosts know where an upgrade ISO would be. */
 export function renderRegistryEnvironment({ image, stage }: NodeRegistry): File {

@@ -2,13 +2,16 @@ import { claimOutput } from '../../base/claim-output.ts';
 import { digestOf } from '../../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
-import type { SideFile } from './upgrade-iso-request.ts';
+import type { SideFile, SideFiles } from './upgrade-iso-request.ts';
 
 const SEAL = /^# Made by sealift\. Without this line the file is (sha256:[0-9a-f]{64})\.\n/;
 
 /** A text that says by itself whether anybody has changed it since it was made. */
 export const sealSideFile = (text: string): string =>
   `# Made by sealift. Without this line the file is ${digestOf(Buffer.from(text))}.\n${text}`;
+
+export const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): SideFile[] =>
+  [resources, machineConfig, hosts].filter((file) => file !== undefined);
 
 /**
  * Decides, before anything is poured, whether the files beside an ISO may be written. There may be
@@ -17,10 +20,10 @@ export const sealSideFile = (text: string): string =>
  * @throws what `claimOutput` throws
  */
 export async function claimSideFiles(
-  files: readonly SideFile[],
+  files: SideFiles,
   { inputs, workDir, force }: IsoPlace,
 ): Promise<void> {
-  for (const { path } of files) {
+  for (const { path } of listSideFiles(files)) {
     await claimOutput(
       { path, inputs, workDirs: [workDir] },
       {
@@ -33,8 +36,8 @@ export async function claimSideFiles(
 }
 
 /** @throws DiskError `disk.full`, ... */
-export async function writeSideFiles(files: readonly SideFile[]): Promise<void> {
-  for (const { path, text } of files) await writeFileAtomic(path, text, 0o644);
+export async function writeSideFiles(files: SideFiles): Promise<void> {
+  for (const { path, text } of listSideFiles(files)) await writeFileAtomic(path, text, 0o644);
 }
 
 async function isUnchanged(path: string): Promise<boolean> {

@@ -1,11 +1,17 @@
 import { dirname, join } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
 import { describeCatalogs } from '../../openshift/node/describe-cluster.ts';
+import { renderUpgradeHostMachineConfigs } from '../../openshift/node/upgrade/upgrade-host.ts';
 import { renderUpgradeMachineConfig } from '../../openshift/node/upgrade/upgrade-machine-config.ts';
 import { renderUpgradeResources } from '../../openshift/node/upgrade/upgrade-resources.ts';
 import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
 import { sealSideFile } from './side-files.ts';
-import type { PreparedUpgradeIso, SideFile, UpgradeIsoRequest } from './upgrade-iso-request.ts';
+import type {
+  PreparedUpgradeIso,
+  SideFile,
+  SideFiles,
+  UpgradeIsoRequest,
+} from './upgrade-iso-request.ts';
 
 export type SignedRelease = {
   readonly release: Release;
@@ -19,19 +25,39 @@ type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs'
 };
 
 /**
- * What a cluster is given: `upgrade-VERSION.yaml` for `oc apply`, and where it is wanted
- * `upgrade-machine-config-VERSION.yaml`, both beside the ISO.
+ * What a cluster is given: `upgrade-VERSION.yaml` for `oc apply`, and where they are wanted
+ * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all beside the ISO.
  *
  * @throws ConfigError `upgrade.no-previous`, `catalog.bad-name`, `catalog.same-name`
  */
-export function renderSideFiles(
-  { output, config, machineConfig }: UpgradeIsoRequest,
-  carried: Carried,
-): readonly [SideFile, ...SideFile[]] {
-  const { release, plan, catalogs, signed } = carried;
-  const { version, arch } = release;
-  const resources = renderUpgradeResources({
-    version,
+export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): SideFiles {
+  const { output, machineConfig, prepareHosts } = request;
+  const { version, arch } = carried.release;
+  const resources = renderResources(request, carried);
+  const beside = (name: string, text: string): SideFile => ({
+    path: join(dirname(output), name),
+    text: sealSideFile(text),
+  });
+  return {
+    resources: beside(`upgrade-${version}.yaml`, resources),
+    ...(machineConfig && {
+      machineConfig: beside(
+        `upgrade-machine-config-${version}.yaml`,
+        renderUpgradeMachineConfig({ hops: listHops(carried), arch, resources }),
+      ),
+    }),
+    ...(prepareHosts && {
+      hosts: beside('upgrade-hosts.yaml', renderUpgradeHostMachineConfigs()),
+    }),
+  };
+}
+
+const renderResources = (
+  { config }: UpgradeIsoRequest,
+  { release, plan, catalogs, signed }: Carried,
+): string =>
+  renderUpgradeResources({
+    version: release.version,
     releases: signed.map(({ release, signatures }) => ({
       version: release.version,
       digest: digestOfRelease(release),
@@ -41,15 +67,6 @@ export function renderSideFiles(
     catalogs: describeCatalogs(catalogs),
     useDefaultSourceNames: config.useDefaultSourceNames,
   });
-  const beside = (name: string, text: string): SideFile => ({
-    path: join(dirname(output), name),
-    text: sealSideFile(text),
-  });
-  const first = beside(`upgrade-${version}.yaml`, resources);
-  if (!machineConfig) return [first];
-  const text = renderUpgradeMachineConfig({ hops: listHops(carried), arch, resources });
-  return [first, beside(`upgrade-machine-config-${version}.yaml`, text)];
-}
 
 function listHops({ release, path, signed }: Carried) {
   return path.hops.map(({ version, image }, index) => ({

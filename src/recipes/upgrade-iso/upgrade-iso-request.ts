@@ -19,6 +19,8 @@ export type UpgradeIsoRequest = IsoPlace &
     readonly from?: string;
     /** Whether a MachineConfig is written that upgrades the cluster by itself. */
     readonly machineConfig: boolean;
+    /** Whether MachineConfigs are written that bring hosts what they need to take the ISO. */
+    readonly prepareHosts: boolean;
   };
 
 /** A file that is written beside the ISO. */
@@ -26,6 +28,16 @@ export type SideFile = {
   /** Absolute. */
   readonly path: string;
   readonly text: string;
+};
+
+/** The files that are written beside the ISO. */
+export type SideFiles = {
+  /** `upgrade-VERSION.yaml` */
+  readonly resources: SideFile;
+  /** `upgrade-machine-config-VERSION.yaml` */
+  readonly machineConfig?: SideFile;
+  /** `upgrade-hosts.yaml` */
+  readonly hosts?: SideFile;
 };
 
 /** Everything that is decided before the first payload byte moves. */
@@ -42,8 +54,7 @@ export type PreparedUpgradeIso = {
   readonly space: Space;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
-  /** `upgrade-VERSION.yaml`, and the MachineConfig where it is wanted. */
-  readonly sideFiles: readonly [SideFile, ...SideFile[]];
+  readonly sideFiles: SideFiles;
   /** Versions on the medium without a signature. */
   readonly unsigned: readonly string[];
 };

@@ -3,7 +3,8 @@ import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
 import { formatUpgradeLabel } from '../../openshift/media/upgrade-medium.ts';
-import type { PreparedUpgradeIso, UpgradeIsoRequest } from './upgrade-iso-request.ts';
+import { listSideFiles } from './side-files.ts';
+import type { PreparedUpgradeIso, SideFile, UpgradeIsoRequest } from './upgrade-iso-request.ts';
 
 /** What `sealift plan upgrade-iso` tells. Sizes are bytes. */
 export type UpgradeIsoPlan = PayloadSummary & {
@@ -14,6 +15,8 @@ export type UpgradeIsoPlan = PayloadSummary & {
   readonly unsigned: readonly string[];
   /** Paths of the files beside the ISO. */
   readonly files: readonly string[];
+  /** What a person runs before, so that hosts can take the ISO. */
+  readonly preparation: readonly string[];
   /** What a person runs when every host has the ISO, in order. */
   readonly commands: readonly string[];
 };
@@ -32,7 +35,8 @@ export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPl
   ...summarizePayload(prepared),
   ...{ product: 'upgrade-iso', path: prepared.path, unsigned: prepared.unsigned },
   volumeId: formatUpgradeLabel(prepared.release),
-  files: prepared.sideFiles.map(({ path }) => path),
+  files: listSideFiles(prepared.sideFiles).map(({ path }) => path),
+  preparation: [prepared.sideFiles.hosts].flatMap((file) => (file ? [formatApply(file)] : [])),
   commands: listCommands(prepared),
 });
 
@@ -47,11 +51,15 @@ export const describeUpgradeIso = (
 });
 
 /** A MachineConfig holds the resources and requests each update by itself. */
-function listCommands({ path, sideFiles }: PreparedUpgradeIso): readonly string[] {
-  const [resources, machineConfig] = sideFiles;
-  if (machineConfig) return [`oc apply -f ${basename(machineConfig.path)}`];
+function listCommands({
+  path,
+  sideFiles: { resources, machineConfig },
+}: PreparedUpgradeIso): readonly string[] {
+  if (machineConfig) return [formatApply(machineConfig)];
   return [
-    `oc apply -f ${basename(resources.path)}`,
+    formatApply(resources),
     ...path.hops.map(({ image }) => `oc adm upgrade --allow-explicit-upgrade --to-image ${image}`),
   ];
 }
+
+const formatApply = ({ path }: SideFile): string => `oc apply -f ${basename(path)}`;

@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { textFile, type File } from '../../../src/ignition/config.ts';
+import { textFile, type File, type IgnitionConfig } from '../../../src/ignition/config.ts';
 import { renderInstallIgnition } from '../../../src/openshift/node/install-ignition.ts';
+import { renderUpgradeHostMachineConfigs } from '../../../src/openshift/node/upgrade/upgrade-host.ts';
 import { renderUpgradeMachineConfig } from '../../../src/openshift/node/upgrade/upgrade-machine-config.ts';
 import { bootstrapInput, listContents, readContents } from '../../support/node-configs.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
@@ -34,18 +35,79 @@ describe('an installed host', () => {
     );
   });
 
-  it('starts the registry of an upgrade ISO as it starts its own, but for name, data, certificate and port', () => {
+  it('starts the registry of an upgrade ISO as its own, but for name, data, certificate, port and entrypoint', () => {
     const runOf = (unit: string): string[] =>
       /ExecStart=\/usr\/bin\/podman(?:.*\\\n)+.*\n/.exec(unitOf(unit))?.[0].split('\n') ?? [];
     const own = runOf('start-local-registry.service');
     const upgrade = runOf('start-local-registry-upgrade@.service');
     expect(upgrade.filter((line) => !own.includes(line)).map((line) => line.trim())).toEqual([
       '--name=registry_upgrade --replace --rm --pull=never \\',
-      '--volume=${REGISTRY_UPGRADE}:/var/lib/registry:ro \\',
+      '--volume=/media/upgrade/oc-mirror/install:/var/lib/registry:ro \\',
       '--volume=/etc/appliance-registry/certs-upgrade:/certs:ro \\',
       '--env=REGISTRY_HTTP_ADDR=:5001 \\',
+      '--env=OTEL_TRACES_EXPORTER=none $REGISTRY_RUN_OPTIONS \\',
+      'localhost/appliance-registry:latest $REGISTRY_COMMAND',
     ]);
     expect(upgrade).toHaveLength(own.length);
+  });
+});
+
+type HostMachineConfig = {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly spec: { readonly config: IgnitionConfig };
+};
+const machineConfigs = parseAllDocuments(renderUpgradeHostMachineConfigs()).map(
+  (document) => document.toJS() as HostMachineConfig,
+);
+const broughtFiles = machineConfigs[0]?.spec.config.storage?.files ?? [];
+
+describe('the MachineConfigs for hosts that were installed without support for upgrade ISOs', () => {
+  it('are one for each role, under names that do not collide', () => {
+    expect(
+      machineConfigs.map(({ apiVersion, kind, metadata }) => [apiVersion, kind, metadata]),
+    ).toEqual(
+      ['master', 'worker'].map((role) => [
+        ...['machineconfiguration.openshift.io/v1', 'MachineConfig'],
+        {
+          name: `99-${role}-upgrade-hosts`,
+          labels: { 'machineconfiguration.openshift.io/role': role },
+        },
+      ]),
+    );
+  });
+
+  it('bring what our own installation gives a host, byte for byte, and the two scripts that it shares', () => {
+    for (const { spec } of machineConfigs) {
+      const brought = spec.config.storage?.files ?? [];
+      for (const file of brought) expect(files).toContainEqual(file);
+      for (const unit of spec.config.systemd?.units ?? []) {
+        expect(install.systemd?.units).toContainEqual(unit);
+      }
+      expect(listContents(spec.config)).toEqual([
+        '0555 /usr/local/bin/load-local-registry-image.sh',
+        '0555 /usr/local/bin/certify-local-registry.sh',
+        '0555 /usr/local/bin/mount-upgrade-iso.sh',
+        '0555 /usr/local/bin/setup-local-registry-upgrade.sh',
+        '0555 /usr/local/bin/copy-upgrade-registry.sh',
+        '0600 /etc/udev/rules.d/99-upgrade-iso.rules',
+        '- mount-upgrade-iso@.service',
+        '- start-local-registry-upgrade@.service',
+        '- copy-upgrade-registry@.service',
+      ]);
+    }
+  });
+
+  it.skipIf(!requireTool('ignition-validate'))('pass ignition-validate without a warning', () => {
+    for (const { spec } of machineConfigs) {
+      expect(spec.config.ignition.version).toBe('3.2.0');
+      const { status, stdout, stderr } = spawnSync('ignition-validate', ['-'], {
+        input: JSON.stringify(spec.config),
+        encoding: 'utf8',
+      });
+      expect([status, stdout + stderr]).toEqual([0, '']);
+    }
   });
 });
 
@@ -99,13 +161,19 @@ describe.skipIf(!requireTool('systemd-escape'))('the udev rules of an upgrade IS
   });
 });
 
-/** Says what it was asked; it has every image but those in /tmp/gone. */
+/**
+ * Says what it was asked. It has the images in /tmp/images, a name a line, or every image where there
+ * is no such file; the files of an image are in /tmp/image.
+ */
 const PODMAN = textFile(
   '/usr/local/bin/podman',
   `#!/bin/sh
 case "$1 $2" in
-  "image exists") [ ! -e /tmp/gone ] ;;
-  "pull --quiet") echo "loaded from $3" >&2; echo 0123abcd; rm /tmp/gone ;;
+  "image exists") [ ! -e /tmp/images ] || grep -qxF "$3" /tmp/images ;;
+  "image mount") echo /tmp/image ;;
+  "image unmount") echo 0123abcd ;;
+  "pull --quiet") echo "loaded from $3" >&2; echo 0123abcd ;;
+  "tag "*) echo "tagged $2 as $3" >&2; echo "$3" >>/tmp/images ;;
 esac
 `,
   0o755,
@@ -165,8 +233,63 @@ describe.skipIf(!hasTools)('setup-local-registry-upgrade.sh', () => {
   });
 
   it("loads the registry's image again after the kubelet removed it", async () => {
-    const { stderr } = await root('touch /tmp/gone; setup-local-registry-upgrade.sh');
+    const { stderr } = await root('touch /tmp/images; setup-local-registry-upgrade.sh');
     expect(stderr).toContain('loaded from dir:/mnt/agentdata/images/registry\n');
+  });
+
+  it.each([
+    [
+      'usr/bin/distribution etc/registry/config.yaml',
+      '--user=0 --entrypoint=/usr/bin/distribution',
+      'serve /etc/registry/config.yaml',
+    ],
+    ['usr/bin/distribution', '', ''],
+    ['registry config.yml', '', ''],
+  ])('starts an image with %s with the options "%s"', async (paths, options, command) => {
+    const { stdout, exitCode } = await root(`
+      for path in ${paths}; do install -D /dev/null "/tmp/image/$path"; done
+      setup-local-registry-upgrade.sh >/dev/null 2>&1 || exit 1
+      cat /run/registry-upgrade.env`);
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(`REGISTRY_RUN_OPTIONS=${options}\nREGISTRY_COMMAND=${command}\n`);
+  });
+});
+
+/** A host of openshift/appliance whose image podman knows by the name of its medium alone. */
+const REFERENCE = 'quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:0123';
+const REFERENCE_ENVIRONMENT = `
+  printf '%s\\n' REGISTRY_IMAGE=${REFERENCE} REGISTRY_DATA=/mnt/agentdata/ >/tmp/registry.env
+  echo ${REFERENCE} >/tmp/images
+  set -a; . /tmp/registry.env; set +a
+`;
+
+describe.skipIf(!hasTools)('a host that got its pieces by a MachineConfig', () => {
+  const onHost = (script: string) =>
+    runInThrowAwayRoot(
+      [...broughtFiles, PODMAN],
+      `sed -i 's/rsa:4096/rsa:2048/' /usr/local/bin/certify-local-registry.sh\n${script}`,
+    );
+
+  it('serves the upgrade ISO by the image that the medium of another builder brought', async () => {
+    const { stderr, stdout, exitCode } = await onHost(`${REFERENCE_ENVIRONMENT}
+      install -D /dev/null /tmp/image/usr/bin/distribution
+      install -D /dev/null /tmp/image/etc/registry/config.yaml
+      setup-local-registry-upgrade.sh 2>/tmp/told || { cat /tmp/told >&2; exit 1; }
+      grep tagged /tmp/told
+      cat /run/registry-upgrade.env
+      find /etc/containers/certs.d /etc/pki/ca-trust/source/anchors -name '*appliance*'`);
+    expect(stderr).toBe('');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(`tagged ${REFERENCE} as localhost/appliance-registry:latest\n`);
+    expect(stdout).toContain('--entrypoint=/usr/bin/distribution\n');
+    expect(stdout).toContain('/registry.appliance.openshift.com:5001\n');
+    expect(stdout).toContain('/appliance-registry-5001.crt\n');
+  });
+
+  it('leaves the upgrade ISO attached where the host has no copy of its registry', async () => {
+    const { stderr, exitCode } = await onHost('copy-upgrade-registry.sh');
+    expect(exitCode).toBe(3);
+    expect(stderr).toContain('leave the upgrade ISO attached');
   });
 });
 

@@ -1,23 +1,30 @@
 import { textFile, type File, type Unit } from '../../../ignition/config.ts';
-import { renderRegistryRun, UPGRADE_REGISTRY_PORT, type RegistryImage } from '../node-registry.ts';
+import { formatMachineConfig, ROLES } from '../machine-config.ts';
+import {
+  nodeRegistryDomain,
+  renderRegistryRun,
+  renderRegistryScripts,
+  UPGRADE_REGISTRY_PORT,
+} from '../node-registry.ts';
 import { renderScript, renderText, renderUnit } from '../templates.ts';
 
+type Pieces = { readonly files: readonly File[]; readonly units: readonly Unit[] };
+
 /**
- * What an installed host needs to be upgraded from an ISO with a label `upgrade_...`: as soon as one is
- * attached, it is served at port 5001 by the image of the host's own registry, with a certificate that
- * stays, and what it has is added to the copy at `/var/lib/appliance-registry`. A cluster that was
- * installed without it gets it only by a MachineConfig.
+ * What an installed host needs, beside its own registry, to be upgraded from an ISO with a label
+ * `upgrade_...`: as soon as one is attached, it is served at port 5001 by the image of the host's own
+ * registry, with a certificate that stays, and what it has is added to the copy at
+ * `/var/lib/appliance-registry`. How that image is started is found out on the host.
  */
-export function renderUpgradeHost(image: RegistryImage): {
-  readonly files: readonly File[];
-  readonly units: readonly Unit[];
-} {
+export function renderUpgradeHost(): Pieces {
   const port = String(UPGRADE_REGISTRY_PORT);
-  const run = renderRegistryRun(image, {
+  const run = renderRegistryRun({
     name: 'registry_upgrade',
-    data: '${REGISTRY_UPGRADE}',
+    data: '/media/upgrade/oc-mirror/install',
     certs: '/etc/appliance-registry/certs-upgrade',
     port,
+    options: '$REGISTRY_RUN_OPTIONS',
+    command: '$REGISTRY_COMMAND',
   });
   return {
     files: [
@@ -36,4 +43,21 @@ export function renderUpgradeHost(image: RegistryImage): {
       renderUnit('copy-upgrade-registry@.service'),
     ],
   };
+}
+
+/**
+ * `upgrade-hosts.yaml`: a MachineConfig for each role that brings the same, and the scripts that it
+ * shares with the own registry, to hosts that were installed without or by another builder's media.
+ * Those run their own registry by an image that podman has, named in `/etc/assisted/registry.env`.
+ */
+export function renderUpgradeHostMachineConfigs(): string {
+  const { files, units } = renderUpgradeHost();
+  const shared = renderRegistryScripts(nodeRegistryDomain(false));
+  return ROLES.map((role) =>
+    formatMachineConfig({
+      ...{ name: `99-${role}-upgrade-hosts`, role },
+      storage: { files: [...shared, ...files] },
+      systemd: { units },
+    }),
+  ).join('---\n');
 }

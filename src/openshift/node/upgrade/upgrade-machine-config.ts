@@ -1,6 +1,6 @@
-import { IGNITION_VERSION, textFile } from '../../../ignition/config.ts';
+import { textFile } from '../../../ignition/config.ts';
 import type { RpmArchitecture } from '../../release/release-bundle.ts';
-import { formatManifest } from '../extra-manifests.ts';
+import { formatMachineConfig } from '../machine-config.ts';
 import { renderEnabledUnit, renderScript } from '../templates.ts';
 
 /** One update of the path that an upgrade ISO carries. */
@@ -41,26 +41,16 @@ export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): st
   if (version === undefined) throw new TypeError('an upgrade without releases');
   const label = version.replaceAll('+', '_').slice(0, 63);
   const holes = { version, arch, selector: `${LABEL}=${label}` };
-  return formatManifest({
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineConfig',
-    metadata: {
-      name: NAME,
-      labels: { 'machineconfiguration.openshift.io/role': 'master', [LABEL]: label },
+  return formatMachineConfig({
+    ...{ name: NAME, role: 'master', labels: { [LABEL]: label } },
+    storage: {
+      files: [
+        { ...renderScript('upgrade-cluster.sh', holes), mode: 0o755 },
+        textFile(`${DIRECTORY}/hops`, hops.map(formatHop).join(''), 0o644),
+        textFile(`${DIRECTORY}/resources.yaml`, resources, 0o600),
+      ],
     },
-    spec: {
-      config: {
-        ignition: { version: IGNITION_VERSION },
-        storage: {
-          files: [
-            { ...renderScript('upgrade-cluster.sh', holes), mode: 0o755 },
-            textFile(`${DIRECTORY}/hops`, hops.map(formatHop).join(''), 0o644),
-            textFile(`${DIRECTORY}/resources.yaml`, resources, 0o600),
-          ],
-        },
-        systemd: { units: [renderEnabledUnit('upgrade-cluster.service', { version })] },
-      },
-    },
+    systemd: { units: [renderEnabledUnit('upgrade-cluster.service', { version })] },
   });
 }
 
