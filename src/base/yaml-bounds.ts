@@ -6,6 +6,9 @@ import { Lexer, Parser, type CST, type LineCounter } from 'yaml';
  */
 const MOST_NESTED = 250;
 
+/** Of half a gigabyte when it is composed; the manifests of a whole product have a tenth of this. */
+const MOST_LEXEMES = 1_000_000;
+
 /** A text that is no file of anybody's; nothing of it was composed. */
 export class YamlExcess extends Error {
   /** Where it became too much. */
@@ -41,13 +44,13 @@ export function* readYamlTokens(
 }
 
 /**
- * What makes a text unfit for the YAML library, if anything does: ask before it is parsed. Texts
- * that cannot be nested deep take no time.
+ * What makes a text unfit for the YAML library, if anything does: ask before it is parsed. Small
+ * texts that cannot be nested deep take no time.
  */
 export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | undefined {
-  if (!mayBeDeep(text)) return undefined;
+  if (text.length <= MOST_LEXEMES && !mayBeDeep(text)) return undefined;
   try {
-    const tokens = readYamlTokens(text, lines && { lines });
+    const tokens = readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES });
     while (tokens.next().done !== true);
     return undefined;
   } catch (error) {
@@ -59,6 +62,7 @@ export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | 
 /** Flow collections need brackets; block collections marks, or spaces before them, on one line. */
 function mayBeDeep(text: string): boolean {
   if ((text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED / 2) return true;
-  const long = text.match(/^.{100,}$/gm) ?? [];
+  // A pattern for long lines would take a frame of the stack for each of their characters.
+  const long = text.split('\n').filter(({ length }) => length >= 100);
   return long.some((line) => (line.match(/[ \t]|[-?:](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
 }

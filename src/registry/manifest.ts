@@ -1,3 +1,4 @@
+import { describeValue } from '../base/describe-value.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { Descriptor, Platform } from './descriptor.ts';
@@ -134,7 +135,7 @@ function parseDescriptor(value: unknown, member: string): Descriptor {
     mediaType,
     digest: digest as Digest,
     size,
-    ...(Array.isArray(value['urls']) && { urls: value['urls'].map(String) }),
+    ...(Array.isArray(value['urls']) && { urls: value['urls'].map(describeValue) }),
     ...(isObject(value['platform']) && { platform: value['platform'] as Platform }),
   };
 }

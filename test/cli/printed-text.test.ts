@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
+import { toMessage } from '../../src/cli/terminal/output.ts';
 import { createProgress } from '../../src/cli/terminal/progress.ts';
 import { formatProblem } from '../../src/config/document/problem.ts';
 
@@ -95,6 +96,13 @@ describe('many or long problems are printed short:', () => {
     expect(exitCode).toBe(3);
     expect(stderr.match(/^a:\d+:\d+: /gm)).toHaveLength(100);
     expect(stderr).toMatch(/\nand 5\d more problems\nerror: a has 15\d problems/);
+  });
+
+  it('the beginning of a line of a megabyte, and how much is left out', () => {
+    const text = toMessage(`error: ${'a'.repeat(1_000_000)}\n  hint: name another\n`);
+    expect(text).toMatch(
+      /^error: a{19993}\.\.\. and 980007 more characters\n {2}hint: name another\n$/,
+    );
   });
 
   it('once, where a document has more values than are read', async () => {

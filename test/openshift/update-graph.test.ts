@@ -18,6 +18,9 @@ const graphOf = (...versions: string[]): Pick<UpdateGraph, 'nodes'> => ({
   nodes: versions.map((version, index) => ({ version, payload: payload(String(index % 10)) })),
 });
 
+const answer = (changes: object, version = '4.13.1'): string =>
+  JSON.stringify({ nodes: [{ version, payload: payload('1') }], ...changes });
+
 describe('choosing a node', () => {
   const graph = graphOf('4.13.9', '4.12.58', '4.13.10', '4.13.2', '4.14.0-rc.1', '4.13.11+multi');
 
@@ -165,6 +168,10 @@ describe('asking the update graph', () => {
     ['no JSON', '<html>', 'is no JSON object'],
     ['no graph', '{}', 'has no nodes'],
     ['half a node', '{"nodes":[{"version":"4.13.1"}]}', 'in nodes[0]'],
+    ['a version with a line break', answer({}, '4.13.1\n'), 'in nodes[0]'],
+    ['an edge of no numbers', answer({ edges: [[null, '0']] }), 'in edges[0]'],
+    ['an edge to no node', answer({ edges: [[0, 1]] }), 'in edges[0]'],
+    ['more nodes than releases', JSON.stringify({ nodes: Array(5001).fill({}) }), 'more than 5000'],
   ])('refuses an answer that is %s', async (_, text, reason) => {
     const { url } = await serve((__, response) => response.end(text));
     await expect(ask(url)).rejects.toMatchObject({

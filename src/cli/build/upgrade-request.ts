@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import semver from 'semver';
 import { UsageError } from '../../base/errors.ts';
 import { loadConfig } from '../../config/load-config.ts';
+import { isVersion } from '../../openshift/release/version.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import { UPGRADE_ISO_RULES } from '../../recipes/upgrade-iso/upgrade-iso-rules.ts';
@@ -54,7 +54,7 @@ export function readUpgradeRequest(
 }
 
 function checkVersion(from: string): void {
-  if (semver.valid(from) !== null) return;
+  if (isVersion(from)) return;
   throw new UsageError('usage.from', `--from is "${from}"`, {
     expected: 'the version of the cluster, X.Y.Z',
     found: from,

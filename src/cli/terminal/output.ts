@@ -25,8 +25,21 @@ export function writeMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string):
   stderr.write(toMessage(text));
 }
 
+/** Characters of a line; what a document names may be of any length. */
+const MOST_OF_LINE = 20_000;
+
 /** What `writeMessage` writes. */
-export const toMessage = (text: string): string => toPrintableLines(redact(text));
+export const toMessage = (text: string): string =>
+  redact(text)
+    .split('\n')
+    .map((line) =>
+      toPrintableLines(
+        line.length > MOST_OF_LINE
+          ? `${line.slice(0, MOST_OF_LINE)}... and ${line.length - MOST_OF_LINE} more characters`
+          : line,
+      ),
+    )
+    .join('\n');
 
 /** Writes an event to stderr as one line of JSON, which reads an escape as the character itself. */
 export function writeEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {

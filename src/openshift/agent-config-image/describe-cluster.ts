@@ -128,13 +128,16 @@ function findHostCaution({ nodes, hosts }: ConfiguredCluster): readonly string[]
 function findArchitectureCaution({ files }: ConfigArchive, medium: string | undefined) {
   const infraEnv = files.get(INFRA_ENV);
   const found = infraEnv && findScalar(infraEnv, 'cpuArchitecture');
-  if (medium === undefined || found === undefined || (RPM_NAMES[found] ?? found) === medium)
+  if (medium === undefined || found === undefined || (RPM_NAMES.get(found) ?? found) === medium)
     return [];
   return [`the hosts are ${shorten(found)} by the image, but the medium is for ${medium}`];
 }
 
 /** Go's names, which some manifests have. */
-const RPM_NAMES: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
+const RPM_NAMES: ReadonlyMap<string, string> = new Map([
+  ['amd64', 'x86_64'],
+  ['arm64', 'aarch64'],
+]);
 
 function findCarriedOver({ loader, paths }: LiveSystem, { files }: ConfigArchive) {
   const absent = (loader?.required ?? []).filter(

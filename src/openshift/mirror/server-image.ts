@@ -1,3 +1,4 @@
+import { describeValue } from '../../base/describe-value.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { isAtLeast } from '../release/version.ts';
@@ -19,8 +20,10 @@ export function parseStartConfig(bytes: Uint8Array, reference: Reference): Start
     typeof value === 'string' ? [[name, value]] : [],
   );
   return {
-    architecture: String(document['architecture']),
-    command: [Entrypoint, Cmd].flatMap((part) => (Array.isArray(part) ? part.map(String) : [])),
+    architecture: describeValue(document['architecture']),
+    command: [Entrypoint, Cmd].flatMap((part) =>
+      Array.isArray(part) ? part.map(describeValue) : [],
+    ),
     labels: Object.fromEntries(labels) as Record<string, string>,
   };
 }
@@ -95,6 +98,9 @@ export function usesDistributionEntrypoint({ reference, config, files }: Inspect
   return false;
 }
 
+/** Characters of a command. */
+const MOST_SHOWN = 200;
+
 function requireServer({ reference, config: { command }, files }: Inspected): void {
   if (command.length === 0) {
     throw refuse('no-command', reference, {
@@ -106,7 +112,7 @@ function requireServer({ reference, config: { command }, files }: Inspected): vo
   throw refuse('not-distribution', reference, {
     reason: 'cannot serve the media read-only: it does not contain the distribution registry',
     expected: 'a program "registry", "docker-registry" or "distribution"',
-    found: `command ${JSON.stringify(command.join(' '))}`,
+    found: `command ${JSON.stringify(command.join(' ').slice(0, MOST_SHOWN))}`,
   });
 }
 

@@ -1,5 +1,15 @@
 import { basename, extname } from 'node:path';
-import { CST, isMap, isScalar, Parser, parseAllDocuments, stringify, type Document } from 'yaml';
+import {
+  CST,
+  isMap,
+  isScalar,
+  Parser,
+  parseAllDocuments,
+  stringify,
+  visit,
+  type Document,
+  type Scalar,
+} from 'yaml';
 import { ConfigError } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 
@@ -57,21 +67,57 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
   const excess = findYamlExcess(source.text);
   if (excess) throw malformed(`manifest ${source.name} is not YAML: ${excess.message}`);
   return readDocuments(source.text)
-    .filter(({ document }) => document.errors.length > 0 || document.toJS() !== null)
+    .filter(({ document }) => document.errors.length > 0 || !isEmpty(document, source.name))
     .map(({ text, document }, index) => {
       const where = `document ${index} of manifest ${source.name}`;
       const error = document.errors[0];
       // The parser's message names the fault and its place, but quotes nothing: it may be a Secret.
       if (error) throw malformed(`${where} is not YAML: ${error.code} at byte ${error.pos[0]}`);
+      const repeated = findRepeatedKey(document);
+      if (repeated !== undefined) throw malformed(`${where} has a key twice, at byte ${repeated}`);
       if (!isMap(document.contents)) throw malformed(`${where} is no object`);
       if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
       return { name: `${base}-${index}${extension}`, text, document };
     });
 }
 
+/** Whether it is null; all of it is composed as a reader would, aliases and merges included. */
+function isEmpty(document: Document, name: string): boolean {
+  try {
+    return document.toJS() === null;
+  } catch (cause) {
+    // The library throws for what it can only find now: it has no code, and may quote a name.
+    if (!(cause instanceof Error)) throw cause;
+    throw malformed(`manifest ${name} has aliases or merge keys that cannot be resolved`);
+  }
+}
+
+/** The offset of the first key that its mapping has already. */
+function findRepeatedKey(document: Document): number | undefined {
+  let offset: number | undefined;
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>();
+      const repeated = items.find(({ key }) => {
+        if (!isScalar(key) || key.value === '<<') return false;
+        const isSeen = seen.has(key.value);
+        seen.add(key.value);
+        return isSeen;
+      });
+      if (repeated === undefined) return undefined;
+      offset = (repeated.key as Scalar).range?.[0] ?? 0;
+      return visit.BREAK;
+    },
+  });
+  return offset;
+}
+
 function readDocuments(source: string): { text: string; document: Document }[] {
   // Kubernetes reads YAML 1.1, where 0644 is octal and "yes" is a boolean.
-  const documents = parseAllDocuments(source, { version: '1.1', prettyErrors: false });
+  const documents = parseAllDocuments(source, {
+    ...{ version: '1.1', prettyErrors: false },
+    uniqueKeys: false, // the library compares each key with every other; see findRepeatedKey
+  });
   const tokens = [...new Parser().parse(source)].filter(({ type }) => type === 'document');
   return (Array.isArray(documents) ? documents : []).map((document, index) => {
     const token = tokens[index];

@@ -10,41 +10,43 @@ import {
  * What the API servers of a cluster serve without a definition: Kubernetes of OpenShift 4.14 and later,
  * then OpenShift's own API servers. `group/version: kinds`.
  */
-const BUILT_IN: Readonly<Record<string, string>> = {
-  'v1':
-    'ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod ' +
-    'PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount',
-  'admissionregistration.k8s.io/v1':
-    'MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ' +
-    'ValidatingWebhookConfiguration',
-  'apiextensions.k8s.io/v1': 'CustomResourceDefinition',
-  'apiregistration.k8s.io/v1': 'APIService',
-  'apps/v1': 'ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet',
-  'autoscaling/v1': 'HorizontalPodAutoscaler',
-  'autoscaling/v2': 'HorizontalPodAutoscaler',
-  'batch/v1': 'CronJob Job',
-  'certificates.k8s.io/v1': 'CertificateSigningRequest',
-  'coordination.k8s.io/v1': 'Lease',
-  'discovery.k8s.io/v1': 'EndpointSlice',
-  'events.k8s.io/v1': 'Event',
-  'flowcontrol.apiserver.k8s.io/v1': 'FlowSchema PriorityLevelConfiguration',
-  'networking.k8s.io/v1': 'Ingress IngressClass NetworkPolicy',
-  'node.k8s.io/v1': 'RuntimeClass',
-  'policy/v1': 'PodDisruptionBudget',
-  'rbac.authorization.k8s.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
-  'scheduling.k8s.io/v1': 'PriorityClass',
-  'storage.k8s.io/v1': 'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment',
-  'apps.openshift.io/v1': 'DeploymentConfig',
-  'authorization.openshift.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
-  'build.openshift.io/v1': 'Build BuildConfig',
-  'image.openshift.io/v1': 'Image ImageStream ImageStreamImport ImageStreamTag ImageTag',
-  'oauth.openshift.io/v1':
-    'OAuthAccessToken OAuthAuthorizeToken OAuthClient OAuthClientAuthorization',
-  'project.openshift.io/v1': 'Project ProjectRequest',
-  'route.openshift.io/v1': 'Route',
-  'template.openshift.io/v1': 'Template TemplateInstance',
-  'user.openshift.io/v1': 'Group Identity User UserIdentityMapping',
-};
+const BUILT_IN: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    'v1':
+      'ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod ' +
+      'PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount',
+    'admissionregistration.k8s.io/v1':
+      'MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ' +
+      'ValidatingWebhookConfiguration',
+    'apiextensions.k8s.io/v1': 'CustomResourceDefinition',
+    'apiregistration.k8s.io/v1': 'APIService',
+    'apps/v1': 'ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet',
+    'autoscaling/v1': 'HorizontalPodAutoscaler',
+    'autoscaling/v2': 'HorizontalPodAutoscaler',
+    'batch/v1': 'CronJob Job',
+    'certificates.k8s.io/v1': 'CertificateSigningRequest',
+    'coordination.k8s.io/v1': 'Lease',
+    'discovery.k8s.io/v1': 'EndpointSlice',
+    'events.k8s.io/v1': 'Event',
+    'flowcontrol.apiserver.k8s.io/v1': 'FlowSchema PriorityLevelConfiguration',
+    'networking.k8s.io/v1': 'Ingress IngressClass NetworkPolicy',
+    'node.k8s.io/v1': 'RuntimeClass',
+    'policy/v1': 'PodDisruptionBudget',
+    'rbac.authorization.k8s.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
+    'scheduling.k8s.io/v1': 'PriorityClass',
+    'storage.k8s.io/v1': 'CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment',
+    'apps.openshift.io/v1': 'DeploymentConfig',
+    'authorization.openshift.io/v1': 'ClusterRole ClusterRoleBinding Role RoleBinding',
+    'build.openshift.io/v1': 'Build BuildConfig',
+    'image.openshift.io/v1': 'Image ImageStream ImageStreamImport ImageStreamTag ImageTag',
+    'oauth.openshift.io/v1':
+      'OAuthAccessToken OAuthAuthorizeToken OAuthClient OAuthClientAuthorization',
+    'project.openshift.io/v1': 'Project ProjectRequest',
+    'route.openshift.io/v1': 'Route',
+    'template.openshift.io/v1': 'Template TemplateInstance',
+    'user.openshift.io/v1': 'Group Identity User UserIdentityMapping',
+  }),
+);
 
 /** What oc-mirror writes for operators and releases that not every cluster has. */
 const FROM_MIRRORING = ['ImageDigestMirrorSet', 'ImageTagMirrorSet', 'UpdateService'];
@@ -107,7 +109,7 @@ function findFeatureSets(
   { apiVersion, kind }: Type,
   known: readonly ResourceDefinition[],
 ): 'all' | readonly string[] {
-  if (BUILT_IN[apiVersion]?.split(' ').includes(kind) === true) return 'all';
+  if (BUILT_IN.get(apiVersion)?.split(' ').includes(kind) === true) return 'all';
   const [group, version = ''] = apiVersion.split('/');
   const serving = known.filter(
     (definition) =>
@@ -129,4 +131,4 @@ const textOr = (value: unknown, other: string): string =>
   typeof value === 'string' ? value : other;
 
 const parseText = (text: string): unknown =>
-  parse(text, { version: '1.1', logLevel: 'error', prettyErrors: false });
+  parse(text, { version: '1.1', uniqueKeys: false, logLevel: 'error', prettyErrors: false });

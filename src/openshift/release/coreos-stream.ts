@@ -1,3 +1,4 @@
+import { describeValue } from '../../base/describe-value.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { packingOf } from '../files/unpack.ts';
@@ -54,7 +55,7 @@ function readDisk(disk: JsonObject, name: string): StreamIso {
   }
   const isPacked = packingOf(new URL(location).pathname) !== undefined;
   const key = isPacked ? 'uncompressed-sha256' : 'sha256';
-  const digest = `sha256:${String(disk[key])}`;
+  const digest = `sha256:${describeValue(disk[key])}`;
   if (!isDigest(digest)) throw malformed(name, `has no digest at "${key}" of its ISO`);
   return { url: location, sha256: digest };
 }

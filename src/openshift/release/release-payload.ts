@@ -1,10 +1,11 @@
+import { describeValue } from '../../base/describe-value.ts';
 import type { Digest } from '../../base/digest.ts';
-import semver from 'semver';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isTag } from '../../registry/layout/names.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import type { ResourceDefinition } from './resource-definitions.ts';
+import { isVersion } from './version.ts';
 
 /** An image of a release: `etcd`, `machine-os-images`, always by digest. */
 type Component = { readonly name: string; readonly reference: Reference };
@@ -53,16 +54,18 @@ export function parseImageReferences(text: string): ImageReferences {
   const document = parseObject(text, refuse);
   const { kind, apiVersion } = document;
   if (kind !== 'ImageStream' || apiVersion !== 'image.openshift.io/v1') {
-    refuse(`is ${String(apiVersion)} ${String(kind)}, not image.openshift.io/v1 ImageStream`);
+    refuse(
+      `is ${describeValue(apiVersion)} ${describeValue(kind)}, not image.openshift.io/v1 ImageStream`,
+    );
   }
   const metadata = objectOr(document['metadata']);
-  const version = textOr(metadata['name']) ?? refuse('has no metadata.name');
-  checkVersion(version, refuse);
+  const name = textOr(metadata['name']) ?? refuse('has no metadata.name');
+  const version = parseVersion(name, refuse);
   const tags = objectOr(document['spec'])['tags'];
   if (!Array.isArray(tags) || tags.length === 0) return refuse('has no spec.tags');
   const components = tags.map((tag, index) => parseComponent(objectOr(tag), index, refuse));
-  const names = components.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const seen = new Set<string>();
+  const twice = components.find(({ name }) => seen.size === seen.add(name).size)?.name;
   if (twice !== undefined) refuse(`names component "${twice}" twice`);
   const created = textOr(metadata['creationTimestamp']);
   return { version, components, ...(created !== undefined && { created }) };
@@ -73,16 +76,15 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
   const refuse = refuser(RELEASE_METADATA_PATH);
   const document = parseObject(text, refuse);
   if (document['kind'] !== 'cincinnati-metadata-v0') {
-    refuse(`has kind "${String(document['kind'])}", not "cincinnati-metadata-v0"`);
+    refuse(`has kind "${describeValue(document['kind'])}", not "cincinnati-metadata-v0"`);
   }
   const previous = document['previous'] ?? [];
   if (!Array.isArray(previous)) return refuse('has a "previous" that is no array');
-  const version = textOr(document['version']) ?? refuse('has no version');
-  checkVersion(version, refuse);
+  const version = parseVersion(document['version'] ?? refuse('has no version'), refuse);
   const pairs = Object.entries(objectOr(document['metadata']));
   return {
     version,
-    previous: previous.map(String),
+    previous: previous.map((one) => parseVersion(one, refuse)),
     metadata: Object.fromEntries(
       pairs.flatMap(([key, value]) => (typeof value === 'string' ? [[key, value]] : [])),
     ),
@@ -144,9 +146,9 @@ function parseImage(image: string, refuse: Refuse): Reference {
 }
 
 /** Versions end up in tags, file names and scripts on the media. */
-function checkVersion(version: string, refuse: Refuse): void {
-  if (semver.valid(version) === null)
-    refuse(`has version ${JSON.stringify(version)}, which is none`);
+function parseVersion(version: unknown, refuse: Refuse): string {
+  if (typeof version === 'string' && isVersion(version)) return version;
+  return refuse(`has version ${JSON.stringify(describeValue(version))}, which is none`);
 }
 
 function parseObject(text: string, refuse: Refuse): Record<string, unknown> {

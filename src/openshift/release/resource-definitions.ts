@@ -28,11 +28,12 @@ const FEATURE_SET = 'release.openshift.io/feature-set';
 export function parseResourceDefinitions(
   manifests: ReadonlyMap<string, Uint8Array>,
 ): readonly ResourceDefinition[] {
+  const parse = createParser();
   return [...manifests]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([path, bytes]) =>
       splitDefinitions(Buffer.from(bytes).toString('utf8')).flatMap((text) =>
-        parseSelfManaged(text, path),
+        readSelfManaged(parse(text, path), path),
       ),
     );
 }
@@ -61,8 +62,8 @@ const KIND = 'CustomResourceDefinition';
 const splitDefinitions = (text: string): readonly string[] =>
   text.split(/^---(?=\s|$)/m).filter((part) => part.includes(KIND));
 
-function parseSelfManaged(text: string, path: string): ResourceDefinition[] {
-  const document = objectOr(parseDocument(text, path));
+function readSelfManaged(manifest: unknown, path: string): ResourceDefinition[] {
+  const document = objectOr(manifest);
   if (document['kind'] !== KIND) return [];
   const annotations = objectOr(objectOr(document['metadata'])['annotations']);
   if (annotations[SELF_MANAGED] !== 'true') return [];
@@ -78,27 +79,41 @@ function parseSelfManaged(text: string, path: string): ResourceDefinition[] {
   ];
 }
 
+/** Characters that all definitions together may have for the parser; payloads need an eighth. */
+const MOST_PARSED = 8 << 20;
+
 /**
  * Schemas are nearly all of a definition, some ten megabytes a payload, and the parser needs seconds for
  * them: it gets the text without them, and all of it where that turns out not to be YAML.
  */
-function parseDocument(text: string, path: string): unknown {
-  const excess = findYamlExcess(text);
-  if (excess) throw unreadable(path, excess.message);
-  try {
-    return parseYaml(dropSchemas(text));
-  } catch {
+function createParser(): (text: string, path: string) => unknown {
+  let parsed = 0;
+  const parseBounded = (text: string): unknown => {
+    parsed += text.length;
+    if (parsed > MOST_PARSED) throw new Error(`it takes more than ${MOST_PARSED} characters`);
+    const excess = findYamlExcess(text);
+    if (excess) throw excess;
+    return parseYaml(text);
+  };
+  return (text, path) => {
     try {
-      return parseYaml(text);
-    } catch (cause) {
-      throw unreadable(path, (cause as Error).message, cause);
+      return parseBounded(dropSchemas(text));
+    } catch {
+      try {
+        return parseBounded(text);
+      } catch (cause) {
+        throw unreadable(path, (cause as Error).message, cause);
+      }
     }
-  }
+  };
 }
 
-/** As Kubernetes reads it: YAML 1.1. */
+/** As Kubernetes reads it, YAML 1.1, without what takes the square of its size: double keys, aliases. */
 const parseYaml = (text: string): unknown =>
-  parse(text, { version: '1.1', prettyErrors: false, logLevel: 'error' });
+  parse(text, {
+    ...{ version: '1.1', uniqueKeys: false, maxAliasCount: 0 },
+    ...{ prettyErrors: false, logLevel: 'error' },
+  });
 
 /** Leaves out what is indented deeper than a `schema:` that ends its line (YAML 1.2.2, 8.2.2). */
 function dropSchemas(text: string): string {

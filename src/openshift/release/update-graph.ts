@@ -6,7 +6,7 @@ import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
-import { compareVersions, isMinorVersion, minorOf, stripBuild } from './version.ts';
+import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
 
 /** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
 const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
@@ -52,6 +52,8 @@ export type GraphQuery = GraphAccess & {
 const TIMEOUT = 30_000;
 /** Bytes; real graphs have less than 2 MiB. */
 const MAX_SIZE = 64 * 1024 * 1024;
+/** Real graphs have a few hundred. */
+const MAX_NODES = 5000;
 const NEAREST = 5;
 
 /**
@@ -211,11 +213,12 @@ function parseGraph(text: string, url: URL): UpdateGraph {
   if (!isObject(document)) throw malformed(url, 'is no JSON object');
   const nodes = document['nodes'];
   if (!Array.isArray(nodes)) throw malformed(url, 'has no nodes');
+  if (nodes.length > MAX_NODES) throw malformed(url, `has more than ${MAX_NODES} nodes`);
   const parsed = nodes.map((node, index) => parseNode(node, index, url));
   return {
     nodes: parsed,
     edges: listOf(document, 'edges', url).map((edge, index) => {
-      const [from, to] = Array.isArray(edge) ? edge.map((at) => parsed[Number(at)]) : [];
+      const [from, to] = Array.isArray(edge) ? edge.map((at) => nodeAt(parsed, at)) : [];
       if (from && to) return { from: from.version, to: to.version };
       throw malformed(url, `has no pair of nodes in edges[${index}]`);
     }),
@@ -224,6 +227,9 @@ function parseGraph(text: string, url: URL): UpdateGraph {
     ),
   };
 }
+
+const nodeAt = (nodes: readonly GraphNode[], index: unknown): GraphNode | undefined =>
+  typeof index === 'number' ? nodes[index] : undefined;
 
 /** Absent lists are empty. */
 function listOf(document: Record<string, unknown>, key: string, url: URL): readonly unknown[] {
@@ -255,7 +261,9 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 function parseNode(node: unknown, index: number, url: URL): GraphNode {
   if (isObject(node)) {
     const { version, payload } = node;
-    if (typeof version === 'string' && typeof payload === 'string') return { version, payload };
+    if (typeof version === 'string' && isVersion(version) && typeof payload === 'string') {
+      return { version, payload };
+    }
   }
   throw malformed(url, `has no version and payload in nodes[${index}]`);
 }

@@ -21,11 +21,12 @@ type Edge = { readonly to: string; readonly risks: readonly UpgradeRisk[] };
 type Way = {
   readonly version: string;
   readonly cost: number;
-  readonly hops: readonly UpgradeHop[];
+  /** Absent at the start. */
+  readonly last?: { readonly way: Way; readonly hop: UpgradeHop };
 };
 
 /** More than any path has hops, so that one conditional update costs more than all others together. */
-const CONDITIONAL_COST = 1000;
+const CONDITIONAL_COST = 1_000_000;
 
 /**
  * The way with the fewest conditional updates, then the fewest updates, then the newest releases in
@@ -43,12 +44,14 @@ export function findUpgradePath(
     graph.nodes.map(({ version, payload }) => [stripBuild(version), payload]),
   );
   const edges = collectEdges(graph);
-  const open = new Map<string, Way>([[start, { version: start, cost: 0, hops: [] }]]);
+  const newest = [...payloads.keys()].sort((a, b) => compareVersions(b, a));
+  const ranks = new Map(newest.map((version, rank) => [version, rank]));
+  const open = new Map<string, Way>([[start, { version: start, cost: 0 }]]);
   const done = new Set<string>();
   for (;;) {
-    const way = takeCheapest(open);
+    const way = takeCheapest(open, ranks);
     if (way === undefined) return undefined;
-    if (way.version === target) return way.hops;
+    if (way.version === target) return listHops(way);
     done.add(way.version);
     for (const next of extendWay(way, { edges, payloads })) {
       const known = open.get(next.version);
@@ -61,26 +64,38 @@ export function findUpgradePath(
 
 /** By one update to each release that the graph has. */
 function extendWay(
-  { version: start, cost, hops }: Way,
+  way: Way,
   graph: {
     readonly edges: ReadonlyMap<string, readonly Edge[]>;
     readonly payloads: ReadonlyMap<string, string>;
   },
 ): readonly Way[] {
-  return (graph.edges.get(start) ?? []).flatMap(({ to: version, risks }) => {
+  return (graph.edges.get(way.version) ?? []).flatMap(({ to: version, risks }) => {
     const image = graph.payloads.get(version);
     if (image === undefined) return [];
     const step = risks.length === 0 ? 1 : CONDITIONAL_COST;
-    return [{ version, cost: cost + step, hops: [...hops, { version, image, risks }] }];
+    return [{ version, cost: way.cost + step, last: { way, hop: { version, image, risks } } }];
   });
 }
 
-function takeCheapest(open: Map<string, Way>): Way | undefined {
-  const [best] = [...open.values()].sort(
-    (a, b) => a.cost - b.cost || compareVersions(b.version, a.version),
-  );
+/** Of equal ones that to the newest release. */
+function takeCheapest(open: Map<string, Way>, ranks: ReadonlyMap<string, number>): Way | undefined {
+  const rankOf = ({ version }: Way): number => ranks.get(version) ?? Infinity;
+  let best: Way | undefined;
+  for (const way of open.values()) {
+    const difference = best === undefined ? -1 : way.cost - best.cost;
+    if (best === undefined || difference < 0 || (difference === 0 && rankOf(way) < rankOf(best))) {
+      best = way;
+    }
+  }
   if (best) open.delete(best.version);
   return best;
+}
+
+function listHops(end: Way): readonly UpgradeHop[] {
+  const hops: UpgradeHop[] = [];
+  for (let { last } = end; last !== undefined; { last } = last.way) hops.push(last.hop);
+  return hops.reverse();
 }
 
 /** By the version they start from. A conditional edge counts only where no plain one exists. */

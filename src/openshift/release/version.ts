@@ -3,6 +3,10 @@ import semver from 'semver';
 /** Versions are the same release whatever their build metadata (`+multi`) says. */
 export const stripBuild = (version: string): string => version.replace(/\+.*$/, '');
 
+/** A version as semver 2.0.0 writes it, to the letter: the library also takes a leading `v` and blanks. */
+export const isVersion = (text: string): boolean =>
+  /^\d/.test(text) && text === text.trim() && semver.valid(text) !== null;
+
 /** `4.20`: a minor release, of which the newest is meant. */
 export const isMinorVersion = (version: string): boolean => /^\d+\.\d+$/.test(version);
 

@@ -1,3 +1,4 @@
+import { describeValue } from '../../../base/describe-value.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { readFileIfPresent } from '../../../base/files.ts';
 import { untilAborted } from '../../../base/wait.ts';
@@ -155,7 +156,7 @@ function parseAuthFile(json: string, name: string): AuthFile {
         .sort(([a], [b]) => Number(isLegacy(b)) - Number(isLegacy(a)))
         .map(([key, credential]) => [normaliseKey(key), credential]),
     ),
-    helpers: new Map(Object.entries(helpers).map(([key, helper]) => [key, String(helper)])),
+    helpers: new Map(Object.entries(helpers).map(([key, helper]) => [key, describeValue(helper)])),
     defaultHelper: typeof store === 'string' && store !== '' ? store : undefined,
   };
 }
