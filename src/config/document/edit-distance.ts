@@ -3,6 +3,8 @@ export function findNearest(word: string, candidates: readonly string[]): string
   const limit = Math.max(1, Math.floor(word.length / 3));
   let best: { readonly candidate: string; readonly distance: number } | undefined;
   for (const candidate of candidates) {
+    // Each letter more or less is an edit.
+    if (Math.abs(word.length - candidate.length) > limit) continue;
     const distance = countEdits(word.toLowerCase(), candidate.toLowerCase());
     if (distance <= limit && distance < (best?.distance ?? Infinity))
       best = { candidate, distance };
