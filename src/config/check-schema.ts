@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { ConfigDocument, Plain } from './document/document.ts';
-import { findNearest } from './document/edit-distance.ts';
+import { findNearestName } from '../base/nearest-name.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import { readSchema, type SchemaNode } from './document/schema.ts';
 
@@ -73,13 +73,13 @@ function hintFor(path: string, error: ErrorObject): string | undefined {
   }
   if (error.keyword === 'pattern') return (error.parentSchema as SchemaNode).description;
   if (error.keyword !== 'enum' || typeof error.data !== 'string') return undefined;
-  const near = findNearest(error.data, (error.parentSchema as SchemaNode).enum ?? []);
+  const near = findNearestName(error.data, (error.parentSchema as SchemaNode).enum ?? []);
   return near === undefined ? undefined : `write "${near}"`;
 }
 
 function suggestKey(key: string, schema: SchemaNode): string | undefined {
   const here = Object.keys(schema.properties ?? {});
-  const near = findNearest(key, here);
+  const near = findNearestName(key, here);
   if (near !== undefined) return `did you mean "${near}"?`;
   const elsewhere = findPath(key.toLowerCase(), readSchema(), '');
   return elsewhere === undefined ? undefined : `"${key}" belongs at ${elsewhere}`;

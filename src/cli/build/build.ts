@@ -3,7 +3,7 @@ import { relative, resolve } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
 import { formatSize } from '../../base/format-size.ts';
-import { findNearest } from '../../config/document/edit-distance.ts';
+import { findNearestName } from '../../base/nearest-name.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
@@ -72,7 +72,7 @@ async function configOf(args: readonly string[], { cwd }: CliHost): Promise<stri
 function nearestProduct(word: string): string | undefined {
   if (/[./]/.test(word)) return undefined;
   if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
-  return findNearest(word, ALL_PRODUCTS);
+  return findNearestName(word, ALL_PRODUCTS);
 }
 
 function formatReport(report: LiveIsoReport, host: CliHost): string {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../base/package-root.ts';
 import type { ConfigDocument, Plain } from '../document/document.ts';
-import { findNearest } from '../document/edit-distance.ts';
+import { findNearestName } from '../../base/nearest-name.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import type { SchemaNode } from '../document/schema.ts';
 
@@ -54,7 +54,7 @@ function checkMembers(
     if (Object.hasOwn(members, name)) {
       return checkValue(document, child, { schema: members[name] ?? {}, path: below });
     }
-    const near = findNearest(name, Object.keys(members));
+    const near = findNearestName(name, Object.keys(members));
     const hint = near === undefined ? undefined : `did you mean "${near}"?`;
     const offset = document.offsetOf(below);
     const problem = `unknown field "${name}"`;

@@ -1,7 +1,7 @@
 import { LineCounter, parseAllDocuments } from 'yaml';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import { formatSize } from '../../../../base/format-size.ts';
-import { findNearest } from '../../../document/edit-distance.ts';
+import { findNearestName } from '../../../../base/nearest-name.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
 import { indentLines, normalizeValue, writeValue } from './write-value.ts';
 import { MAX_FILE } from '../read-limits.ts';
@@ -140,7 +140,7 @@ export function findValueFault(text: string): string | undefined {
 
 /** `: did you mean "x"?`, or nothing. */
 export function suggest(word: string, candidates: Iterable<string>): string {
-  const nearest = findNearest(
+  const nearest = findNearestName(
     word,
     [...candidates].filter((candidate) => candidate !== word),
   );
