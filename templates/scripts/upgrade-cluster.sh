@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# Takes the cluster to the release of an upgrade ISO, from the host that was the rendezvous host. Each
-# run looks at the cluster once and does the next step, so a reboot between two runs changes nothing.
-# In the end it deletes the MachineConfig that brought it. Exits with 0 when done, 75 to be run again,
-# 78 when it refuses.
+# Takes the cluster to the release of an upgrade ISO. It runs on all control plane hosts; the first of them
+# by name does the work. Each run looks at the cluster once and does the next step, so a reboot between
+# two runs changes nothing. In the end it deletes the MachineConfig that asked for the upgrade. Exits with
+# 0 when done, 75 to be run again, 78 when it refuses.
+# Arguments: version, directory with hops and resources, architecture, label of the MachineConfig. Those of
+# other builders have neither of the last two.
 set -euo pipefail
 
 export KUBECONFIG=/etc/kubernetes/static-pod-resources/kube-apiserver-certs/secrets/node-kubeconfigs/localhost.kubeconfig
 export LC_ALL=C
-readonly target='{{ version }}'
-readonly arch='{{ arch }}'
-# The MachineConfig of another upgrade has the same name, so it is deleted by its label.
-readonly selector='{{ selector }}'
-# Lines of a version, its image, "signed" or "unsigned", and the versions that may be upgraded to it.
-readonly hops=/etc/assisted/upgrade/hops
-readonly resources=/etc/assisted/upgrade/resources.yaml
+readonly target="$1"
+# Lines of a version, its image, "signed" or "unsigned", and patterns of versions that may be upgraded to it.
+readonly hops="$2/hops"
+readonly resources="$2/resources.yaml"
+readonly arch="${3:-}"
+# The MachineConfig of another upgrade has the same name, so it is deleted by its label, or by its unit.
+readonly selector="${4:-}"
+readonly machine_config=99-start-cluster-upgrade
 readonly applied=/run/upgrade-cluster-applied
+readonly chosen=/run/upgrade-cluster-host
 readonly daemon_namespace=openshift-machine-config-operator
 readonly pause=cluster.x-k8s.io/paused
 
@@ -44,12 +48,46 @@ look_again() {
   exit 75
 }
 
+delete_machine_config() {
+  local units
+  if [[ -n "${selector}" ]]; then
+    oc delete machineconfig --selector "${selector}" --ignore-not-found
+    return
+  fi
+  units="$(oc get machineconfig "${machine_config}" --ignore-not-found --output \
+    'jsonpath={.spec.config.systemd.units[*].name}')"
+  if [[ " ${units} " == *" start-cluster-upgrade@${target}.service "* ]]; then
+    oc delete machineconfig "${machine_config}" --ignore-not-found
+  fi
+}
+
 # Arguments: exit code, message
 end() {
   say "$2"
   resume_health_checks
-  oc delete machineconfig --selector "${selector}" --ignore-not-found
+  delete_machine_config
   exit "$1"
+}
+
+# Every host makes the same choice, and finds itself by its boot: hosts may have other names than nodes.
+# Two hosts that both believe to be chosen, while one is removed, do no harm: each step may be repeated.
+require_chosen_host() {
+  local nodes name boot own
+  own="$(</proc/sys/kernel/random/boot_id)"
+  nodes="$(oc get nodes --selector node-role.kubernetes.io/master --output \
+    'jsonpath={range .items[*]}{.metadata.name}{" "}{.status.nodeInfo.bootID}{"\n"}{end}')"
+  if ! grep --quiet " ${own}\$" <<<"${nodes}"; then
+    look_again "waiting until this host is a control plane node of the cluster"
+  fi
+  read -r name boot < <(sort <<<"${nodes}")
+  if [[ "${boot}" == "${own}" ]]; then
+    return
+  fi
+  if [[ "$(cat "${chosen}" 2>/dev/null)" != "${name}" ]]; then
+    say "${name} upgrades the cluster"
+    echo "${name}" >"${chosen}"
+  fi
+  exit 75
 }
 
 # Arguments: two versions. Whether the first is later; a pre-release comes before its release.
@@ -61,11 +99,16 @@ is_later() {
 
 # Arguments: version. Prints the last line that may follow it.
 find_hop() {
-  local version image signed sources found=
+  local version image signed sources pattern found=
+  local -a patterns
   while read -r version image signed sources; do
-    if [[ ",${sources}," == *",$1,"* ]]; then
-      found="${version} ${image} ${signed}"
-    fi
+    IFS=, read -ra patterns <<<"${sources}"
+    for pattern in "${patterns[@]}"; do
+      # shellcheck disable=SC2053 # a pattern
+      if [[ "$1" == ${pattern} ]]; then
+        found="${version} ${image} ${signed}"
+      fi
+    done
   done <"${hops}"
   echo "${found}"
 }
@@ -167,7 +210,7 @@ take_hop() {
   fi
   require_settled_cluster
   require_image_on_every_node "$2"
-  if [[ ! -e "${applied}" ]]; then
+  if [[ -e "${resources}" && ! -e "${applied}" ]]; then
     apply_resources
   fi
   request "$@"
@@ -175,13 +218,14 @@ take_hop() {
 
 main() {
   local history state version hop
+  require_chosen_host
   history="$(oc get clusterversion version --output \
     'jsonpath={range .status.history[*]}{.state}{" "}{.version}{"\n"}{end}')"
   read -r state version <<<"${history}"
   if [[ -z "${version}" ]]; then
     look_again "the cluster has no version yet"
   fi
-  if [[ "$(uname --machine)" != "${arch}" ]]; then
+  if [[ -n "${arch}" && "$(uname --machine)" != "${arch}" ]]; then
     end 78 "refused: this host is $(uname --machine), ${target} is for ${arch}"
   fi
   if grep --quiet --line-regexp --fixed-strings "Completed ${target}" <<<"${history}"; then

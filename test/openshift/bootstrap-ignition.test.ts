@@ -275,6 +275,8 @@ describe('the install configuration', () => {
       '0555 /usr/local/bin/mount-upgrade-iso.sh',
       '0555 /usr/local/bin/setup-local-registry-upgrade.sh',
       '0555 /usr/local/bin/copy-upgrade-registry.sh',
+      '0555 /usr/local/bin/upgrade-cluster.sh',
+      '0555 /usr/local/bin/start-cluster-upgrade.sh',
       '0600 /etc/udev/rules.d/99-upgrade-iso.rules',
       '0555 /usr/local/bin/create-pinned-image-sets.sh',
       '0644 /etc/assisted/pinned-image-sets/master-pinned-image-set.yaml',
@@ -292,6 +294,7 @@ describe('the install configuration', () => {
       '- mount-upgrade-iso@.service',
       '- start-local-registry-upgrade@.service',
       '- copy-upgrade-registry@.service',
+      '- start-cluster-upgrade@.service',
       'enabled create-pinned-image-sets.service',
       'enabled apply-operator-crs.service',
     ]);

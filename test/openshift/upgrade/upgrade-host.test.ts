@@ -22,7 +22,7 @@ describe('an installed host', () => {
     );
 
   it('can be upgraded from an ISO unless its flow is interactive or its registry goes away', () => {
-    expect(piecesOf({})).toHaveLength(7);
+    expect(piecesOf({})).toHaveLength(10);
     expect(piecesOf({ interactive: true })).toEqual([]);
     expect(piecesOf({ skipLocalRegistry: true })).toEqual([]);
     expect(piecesOf({ stopLocalRegistry: true })).toEqual([]);
@@ -91,10 +91,13 @@ describe('the MachineConfigs for hosts that were installed without support for u
         '0555 /usr/local/bin/mount-upgrade-iso.sh',
         '0555 /usr/local/bin/setup-local-registry-upgrade.sh',
         '0555 /usr/local/bin/copy-upgrade-registry.sh',
+        '0555 /usr/local/bin/upgrade-cluster.sh',
+        '0555 /usr/local/bin/start-cluster-upgrade.sh',
         '0600 /etc/udev/rules.d/99-upgrade-iso.rules',
         '- mount-upgrade-iso@.service',
         '- start-local-registry-upgrade@.service',
         '- copy-upgrade-registry@.service',
+        '- start-cluster-upgrade@.service',
       ]);
     }
   });

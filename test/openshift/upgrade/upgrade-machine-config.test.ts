@@ -5,6 +5,8 @@ import {
   renderUpgradeMachineConfig,
   type UpgradeHop,
 } from '../../../src/openshift/node/upgrade/upgrade-machine-config.ts';
+import { renderInstallIgnition } from '../../../src/openshift/node/install-ignition.ts';
+import { bootstrapInput } from '../../support/node-configs.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../support/throw-away-root.ts';
 
 const runs = describe.skipIf(!hasThrowAwayRoot());
@@ -46,6 +48,7 @@ case "$*" in
   *'"Available"'*) cat available ;;
   *'"Updated"'*) cat updated ;;
   *'"ReleaseAccepted"'*) echo 'Retrieving payload' ;;
+  'get nodes --selector node-role.kubernetes.io/master '*) cat masters ;;
   'get nodes'*) cat nodes ;;
   'get pods'*) while read -r node; do echo "$node mcd-$node"; done <pods ;;
   'get customresourcedefinition'*) cat health-kind ;;
@@ -55,7 +58,9 @@ case "$*" in
   exec*) for word; do case "$word" in mcd-*) grep -qx "\${word#mcd-}" attached ;; esac || exit 1; done ;;
   'apply --filename'*) cp "$3" applied ;;
   'adm upgrade'*) echo "\${5}" >desired ;;
-  'delete machineconfig'*) [[ "$4" == "$(cat machine-config)" ]] && rm machine-config || true ;;
+  'get machineconfig 99-start-cluster-upgrade'*) cat machine-config ;;
+  'delete machineconfig --selector'*) [[ "$4" == "$(cat machine-config)" ]] && rm machine-config || true ;;
+  'delete machineconfig 99-start-cluster-upgrade'*) rm machine-config ;;
   *) echo "unexpected: $*" >&2; exit 1 ;;
 esac
 `,
@@ -69,17 +74,28 @@ echo True >available; echo True >updated; : >desired
 printf 'master-0\\nmaster-1\\nworker-0\\n' | tee nodes pods >attached
 echo crd >health-kind; printf 'ours \\ntheirs maintenance\\n' >health
 echo appliance-upgrade=4.22.3 >machine-config
+own="$(</proc/sys/kernel/random/boot_id)"
+printf 'master-0 %s\\nmaster-1 0123-other\\n' "$own" >masters
 # A run of the unit: its code, and the requests that change something.
 look() {
   : >requests
-  upgrade-cluster.sh && code=0 || code=$?
+  eval "$(</opt/command)" && code=0 || code=$?
   echo "[$code]"; grep -E '^oc (apply|annotate|adm|delete|patch)' requests || true
 }
 reboot() { rm -f /run/upgrade-cluster-applied; }
 `;
 
-const drive = (script: string, hops = ONE) =>
-  runInThrowAwayRoot([OC, ...render(hops).spec.config.storage.files], `${PREPARE}\n${script}`);
+/** What the unit starts, as the command of a shell. */
+const commandOf = (unit: Unit | undefined, instance = ''): File => {
+  const command = /^ExecStart=(.+)$/m.exec(unit?.contents ?? '')?.[1] ?? 'false';
+  return textFile('/opt/command', command.replace('%i', instance), 0o644);
+};
+
+const drive = (script: string, hops = ONE) => {
+  const { storage, systemd } = render(hops).spec.config;
+  const files = [OC, commandOf(systemd.units[0]), ...storage.files];
+  return runInThrowAwayRoot(files, `${PREPARE}\n${script}`);
+};
 
 const APPLY = 'oc apply --filename /etc/assisted/upgrade/resources.yaml';
 const request = (letter: string): string =>
@@ -89,7 +105,7 @@ const health = (change: string): string =>
 const DELETE = 'oc delete machineconfig --selector appliance-upgrade=4.22.3 --ignore-not-found';
 
 describe('renderUpgradeMachineConfig', () => {
-  it('gives control plane hosts one enabled unit that only node zero runs', () => {
+  it('gives control plane hosts one enabled unit, which does not ask for node zero', () => {
     const { metadata, spec } = render(ONE);
     expect(metadata).toEqual({
       name: '99-start-cluster-upgrade',
@@ -102,9 +118,7 @@ describe('renderUpgradeMachineConfig', () => {
     expect(spec.config.systemd.units.map(({ name, enabled }) => [name, enabled])).toEqual([
       ['upgrade-cluster.service', true],
     ]);
-    expect(spec.config.systemd.units[0]?.contents).toContain(
-      'ConditionPathExists=/etc/assisted/node0\n',
-    );
+    expect(spec.config.systemd.units[0]?.contents).not.toContain('node0');
   });
 
   it('refuses an upgrade without releases as a bug of its caller', () => {
@@ -142,7 +156,7 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).not.toContain('annotate machinehealthchecks.machine.openshift.io theirs');
   });
 
-  it('requests nothing again when node zero reboots in the middle of the upgrade', async () => {
+  it('requests nothing again when the host reboots in the middle of the upgrade', async () => {
     const { stdout } = await drive(`
       look >/dev/null; look >/dev/null; reboot; look
       printf 'Partial 4.22.3\\nCompleted 4.22.1\\n' >history
@@ -230,6 +244,32 @@ runs('the MachineConfig of an upgrade ISO', () => {
     expect(stdout).toContain(`[75]\n${request('a')}\n`);
   });
 
+  it('is left to the first control plane node by name, whatever the others are called, and says so once', async () => {
+    const { stdout } = await drive(`
+      printf 'master-9 %s\\nmaster-10 0123-other\\n' "$own" >masters
+      look; look
+      printf 'master-9 %s\\nmaster-8 4567-other\\n' "$own" >masters; look`);
+    expect(stdout).toBe(
+      'cluster upgrade: master-10 upgrades the cluster\n[75]\n[75]\n' +
+        'cluster upgrade: master-8 upgrades the cluster\n[75]\n',
+    );
+  });
+
+  it('goes on with the next host when the one that began was removed from the cluster', async () => {
+    const { stdout } = await drive(`
+      printf 'master-1 0123-other\\nmaster-2 %s\\n' "$own" >masters; look
+      sed -i /master-1/d masters nodes pods; look >/dev/null; look`);
+    expect(stdout).toContain('cluster upgrade: master-1 upgrades the cluster\n[75]\n');
+    expect(stdout).toContain(`${request('a')}\n`);
+  });
+
+  it('waits on a host whose boot the cluster does not know yet', async () => {
+    const { stdout } = await drive(`printf 'master-0 before-the-reboot\\n' >masters; look`);
+    expect(stdout).toBe(
+      'cluster upgrade: waiting until this host is a control plane node of the cluster\n[75]\n',
+    );
+  });
+
   it('takes a path of releases one after the other', async () => {
     const path = [hop('4.21.12', ['4.21.9'], 'b'), hop('4.22.3', ['4.21.12'], 'a')];
     const { stdout } = await drive(
@@ -267,5 +307,92 @@ runs('the MachineConfig of an upgrade ISO', () => {
       [hop('4.22.5', ['4.22.3'], 'c')],
     );
     expect(stdout).toContain(request('c'));
+  });
+});
+
+/** The MachineConfig of openshift/appliance on a host of ours, and the ISO that it was made for. */
+const driveReference = (script: string, version = '4.22.3') => {
+  const install = renderInstallIgnition(bootstrapInput);
+  const unit = install.systemd?.units?.find(
+    ({ name }) => name === 'start-cluster-upgrade@.service',
+  );
+  const prepare = `${PREPARE}
+    echo start-cluster-upgrade@${version}.service >machine-config
+    mkdir -p /media/upgrade
+    printf '%s\\n' RELEASE_IMAGE=${imageOf('a')} RELEASE_VERSION=${version} >/media/upgrade/release.env`;
+  return runInThrowAwayRoot(
+    [...(install.storage?.files ?? []), OC, commandOf(unit, version)],
+    `${prepare}\n${script}`,
+  );
+};
+
+runs('the MachineConfig of openshift/appliance, on hosts of ours', () => {
+  const DELETE_BY_NAME = 'oc delete machineconfig 99-start-cluster-upgrade --ignore-not-found';
+
+  it('finds the unit that it enables', () => {
+    const { systemd } = renderInstallIgnition(bootstrapInput);
+    const unit = systemd?.units?.find(({ name }) => name === 'start-cluster-upgrade@.service');
+    expect(unit?.enabled).toBeUndefined();
+    expect(unit?.contents).toContain('\nWantedBy=multi-user.target\n');
+  });
+
+  it('requests the release of the ISO once and without force, and is deleted at the end', async () => {
+    const { stdout, stderr } = await driveReference(`
+      look; look
+      rm -r /media/upgrade; reboot
+      printf 'Completed 4.22.3\\nCompleted 4.22.1\\n' >history; look; ls machine-config 2>&1`);
+    expect(stderr).toBe('');
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      'cluster upgrade: the upgrade to 4.22.3 is requested',
+      '[75]',
+      health('cluster.x-k8s.io/paused=upgrade-cluster'),
+      request('a'),
+      'cluster upgrade: the cluster has not begun the upgrade to 4.22.3: Retrieving payload',
+      '[75]',
+      'cluster upgrade: done: the cluster has been upgraded to 4.22.3',
+      '[0]',
+      health('cluster.x-k8s.io/paused-'),
+      DELETE_BY_NAME,
+      "ls: cannot access 'machine-config': No such file or directory",
+    ]);
+  });
+
+  it.each([
+    ['Completed 4.22.10\\nCompleted 4.22.3', 'done: the cluster has been upgraded to 4.22.3', 0],
+    ['Completed 4.22.10', 'refused: the cluster has 4.22.10, which is later than 4.22.3', 78],
+    [
+      'Completed 4.20.9',
+      'refused: the cluster has 4.20.9, from which there is no update to 4.22.3 on the ISO',
+      78,
+    ],
+  ])('requests nothing on a cluster with the history %s, and is deleted', async (...given) => {
+    const [history, message, code] = given;
+    const { stdout } = await driveReference(`printf '${history}\\n' >history; look`);
+    expect(stdout).toBe(`cluster upgrade: ${message}\n[${code}]\n${DELETE_BY_NAME}\n`);
+  });
+
+  it('is left where it is when it is that of a later upgrade', async () => {
+    const { stdout } = await driveReference(`
+      echo start-cluster-upgrade@4.22.5.service >machine-config
+      printf 'Completed 4.22.3\\n' >history; look; cat machine-config`);
+    expect(stdout).toBe(
+      'cluster upgrade: done: the cluster has been upgraded to 4.22.3\n[0]\n' +
+        'start-cluster-upgrade@4.22.5.service\n',
+    );
+  });
+
+  it.each([
+    ['rm /media/upgrade/release.env', 'attach the upgrade ISO of 4.22.3 to this host'],
+    [
+      'sed -i s/VERSION=.*/VERSION=4.22.2/ /media/upgrade/release.env',
+      'the attached upgrade ISO has 4.22.2: attach that of 4.22.3',
+    ],
+    [
+      'sed -i s/IMAGE=.*/IMAGE=quay.io:4.22.3/ /media/upgrade/release.env',
+      'the upgrade ISO names its release "quay.io:4.22.3", not by its digest: attach another one',
+    ],
+  ])('changes nothing after %s', async (change, message) => {
+    const { stdout } = await driveReference(`${change}; look`);
+    expect(stdout).toBe(`cluster upgrade: ${message}\n[75]\n`);
   });
 });

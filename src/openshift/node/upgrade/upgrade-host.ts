@@ -14,7 +14,8 @@ type Pieces = { readonly files: readonly File[]; readonly units: readonly Unit[]
  * What an installed host needs, beside its own registry, to be upgraded from an ISO with a label
  * `upgrade_...`: as soon as one is attached, it is served at port 5001 by the image of the host's own
  * registry, with a certificate that stays, and what it has is added to the copy at
- * `/var/lib/appliance-registry`. How that image is started is found out on the host.
+ * `/var/lib/appliance-registry`. How that image is started is found out on the host. A MachineConfig of
+ * openshift/appliance finds the unit `start-cluster-upgrade@.service` that it enables.
  */
 export function renderUpgradeHost(): Pieces {
   const port = String(UPGRADE_REGISTRY_PORT);
@@ -31,6 +32,8 @@ export function renderUpgradeHost(): Pieces {
       renderScript('mount-upgrade-iso.sh'),
       renderScript('setup-local-registry-upgrade.sh', { port }),
       renderScript('copy-upgrade-registry.sh'),
+      renderScript('upgrade-cluster.sh'),
+      renderScript('start-cluster-upgrade.sh'),
       textFile(
         '/etc/udev/rules.d/99-upgrade-iso.rules',
         renderText('files/99-upgrade-iso.rules'),
@@ -41,9 +44,19 @@ export function renderUpgradeHost(): Pieces {
       renderUnit('mount-upgrade-iso@.service'),
       renderUnit('start-local-registry-upgrade@.service', { run }),
       renderUnit('copy-upgrade-registry@.service'),
+      renderClusterUpgrade('start-cluster-upgrade@.service', {
+        version: '%i',
+        command: 'start-cluster-upgrade.sh %i',
+      }),
     ],
   };
 }
+
+/** A unit that upgrades the cluster; enabled, it starts with each boot until the upgrade is done. */
+export const renderClusterUpgrade = (
+  name: string,
+  holes: Readonly<Record<'version' | 'command', string>>,
+): Unit => ({ name, contents: renderText('units/upgrade-cluster.service', holes) });
 
 /**
  * `upgrade-hosts.yaml`: a MachineConfig for each role that brings the same, and the scripts that it

@@ -1,7 +1,8 @@
 import { textFile } from '../../../ignition/config.ts';
 import type { RpmArchitecture } from '../../release/release-bundle.ts';
 import { formatMachineConfig } from '../machine-config.ts';
-import { renderEnabledUnit, renderScript } from '../templates.ts';
+import { renderScript } from '../templates.ts';
+import { renderClusterUpgrade } from './upgrade-host.ts';
 
 /** One update of the path that an upgrade ISO carries. */
 export type UpgradeHop = {
@@ -29,28 +30,29 @@ const DIRECTORY = '/etc/assisted/upgrade';
 
 /**
  * A MachineConfig that upgrades a cluster from upgrade ISOs attached to its hosts, and then deletes
- * itself; applying and deleting it reboots the control plane hosts one by one. Node zero does the work.
- * It refuses, and goes, when the cluster has had the last release or a later one, when the cluster's
- * version is none of `fromVersions`, and on hosts of another architecture. It waits until every node
- * can read the release from the ISO, and names those that cannot. Needs an Ignition of 3.2.0 and
- * `/etc/assisted/node0`, which hosts of other builders' media have, too.
+ * itself; applying and deleting it reboots the control plane hosts one by one. The first control plane
+ * node by name does the work. It refuses, and goes, when the cluster has had the last release or a later
+ * one, when the cluster's version is none of `fromVersions`, and on hosts of another architecture. It
+ * waits until every node can read the release from the ISO, and names those that cannot. Hosts of other
+ * builders' media take it, too.
  */
 export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): string {
   const { hops, arch, resources } = input;
   const version = hops.at(-1)?.version;
   if (version === undefined) throw new TypeError('an upgrade without releases');
   const label = version.replaceAll('+', '_').slice(0, 63);
-  const holes = { version, arch, selector: `${LABEL}=${label}` };
+  const command = `upgrade-cluster.sh ${version} ${DIRECTORY} ${arch} ${LABEL}=${label}`;
+  const unit = renderClusterUpgrade('upgrade-cluster.service', { version, command });
   return formatMachineConfig({
     ...{ name: NAME, role: 'master', labels: { [LABEL]: label } },
     storage: {
       files: [
-        { ...renderScript('upgrade-cluster.sh', holes), mode: 0o755 },
+        renderScript('upgrade-cluster.sh'),
         textFile(`${DIRECTORY}/hops`, hops.map(formatHop).join(''), 0o644),
         textFile(`${DIRECTORY}/resources.yaml`, resources, 0o600),
       ],
     },
-    systemd: { units: [renderEnabledUnit('upgrade-cluster.service', { version })] },
+    systemd: { units: [{ ...unit, enabled: true }] },
   });
 }
 
