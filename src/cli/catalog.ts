@@ -138,12 +138,15 @@ function planShown(
   });
 }
 
-const listConfigured = (config: ApplianceConfig, cwd: string): readonly ShownCatalog[] =>
-  config.operators.map(({ catalog, local, full, packages, dependencies }) => ({
+const listConfigured = (
+  { operators, ocpRelease: { cpuArchitecture: arch } }: ApplianceConfig,
+  cwd: string,
+): readonly ShownCatalog[] =>
+  operators.map(({ catalog, local, full, packages, dependencies }) => ({
     name: catalog,
     source: local ?? parseCatalogSource(catalog, cwd),
     selection: { full, packages, ...(dependencies && { dependencies }) },
-    arch: config.ocpRelease.cpuArchitecture,
+    ...(arch && { arch }),
   }));
 
 function readConfig({ config }: CatalogOptions, host: CliHost): ApplianceConfig | undefined {

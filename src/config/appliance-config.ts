@@ -66,7 +66,8 @@ export type ApplianceConfig = {
     /** As written: `4.20` stays `4.20`, quoted or not. */
     readonly version: string;
     readonly channel: ReleaseChannel;
-    readonly cpuArchitecture: CpuArchitecture;
+    /** Absent: that of the payload, which is given then. */
+    readonly cpuArchitecture?: CpuArchitecture;
     readonly url?: string;
   };
   /** Absent where all images are in a mirror on this machine. */

@@ -31,7 +31,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
     ocpRelease: {
       version: text('ocpRelease.version'),
       channel: text('ocpRelease.channel') as ReleaseChannel,
-      cpuArchitecture: text('ocpRelease.cpuArchitecture') as CpuArchitecture,
+      ...readArchitecture(view, url ?? mirrorPath),
       ...(url !== undefined && { url }),
     },
     ...(pullSecret !== undefined && { pullSecret: new Secret(pullSecret) }),
@@ -95,6 +95,13 @@ function readBaseIso(view: View, directory: string): Partial<BuildSettings> {
     baseIso: isUrl ? baseIso : resolve(directory, baseIso),
     ...(baseIsoSha256 !== undefined && { baseIsoSha256 }),
   };
+}
+
+/** What is given in place of the update graph says for which architecture it is. */
+function readArchitecture(view: View, given = ''): { readonly cpuArchitecture?: CpuArchitecture } {
+  const path = 'ocpRelease.cpuArchitecture';
+  const text = view.text(path) ?? (given === '' ? findDefault(path) : undefined);
+  return text === undefined ? {} : { cpuArchitecture: text as CpuArchitecture };
 }
 
 function readPaths(view: View, directory: string): Partial<BuildSettings> {

@@ -32,7 +32,8 @@ export function findRelease(
   const { version, channel, cpuArchitecture: arch } = config.ocpRelease;
   const url = findPullspec(config, saved) ?? otherwise?.();
   return engine.run(resolveRelease, {
-    ...{ version, channel, arch },
+    ...{ version, channel },
+    ...(arch !== undefined && { arch }),
     ...(url !== undefined && { url }),
     ...(graphUrl !== undefined && { graphUrl }),
   });
@@ -60,7 +61,7 @@ export function selectPayload(
 } {
   const { release, workspace } = carried;
   const { allArchitectures } = config.build;
-  const arch = config.ocpRelease.cpuArchitecture;
+  const arch = config.ocpRelease.cpuArchitecture ?? release.then(({ arch }) => arch);
   const catalogs = engine.run(selectOperators, {
     ...{ catalogs: operators, arch, allArchitectures, unchanged: workspace !== undefined },
     ...(operators.some(({ local }) => local?.kind === 'directory') && {

@@ -9,7 +9,7 @@ import { getComponent, type Release } from '../openshift/release/release-payload
 import { isAtLeast } from '../openshift/release/version.ts';
 import { formatReference } from '../registry/reference.ts';
 
-export type FetchBaseIsoInput = { readonly release: Release; readonly arch: RpmArchitecture };
+export type FetchBaseIsoInput = { readonly release: Release };
 
 export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonly workDir: string };
 
@@ -21,7 +21,8 @@ export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonl
 export const fetchBaseIso: Stage<FetchBaseIsoInput, BaseIso, FetchBaseIsoTools> = {
   name: 'fetch base ISO',
   reuse: { kind: 'same-program', isUsable: isKept },
-  async run({ release, arch }, { client, cache, workDir }, { signal, onProgress }) {
+  async run({ release }, { client, cache, workDir }, { signal, onProgress }) {
+    const { arch } = release;
     const reference = getComponent(release, 'machine-os-images');
     const path = baseIsoPath(release.version, arch);
     const directory = join(workDir, 'cache', 'base');

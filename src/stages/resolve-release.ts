@@ -34,7 +34,8 @@ export type ResolveReleaseInput = {
   readonly url?: string;
   readonly version: string;
   readonly channel: string;
-  readonly arch: RpmArchitecture;
+  /** Absent: that of the payload at `url`; of several, x86_64. */
+  readonly arch?: RpmArchitecture;
   /** UPDATE_URL_OVERRIDE, where it is set. */
   readonly graphUrl?: string;
   /** What is said where it cannot be resolved, when nobody asked for this release by name. */
@@ -72,11 +73,12 @@ type Tools = ResolveReleaseTools & StageContext;
 
 async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Release> {
   const named = await findPayload(input, tools);
-  const opened = await openImage(tools, named.payload, platformOf(input.arch));
+  const opened = await openPayload(input, tools, named.payload);
   const { reference, image } = opened;
   const config = parseReleaseConfig(await readBlob(tools, reference, image.config));
-  if (config.architecture !== archNames.toGo(input.arch)) {
-    throw archMismatch(input.arch, config.architecture, reference);
+  const arch = input.arch ?? archNames.toRpm(config.architecture);
+  if (config.architecture !== archNames.toGo(arch)) {
+    throw archMismatch(arch, config.architecture, reference);
   }
   const { references, metadata, definitions } = await readManifests(tools, opened);
   const { version } = metadata;
@@ -86,13 +88,29 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   return {
     version,
     reference,
-    arch: input.arch,
+    arch,
     created: formatCreated(references.created ?? config.created, reference),
     components: references.components,
     metadata,
     definitions,
   };
 }
+
+/** A payload of one architecture is opened as that one. */
+async function openPayload(
+  { arch = DEFAULT_ARCH }: ResolveReleaseInput,
+  tools: Tools,
+  payload: Reference,
+): Promise<OpenImage> {
+  try {
+    return await openImage(tools, payload, platformOf(arch));
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.code !== 'image.no-platform') throw error;
+    throw restate(error, error.message, 'set ocpRelease.cpuArchitecture to one that it has');
+  }
+}
+
+const DEFAULT_ARCH = 'x86_64';
 
 type NamedPayload = {
   readonly version: string;
@@ -102,7 +120,7 @@ type NamedPayload = {
 };
 
 async function findPayload(
-  { url, version, channel, arch, graphUrl }: ResolveReleaseInput,
+  { url, version, channel, arch = DEFAULT_ARCH, graphUrl }: ResolveReleaseInput,
   tools: Tools,
 ): Promise<NamedPayload> {
   if (url !== undefined && url !== '') {

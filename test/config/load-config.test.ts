@@ -50,6 +50,18 @@ describe.skipIf(examples.length === 0)('the published configurations of OVE', ()
 });
 
 describe('what is absent gets its default', () => {
+  test('the architecture is left to the payload where the release is given by it', async () => {
+    const ofRelease = async (more: string, rest = ''): Promise<ApplianceConfig['ocpRelease']> => {
+      const text = `apiVersion: v1beta1\nocpRelease: {version: "4.21"${more}}\n${rest}`;
+      return (await load(`${text}pullSecret: '${PULL_SECRET}'\n`)).ocpRelease;
+    };
+    expect(await ofRelease(', url: q.io/r:1')).not.toHaveProperty('cpuArchitecture');
+    expect(await ofRelease('', 'mirrorPath: .\n')).not.toHaveProperty('cpuArchitecture');
+    expect(await ofRelease(', url: ""')).toMatchObject({ cpuArchitecture: 'x86_64' });
+    const named = await ofRelease(', url: q.io/r:1, cpuArchitecture: aarch64');
+    expect(named).toMatchObject({ cpuArchitecture: 'aarch64' });
+  });
+
   test('a minimal configuration is complete after loading', async () => {
     const config = await load(HEAD);
     expect(config.ocpRelease).toEqual({

@@ -25,7 +25,7 @@ const releaseOf = async (options: ReleaseOptions = {}): Promise<Release> => {
   return resolveRelease.run(input, world, world.context);
 };
 const fetchIso = (release: Release): Promise<BaseIso> =>
-  fetchBaseIso.run({ release, arch: 'x86_64' }, world, world.context);
+  fetchBaseIso.run({ release }, world, world.context);
 const takeIso = (given: GivenBaseIso, tools = {}): Promise<BaseIso> =>
   takeBaseIso.run({ given }, { ...world, ...tools }, world.context);
 const fetchTool = (release: Release, fips = false): Promise<FileInput> =>
@@ -94,7 +94,7 @@ describe('the base ISO of a release', () => {
   it('is missing from a payload that has none for the architecture', async () => {
     const release = await releaseOf({ iso });
     await expect(
-      fetchBaseIso.run({ release, arch: 'ppc64le' }, world, world.context),
+      fetchBaseIso.run({ release: { ...release, arch: 'ppc64le' } }, world, world.context),
     ).rejects.toMatchObject({ code: 'layer.file-missing', exitCode: 5 });
     const without = { ...release, components: [] };
     await expect(fetchIso(without)).rejects.toMatchObject({ code: 'release.component-missing' });

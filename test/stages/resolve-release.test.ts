@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDefinitions } from '../../demo/definitions.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
+import type { RpmArchitecture } from '../../src/openshift/release/release-bundle.ts';
 import { formatReference } from '../../src/registry/reference.ts';
 import { resolveRelease, type ResolveReleaseInput } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
@@ -8,16 +9,15 @@ import { buildIndex } from '../support/images.ts';
 import { serveLocally } from '../support/local-http.ts';
 import { addRelease, buildLayeredImage } from '../support/release.ts';
 
+type Wanted = Partial<Omit<ResolveReleaseInput, 'arch'>> & { readonly arch?: RpmArchitecture };
+
+const ARM = { architecture: 'arm64' };
+
 let world: ImageWorld;
-const resolve = (input: Partial<ResolveReleaseInput>, graphUrl?: string): Promise<Release> =>
-  resolveRelease.run(
-    {
-      ...{ version: '4.21.3', channel: 'stable', arch: 'x86_64', ...input },
-      ...(graphUrl !== undefined && { graphUrl }),
-    },
-    world,
-    world.context,
-  );
+const resolveAny = (input: Wanted): Promise<Release> =>
+  resolveRelease.run({ version: '4.21.3', channel: 'stable', ...input }, world, world.context);
+const resolve = (input: Wanted, graphUrl?: string): Promise<Release> =>
+  resolveAny({ arch: 'x86_64', ...input, ...(graphUrl !== undefined && { graphUrl }) });
 
 beforeEach(async () => {
   world = await createImageWorld();
@@ -121,6 +121,35 @@ describe('a release by pullspec', () => {
     await expect(resolve({ url, arch: 'ppc64le' })).rejects.toMatchObject({
       code: 'image.no-platform',
       found: 'linux/amd64, linux/arm64',
+    });
+  });
+
+  it('is for the architecture of its payload where none is wanted', async () => {
+    const { pullspec: url } = await addRelease(world.registry, { architecture: 'arm64' });
+    expect((await resolveAny({ url })).arch).toBe('aarch64');
+  });
+
+  it('of several architectures is for x86_64 where none is wanted, or names those it has', async () => {
+    const [amd, arm] = [await addRelease(world.registry), await addRelease(world.registry, ARM)];
+    const ofAmd = [{ os: 'linux', architecture: 'amd64' }, amd.image] as const;
+    const ofArm = [{ os: 'linux', architecture: 'arm64' }, arm.image] as const;
+    world.registry.add('ocp/release', buildIndex([ofArm, ofAmd]), 'both');
+    world.registry.add('ocp/release', buildIndex([ofArm]), 'one');
+    const resolveTag = (tag: string): Promise<Release> =>
+      resolveAny({ url: `${world.registry.host}/ocp/release:${tag}` });
+    expect((await resolveTag('both')).arch).toBe('x86_64');
+    await expect(resolveTag('one')).rejects.toMatchObject({
+      code: 'image.no-platform',
+      found: 'linux/arm64',
+      hint: 'set ocpRelease.cpuArchitecture to one that it has',
+    });
+  });
+
+  it('for an architecture that no media are built for is refused', async () => {
+    const { pullspec: url } = await addRelease(world.registry, { architecture: 's390x' });
+    await expect(resolveAny({ url })).rejects.toMatchObject({
+      code: 'release.arch-unknown',
+      exitCode: 3,
     });
   });
 

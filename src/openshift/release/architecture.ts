@@ -22,6 +22,7 @@ export const archNames = {
     throw new ConfigError('release.arch-unknown', `architecture "${name}" is none of ${known}`, {
       expected: known,
       found: name,
+      hint: 'name a release for one of these',
     });
   },
 } as const;

@@ -19,7 +19,7 @@ export function findBase(
     return engine.run(takeBaseIso, { given });
   }
   if (release === undefined) throw new Error('a request names a live ISO or a release');
-  return engine.run(fetchBaseIso, { release, arch });
+  return engine.run(fetchBaseIso, { release });
 }
 
 const isStream = (base: GivenBaseIso | CoreosStream): base is CoreosStream =>

@@ -48,12 +48,12 @@ export async function prepareLiveIso(
 
 /** The live ISO to build on. */
 const findBase = (
-  { config, baseIso }: LiveIsoRequest,
+  { baseIso }: LiveIsoRequest,
   { engine }: BuildTools,
   { release, reserved }: LiveIsoImages,
 ) =>
   baseIso === undefined
-    ? engine.run(fetchBaseIso, { release, arch: config.ocpRelease.cpuArchitecture }, reserved)
+    ? engine.run(fetchBaseIso, { release }, reserved)
     : engine.run(takeBaseIso, { given: baseIso }, reserved);
 
 /** From a configuration to a sealed ISO. Two builds of one output exclude each other. */

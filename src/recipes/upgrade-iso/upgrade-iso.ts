@@ -28,7 +28,7 @@ export async function prepareUpgradeIso(
   const { maxSize } = config.build;
   const release = findRelease(request, tools);
   const path = findPath(request, tools, release);
-  const passed = resolvePassed(request, tools, path);
+  const passed = resolvePassed(request, tools, { release, path });
   const { catalogs, plan } = selectPayload(config, tools, { release, passed });
   const signed = signReleases(request, tools, { release, passed });
   for (const made of [passed, signed]) made.catch(() => undefined); // the stages that wait tell
@@ -64,9 +64,9 @@ async function findPath(
     const { version, reference } = await release;
     return { hops: [{ version, image: formatReference(reference), risks: [] }] };
   }
-  const { channel, cpuArchitecture: arch } = config.ocpRelease;
+  const { channel } = config.ocpRelease;
   return engine.run(planUpgradePath, {
-    ...{ from, release, channel, arch },
+    ...{ from, release, channel, arch: release.then(({ arch }) => arch) },
     ...(graphUrl !== undefined && { graphUrl }),
   });
 }
@@ -75,9 +75,10 @@ async function findPath(
 async function resolvePassed(
   { config }: UpgradeIsoRequest,
   { engine }: BuildTools,
-  path: Promise<UpgradePath>,
+  { release, path }: { readonly release: Promise<Release>; readonly path: Promise<UpgradePath> },
 ): Promise<readonly Release[]> {
-  const { channel, cpuArchitecture: arch } = config.ocpRelease;
+  const { channel } = config.ocpRelease;
+  const { arch } = await release;
   const { hops } = await path;
   return Promise.all(
     hops
