@@ -15,7 +15,7 @@ ocpRelease:
   version: "4.21"
   # stable, fast, candidate or eus.
   channel: stable
-  # x86_64 or aarch64.
+  # x86_64, aarch64 or ppc64le.
   cpuArchitecture: x86_64
   # The release payload itself, by tag or digest, instead of version and channel.
   # url: quay.io/openshift-release-dev/ocp-release:4.21.0-x86_64

@@ -1,12 +1,12 @@
 import { digestOf } from '../base/digest.ts';
 import type { FileInput } from '../base/file-input.ts';
-import { ConfigError, IntegrityError } from '../base/errors.ts';
+import { IntegrityError } from '../base/errors.ts';
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
 import type { BasePatch } from '../iso/base/base-extents.ts';
 import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { findEmbedArea, type EmbedArea } from '../iso/coreos/embed-area.ts';
-import { readKernelArchitecture } from '../iso/coreos/kernel-architecture.ts';
+import { requireArchitecture } from '../iso/coreos/kernel-architecture.ts';
 import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
 import type { Extent, Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
@@ -87,7 +87,7 @@ async function layOut(
   ]);
   const iso = await openIso(base.path);
   try {
-    await requireArchitecture(iso, parts.architecture);
+    await requireArchitecture(iso, parts.architecture, OTHER_BASE);
     const area = await findEmbedArea(iso);
     const plan = await planEmbed(iso, area, archive);
     const replaced = await listEmbedded(iso, area);
@@ -104,15 +104,7 @@ async function layOut(
   }
 }
 
-async function requireArchitecture(iso: IsoImage, expected: RpmArchitecture): Promise<void> {
-  const found = await readKernelArchitecture(iso);
-  if (found === undefined || found === expected) return;
-  throw new ConfigError(
-    'base-iso.architecture',
-    `base ISO ${iso.path} is for ${found}, but the configuration is for ${expected}`,
-    { expected, found, hint: 'give another live ISO, or set architecture in the configuration' },
-  );
-}
+const OTHER_BASE = 'give another live ISO, or set architecture in the configuration';
 
 /** A description that lies about the area would have something else overwritten. */
 async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly string[]> {

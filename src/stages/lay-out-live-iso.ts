@@ -3,6 +3,7 @@ import type { FileInput } from '../base/file-input.ts';
 import type { Stage } from '../engine/stage.ts';
 import { encodeInitrd } from '../ignition/initrd.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
+import { requireArchitecture } from '../iso/coreos/kernel-architecture.ts';
 import type { Layout, TreeFile } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
 import { planLiveGraft } from '../iso/live-graft.ts';
@@ -25,6 +26,8 @@ import type { Descriptor } from '../registry/descriptor.ts';
 import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
 import { formatReference } from '../registry/reference.ts';
 
+const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
+
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of ours. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
 
@@ -46,6 +49,8 @@ type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
 /**
  * The whole live ISO, before a byte of it is written: the base, the registry, both configurations and
  * the index. Fetches nothing.
+ *
+ * @throws ConfigError `base-iso.architecture`; and what {@link planLiveGraft} and {@link layOutIso} throw
  */
 export const layOutLiveIso: Stage<LiveIsoParts, Layout, LayoutTools> = {
   name: 'lay out ISO',
@@ -62,6 +67,7 @@ async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<
   const base = await decodeBaseScan(parts.base.path, parts.scan);
   const iso = await openIso(base.path);
   try {
+    await requireArchitecture(iso, release.arch, OTHER_BASE);
     const live = await readCoreosLive(iso);
     const graft = await planLiveGraft(iso, live, {
       initrd: { path: BOOTSTRAP_IMAGE_PATH, bytes: encodeBootstrap(parts.bootstrap) },

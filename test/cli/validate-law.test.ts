@@ -51,8 +51,8 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     ':6:24: blockedImages[0].name: "a(?=b)" is not a Go regular expression',
   ),
   'an architecture that cannot be built': a(
-    appliance('', 'version: "4.21"\n  cpuArchitecture: ppc64le'),
-    ':5:20: ocpRelease.cpuArchitecture: media for ppc64le cannot be built yet',
+    appliance('', 'version: "4.21"\n  cpuArchitecture: s390x'),
+    ':5:20: ocpRelease.cpuArchitecture: must be one of',
   ),
   'a mirror without the storage of a registry': {
     files: { 'appliance-config.yaml': appliance('mirrorPath: m\n'), 'm/data/x': '' },

@@ -84,6 +84,10 @@ const CASES: readonly Case[] = [
     name: 'an aarch64 image, El Torito only',
     makeBase: (dir) => makeCoreosIso(dir, { arch: 'aarch64' }),
   },
+  {
+    name: 'a ppc64le image, HFS+ and an Apple partition map',
+    makeBase: (dir) => makeCoreosIso(dir, { arch: 'ppc64le' }),
+  },
   { name: 'an image of xorriso with a GPT and an EFI partition', makeBase: makeXorrisoIso },
   { name: 'an image with links and relocated directories', makeBase: makeDeepIso },
 ];

@@ -133,6 +133,12 @@ describe.skipIf(!hasTools.every(Boolean))('the layout of an installation ISO', (
     { what: 'arm64', offset: 56, magic: 'ARMd', isOurs: false },
     { what: 'arm64 under UEFI', offset: 64, magic: 'PE\0\0\x64\xaa', isOurs: false },
     { what: 'x86_64 under UEFI', offset: 64, magic: 'PE\0\0\x64\x86', isOurs: true },
+    {
+      what: 'ppc64le',
+      offset: 0,
+      magic: '\x7fELF\x02\x01'.padEnd(18, '\0') + '\x15',
+      isOurs: false,
+    },
     { what: 'who knows what', offset: 0, magic: 'MZ', isOurs: true },
     { what: 'what is too far off', offset: 4095, magic: 'P', isOurs: true },
   ])('is made for the architecture of its kernel alone: $what', async (row) => {

@@ -44,7 +44,7 @@ export async function makeIso(
 }
 
 export type TestCoreosOptions = {
-  readonly arch?: 'x86_64' | 'aarch64';
+  readonly arch?: 'x86_64' | 'aarch64' | 'ppc64le';
   readonly volumeId?: string;
   /** Kernel arguments behind `coreos.liveiso=`. */
   readonly kargs?: string;
@@ -60,12 +60,13 @@ export const TEST_VOLUME_ID = 'rhcos-9.6.20260101-0';
 
 /**
  * A live ISO of the layout of RHCOS, too small to boot: x86_64 with BIOS and EFI El Torito and
- * `isohybrid --uefi`, aarch64 with EFI El Torito only.
+ * `isohybrid --uefi`, aarch64 with EFI El Torito only, ppc64le without El Torito.
  */
 export async function makeCoreosIso(
   directory: string,
   options: TestCoreosOptions = {},
 ): Promise<string> {
+  if (options.arch === 'ppc64le') return makePowerIso(directory, options);
   const isX86 = (options.arch ?? 'x86_64') === 'x86_64';
   const volumeId = options.volumeId ?? TEST_VOLUME_ID;
   const files: Record<string, TestContent> = {
@@ -84,6 +85,51 @@ export async function makeCoreosIso(
   if (isX86 && options.hybrid !== false) await runProcess('isohybrid', ['--uefi', path]);
   return path;
 }
+
+/**
+ * What `grub2-mkrescue` makes with the modules of powerpc-ieee1275 alone: firmware finds
+ * `ppc/bootinfo.txt`, which names the boot loader. There is an HFS+ volume over the same files, and
+ * neither El Torito nor Joliet. Its menu is the only place of kernel arguments.
+ */
+async function makePowerIso(directory: string, options: TestCoreosOptions): Promise<string> {
+  const volumeId = options.volumeId ?? TEST_VOLUME_ID;
+  const all = coreosFiles(
+    volumeId,
+    options.kargs ?? 'ignition.firstboot ignition.platform.id=metal',
+  );
+  const text = all['coreos/kargs.json'] as string;
+  const kargs = JSON.parse(text) as { readonly files: readonly object[] };
+  const [grub] = kargs.files;
+  const files: Record<string, TestContent> = {
+    ...Object.fromEntries(
+      Object.entries(all).filter(([path]) => !/^(?:EFI|isolinux)\//.test(path)),
+    ),
+    'boot/grub/grub.cfg': all['EFI/redhat/grub.cfg'] ?? '',
+    'coreos/kargs.json': formatJson({ ...kargs, files: [{ ...grub, path: 'boot/grub/grub.cfg' }] }),
+    'boot/grub/powerpc.elf': 'a boot loader',
+    'System/Library/CoreServices/BootX': '',
+    'ppc/bootinfo.txt': BOOTINFO,
+    'images/pxeboot/vmlinuz': Buffer.from('7f454c46020101'.padEnd(36, '0') + '1500', 'hex'),
+    ...options.files,
+  };
+  for (const path of options.without ?? []) Reflect.deleteProperty(files, path);
+  const args = ['-V', volumeId, '-r', ...POWER_ARGS];
+  return makeIso(directory, { files, args, program: 'xorriso' });
+}
+
+const BOOTINFO = `<chrp-boot>
+<description>grub 2.06</description>
+<os-name>grub 2.06</os-name>
+<boot-script>boot &device;:\\boot\\grub\\powerpc.elf</boot-script>
+</chrp-boot>
+`;
+
+/** Those of GRUB 2.06, as it gives them to xorriso. */
+const POWER_ARGS = [
+  ...['-hfsplus', '-apm-block-size', '2048', '-hfsplus-file-creator-type', 'chrp', 'tbxi'],
+  ...['/System/Library/CoreServices/BootX', '-hfs-bless-by', 'p', '/System/Library/CoreServices'],
+  ...['-sysid', 'PPC', '--protective-msdos-label'],
+];
 
 const BIOS_ARGS = [
   ...['-eltorito-boot', 'isolinux/isolinux.bin', '-eltorito-catalog', 'isolinux/boot.cat'],

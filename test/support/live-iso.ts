@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { CliHost } from '../../src/cli/host.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { archNames } from '../../src/openshift/release/architecture.ts';
 import { serveImages, type ImageRegistry } from './image-registry.ts';
-import { makeCoreosIso } from './iso.ts';
+import { makeCoreosIso, type TestCoreosOptions } from './iso.ts';
 import { addRelease, type ReleaseOptions, type TestRelease } from './release.ts';
 
 export type Outcome = {
@@ -29,14 +30,17 @@ export type LiveWorld = {
   readonly close: () => Promise<void>;
 };
 
-export async function createLiveWorld(
-  options: Pick<ReleaseOptions, 'components' | 'installer'> = {},
-): Promise<LiveWorld> {
+export async function createLiveWorld({
+  arch = 'x86_64',
+  ...options
+}: Pick<ReleaseOptions, 'components' | 'installer'> &
+  Pick<TestCoreosOptions, 'arch'> = {}): Promise<LiveWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
   const registry = await serveImages();
   const release = await addRelease(registry, {
     ...options,
-    iso: await readFile(await makeCoreosIso(directory)),
+    architecture: archNames.toGo(arch),
+    iso: await readFile(await makeCoreosIso(directory, { arch })),
   });
   const env: NodeJS.ProcessEnv = { HOME: directory };
   const host: LiveWorld['host'] = (signal = new AbortController().signal) => ({

@@ -7,7 +7,6 @@ import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
-import { findMissingFeatures } from '../../config/missing-features.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
 import { parseCatalogSource } from '../../openshift/catalog/catalog-source.ts';
 import {
@@ -25,7 +24,6 @@ import { parseRegistriesConf } from '../../registry/registries-conf.ts';
  * and every command that builds or plans run this one list.
  */
 export const LIVE_ISO_RULES: readonly ConfigRule[] = [
-  (view) => refuse(findMissingFeatures(view)),
   checkReferences,
   checkRegistriesConf,
   checkWorkspace,
