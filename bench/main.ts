@@ -12,6 +12,7 @@ import { addFigures, median, printFigures, type Figures } from './figures.ts';
 import { benchCpu } from './cpu.ts';
 import { benchHttps } from './https.ts';
 import { runReferenceChain } from './reference.ts';
+import { benchSlowMedium } from './slow-medium.ts';
 import { readBare, runSealift, SEALIFT, shell, startSource, stop, type Source } from './run.ts';
 
 const GIB = 1024 ** 3;
@@ -256,4 +257,6 @@ if (parts.has('sites')) {
   const count = Number(values.sites);
   await benchSites(figures, { directory: join(directory, 'sites'), count, runs });
 }
+// Takes the programs of the boot tests, and long: only when it is asked for.
+if (parts.has('slow-medium')) await benchSlowMedium(figures, { directory, size });
 report();

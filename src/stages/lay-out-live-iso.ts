@@ -1,4 +1,3 @@
-import type { Digest } from '../base/digest.ts';
 import type { FileInput } from '../base/file-input.ts';
 import type { Stage } from '../engine/stage.ts';
 import { encodeInitrd } from '../ignition/initrd.ts';
@@ -12,18 +11,15 @@ import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../openshift/node/bootstrap-ignition.ts';
 import { describeMedium } from '../openshift/media/describe-medium.ts';
 import { formatBundleFile } from '../openshift/media/bundle-file.ts';
+import { planLiveRegistry } from '../openshift/media/live-registry.ts';
 import { BOOTSTRAP_IMAGE_PATH, BUNDLE_PATH, INDEX_PATH } from '../openshift/media/media-paths.ts';
-import { planMediaRegistry } from '../openshift/media/media-registry.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
-import { encodeReleaseBundle, type ReleaseBundle } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
-import type { RegistryFile } from '../registry/layout/distribution-layout.ts';
 import type { FileDigests } from '../openshift/files/file-digests.ts';
 import { readUnchanged } from '../openshift/files/unchanged-file.ts';
 import { readCached } from '../openshift/files/read-cached.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 import type { Descriptor } from '../registry/descriptor.ts';
-import { parseManifest, type StoredManifest } from '../registry/manifest.ts';
 import { formatReference } from '../registry/reference.ts';
 
 const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
@@ -76,7 +72,11 @@ async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<
     });
     return layOutIso({
       base,
-      files: [...graft.files, ...(await planRegistryFiles(parts, readManifest))],
+      files: [
+        ...graft.files,
+        describeImages(parts),
+        ...(await planLiveRegistry({ plan, release, readManifest })),
+      ],
       remove: [MINIMAL_RECIPE],
       patches: graft.patches,
       epoch,
@@ -104,39 +104,7 @@ const encodeBootstrap = (text: string): Uint8Array =>
 const encodeUnconfigured = (text: string): Uint8Array =>
   encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: Buffer.from(text) }]);
 
-/** The registry with the release bundle, which is made here, and the list of the images in it. */
-async function planRegistryFiles(
-  { plan, release }: LiveIsoParts,
-  readManifest: ReadManifest,
-): Promise<TreeFile[]> {
-  const list = formatBundleFile({ release, plan });
-  const { version, arch, reference } = release;
-  const bundle = await encodeReleaseBundle({ version, arch, image: reference }, list);
-  const made = {
-    repository: bundle.repository,
-    tags: [bundle.tag],
-    manifests: [toStored(bundle)],
-  };
-  const rendered = new Map(
-    [bundle.config, bundle.layer].map(({ descriptor, bytes }) => [descriptor.digest, bytes]),
-  );
-  const files = await planMediaRegistry({ plan, readManifest, made: [made] });
-  return [
-    { path: BUNDLE_PATH, content: { kind: 'bytes', bytes: list } },
-    ...files.map((file) => toTreeFile(file, rendered)),
-  ];
-}
-
-const toStored = ({ manifest: { descriptor, bytes } }: ReleaseBundle): StoredManifest => ({
-  descriptor,
-  bytes,
-  manifest: parseManifest(bytes, descriptor.mediaType),
+const describeImages = (parts: LiveIsoParts): TreeFile => ({
+  path: BUNDLE_PATH,
+  content: { kind: 'bytes', bytes: formatBundleFile(parts) },
 });
-
-function toTreeFile(
-  { path, content }: RegistryFile,
-  rendered: ReadonlyMap<Digest, Uint8Array>,
-): TreeFile {
-  const bytes = content.kind === 'blob' ? rendered.get(content.digest) : undefined;
-  return { path, content: bytes ? { kind: 'bytes', bytes } : content };
-}

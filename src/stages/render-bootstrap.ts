@@ -1,5 +1,7 @@
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
+import { readCached } from '../openshift/files/read-cached.ts';
+import { digestRegistryTree, planLiveRegistry } from '../openshift/media/live-registry.ts';
 import { sizeOfRegistry } from '../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
 import {
@@ -14,7 +16,10 @@ import {
   type ClusterSettings,
 } from '../openshift/node/describe-cluster.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
+import type { RegistryTree } from '../openshift/node/install-ignition.ts';
 import { disablesImagePolicy } from '../openshift/release/image-policy.ts';
+import type { BlobCache } from '../registry/blob-cache.ts';
+import type { Descriptor } from '../registry/descriptor.ts';
 import { formatReference } from '../registry/reference.ts';
 
 export type RenderBootstrapInput = CarriedForCluster &
@@ -44,15 +49,19 @@ export type RenderedBootstrap = {
  *
  * @throws IntegrityError `ignition.invalid` when what we rendered breaks a rule of the format
  */
-export const renderBootstrap: Stage<RenderBootstrapInput, RenderedBootstrap, unknown> = {
+export const renderBootstrap: Stage<
+  RenderBootstrapInput,
+  RenderedBootstrap,
+  { readonly cache: BlobCache }
+> = {
   name: 'render bootstrap',
-  run: (input, _tools, { warn }) => {
-    const described = describe(input);
+  run: async (input, { cache }, { warn, signal }) => {
+    const described = describe(input, await describeTree(input, cache, signal));
     const warnings = listWarnings(described);
     for (const warning of warnings) warn(warning);
     const config = renderBootstrapIgnition(described);
     const ignition = formatValidIgnition(config, 'bootstrap configuration');
-    return Promise.resolve({ ignition, warnings });
+    return { ignition, warnings };
   },
 };
 
@@ -61,7 +70,19 @@ function listWarnings(input: BootstrapInput): readonly string[] {
   return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
 }
 
-function describe(input: RenderBootstrapInput): BootstrapInput {
+/** The registry's tree as hosts have it when they have copied it. */
+async function describeTree(
+  { plan, release }: RenderBootstrapInput,
+  cache: BlobCache,
+  signal: AbortSignal,
+): Promise<RegistryTree> {
+  const readManifest = (manifest: Descriptor): Promise<Uint8Array> =>
+    readCached(cache, manifest, signal);
+  const files = await planLiveRegistry({ plan, release, readManifest });
+  return { size: sizeOfRegistry(plan), digest: digestRegistryTree(files) };
+}
+
+function describe(input: RenderBootstrapInput, registryTree: RegistryTree): BootstrapInput {
   const { plan, registryImage, manifests, sshKey, password } = input;
   return {
     ...describeCluster(input, input),
@@ -73,7 +94,7 @@ function describe(input: RenderBootstrapInput): BootstrapInput {
     skipLocalRegistry: input.skipLocalRegistry,
     disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
     registryData: input.registryData,
-    registrySize: sizeOfRegistry(plan),
+    registryTree,
     extraManifests: manifests.extra,
     crs: manifests.crs,
     ...(sshKey !== undefined && { sshKey }),

@@ -9,6 +9,8 @@ readonly stage='{{ stage }}'
 readonly internal_release_image='{{ internal-release-image }}'
 readonly medium=/run/media/iso
 readonly copy=/var/lib/appliance-registry
+# Not verified yet.
+readonly partial="${copy}.partial"
 # An installer of 4.21 and later fills it on control plane hosts.
 readonly installer_copy=/var/lib/iri-registry
 readonly target=/mnt/agentdata
@@ -21,21 +23,15 @@ fail() {
 
 # Where no InternalReleaseImage is, the machine config daemon empties the installer's directory as soon as
 # the registry's port refuses a connection. The daemon's own image comes from this registry, so before the
-# first start it does not run yet.
+# first start it does not run yet. Whether the copy is complete is for copy-registry-data.sh to see.
 adopt_installer_copy() {
   if [[ "${internal_release_image}" == yes || ! -d "${installer_copy}" || -e "${copy}" ]]; then
     return 0
   fi
-  if has_contents "${installer_copy}"; then
-    mv --no-target-directory "${installer_copy}" "${copy}"
-    echo "agent data: ${installer_copy} is now ${copy}"
-  else
-    # What is left of it need not be read from the medium again.
-    rm --recursive --force "${copy}.partial"
-    mv --no-target-directory "${installer_copy}" "${copy}.partial"
-    echo "agent data: ${installer_copy} is not complete: the medium is needed" >&2
-  fi
+  rm --recursive --force "${copy}.checks" "${partial}"
+  mv --no-target-directory "${installer_copy}" "${partial}"
   sync "$(dirname "${copy}")"
+  echo "agent data: ${installer_copy} is now ${partial}"
 }
 
 # Arguments: directory
@@ -45,9 +41,13 @@ has_contents() {
     [[ -n "$(ls --almost-all "$1/docker/registry/v2/repositories" 2>/dev/null)" ]]
 }
 
+has_medium() {
+  mountpoint --quiet "${medium}" && [[ -d "${medium}/registry" ]]
+}
+
 wait_for_medium() {
   local waited=0
-  until mountpoint --quiet "${medium}" && [[ -d "${medium}/registry" ]]; do
+  until has_medium; do
     if ((waited >= wait_limit)); then
       if mountpoint --quiet "${medium}"; then
         fail "${medium} has no directory registry: attach the appliance ISO, not another one"
@@ -73,6 +73,8 @@ find_source() {
     source_dir="${copy}"
   elif [[ -d "${installer_copy}" ]]; then
     source_dir="${installer_copy}"
+  elif ! has_medium && has_contents "${partial}"; then
+    source_dir="${partial}"
   else
     wait_for_medium
     source_dir="${medium}/registry"

@@ -3,6 +3,7 @@ import { copyFile, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { readDriveBytes } from './qmp.ts';
 
 export type BootOptions = {
   readonly iso: string;
@@ -15,6 +16,8 @@ export type BootOptions = {
   readonly as: 'cdrom' | 'disk' | 'usb-esp';
   /** Raw images of further virtio disks: /dev/vdb, /dev/vdc. */
   readonly disks?: readonly { readonly path: string; readonly readonly: boolean }[];
+  /** Bytes a second that the medium delivers at most, as virtual media of a BMC do. */
+  readonly mediumRate?: number;
   readonly timeoutMs: number;
   /** The boot has proved enough at the first line that matches. */
   readonly until: RegExp;
@@ -26,6 +29,8 @@ export type Boot = {
   /** What the serial line said, without control sequences, first to last. */
   readonly lines: readonly string[];
   readonly seconds: number;
+  /** With `mediumRate`: what the machine had read from the medium when it said the last line. */
+  readonly mediumBytes?: number;
 };
 
 /** Nothing of a guest is worth waiting for after these. */
@@ -47,12 +52,16 @@ export async function boot(options: BootOptions): Promise<Boot> {
   try {
     const medium = options.as === 'usb-esp' ? await hideElTorito(options.iso, work) : options.iso;
     const firmware = options.firmware === 'ovmf' ? await ovmfArguments(work) : [];
-    const drives = [...mediumArguments(medium, options.as), ...diskArguments(options.disks)];
-    const qemu = spawn(QEMU, [...MACHINE, ...firmware, ...drives], {
+    const drives = [...mediumArguments(medium, options), ...diskArguments(options.disks)];
+    const qmp = join(work, 'qmp');
+    const control = ['-qmp', `unix:${qmp},server=on,wait=off`];
+    const qemu = spawn(QEMU, [...MACHINE, ...control, ...firmware, ...drives], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     try {
-      return await watch(qemu, options);
+      const seen = await watch(qemu, options);
+      if (options.mediumRate === undefined) return seen;
+      return { ...seen, mediumBytes: await readDriveBytes(qmp, 'medium') };
     } finally {
       qemu.kill('SIGKILL');
     }
@@ -84,9 +93,10 @@ const DEVICES: Readonly<Record<BootOptions['as'], readonly string[]>> = {
   'usb-esp': ['-device', 'qemu-xhci', '-device', 'usb-storage,drive=medium,bootindex=0'],
 };
 
-function mediumArguments(path: string, as: BootOptions['as']): string[] {
+function mediumArguments(path: string, { as, mediumRate }: BootOptions): string[] {
   const drive = `if=none,id=medium,format=raw,readonly=on,file=${path.replaceAll(',', ',,')}`;
-  return ['-drive', drive, ...DEVICES[as]];
+  const rate = mediumRate === undefined ? '' : `,throttling.bps-read=${mediumRate}`;
+  return ['-drive', `${drive}${rate}`, ...DEVICES[as]];
 }
 
 const diskArguments = (disks: BootOptions['disks'] = []): string[] =>

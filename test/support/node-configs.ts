@@ -1,3 +1,4 @@
+import { digestFromHex } from '../../src/base/digest.ts';
 import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
 import { makeDefinitions } from '../../demo/definitions.ts';
 import type { BootstrapInput } from '../../src/openshift/node/bootstrap-ignition.ts';
@@ -54,7 +55,7 @@ export const bootstrapInput: BootstrapInput = {
   skipLocalRegistry: false,
   disableImagePolicy: false,
   registryData: 'copy',
-  registrySize: 21_000_000_000,
+  registryTree: { size: 21_000_000_000, digest: digestFromHex('d'.repeat(64)) },
   useDefaultSourceNames: true,
   sshKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator@example\n',
   corePasswordHash: '$6$saltsalt$hash',

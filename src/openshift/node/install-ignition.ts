@@ -1,3 +1,4 @@
+import { hexOf, type Digest } from '../../base/digest.ts';
 import {
   IGNITION_VERSION,
   textFile,
@@ -18,6 +19,14 @@ import {
 import { renderUpgradeHost } from './upgrade/upgrade-host.ts';
 import { renderEnabledUnit, renderScript, renderText, renderUnit } from './templates.ts';
 
+/** The registry's tree on the medium. */
+export type RegistryTree = {
+  /** Bytes of blobs and manifests. */
+  readonly size: number;
+  /** Over the name and the digest of every file. */
+  readonly digest: Digest;
+};
+
 /** What an installed host needs to know. */
 export type InstallInput = {
   readonly registryImage: RegistryImage;
@@ -30,8 +39,7 @@ export type InstallInput = {
   readonly skipLocalRegistry: boolean;
   /** Whether hosts copy the registry to their disk, or read it from the medium for good. */
   readonly registryData: 'copy' | 'medium';
-  /** Bytes of the registry's blobs and manifests. */
-  readonly registrySize: number;
+  readonly registryTree: RegistryTree;
   readonly createPinnedImageSets: boolean;
   /** References of the images to pin, as they are named before mirroring. */
   readonly pinnedImages: readonly string[];
@@ -111,13 +119,15 @@ function renderRegistry(input: InstallInput): Part {
   };
 }
 
-/** What makes a host independent of the medium. */
-function renderRegistryCopy(input: InstallInput): Part {
-  if (input.skipLocalRegistry || input.registryData === 'medium') return { files: [], units: [] };
-  return {
-    files: [renderScript('copy-registry-data.sh', { 'tree-size': String(input.registrySize) })],
-    units: [renderEnabledUnit('copy-registry-data.service')],
-  };
+/** What makes a host independent of the medium: also, on any medium, by the copy of the installer. */
+function renderRegistryCopy({ skipLocalRegistry, registryData, registryTree }: InstallInput): Part {
+  if (skipLocalRegistry) return { files: [], units: [] };
+  const script = renderScript('copy-registry-data.sh', {
+    'registry-data': registryData,
+    'tree-size': String(registryTree.size),
+    'tree-digest': hexOf(registryTree.digest),
+  });
+  return { files: [script], units: [renderEnabledUnit('copy-registry-data.service')] };
 }
 
 /** Clusters without the mirrors or the registry that these need cannot be upgraded from an ISO. */
