@@ -2,7 +2,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hexOf, type Digest } from '../../src/base/digest.ts';
+import { digestFromHex, hexOf, type Digest } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { renderInstallIgnition } from '../../src/openshift/node/install-ignition.ts';
 import { bootstrapInput } from '../support/node-configs.ts';
@@ -163,10 +163,18 @@ async function makeMedium(work: string): Promise<Digest> {
   return component;
 }
 
+async function sumTree(directory: string): Promise<Digest> {
+  const files = 'find docker images -type f -exec sha256sum {} +';
+  const script = `${files} | LC_ALL=C sort | sha256sum | cut -c -64`;
+  const { stdout } = await runProcess('bash', ['-c', script], { cwd: directory });
+  return digestFromHex(stdout.trim());
+}
+
 /** The install configuration as it is on every medium, and what stands in for a disk and for udev. */
 async function describeHost(work: string, component: Digest): Promise<object> {
   const install = renderInstallIgnition({
-    ...{ ...bootstrapInput, createPinnedImageSets: false, crs: [], registrySize: 60_000_000 },
+    ...{ ...bootstrapInput, createPinnedImageSets: false, crs: [] },
+    registryTree: { size: 60_000_000, digest: await sumTree(join(work, 'medium/registry')) },
   });
   const [key, certificate] = await makeCertificate(work);
   return {

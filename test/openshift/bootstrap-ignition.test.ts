@@ -308,14 +308,15 @@ describe('the install configuration', () => {
 
   it('copies nothing from the medium with skipLocalRegistry, and with registryData "medium"', () => {
     const medium = renderInstallIgnition({ ...bootstrapInput, registryData: 'medium' });
-    expect(listContents(medium)).toContain('enabled start-local-registry.service');
-    expect(listContents(medium).join()).not.toContain('copy-registry-data');
+    const script = findFile(medium, '/usr/local/bin/copy-registry-data.sh');
+    expect(readContents(script)).toContain("readonly registry_data='medium'\n");
     expect(lists[1]?.join()).not.toContain('copy-registry-data');
   });
 
-  it('tells the script how large the registry is', () => {
+  it('tells the script how large the registry is, and its digest', () => {
     const script = installs[0] && findFile(installs[0], '/usr/local/bin/copy-registry-data.sh');
     expect(readContents(script)).toContain("readonly tree_size='21000000000'\n");
+    expect(readContents(script)).toContain(`readonly tree_digest='${'d'.repeat(64)}'\n`);
   });
 
   it('has nothing that waits for operators without custom resources', () => {

@@ -289,8 +289,10 @@ runs("the installer's copy on a control plane host", () => {
     ['with one empty blob', ': >$(find $iri -name data | head -1)', 1],
     ['without one link', 'rm $(find $iri -name link | head -1)', 0],
     ['with one empty link', ': >$(find $iri -name link | head -1)', 0],
-  ])('is completed from the medium, of which only missing blobs are read: %s', async (_, damage, blobs) => {
-    const { stdout } = await run(`
+  ])(
+    'is completed from the medium, of which only missing blobs are read: %s',
+    async (_, damage, blobs) => {
+      const { stdout } = await run(`
       medium; iri=/var/lib/iri-registry; tree $iri; find $iri -exec touch -d 2001-01-01 {} +
       ${damage} 2>/dev/null
       printf '#!/bin/bash\nfor each; do [[ $each == /run/media*/[0-9a-f]* ]] && echo "$each" >>/tmp/read; done; exec /usr/bin/cp "$@"' >/usr/local/bin/cp
@@ -298,8 +300,9 @@ runs("the installer's copy on a control plane host", () => {
       mount-agent-data.sh >/dev/null; copy-registry-data.sh >/dev/null 2>&1; echo "exit $?"
       grep -cE '/data$|/[0-9a-f]{64}$' /tmp/read
       ls -d /var/lib/{appliance,iri}-registry* 2>/dev/null; [[ "$(state $copy)" == "$(state /run/media/iso/registry)" ]] && echo same`);
-    expect(stdout).toBe(`exit 0\n${blobs}\n/var/lib/appliance-registry\nsame\n`);
-  });
+      expect(stdout).toBe(`exit 0\n${blobs}\n/var/lib/appliance-registry\nsame\n`);
+    },
+  );
 
   it('is served as it is while it is damaged and the medium is detached', async () => {
     const { stdout, stderr } = await run(`

@@ -1,9 +1,32 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { digestOf, hexOf } from '../../src/base/digest.ts';
 import { digestFile, hasFile } from '../../src/base/files.ts';
+import { parseIgnition } from '../../src/ignition/config.ts';
+import { openIso } from '../../src/iso/open-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { findFile, readContents } from '../support/node-configs.ts';
 import { requireTool } from '../support/tools.ts';
+
+const COPY_SCRIPT = '/usr/local/bin/copy-registry-data.sh';
+
+/** `find -type f | xargs sha256sum | sort | sha256sum` in the registry of an ISO. */
+async function sumRegistry(path: string): Promise<string> {
+  const image = await openIso(path);
+  const lines: string[] = [];
+  try {
+    for await (const { path: name, node } of image.walk()) {
+      if (node.kind !== 'file' || !name.startsWith('/registry/')) continue;
+      const bytes = await buffer(image.stream(node));
+      lines.push(`${hexOf(digestOf(bytes))}  ${name.slice('/registry/'.length)}\n`);
+    }
+  } finally {
+    await image.close();
+  }
+  return hexOf(digestOf(lines.sort().join('')));
+}
 
 describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a live ISO', () => {
   let world: LiveWorld;
@@ -36,6 +59,19 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))('a liv
     expect(iso.includes('secret-word')).toBe(false);
     expect(iso.includes('dXNlcjpz')).toBe(false);
     expect(await hasFile(join(directory, 'one.iso.partial'))).toBe(false);
+  });
+
+  it('tells installed hosts one digest of all files of its registry', async () => {
+    await world.writeConfig();
+    const built = await world.run('build', '--output', 'digest.iso', '--force');
+    expect(built.exitCode, built.stderr).toBe(0);
+    const shown = await world.run('ignition', 'show', '--bootstrap', 'digest.iso');
+    const bootstrap = parseIgnition(shown.stdout, 'shown');
+    const install = readContents(findFile(bootstrap, '/etc/assisted/install.ign'));
+    const script = findFile(parseIgnition(install, 'install'), COPY_SCRIPT);
+    expect(readContents(script)).toContain(
+      `readonly tree_digest='${await sumRegistry(join(world.directory, 'digest.iso'))}'\n`,
+    );
   });
 
   it('is refused before the download when it would be larger than build.maxSize', async () => {
