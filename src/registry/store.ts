@@ -42,19 +42,19 @@ export function directoryTree(root: string): RegistryTree {
 }
 
 /**
- * A tree that somebody else wrote: nothing outside `root` is read through a symbolic link, no pipe or
- * device is opened, and `read` takes no file larger than a manifest may be. `root` is a real path.
+ * A tree that somebody else wrote: nothing outside `root` is read through a symbolic link, no directory
+ * is listed through one (a few can make a tree without end), no pipe or device is opened, and `read`
+ * takes no file larger than a manifest may be. `root` is a real path.
  *
- * @throws IntegrityError `registry.outside-tree`, `registry.special-file`; ConfigError
+ * @throws IntegrityError `registry.outside-tree`, `registry.linked-directory`,
+ * `registry.special-file`; ConfigError
  * `registry.tree-unreadable`, `registry.too-large`
  */
 export function enclosedTree(root: string): RegistryTree {
   const plain = directoryTree(root);
-  const has = async (path: string): Promise<boolean> => {
+  const locate = async (path: string): Promise<string | undefined> => {
     const real = await ifReadable(join(root, path), () => ifPresent(realpath(join(root, path))));
-    if (real === undefined || real === root || real.startsWith(`${root}/`)) {
-      return real !== undefined;
-    }
+    if (real === undefined || real === root || real.startsWith(`${root}/`)) return real;
     throw new IntegrityError(
       'registry.outside-tree',
       `${join(root, path)} is a link to ${real}, outside the registry tree`,
@@ -62,7 +62,7 @@ export function enclosedTree(root: string): RegistryTree {
     );
   };
   const size = async (path: string): Promise<number | undefined> => {
-    if (!(await has(path))) return undefined;
+    if ((await locate(path)) === undefined) return undefined;
     const found = await ifPresent(stat(join(root, path)));
     if (found?.isFile() === true) return found.size;
     if (found === undefined || found.isDirectory()) return undefined;
@@ -73,8 +73,21 @@ export function enclosedTree(root: string): RegistryTree {
   };
   return {
     size,
-    list: async (path) =>
-      (await has(path)) ? ifReadable(join(root, path), () => plain.list(path)) : undefined,
+    async list(path) {
+      const real = await locate(path);
+      if (real === undefined) return undefined;
+      const place = join(root, path);
+      if (real === place) return ifReadable(place, () => plain.list(path));
+      throw new IntegrityError(
+        'registry.linked-directory',
+        `${place} is, or is in, a link to ${real}`,
+        {
+          expected: 'a directory',
+          found: 'a symbolic link',
+          hint: 'copy the directory to its place',
+        },
+      );
+    },
     async read(path) {
       if ((await size(path)) === undefined) return undefined;
       const rules = { domain: 'registry', limit: MAX_MANIFEST_SIZE };

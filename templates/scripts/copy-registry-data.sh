@@ -43,6 +43,8 @@ check_space() {
   fi
   free="$(df --output=avail --block-size=1 "$(dirname "${copy}")" | tail --lines=1)"
   if ((copied + free < needed)); then
+    # A disk that became full meanwhile gets it back.
+    rm --recursive --force "${partial}"
     fail "a copy needs $(format_size "${needed}") on the disk, but $(format_size "$((copied + free))") are free: this host keeps serving from the medium, so leave it attached" "${give_up}"
   fi
 }

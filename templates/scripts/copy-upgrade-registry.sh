@@ -13,6 +13,13 @@ readonly reserve=$((10 * 1024 ** 3))
 readonly give_up=3
 # In the same file system: what is complete gets its place by a link or a rename.
 readonly staging="${copy}.upgrade"
+# What a registry writes. Anybody can attach an ISO with other names, and longer links.
+readonly repository='[a-z0-9][a-z0-9._/-]*'
+readonly hex='[0-9a-f]{64}'
+readonly blob="sha256/[0-9a-f]{2}/${hex}/data"
+readonly layer_link="sha256/${hex}/link"
+readonly manifest_link="(revisions/sha256/${hex}|tags/[A-Za-z0-9_][A-Za-z0-9_.-]*/(current|index/sha256/${hex}))/link"
+readonly link_size=71
 
 # Arguments: message, exit status
 fail() {
@@ -27,7 +34,8 @@ format_size() {
 # Writes the blobs that this host does not have, and sets their size.
 list_missing_blobs() {
   local bytes path
-  find "${medium}/blobs" -type f -name data -printf '%s %P\n' >"${staging}/blobs"
+  find "${medium}/blobs" -regextype posix-extended -type f -regex "${medium}/blobs/${blob}" \
+    -printf '%s %P\n' >"${staging}/blobs"
   : >"${staging}/missing-blobs"
   while read -r bytes path; do
     if [[ ! -e "${own}/blobs/${path}" ]]; then
@@ -59,11 +67,13 @@ copy_blob() {
   mv --no-target-directory "${staging}/blob" "${own}/blobs/$1"
 }
 
-# Arguments: "_layers" or "_manifests". A release keeps its only tag, because the cluster counts them.
+# Arguments: "_layers" or "_manifests", and the paths of links in it. A release keeps its only tag,
+# because the cluster counts them.
 copy_links() {
   local path releases=openshift/release-images/_manifests/tags
   local staged="${staging}/$1"
-  find "${medium}/repositories" -type f -name link -path "*/$1/*" -printf '%P\n' >"${staging}/links"
+  find "${medium}/repositories" -regextype posix-extended -type f -size "${link_size}c" \
+    -regex "${medium}/repositories/${repository}/$1/$2" -printf '%P\n' >"${staging}/links"
   : >"${staging}/missing-links"
   while read -r path; do
     if [[ ! -e "${own}/repositories/${path}" ]] &&
@@ -98,8 +108,8 @@ fi
 while read -r path; do
   copy_blob "${path}"
 done <"${staging}/missing-blobs"
-copy_links _layers
-copy_links _manifests
+copy_links _layers "${layer_link}"
+copy_links _manifests "${manifest_link}"
 sync --file-system "${copy}"
 rm --recursive --force "${staging}"
 echo "upgrade registry: this host has every image of the upgrade ISO, which may be detached"

@@ -210,6 +210,14 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(await digestFile(at('again.iso'))).toBe(report.digest); // same inputs, same bytes
   }, 60_000);
 
+  it('cannot have the name of a file beside it, which would replace it', async () => {
+    const name = 'beside/upgrade-4.22.1.yaml';
+    const { exitCode, stderr } = await attempt('build', 'upgrade-iso', '--output', name);
+    expect(stderr).toContain('[output.reserved]');
+    expect(exitCode).toBe(2);
+    expect(await hasFile(at(name))).toBe(false);
+  });
+
   it('is inspected, listed, verified and served as other media are', async () => {
     const inspected = await run('inspect', 'upgrade.iso');
     expect(inspected).toContain('made by        sealift: upgrade-iso\n');

@@ -195,6 +195,16 @@ runs('copy-registry-data.sh', () => {
     );
   });
 
+  it('gives the disk back when it became too small for the rest of the copy', async () => {
+    const { stdout, stderr } = await run(
+      `medium; mount -t tmpfs -o size=64m tmpfs /var/lib; mkdir $copy.partial; truncate -s 1k $copy.partial/begun
+      copy-registry-data.sh; echo "exit $?"; ls -A /var/lib`,
+      { registrySize: 21_474_836_480 },
+    );
+    expect(stderr).toContain('this host keeps serving from the medium');
+    expect(stdout).toBe('exit 3\n');
+  });
+
   it('copies nothing where the cluster has a registry of its own with the data', async () => {
     const { stdout } = await run(
       `medium; tree /var/lib/iri-registry; mount-agent-data.sh; copy-registry-data.sh; ls -d /var/lib/{appliance,iri}-registry* 2>/dev/null`,

@@ -257,6 +257,61 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     expect(exitCode).toBe(5);
   });
 
+  it('is refused when directories of its tree are links, by which it has no end', async () => {
+    const repositories = at('mirror/data/docker/registry/v2/repositories');
+    for (let level = 0; level < 12; level++) {
+      await mkdir(join(repositories, `d${level}`));
+      for (const name of ['a', 'b', 'c', 'd']) {
+        await symlink(`../d${level + 1}`, join(repositories, `d${level}`, name));
+      }
+    }
+    const { exitCode, stderr } = await world.run('plan');
+    expect(stderr).toContain('[registry.linked-directory]');
+    expect(exitCode).toBe(5);
+  });
+
+  it.each<[string, (file: string) => Promise<unknown>, string]>([
+    ['a directory', (file) => mkdir(file), 'odd.yaml cannot be read'],
+    ['a link that leads nowhere', (file) => symlink('absent', file), 'odd.yaml cannot be read'],
+    [
+      'aliases without an anchor',
+      (file) => writeFile(file, 'kind: *x\n'),
+      'odd.yaml has aliases or merge keys that cannot be resolved',
+    ],
+    [
+      'a mirror with quotes and a line break',
+      (file) => writeFile(file, formatMirrorSet('idms-x', [['q.io/a', '"m.example/a\\"\\nb"']])),
+      '"idms-x" has no list of mirrors for q.io/a',
+    ],
+  ])('is refused when one of its resources is %s', async (_, put, problem) => {
+    await put(at('mirror/working-dir/cluster-resources/odd.yaml'));
+    const { exitCode, stderr } = await world.run('plan');
+    expect(stderr).toContain(problem);
+    expect(exitCode).toBe(3);
+  });
+
+  it('is refused when its cluster resources are a file', async () => {
+    await rm(at('mirror/working-dir/cluster-resources'), { recursive: true });
+    await writeFile(at('mirror/working-dir/cluster-resources'), '');
+    const { exitCode, stderr } = await world.run('plan');
+    expect(stderr).toContain('no working-dir/cluster-resources/idms-oc-mirror.yaml');
+    expect(exitCode).toBe(3);
+  });
+
+  it('is carried without what stands for a signature and is none', async () => {
+    const name = `sha256-${'a'.repeat(64)}`;
+    await writeFile(
+      at('mirror/working-dir/cluster-resources/odd.yaml'),
+      'kind: ConfigMap\nmetadata: {labels: {release.openshift.io/verification-signatures: ""}}\n' +
+        `binaryData: {${name}-1: "n*t base64", ${name}-2: "", ${name}-3: "${'A'.repeat(70_000)}"}\n`,
+    );
+    const { exitCode, stderr } = await world.run('plan');
+    expect(stderr.match(/a signature of sha256:a{64} in odd-0\.yaml is not base64/g)).toHaveLength(
+      3,
+    );
+    expect(exitCode).toBe(0);
+  });
+
   it('is refused when a link of its tree is a pipe', async () => {
     const link = at(`mirror/data${pathTo.tagLink('team/app', '1')}`);
     await rm(link);

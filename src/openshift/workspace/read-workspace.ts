@@ -1,10 +1,10 @@
-import { readdirSync, realpathSync, statSync } from 'node:fs';
+import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { Document } from 'yaml';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { readInputFile } from '../../base/files.ts';
+import { readInputFile, unlessAbsent } from '../../base/files.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
 import { splitDocuments, type Manifest } from '../node/extra-manifests.ts';
 
@@ -55,10 +55,10 @@ export function readWorkspace(directory: string): Workspace {
   const root = locate(join(directory, 'data'), path);
   const resources = join(directory, RESOURCES);
   locate(resources, path);
-  const documents = listYaml(resources).flatMap((name) => {
+  const documents = ifReadable(resources, listYaml).flatMap((name) => {
     const file = join(resources, name);
     locate(file, path);
-    const bytes = readInputFile(file, { domain: 'workspace' });
+    const bytes = ifReadable(file, (file) => readInputFile(file, { domain: 'workspace' }));
     return splitDocuments({ name, text: bytes.toString('utf8') });
   });
   return { path, root, ...sortDocuments(documents) };
@@ -78,7 +78,7 @@ function checkShape(directory: string): void {
     throw missing(directory, part, 'copy the storage directory of the mirror registry to "data"');
   }
   const idms = `${RESOURCES}/${IDMS_FILE}`;
-  if (statSync(join(directory, idms), { throwIfNoEntry: false })?.isFile() === true) return;
+  if (lookAt(join(directory, idms))?.isFile() === true) return;
   throw missing(directory, idms, "copy oc-mirror's working-dir beside the data directory");
 }
 
@@ -87,12 +87,14 @@ const missing = (directory: string, part: string, hint: string): ConfigError =>
     ...{ expected: join(directory, part), found: 'nothing', hint },
   });
 
-const isDirectory = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() === true;
+
+const lookAt = (path: string): Stats | undefined =>
+  ifReadable(path, (path) => unlessAbsent(() => statSync(path)));
 
 /** The real path, which must not leave the workspace. */
 function locate(path: string, workspace: string): string {
-  const real = readReal(path);
+  const real = ifReadable(path, (path) => realpathSync(path));
   if (path === workspace || real === workspace || real.startsWith(`${workspace}/`)) return real;
   throw new ConfigError('workspace.outside', `${path} is a link to ${real}, outside ${workspace}`, {
     ...{ expected: `a path below ${workspace}`, found: real },
@@ -100,13 +102,26 @@ function locate(path: string, workspace: string): string {
   });
 }
 
-function readReal(path: string): string {
+const UNREADABLE = [
+  'ENOENT',
+  'ENOTDIR',
+  'EISDIR',
+  'EACCES',
+  'EPERM',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'EIO',
+];
+
+function ifReadable<Value>(path: string, read: (path: string) => Value): Value {
   try {
-    return realpathSync(path);
+    return read(path);
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP')) throw cause;
-    const message = `${path} cannot be read`;
-    throw new ConfigError('workspace.unreadable', message, { cause, hint: 'name a directory' });
+    if (!isErrno(cause, ...UNREADABLE)) throw cause;
+    throw new ConfigError('workspace.unreadable', `${path} cannot be read`, {
+      cause,
+      hint: 'restore the files of oc-mirror, and let the user who builds read them',
+    });
   }
 }
 
@@ -131,7 +146,11 @@ function sortDocuments(documents: readonly (Manifest & { document: Document })[]
       const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
       catalogs.push({ name, text, ...(typeof image === 'string' && { image }) });
     } else if (kind === 'ConfigMap' && isOfSignatures(document)) {
-      signatures.push(...readSignatures(document));
+      const found = readSignatures(document);
+      signatures.push(...found.filter(isSignature));
+      warnings.push(
+        ...found.filter((one) => !isSignature(one)).map(({ digest }) => describeOdd(digest, name)),
+      );
     } else {
       warnings.push(`${kind} of ${name} in the mirror's cluster resources is not carried`);
     }
@@ -160,14 +179,18 @@ function readMirrorSet(file: string, document: Document): WorkspaceMirror[] {
   if (!Array.isArray(entries)) return refuse('is not a list');
   return entries.map((entry: unknown) => {
     const { source, mirrors } = (entry ?? {}) as Partial<Record<string, unknown>>;
-    if (typeof source !== 'string' || source === '') return refuse('has an entry without source');
-    if (!Array.isArray(mirrors) || !mirrors.every((one) => typeof one === 'string')) {
+    if (!isName(source)) return refuse('has an entry without source');
+    if (!Array.isArray(mirrors) || !mirrors.every(isName)) {
       return refuse(`has no list of mirrors for ${source}`);
     }
     const set = SETS.find((set) => name.includes(`-${set}-`)) ?? 'generic';
     return { source, mirrors, set, by };
   });
 }
+
+/** A registry, or a path in it: what can stand in a table of registries.conf. */
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\w*[][\w.:\]/-]*$/.test(value);
 
 /** A node of the YAML library as plain values. */
 const toPlain = (node: unknown): unknown =>
@@ -179,6 +202,16 @@ const SIGNATURES = 'release.openshift.io/verification-signatures';
 
 const isOfSignatures = (document: Document): boolean =>
   document.hasIn(['metadata', 'labels', SIGNATURES]);
+
+/** What consumers of signature stores read, too. */
+const MAX_SIGNATURE_SIZE = 50 * 1024;
+
+const isSignature = ({ signature }: { readonly signature: string }): boolean =>
+  signature.length <= (MAX_SIGNATURE_SIZE * 4) / 3 &&
+  /^[A-Za-z0-9+/]+={0,2}$/.test(signature.replaceAll(/\s/g, ''));
+
+const describeOdd = (digest: Digest, file: string): string =>
+  `a signature of ${digest} in ${file} is not base64 of at most ${MAX_SIGNATURE_SIZE} bytes, and is not carried`;
 
 /** Keys are `sha256-<hex>-<n>`. */
 function readSignatures(document: Document): { digest: Digest; signature: string }[] {

@@ -1,5 +1,7 @@
+import { basename } from 'node:path';
 import { claimOutput } from '../../base/claim-output.ts';
 import { digestOf } from '../../base/digest.ts';
+import { UsageError } from '../../base/errors.ts';
 import { readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 import type { SideFile, SideFiles } from './upgrade-iso-request.ts';
@@ -17,13 +19,14 @@ export const listSideFiles = ({ resources, machineConfig, hosts }: SideFiles): S
  * Decides, before anything is poured, whether the files beside an ISO may be written. There may be
  * nothing yet, or what an earlier build made and nobody changed; anything else only with `force`.
  *
- * @throws what `claimOutput` throws
+ * @throws UsageError `output.reserved` where the ISO has the name of one; what `claimOutput` throws
  */
 export async function claimSideFiles(
   files: SideFiles,
-  { inputs, workDir, force }: IsoPlace,
+  { output, inputs, workDir, force }: IsoPlace,
 ): Promise<void> {
   for (const { path } of listSideFiles(files)) {
+    if (path === output) throw takesOutput(path);
     await claimOutput(
       { path, inputs, workDirs: [workDir] },
       {
@@ -35,8 +38,19 @@ export async function claimSideFiles(
   }
 }
 
-/** @throws DiskError `disk.full`, ... */
-export async function writeSideFiles(files: SideFiles): Promise<void> {
+const takesOutput = (path: string): UsageError =>
+  new UsageError('output.reserved', `"${path}" is the name of a file beside the ISO`, {
+    ...{ expected: 'another name for the ISO', found: basename(path) },
+    hint: 'name the ISO with the ending .iso',
+  });
+
+/**
+ * Pouring takes hours, in which somebody may have put a file there: the places are claimed again.
+ *
+ * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
+ */
+export async function writeSideFiles(files: SideFiles, place: IsoPlace): Promise<void> {
+  await claimSideFiles(files, place);
   for (const { path, text } of listSideFiles(files)) await writeFileAtomic(path, text, 0o644);
 }
 

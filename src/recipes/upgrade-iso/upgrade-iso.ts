@@ -125,7 +125,7 @@ export async function buildUpgradeIso(
       times: tools.engine.times(),
       lanes: request.config.build.concurrency ?? 8,
     });
-    await writeSideFiles(prepared.sideFiles);
+    await writeSideFiles(prepared.sideFiles, request);
     return { ...report, ...poured };
   } finally {
     await unlock();

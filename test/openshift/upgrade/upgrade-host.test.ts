@@ -220,6 +220,32 @@ describe.skipIf(!hasTools)('mount-upgrade-iso.sh', () => {
   });
 });
 
+describe.skipIf(!hasTools)('mount-upgrade-iso.sh with an ISO that somebody else made', () => {
+  it('refuses symbolic links, which could show files of the host, and leaves nothing mounted', async () => {
+    const { stdout, stderr, exitCode } = await root(`
+      tree=/tmp/t/oc-mirror/install/docker/registry/v2; mkdir -p $tree/repositories $tree/blobs /media
+      touch /tmp/t/release.env; ln -s /certs/tls.key $tree/blobs/$'a\\e[2Jb'
+      mksquashfs /tmp/t /tmp/one.iso -quiet -no-progress
+      one="$(losetup --find --show --read-only /tmp/one.iso)"; trap 'losetup --detach "$one"' EXIT
+      mount-upgrade-iso.sh "$one"; code=$?; grep -c /media/upgrade /proc/mounts; exit $code`);
+    expect(stderr).toMatch(
+      /it has symbolic links, as \$'.*blobs\/a\\E\[2Jb': it is not an upgrade ISO\n$/,
+    );
+    expect(stdout).toBe('0\n');
+    expect(exitCode).toBe(1);
+  });
+
+  it('mounts it without its devices and programs', async () => {
+    const { stdout } = await root(`
+      mkdir -p /tmp/t/oc-mirror/install/docker/registry/v2/repositories /media; touch /tmp/t/release.env
+      mksquashfs /tmp/t /tmp/one.iso -quiet -no-progress
+      one="$(losetup --find --show --read-only /tmp/one.iso)"
+      trap 'umount -q /media/upgrade; losetup --detach "$one"' EXIT
+      mount-upgrade-iso.sh "$one"; grep -o '/media/upgrade squashfs ro,nosuid,nodev,noexec' /proc/mounts`);
+    expect(stdout).toContain('/media/upgrade');
+  });
+});
+
 describe.skipIf(!hasTools)('setup-local-registry-upgrade.sh', () => {
   it('keeps its certificate, which is trusted at port 5001 and is not that of the own registry', async () => {
     const { stdout, exitCode } = await root(`
@@ -406,6 +432,25 @@ exec /usr/bin/${name} "$@"
     expect(stderr).toMatch(
       /blob sha256:[0-9a-f]{64} of the upgrade ISO is read as sha256:[0-9a-f]{64}/,
     );
+  });
+
+  it('takes no name from the ISO that a registry does not write, and no link longer than a digest', async () => {
+    const { stdout, stderr, exitCode } = await root(`${TREES}
+      copy-upgrade-registry.sh >/dev/null; list $own >/tmp/wanted.names; cut -d' ' -f1 </tmp/wanted.names >/tmp/wanted
+      rm -rf $own && mkdir -p $own/$v2 && image $own openshift/release-images 4.22.1-x86_64 old >/dev/null
+      image $own openshift/release both same >/dev/null
+      tree=$iso/$v2/repositories; hex="$(printf 'a%.0s' {1..64})"
+      for repository in --target-directory=/tmp/evil -rf $'a\nb' 'a b' $'e\\e[2J' '$(touch /tmp/evil)'; do
+        add_link "$tree/$repository/_layers/sha256/$hex" "$hex"
+        add_link "$tree/x/_manifests/tags/$repository/current" "$hex"
+      done
+      mkdir -p $tree/y/_layers/sha256/$hex; truncate -s 1M $tree/y/_layers/sha256/$hex/link
+      mkdir -p $iso/$v2/blobs/sha256/$'aa\n..'/$hex; echo x >$iso/$v2/blobs/sha256/$'aa\n..'/$hex/data
+      mkdir -p /tmp/evil; copy-upgrade-registry.sh >/dev/null; code=$?
+      list $own | cut -d' ' -f1 | diff /tmp/wanted - ; ls -A /tmp/evil; exit $code`);
+    expect(stderr).toBe('');
+    expect(stdout).toBe('');
+    expect(exitCode).toBe(0);
   });
 
   it('names what is needed and what is free where the disk is too small, and serves from the ISO', async () => {
