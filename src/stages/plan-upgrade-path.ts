@@ -9,7 +9,12 @@ import {
   type UpdateGraph,
 } from '../openshift/release/update-graph.ts';
 import { findUpgradePath, type UpgradePath } from '../openshift/release/upgrade-path.ts';
-import { compareVersions, minorOf, stripBuild } from '../openshift/release/version.ts';
+import {
+  compareVersions,
+  isSignedVersion,
+  minorOf,
+  stripBuild,
+} from '../openshift/release/version.ts';
 import { formatReference } from '../registry/reference.ts';
 
 export type PlanUpgradePathInput = {
@@ -30,7 +35,7 @@ type Tools = { readonly http: Http; readonly tls?: TlsOptions };
  * The releases that a cluster passes on its way, by the update graph as it is now: by the channel of
  * the target's minor version and those of the minor versions below, down to that of the cluster.
  *
- * @throws ConfigError `upgrade.no-path`, `upgrade.not-newer`, and what the graph throws
+ * @throws ConfigError `upgrade.no-path`, `upgrade.not-newer`, `upgrade.not-in-graph`, and what the graph throws
  */
 export const planUpgradePath: Stage<PlanUpgradePathInput, UpgradePath, Tools> = {
   name: 'plan upgrade path',
@@ -84,12 +89,25 @@ const notNewer = (from: string, to: string): ConfigError =>
     hint: 'name the version of the cluster with --from, and the later release in the configuration',
   });
 
+const notInGraph = (missing: string, target: string): ConfigError =>
+  new ConfigError(
+    'upgrade.not-in-graph',
+    `${missing} is a nightly or CI build, which the update graph does not have`,
+    {
+      ...{ expected: 'a released version', found: missing },
+      hint: `leave --from out: the ISO carries ${target} alone, and a cluster takes it with "oc adm upgrade --allow-explicit-upgrade --force"`,
+    },
+  );
+
 function noPath(
   { from, release }: PlanUpgradePathInput,
   { graph, channels }: { readonly graph: UpdateGraph; readonly channels: readonly string[] },
 ): ConfigError {
   const versions = new Set(graph.nodes.map(({ version }) => stripBuild(version)));
   const missing = [from, release.version].find((version) => !versions.has(stripBuild(version)));
+  if (missing !== undefined && !isSignedVersion(stripBuild(missing))) {
+    return notInGraph(missing, release.version);
+  }
   const names = channels.join(', ');
   return new ConfigError(
     'upgrade.no-path',

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile, readFileIfPresent } from '../../src/base/files.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { parseMediaIndex } from '../../src/openshift/media/media-index.ts';
+import { INDEX_PATH } from '../../src/openshift/media/media-paths.ts';
 import type { UpgradeIsoReport } from '../../src/recipes/upgrade-iso/upgrade-iso-summary.ts';
 import { addCatalog, makeOperator } from '../support/catalog.ts';
 import { startSealift } from '../support/child.ts';
@@ -326,6 +328,39 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(stderr).toContain(reason);
   });
 
+  it('of a nightly has a short label, and with --from says that no graph has it', async () => {
+    const version = '4.22.0-0.nightly-2026-05-01-000000';
+    const nightly = await addRelease(world.registry, { version });
+    const text = await readFile(at('appliance-config.yaml'), 'utf8');
+    await writeFile(
+      at('nightly.yaml'),
+      text
+        .replace('version: "4.22.1"', 'version: "4.22.0"')
+        .replace(releases['4.22.1'].pullspec, nightly.pullspec),
+    );
+    const plan = JSON.parse(await run('plan', 'upgrade-iso', 'nightly.yaml', '-o', 'json')) as {
+      volumeId: string;
+    };
+    expect(plan.volumeId).toBe(`upgrade_4.22.0_${hexOf(nightly.digest).slice(0, 8)}`);
+    const refused = await attempt('plan', 'upgrade-iso', 'nightly.yaml', '--from', '4.21.3');
+    expect(refused.exitCode, refused.stderr).toBe(3);
+    expect(refused.stderr).toContain(`${version} is a nightly or CI build`);
+    expect(refused.stderr).toContain('hint: leave --from out');
+    const other = await attempt('plan', 'upgrade-iso', '--from', '4.21.0-0.ci-2026-04-01-000000');
+    expect(other.stderr).toContain('4.21.0-0.ci-2026-04-01-000000 is a nightly or CI build');
+  }, 60_000);
+
+  it('is refused with mirrorPath, which only live ISOs take', async () => {
+    const text = await readFile(at('appliance-config.yaml'), 'utf8');
+    await mkdir(at('mirror'));
+    await writeFile(at('mirrored.yaml'), `${text}mirrorPath: mirror\n`);
+    const before = world.registry.requests.length;
+    const { exitCode, stderr } = await attempt('build', 'upgrade-iso', 'mirrored.yaml');
+    expect(exitCode, stderr).toBe(3);
+    expect(stderr).toContain('an upgrade ISO cannot be built from an existing mirror yet');
+    expect(world.registry.requests.length).toBe(before);
+  });
+
   it.each([
     ['enableInteractiveFlow', 'localhost:22625'],
     ['skipLocalRegistry', 'neither the registry image'],
@@ -399,10 +434,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
 
   it('leaves no file under its final name when the pour fails', async () => {
     const { registry } = world;
-    const manifest = `/v2/ocp/art-dev/manifests/${releases['4.22.1'].components['etcd'] ?? ''}`;
-    const response = await fetch(`http://${registry.host}${manifest}`);
-    const { layers } = (await response.json()) as { layers: { digest: string }[] };
-    const layer = `/v2/ocp/art-dev/blobs/${layers.at(-1)?.digest ?? ''}`;
+    const layer = await findLayer('etcd');
     registry.breakPath(layer, 404);
     const place = ['--output', 'failed/x.iso', '--work-dir', 'fails'];
     const { exitCode, stderr } = await attempt('build', 'upgrade-iso', ...place);
@@ -416,16 +448,56 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(await readdir(at('failed'))).toContain('upgrade-4.22.1.yaml');
   }, 60_000);
 
-  it('ends whole and equal when a build is killed while it pours and runs again', async () => {
-    const held = world.registry;
-    const first = start('build', 'upgrade-iso', '--output', 'killed.iso', '--work-dir', 'fresh');
-    while (!(await hasFile(at('killed.iso.partial'))) && first.process.exitCode === null) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
+  it('fetches no verified blob again when a build is killed while it pours, and ends equal', async () => {
+    const { registry } = world;
+    const layer = await findLayer('etcd');
+    registry.breakPath(layer, 'never');
+    const place = ['--output', 'killed.iso', '--work-dir', 'fresh'];
+    const first = start('build', 'upgrade-iso', ...place);
+    const countDone = async (): Promise<number> =>
+      ((await readFileIfPresent(at('killed.iso.partial.journal')))?.toString() ?? '')
+        .split('\n')
+        .filter((line) => line.startsWith('d ')).length;
+    const spans = await listSpans();
+    while ((await countDone()) < spans.length - 1 && first.process.exitCode === null) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
     }
     first.process.kill('SIGKILL');
     await first.ended;
-    expect(held.requests.length).toBeGreaterThan(0);
-    await build('--output', 'killed.iso', '--work-dir', 'fresh');
+    registry.breakPath(layer);
+    const before = registry.requests.length;
+    await build(...place);
     expect(await digestFile(at('killed.iso'))).toBe(report.digest);
+    const asked = registry.requests.slice(before).filter((one) => one.includes('/blobs/'));
+    expect(asked).toEqual([`GET ${layer}`]);
   }, 60_000);
+
+  /** The request for the last layer of a component, which no other image has. */
+  async function findLayer(component: string): Promise<string> {
+    const digest = releases['4.22.1'].components[component] ?? '';
+    const response = await fetch(
+      `http://${world.registry.host}/v2/ocp/art-dev/manifests/${digest}`,
+    );
+    const { layers } = (await response.json()) as { layers: { digest: string }[] };
+    return `/v2/ocp/art-dev/blobs/${layers.at(-1)?.digest ?? ''}`;
+  }
+
+  /** What the journal numbers: each blob alone, and what lies between two of them together. */
+  async function listSpans(): Promise<readonly ('blob' | 'rendered')[]> {
+    const { images, extents } = parseMediaIndex(
+      Buffer.from(await run('cat', 'upgrade.iso', INDEX_PATH)),
+    );
+    const manifests = new Set(images.flatMap((image) => image.manifests));
+    const spans: ('blob' | 'rendered')[] = [];
+    const addRendered = (): unknown => spans.at(-1) === 'rendered' || spans.push('rendered');
+    let end = 0;
+    for (const { offset, size, digest = '', paths } of extents) {
+      const isBlob = paths.some((path) => path.includes('/blobs/')) && !manifests.has(digest);
+      if (offset > end || !isBlob) addRendered();
+      if (isBlob) spans.push('blob');
+      end = offset + size;
+    }
+    if (end < report.isoSize) addRendered();
+    return spans;
+  }
 });

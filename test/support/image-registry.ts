@@ -7,8 +7,8 @@ import { serveLocally, type LocalServer } from './local-http.ts';
 export type ImageRegistry = LocalServer & {
   /** Puts an image into a repository, under these tags and its digests. */
   readonly add: (repository: string, image: TestImage, ...tags: string[]) => void;
-  /** Answers `path` (`/v2/...`) with this status from now on; without one, as it should. */
-  readonly breakPath: (path: string, status?: number) => void;
+  /** Answers `path` (`/v2/...`) with this status from now on, or never; without one, as it should. */
+  readonly breakPath: (path: string, status?: number | 'never') => void;
 };
 
 type Repository = {
@@ -19,10 +19,11 @@ type Repository = {
 /** A registry in memory that serves images by plain HTTP, to readers without credentials. */
 export async function serveImages(): Promise<ImageRegistry> {
   const repositories = new Map<string, Repository>();
-  const broken = new Map<string, number>();
+  const broken = new Map<string, number | 'never'>();
   const server = await serveLocally((request, response) => {
     const path = request.url ?? '';
     const status = broken.get(path);
+    if (status === 'never') return;
     if (status !== undefined) response.writeHead(status).end();
     else if (path === '/v2/') response.writeHead(200).end();
     else answer(repositories, path, { response, range: request.headers.range });

@@ -16,7 +16,7 @@ const HASH_SIZE = 8;
  * The volume label by which hosts know an upgrade ISO, `upgrade_<version>`. A version that does not
  * fit, as that of a nightly build, is cut at its first hyphen and followed by a part of the digest.
  */
-export function formatUpgradeLabel(release: Release): string {
+export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference'>): string {
   const label = `${LABEL_PREFIX}${release.version}`;
   if (Buffer.byteLength(label) <= MAX_LABEL) return label;
   const hash = hexOf(digestOfRelease(release)).slice(0, HASH_SIZE);

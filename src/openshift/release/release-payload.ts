@@ -92,7 +92,7 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
 }
 
 /** Of the release image: a release that was resolved is known by it. */
-export function digestOfRelease({ reference: { digest } }: Release): Digest {
+export function digestOfRelease({ reference: { digest } }: Pick<Release, 'reference'>): Digest {
   if (digest === undefined) throw new TypeError('a resolved release has a digest');
   return digest;
 }

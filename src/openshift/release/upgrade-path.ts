@@ -30,7 +30,7 @@ const CONDITIONAL_COST = 1_000_000;
 
 /**
  * The way with the fewest conditional updates, then the fewest updates, then the newest releases in
- * between. Build metadata of versions does not count.
+ * between, the last of them first. Build metadata of versions does not count.
  *
  * @returns undefined where the graph has none
  */
@@ -49,15 +49,14 @@ export function findUpgradePath(
   const open = new Map<string, Way>([[start, { version: start, cost: 0 }]]);
   const done = new Set<string>();
   for (;;) {
-    const way = takeCheapest(open, ranks);
+    const way = takeCheapest(open);
     if (way === undefined) return undefined;
     if (way.version === target) return listHops(way);
     done.add(way.version);
     for (const next of extendWay(way, { edges, payloads })) {
       const known = open.get(next.version);
-      // The newer release comes first out of `open`, so the first of equal ways passes the newer one.
-      const isBetter = known === undefined || known.cost > next.cost;
-      if (isBetter && !done.has(next.version)) open.set(next.version, next);
+      const isFirst = known === undefined || compareWays(next, known, ranks) < 0;
+      if (isFirst && !done.has(next.version)) open.set(next.version, next);
     }
   }
 }
@@ -78,15 +77,19 @@ function extendWay(
   });
 }
 
-/** Of equal ones that to the newest release. */
-function takeCheapest(open: Map<string, Way>, ranks: ReadonlyMap<string, number>): Way | undefined {
-  const rankOf = ({ version }: Way): number => ranks.get(version) ?? Infinity;
+/**
+ * Which of two ways to one release comes first: the cheaper one, then the one over the newer release.
+ * No two ways to a release before it are kept, so that nothing further back can differ.
+ */
+function compareWays(a: Way, b: Way, ranks: ReadonlyMap<string, number>): number {
+  const rankOf = ({ last }: Way): number => ranks.get(last?.way.version ?? '') ?? Infinity;
+  return a.cost - b.cost || (rankOf(a) < rankOf(b) ? -1 : 1);
+}
+
+function takeCheapest(open: Map<string, Way>): Way | undefined {
   let best: Way | undefined;
   for (const way of open.values()) {
-    const difference = best === undefined ? -1 : way.cost - best.cost;
-    if (best === undefined || difference < 0 || (difference === 0 && rankOf(way) < rankOf(best))) {
-      best = way;
-    }
+    if (best === undefined || way.cost < best.cost) best = way;
   }
   if (best) open.delete(best.version);
   return best;
