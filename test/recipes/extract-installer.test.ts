@@ -169,11 +169,63 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     expect(await readdir(at('damaged')).catch(() => [])).toEqual([]);
   });
 
-  it('is refused for an ISO that sealift did not make', async () => {
-    const archive = gzipSync('');
-    await makeConfigImage(world.directory, archive, { name: 'foreign.iso' });
-    const run = await world.run('extract', 'installer', 'foreign.iso', '--out', 'x', '--no-fips');
-    expect(run.exitCode).toBe(5);
-    expect(run.stderr).toContain('medium.no-index');
+  it('is refused for an ISO without our index, and the release that the ISO installs is named', async () => {
+    const bytes = await readFile(at('live.iso'));
+    for (const name of ['sealift', 'SEALIFT']) {
+      for (let place = bytes.indexOf(name); place !== -1; place = bytes.indexOf(name, place + 1)) {
+        bytes.write(name === 'sealift' ? 'another' : 'ANOTHER', place); // of the directory that the index is in
+      }
+    }
+    await writeFile(at('foreign.iso'), bytes);
+    const { exitCode, stderr } = await world.run(
+      'extract',
+      'installer',
+      'foreign.iso',
+      '--out',
+      'x',
+    );
+    expect(exitCode, stderr).toBe(5);
+    expect(stderr).toContain('medium.no-index');
+    expect(stderr).toContain(
+      `oc adm release extract --command openshift-install ${world.release.pullspec}`,
+    );
+  });
+
+  it('is refused for an ISO that is not a live ISO, and the way to the installer is named', async () => {
+    await makeConfigImage(world.directory, gzipSync(''), { name: 'config.iso' });
+    const { exitCode, stderr } = await world.run(
+      'extract',
+      'installer',
+      'config.iso',
+      '--out',
+      'x',
+    );
+    expect(exitCode, stderr).toBe(5);
+    expect(stderr).toContain('medium.no-index');
+    expect(stderr).toContain('oc adm release extract --command openshift-install');
+  });
+});
+
+describe.skipIf(!hasTools)('an installer without a place for the release', () => {
+  it('is refused, because it would install the release of its build', async () => {
+    const world = await createLiveWorld({ installer: Buffer.from('#!/bin/sh\nexit 0\n') });
+    try {
+      await world.writeConfig();
+      const built = await world.run('build', '--output', 'live.iso');
+      expect(built.exitCode, built.stderr).toBe(0);
+      const { exitCode, stderr } = await world.run(
+        'extract',
+        'installer',
+        'live.iso',
+        '--out',
+        'x',
+      );
+      expect(exitCode, stderr).toBe(5);
+      expect(stderr).toContain('installer.other-release');
+      expect(stderr).toContain(`expected: ${world.release.pullspec}`);
+      expect(await readdir(join(world.directory, 'x')).catch(() => [])).toEqual([]);
+    } finally {
+      await world.close();
+    }
   });
 });

@@ -1,11 +1,10 @@
-import { REGISTRY_ROOT } from '../../openshift/media/media-paths.ts';
 import { chmod, rename, rm } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/aside.ts';
 import { checkOutputPlace, claimOutput } from '../../base/claim-output.ts';
 import type { Digest } from '../../base/digest.ts';
-import { IntegrityError } from '../../base/errors.ts';
+import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { digestFile, syncDirectory } from '../../base/files.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { readCoreosLive } from '../../iso/coreos/coreos.ts';
@@ -22,6 +21,7 @@ import {
   writeInstallerMarkers,
   type InstallerRelease,
 } from '../../openshift/installer/installer-markers.ts';
+import { INDEX_PATH, REGISTRY_ROOT } from '../../openshift/media/media-paths.ts';
 import { platformOf } from '../../openshift/release/architecture.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import {
@@ -66,7 +66,7 @@ export type ExtractedInstaller = {
  * version are those of the cluster-image-set of the medium, so that the configuration images it makes
  * are taken.
  *
- * @throws IntegrityError `medium.no-index`, `medium.no-image`, `medium.blob-damaged`,
+ * @throws IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`, `medium.blob-damaged`,
  * `medium.release-conflict`, `release.component-missing`, `installer.other-release`; UsageError
  * `output.exists` and others of `claimOutput`; DiskError
  */
@@ -76,11 +76,11 @@ export async function extractInstaller(
 ): Promise<ExtractedInstaller> {
   const iso = await openMedium(request.medium);
   try {
+    const release = await readRelease(iso, signal);
     const fips = request.fips ?? (await hasFipsKernelArgument(iso));
     const name = fips ? 'openshift-install-fips' : 'openshift-install';
     const place = { path: join(request.directory, name), inputs: [request.medium] };
     await checkOutputPlace(place);
-    const release = await readRelease(iso, signal);
     const told = await describeTold(iso, release);
     const aside = await nameAside(place.path);
     try {
@@ -114,11 +114,13 @@ type MediumRelease = Pick<Release, 'reference' | 'version' | 'arch' | 'metadata'
 /** The payload of the medium, by the digest that its index names. */
 async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRelease> {
   const index = await readIndex(iso);
-  if (!index) {
-    throw new IntegrityError('medium.no-index', `${iso.path} was not made by sealift`, {
-      ...{ expected: 'an index of the medium', found: 'none' },
-      hint: 'use "oc adm release extract --command openshift-install" with the release of the medium',
-    });
+  if (!index) throw await explainForeign(iso);
+  if (index.product !== 'live-iso') {
+    throw new IntegrityError(
+      'medium.other-product',
+      `${iso.path} does not install clusters: it is an ${index.product}`,
+      { expected: 'a live-iso', found: index.product, hint: 'name the live ISO' },
+    );
   }
   const reference = parseReference(index.release.reference);
   const arch = index.release.architecture as RpmArchitecture;
@@ -132,6 +134,37 @@ async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRe
   const { components } = parseImageReferences(text(IMAGE_REFERENCES_PATH));
   const metadata = parseReleaseMetadata(text(RELEASE_METADATA_PATH));
   return { reference, arch, version: metadata.version, metadata, components };
+}
+
+/** Media of other makers may at least say which release they install. */
+async function explainForeign(iso: IsoImage): Promise<IntegrityError> {
+  const image = await findToldImage(iso);
+  const release = image ?? 'quay.io/openshift-release-dev/ocp-release@sha256:... of the ISO';
+  return new IntegrityError(
+    'medium.no-index',
+    `${iso.path} was not made by sealift, so the release image in it is not known`,
+    {
+      ...{ expected: INDEX_PATH, found: 'no such file' },
+      hint: `run "oc adm release extract --command openshift-install ${release}"`,
+    },
+  );
+}
+
+async function findToldImage(iso: IsoImage): Promise<string | undefined> {
+  try {
+    const imageSet = await readImageSet(iso);
+    return imageSet && findReleaseImage(imageSet);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined; // not even a live ISO of CoreOS
+    throw error;
+  }
+}
+
+/** The cluster-image-set in the Ignition config of a medium. */
+async function readImageSet(iso: IsoImage): Promise<Uint8Array | undefined> {
+  const embedded = await readEmbeddedIgnition(iso);
+  if (embedded === undefined) return undefined;
+  return describeLiveSystem([parseIgnition(embedded, 'embedded Ignition config')]).clusterImageSet;
 }
 
 function openImageOf(
@@ -154,11 +187,7 @@ function openImageOf(
  */
 async function describeTold(iso: IsoImage, release: MediumRelease): Promise<InstallerRelease> {
   const described = describeForInstaller(release);
-  const embedded = await readEmbeddedIgnition(iso);
-  if (embedded === undefined) return described;
-  const { clusterImageSet } = describeLiveSystem([
-    parseIgnition(embedded, 'embedded Ignition config'),
-  ]);
+  const clusterImageSet = await readImageSet(iso);
   const image = clusterImageSet && findReleaseImage(clusterImageSet);
   if (clusterImageSet === undefined || image === undefined) return described;
   const digest = release.reference.digest ?? '';
