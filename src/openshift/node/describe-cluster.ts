@@ -55,7 +55,7 @@ const listPinned = ({ images }: MirrorPlan): readonly string[] => [
   ),
 ];
 
-/** Without those that a workspace has resources for. */
+/** Without those that a workspace has resources for, where oc-mirror put them below a namespace, too. */
 export const describeCatalogs = (
   catalogs: readonly SelectedCatalog[],
   workspace?: Pick<SurveyedWorkspace, 'catalogImages'>,
@@ -69,7 +69,9 @@ export const describeCatalogs = (
     }))
     .filter(({ destination: { repository, tag }, digest }) => {
       const names = [`${repository}:${tag}`, `${repository}@${digest}`];
-      return !names.some((name) => workspace?.catalogImages.includes(name));
+      return !workspace?.catalogImages.some((place) =>
+        names.some((name) => place === name || place.endsWith(`/${name}`)),
+      );
     });
 
 export const toNodeRelease = ({ version, reference, arch }: Release): NodeRelease => ({

@@ -141,7 +141,9 @@ function sortDocuments(documents: readonly (Manifest & { document: Document })[]
   for (const { name, text, document } of documents) {
     const kind = String(document.get('kind'));
     if (kind === 'ImageDigestMirrorSet' || kind === 'ImageTagMirrorSet') {
-      mirrors.push(...readMirrorSet(name, document));
+      const entries = readMirrorSet(name, document);
+      mirrors.push(...entries.map(({ mirror }) => mirror));
+      warnings.push(...entries.flatMap(({ warning }) => warning ?? []));
     } else if (kind === 'CatalogSource' || kind === 'ClusterCatalog') {
       const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
       catalogs.push({ name, text, ...(typeof image === 'string' && { image }) });
@@ -166,7 +168,9 @@ export const IMAGE_MEMBER = {
 
 const SETS: readonly MirrorSetName[] = ['release', 'operator'];
 
-function readMirrorSet(file: string, document: Document): WorkspaceMirror[] {
+type MirrorEntry = { readonly mirror: WorkspaceMirror; readonly warning?: string };
+
+function readMirrorSet(file: string, document: Document): MirrorEntry[] {
   const by = document.get('kind') === 'ImageTagMirrorSet' ? 'tag' : 'digest';
   const member = by === 'tag' ? 'imageTagMirrors' : 'imageDigestMirrors';
   const name = String(document.getIn(['metadata', 'name']));
@@ -178,19 +182,30 @@ function readMirrorSet(file: string, document: Document): WorkspaceMirror[] {
   };
   if (!Array.isArray(entries)) return refuse('is not a list');
   return entries.map((entry: unknown) => {
-    const { source, mirrors } = (entry ?? {}) as Partial<Record<string, unknown>>;
+    const {
+      source,
+      mirrors,
+      mirrorSourcePolicy: policy,
+    } = (entry ?? {}) as Partial<Record<string, unknown>>;
     if (!isName(source)) return refuse('has an entry without source');
     if (!Array.isArray(mirrors) || !mirrors.every(isName)) {
       return refuse(`has no list of mirrors for ${source}`);
     }
     const set = SETS.find((set) => name.includes(`-${set}-`)) ?? 'generic';
-    return { source, mirrors, set, by };
+    const warning = describePolicy(policy, `${source} in ${file}`);
+    return { mirror: { source, mirrors, set, by }, ...(warning !== undefined && { warning }) };
   });
 }
 
 /** A registry, or a path in it: what can stand in a table of registries.conf. */
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && /^[\w*[][\w.:\]/-]*$/.test(value);
+
+/** Of one that is more than the default: openshift/api `config/v1/types_image_digest_mirror_set.go`. */
+const describePolicy = (policy: unknown, of: string): string | undefined =>
+  policy === undefined || policy === '' || policy === 'AllowContactingSource'
+    ? undefined
+    : `mirrorSourcePolicy ${JSON.stringify(policy)} of ${of} is not carried: nodes ask the source where its mirrors fail`;
 
 /** A node of the YAML library as plain values. */
 const toPlain = (node: unknown): unknown =>

@@ -12,6 +12,7 @@ import {
   skipsLocalRegistry,
   type InternalReleaseImage,
 } from '../../openshift/release/internal-release-image.ts';
+import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
@@ -149,10 +150,23 @@ export function summarizePayload(
     })),
     registriesConf: prepared.registriesConf,
     blocked: plan.blocked.map(({ image }) => image),
-    extras: plan.images
-      .filter(({ set, kind }) => set === 'workspace' && kind !== 'signature')
-      .map(({ name }) => name),
+    extras: listExtras(plan.images),
   };
+}
+
+/**
+ * What only the workspace names. Below a namespace of oc-mirror, images of other sets are there under
+ * another name.
+ */
+function listExtras(images: readonly PlannedImage[]): readonly string[] {
+  const isOfWorkspace = ({ set }: PlannedImage): boolean => set === 'workspace';
+  const named = new Set(
+    images.filter((image) => !isOfWorkspace(image)).map(({ source }) => source.digest),
+  );
+  return images
+    .filter((image) => isOfWorkspace(image) && image.kind !== 'signature')
+    .filter(({ source }) => !named.has(source.digest))
+    .map(({ name }) => name);
 }
 
 /** Whether a host's disk is large enough is known only there; the smallest that is accepted, here. */
