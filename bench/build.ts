@@ -46,8 +46,11 @@ export function prepare(name: string, from: Source, site: Site): string {
 }
 
 /** Builds in a prepared folder, and removes it. */
-export async function build(work: string): Promise<Built> {
-  const built = await runSealift(['build', '--output', 'out.iso'], work);
+export async function build(
+  work: string,
+  product: 'live-iso' | 'upgrade-iso' = 'live-iso',
+): Promise<Built> {
+  const built = await runSealift(['build', product, '--output', 'out.iso'], work);
   const told = JSON.parse(readFileSync(join(work, 'out.iso.report.json'), 'utf8')) as {
     stages: { stage: string; milliseconds: number }[];
     bytes: { readBack: number };

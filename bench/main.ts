@@ -13,6 +13,7 @@ import { benchCpu } from './cpu.ts';
 import { benchHttps } from './https.ts';
 import { runReferenceChain } from './reference.ts';
 import { benchSlowMedium } from './slow-medium.ts';
+import { benchUpgrade } from './upgrade.ts';
 import { readBare, runSealift, SEALIFT, shell, startSource, stop, type Source } from './run.ts';
 
 const GIB = 1024 ** 3;
@@ -27,7 +28,7 @@ const { values } = parseArgs({
     directory: { type: 'string', default: join(tmpdir(), 'sealift-bench') },
     only: {
       type: 'string',
-      default: 'copy,http,https,cpu,reference,plan,kill,catalogs,operators,sites',
+      default: 'copy,http,https,cpu,reference,upgrade,plan,kill,catalogs,operators,sites',
     },
     sites: { type: 'string', default: '1000' },
   },
@@ -250,6 +251,8 @@ if (['http', 'cpu', 'copy', 'reference', 'kill'].some((part) => parts.has(part))
   await benchPours();
 if (parts.has('https'))
   await benchHttps({ size, images: 60, own: 4, base }, site, { figures, runs });
+if (parts.has('upgrade'))
+  await benchUpgrade({ size, images: 60, own: 4, base }, site, { figures, runs });
 if (parts.has('plan')) await benchPlan();
 if (parts.has('catalogs')) await benchCatalogs();
 if (parts.has('operators')) await benchOperators();
