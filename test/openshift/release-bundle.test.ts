@@ -11,6 +11,7 @@ import { parseManifest } from '../../src/registry/manifest.ts';
 describe('formatReleaseBundleTag', () => {
   it.each([
     ['4.21.0', 'x86_64', 'ocp-release-bundle-4.21.0-x86_64'],
+    ['4.21.0+multi', 'x86_64', 'ocp-release-bundle-4.21.0_multi'],
     ['4.21.0-ec.3', 'aarch64', 'ocp-release-bundle-4.21.0-ec.3-aarch64'],
     ['4.21.0-rc.0', 'ppc64le', 'ocp-release-bundle-4.21.0-rc.0-ppc64le'],
     [

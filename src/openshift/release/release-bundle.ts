@@ -30,7 +30,8 @@ const MAX_TAG_SIZE = 64;
  */
 export function formatReleaseBundleTag(version: string, architecture: RpmArchitecture): string {
   const suffix = isSignedVersion(version) ? `-${architecture}` : '';
-  return `ocp-release-bundle-${version}${suffix}`.slice(0, MAX_TAG_SIZE);
+  // A tag has no place for build metadata, and the name in the InternalReleaseImage neither.
+  return `ocp-release-bundle-${version.replaceAll('+', '_')}${suffix}`.slice(0, MAX_TAG_SIZE);
 }
 
 type BundleBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };

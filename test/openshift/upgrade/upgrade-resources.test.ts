@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { digestOf } from '../../../src/base/digest.ts';
+import { renderUpgradeMachineConfig } from '../../../src/openshift/node/upgrade/upgrade-machine-config.ts';
 import { renderUpgradeResources } from '../../../src/openshift/node/upgrade/upgrade-resources.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 
@@ -46,6 +47,35 @@ describe('renderUpgradeResources', () => {
       'CatalogSource redhat-operators',
     ]);
   });
+
+  it.each(['4.22.3-A.-.b-', '4.22.3--', '4.22.3-rc.1+multi', `4.22.3-${'a-'.repeat(120)}z`])(
+    'gives every object of %s a name that Kubernetes takes',
+    (version) => {
+      const releases = [{ version, digest: digestOf('last'), signatures: [Buffer.from('two')] }];
+      const text = renderUpgradeResources({ ...input, version, releases });
+      for (const document of parseAllDocuments(text)) {
+        const { metadata } = document.toJS() as KubernetesObject;
+        expect(metadata.name).toMatch(
+          /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/,
+        );
+      }
+      const config = renderUpgradeMachineConfig({
+        hops: [
+          {
+            version,
+            releaseImage: `q.io/a@${digestOf('last')}`,
+            fromVersions: ['4.21.1'],
+            isSigned: true,
+          },
+        ],
+        ...{ arch: 'x86_64', resources: text },
+      });
+      const { metadata } = parse(config) as { metadata: { labels: Record<string, string> } };
+      for (const value of Object.values(metadata.labels)) {
+        expect(value).toMatch(/^(?=.{1,63}$)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/);
+      }
+    },
+  );
 
   it("gives every source the hosts' own registry and that of the attached ISO as mirrors", () => {
     expect(read().find(({ metadata }) => metadata.name === 'idms-operator-4.22.3')?.spec).toEqual({

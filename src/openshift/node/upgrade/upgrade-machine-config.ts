@@ -40,7 +40,11 @@ export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): st
   const { hops, arch, resources } = input;
   const version = hops.at(-1)?.version;
   if (version === undefined) throw new TypeError('an upgrade without releases');
-  const label = version.replaceAll('+', '_').slice(0, 63);
+  // The value of a label ends in a letter or digit (Kubernetes: labels and selectors).
+  const label = version
+    .replaceAll('+', '_')
+    .slice(0, 63)
+    .replace(/[^a-zA-Z0-9]+$/, '');
   const command = `upgrade-cluster.sh ${version} ${DIRECTORY} ${arch} ${LABEL}=${label}`;
   const unit = renderClusterUpgrade('upgrade-cluster.service', { version, command });
   return formatMachineConfig({

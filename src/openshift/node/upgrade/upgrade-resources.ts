@@ -51,5 +51,13 @@ export function renderUpgradeResources(input: UpgradeResourcesInput): string {
   return manifests.map(({ text }) => text).join('---\n');
 }
 
-/** RFC 1123 subdomain: build metadata (`+`) has no place in it. */
-const nameOf = (version: string): string => version.toLowerCase().replaceAll(/[^a-z0-9.-]/g, '-');
+/** RFC 1123 subdomain: no build metadata (`+`), and a letter or digit at both ends of each part. */
+const nameOf = (version: string): string =>
+  version
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9.-]/g, '-')
+    .slice(0, 200)
+    .split('.')
+    .map((part) => part.replaceAll(/^-+|-+$/g, ''))
+    .filter((part) => part !== '')
+    .join('.');
