@@ -21,7 +21,7 @@ const IMAGES = 190;
 const LAYERS = 5;
 
 /** A guest without hardware support, on a machine that may be busy. */
-const TIMEOUT_MS = 2_700_000;
+const TIMEOUT_MS = 7_200_000;
 
 /** Of the files on an ISO, in bytes. */
 type Sizes = {
