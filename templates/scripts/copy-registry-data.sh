@@ -43,8 +43,10 @@ check_space() {
   fi
   free="$(df --output=avail --block-size=1 "$(dirname "${copy}")" | tail --lines=1)"
   if ((copied + free < needed)); then
-    # A disk that became full meanwhile gets it back.
-    rm --recursive --force "${partial}"
+    # A disk that became full meanwhile gets it back, unless the registry shows it.
+    if ! [[ "${partial}" -ef "${target}" ]]; then
+      rm --recursive --force "${checks}" "${partial}"
+    fi
     fail "a copy needs $(format_size "${needed}") on the disk, but $(format_size "$((copied + free))") are free: this host keeps serving from the medium, so leave it attached" "${give_up}"
   fi
 }

@@ -198,11 +198,22 @@ runs('copy-registry-data.sh', () => {
   it('gives the disk back when it became too small for the rest of the copy', async () => {
     const { stdout, stderr } = await run(
       `medium; mount -t tmpfs -o size=64m tmpfs /var/lib; mkdir $copy.partial; truncate -s 1k $copy.partial/begun
-      copy-registry-data.sh; echo "exit $?"; ls -A /var/lib`,
-      { registrySize: 21_474_836_480 },
+      copy-registry-data.sh >/dev/null; echo "exit $?"; ls -A /var/lib`,
+      { registryTree: { ...bootstrapInput.registryTree, size: 21_474_836_480 } },
     );
     expect(stderr).toContain('this host keeps serving from the medium');
     expect(stdout).toBe('exit 3\n');
+  });
+
+  it('keeps what the registry shows when the disk is too small for the rest of it', async () => {
+    const { stdout } = await run(
+      `mount -t tmpfs -o size=64m tmpfs /var/lib; tree /var/lib/iri-registry
+      rm $(find /var/lib/iri-registry -name data | head -1); mount-agent-data.sh; medium
+      copy-registry-data.sh >/dev/null 2>&1; echo "exit $?"; find /mnt/agentdata -name data | wc -l`,
+      { registryTree: { ...bootstrapInput.registryTree, size: 21_474_836_480 } },
+    );
+    expect(stdout).toContain('/var/lib/appliance-registry.partial is at /mnt/agentdata\n');
+    expect(stdout).toContain('exit 3\n4\n');
   });
 
   it('copies nothing where the cluster has a registry of its own with the data', async () => {
