@@ -41,6 +41,8 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
       ]),
       [`${registry.host}/team/app:1`, 'ns/tools/app:x'],
       [`${registry.host}/team/lib:1`, 'ns/team/lib:1'],
+      [`${registry.host}/team/lib:1`, 'openshift/release-bundles:ocp-release-bundle-4.21.3-x86_64'],
+      [`${registry.host}/team/lib:1`, 'openshift/release-bundles:ocp-release-bundle-4.21.2-x86_64'],
       [`${registry.host}/${INDEX}:v4.21`, 'ns/my/index:stable'],
       ...[...related].map((image = ''): Copy => {
         const [name = '', digest = ''] = image.slice(image.indexOf('/') + 1).split('@');
@@ -136,6 +138,17 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
     );
     expect([...new Set([...listed.matchAll(tags)].map(([, tag]) => tag))]).toEqual([
       world.release.digest.slice('sha256:'.length),
+    ]);
+  }, 60_000);
+
+  it('gives the medium its own release bundle alone, whatever bundles are in the tree', async () => {
+    await configureTargets();
+    await run('build', '--output', 'bundles.iso');
+    await run('verify', 'bundles.iso');
+    const listed = (await run('ls', '-R', 'bundles.iso')).stdout;
+    const tags = /release-bundles\/_manifests\/tags\/([^/\s]+)\/current/g;
+    expect([...new Set([...listed.matchAll(tags)].map(([, tag]) => tag))]).toEqual([
+      'ocp-release-bundle-4.21.3-x86_64',
     ]);
   }, 60_000);
 

@@ -4,6 +4,7 @@ import { formatReference, type Reference } from '../../registry/reference.ts';
 import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/image-set.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import type { Manifest } from '../node/extra-manifests.ts';
+import { RELEASE_BUNDLE_REPOSITORY } from '../release/release-bundle.ts';
 import type { Workspace } from './read-workspace.ts';
 
 /** An image of the tree that no index of its repository has as a child, or that has a tag. */
@@ -120,7 +121,8 @@ function compareWith(sets: readonly ImageSet[]): TagsLeft {
   }
   return ({ repository, digest, tags }) => {
     const owner = owners.get(`${repository}@${digest}`);
-    if (owner === 'release') return undefined;
+    // The medium has a release bundle of its own; the daemon takes each tag there for a release.
+    if (owner === 'release' || repository === RELEASE_BUNDLE_REPOSITORY) return undefined;
     // Signatures of the release are planned with it.
     if (repository === RELEASE_IMAGES_REPOSITORY) return tags.some(isAttached) ? undefined : [];
     const left = tags.filter((tag) => {
