@@ -29,6 +29,8 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly skipLocalRegistry: boolean;
     readonly registryData: 'copy' | 'medium';
     readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
+    /** Of the nodes. */
+    readonly registriesConf: string;
     readonly sshKey?: string;
     /** Absent: for releases that nobody signs. */
     readonly disableImagePolicy?: boolean;
@@ -94,6 +96,7 @@ function describe(input: RenderBootstrapInput, registryTree: RegistryTree): Boot
     skipLocalRegistry: input.skipLocalRegistry,
     disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
     registryData: input.registryData,
+    registriesConf: input.registriesConf,
     registryTree,
     extraManifests: manifests.extra,
     crs: manifests.crs,

@@ -5,6 +5,7 @@ import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { readOverrides } from '../../openshift/installer/overrides.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../stages/medium/read-manifests.ts';
@@ -49,11 +50,12 @@ export async function readLiveIsoRequest(
   return {
     config: withBuild(config, options),
     manifests,
+    overrides: readOverrides(dirname(file)),
     ...readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {
         config: file,
-        inputs: [options.baseIso, options.plan, join(dirname(file), 'openshift'), mirrorPath],
+        inputs: [options.baseIso, options.plan, ...listFolders(dirname(file)), mirrorPath],
       },
       host,
     ),
@@ -63,6 +65,10 @@ export async function readLiveIsoRequest(
     ...withoutUndefined({ disableImagePolicy }),
   };
 }
+
+/** Beside the configuration, what is read without being named in it. */
+const listFolders = (directory: string): readonly string[] =>
+  ['openshift', 'mirror', 'cluster-manifests'].map((name) => join(directory, name));
 
 /**
  * What a build reads beside its configuration file, and refuses before it asks the network.

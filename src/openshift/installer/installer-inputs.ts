@@ -9,9 +9,12 @@ export type InstallerInput = {
   readonly registriesConf: string;
   /** NMStateConfig manifests, one YAML document a host. */
   readonly nmstate?: string;
+  /** The user's own, in place of the rendered one. */
+  readonly infraEnv?: string;
 };
 
-const PULL_SECRET_NAME = 'appliance-pull-secret';
+/** What the InfraEnv of the medium calls its pull secret. */
+export const PULL_SECRET_NAME = 'appliance-pull-secret';
 
 /** Names no registry and opens none. */
 const DUMMY_PULL_SECRET = '{"auths":{"":{"auth":"dXNlcjpwYXNz"}}}';
@@ -24,9 +27,9 @@ const DUMMY_PULL_SECRET = '{"auths":{"":{"auth":"dXNlcjpwYXNz"}}}';
 export function planInstallerInputs(
   input: InstallerInput,
 ): readonly { readonly path: string; readonly text: string }[] {
-  const { nmstate } = input;
+  const { nmstate, infraEnv = formatInfraEnv(input) } = input;
   return [
-    { path: 'cluster-manifests/infraenv.yaml', text: formatInfraEnv(input) },
+    { path: 'cluster-manifests/infraenv.yaml', text: infraEnv },
     { path: 'cluster-manifests/pull-secret.yaml', text: formatPullSecret(input.pullSecret) },
     ...(nmstate === undefined || nmstate.trim() === ''
       ? []

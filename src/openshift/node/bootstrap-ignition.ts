@@ -32,6 +32,8 @@ export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
     /** One line of an authorized_keys file, for the user core. */
     readonly sshKey?: string;
+    /** Of the nodes; default: what leads from the mirrors' sources to the node's registry. */
+    readonly registriesConf?: string;
     /** The cluster accepts images of OpenShift without a signature. */
     readonly disableImagePolicy: boolean;
     /** Manifests for the cluster: the user's, then those of the mirror plan. */
@@ -106,7 +108,7 @@ function renderService(input: BootstrapInput): {
       textFile('/etc/assisted/cluster-image-set.yaml', formatClusterImageSet(release), 0o644),
       textFile(
         '/etc/containers/registries.conf',
-        formatNodeRegistriesConf(input.mirrors, { interactive }),
+        input.registriesConf ?? formatNodeRegistriesConf(input.mirrors, { interactive }),
         0o644,
       ),
     ],

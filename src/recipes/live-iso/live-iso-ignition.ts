@@ -4,6 +4,11 @@ import {
   planInstallerArgs,
   planInstallerInputs,
 } from '../../openshift/installer/installer-inputs.ts';
+import {
+  checkInfraEnv,
+  chooseNodeRegistriesConf,
+  OVERRIDE_PATHS,
+} from '../../openshift/installer/overrides.ts';
 import { toNodeRelease, type ClusterSettings } from '../../openshift/node/describe-cluster.ts';
 import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
@@ -33,8 +38,10 @@ export function renderIgnition(
   const { config, manifests, disableImagePolicy } = request;
   const { stopLocalRegistry, sshKey } = config;
   const { release, plan, catalogs, registryImage, workspace } = images;
+  const registriesConf = followOverrides(request, tools, images);
+  registriesConf.catch(() => undefined); // the stages that wait for it tell
   const bootstrap = tools.engine.run(renderBootstrap, {
-    ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry },
+    ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry, registriesConf },
     skipLocalRegistry: decideLocalRegistry(request, images),
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
@@ -44,8 +51,33 @@ export function renderIgnition(
     ...saltPassword(request, tools),
     ...(workspace && { workspace }),
   });
-  return { bootstrap, unconfigured: renderForUser(request, tools, images) };
+  return { bootstrap, unconfigured: renderForUser(request, tools, { ...images, registriesConf }) };
 }
+
+/** The registries.conf of the nodes, where the files beside the configuration fit the medium. */
+async function followOverrides(
+  { config, overrides, ignition }: LiveIsoRequest,
+  { emit }: BuildTools,
+  images: LiveIsoImages,
+): Promise<string> {
+  const { registriesConf: override, infraEnv } = overrides;
+  const { sshKey, enableInteractiveFlow: interactive } = config;
+  const [{ arch }, plan] = await Promise.all([images.release, images.plan]);
+  if (infraEnv !== undefined) {
+    const isRead = ignition === 'installer';
+    checkInfraEnv(infraEnv, { arch, isRead, ...(sshKey !== undefined && { sshKey }) });
+  }
+  const rendered = formatNodeRegistriesConf(plan.mirrors, { interactive });
+  const sources = plan.images.flatMap(({ source, origin }) => [source, origin]);
+  const chosen = chooseNodeRegistriesConf(rendered, override, sources);
+  if (chosen !== rendered) {
+    const message = `${OVERRIDE_PATHS.registriesConf} takes the place of the registries.conf that is rendered`;
+    emit({ type: 'warning', message });
+  }
+  return chosen;
+}
+
+type WithRegistriesConf = LiveIsoImages & { readonly registriesConf: Promise<string> };
 
 function decideLocalRegistry(
   { config }: LiveIsoRequest,
@@ -103,14 +135,11 @@ function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engi
 function renderForUser(
   request: LiveIsoRequest,
   tools: BuildTools,
-  images: LiveIsoImages,
+  images: WithRegistriesConf,
 ): Promise<string> {
   const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
   const { pullSecret } = build.embed;
-  const registriesConf = images.plan.then(({ mirrors }) =>
-    formatNodeRegistriesConf(mirrors, { interactive }),
-  );
-  registriesConf.catch(() => undefined); // the stages that wait for it tell
+  const { registriesConf } = images;
   const settings = {
     ...{ interactive, registriesConf },
     ...(sshKey !== undefined && { sshKey }),
@@ -120,7 +149,7 @@ function renderForUser(
     ...settings,
     release: images.release.then(toNodeRelease),
     ...(request.ignition === 'installer' && {
-      installed: installUnconfigured(request, tools, { ...images, registriesConf }),
+      installed: installUnconfigured(request, tools, images),
     }),
   });
 }
@@ -129,17 +158,19 @@ function renderForUser(
 function installUnconfigured(
   request: LiveIsoRequest,
   tools: BuildTools,
-  images: LiveIsoImages & { readonly registriesConf: Promise<string> },
+  images: WithRegistriesConf,
 ): Promise<string> {
   const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
   const { pullSecret } = build.embed;
   const { release, registriesConf } = images;
+  const { infraEnv } = request.overrides;
   const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
     planInstallerInputs({
       ...{ arch, registriesConf },
       ...(sshKey !== undefined && { sshKey }),
       ...(pullSecret && { pullSecret: pullSecret.reveal() }),
       ...(request.nmstate !== undefined && { nmstate: request.nmstate }),
+      ...(infraEnv !== undefined && { infraEnv }),
     }).map(({ path, text }) => ({ path, text: new Secret(text) })),
   );
   return tools.engine.run(runInstaller, {

@@ -2,6 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import type { Layout } from '../../iso/extent.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import type { Overrides } from '../../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
@@ -15,6 +16,8 @@ import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 export type LiveIsoRequest = IsoPlace & {
   readonly config: ApplianceConfig;
   readonly manifests: UserManifests;
+  /** Of the folder of the configuration. */
+  readonly overrides: Overrides;
   /** NMStateConfig documents for the installer. */
   readonly nmstate?: string;
   /** Path of the configuration: what its tags named is kept under it. */

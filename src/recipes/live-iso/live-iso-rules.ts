@@ -1,8 +1,8 @@
-import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { parseLocalCatalog } from '../../base/local-catalog.ts';
 import { readInputFile } from '../../base/files.ts';
+import type { CpuArchitecture } from '../../config/appliance-config.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
@@ -14,6 +14,13 @@ import {
   needsNewerRelease,
   noRegistryOffline,
 } from '../../openshift/mirror/registry-image.ts';
+import {
+  checkInfraEnv,
+  checkPullSecret,
+  OVERRIDE_PATHS,
+  readOverrides,
+  type Overrides,
+} from '../../openshift/installer/overrides.ts';
 import { readWorkspace } from '../../openshift/workspace/read-workspace.ts';
 import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
@@ -106,20 +113,48 @@ function checkRanges(view: View): ReturnType<ConfigRule> {
   );
 }
 
-/** Files of the folder that replace what openshift/appliance makes. They are not read here: no silence. */
-const OVERRIDES: readonly (readonly [path: string, hint: string])[] = [
-  ['mirror/registries.conf', 'remove it; mirrors to fetch from belong in build.registriesConf'],
-  ['cluster-manifests/infraenv.yaml', 'remove it; the configuration image brings its own'],
-  ['cluster-manifests/pull-secret.yaml', 'remove it; use build.embed.pullSecret'],
-];
+/** Files of the folder that take the place of what is rendered: what can be said without the payload. */
+function checkOverrides(view: View, { directory, secrets }: Parameters<ConfigRule>[1]) {
+  const at = 'apiVersion';
+  let overrides: Overrides = {};
+  const unreadable = attempt(view, at, () => (overrides = readOverrides(directory)));
+  const { registriesConf, infraEnv, pullSecret } = overrides;
+  const embedded = secrets.get('build.embed.pullSecret');
+  const checks: readonly (readonly [string | undefined, (text: string) => void])[] = [
+    [registriesConf, (text) => void parseRegistriesConf(text, OVERRIDE_PATHS.registriesConf)],
+    [
+      infraEnv,
+      (text) => {
+        checkInfraEnv(text, wantedInfraEnv(view, secrets.get('sshKey')));
+      },
+    ],
+    [
+      pullSecret,
+      (text) => {
+        checkPullSecret(text, embedded);
+      },
+    ],
+  ];
+  return refuse([
+    ...unreadable,
+    ...checks.flatMap(([text, check]) =>
+      text === undefined
+        ? []
+        : attempt(view, at, () => {
+            check(text);
+          }),
+    ),
+  ]);
+}
 
-function checkOverrides(view: View, { directory }: { readonly directory: string }) {
-  return refuse(
-    OVERRIDES.filter(([path]) => existsSync(join(directory, path))).map(([path, hint]) => {
-      const problem = `the override ${path} beside the configuration has no effect`;
-      return view.document.report.at('apiVersion', problem, hint);
-    }),
-  );
+function wantedInfraEnv(view: View, sshKey?: string): Parameters<typeof checkInfraEnv>[1] {
+  const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath') ?? '') !== '';
+  const text = view.text('ocpRelease.cpuArchitecture') ?? (isGiven ? undefined : 'x86_64');
+  return {
+    arch: text as CpuArchitecture | undefined,
+    isRead: view.text('build.ignition') !== 'embedded',
+    ...(sshKey !== undefined && { sshKey }),
+  };
 }
 
 /** Which of its registries will ask for a password nobody knows before they are asked. */

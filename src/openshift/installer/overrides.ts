@@ -1,0 +1,192 @@
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { parseDocument } from 'yaml';
+import { isErrno } from '../../base/errno.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { readInputFile } from '../../base/files.ts';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import { parseRegistriesConf, resolveCandidates } from '../../registry/registries-conf.ts';
+import type { RpmArchitecture } from '../release/release-bundle.ts';
+import { PULL_SECRET_NAME, planInstallerInputs } from './installer-inputs.ts';
+
+/** Files of the assets folder that take the place of what is rendered, as in openshift/appliance. */
+export const OVERRIDE_PATHS = {
+  registriesConf: 'mirror/registries.conf',
+  infraEnv: 'cluster-manifests/infraenv.yaml',
+  pullSecret: 'cluster-manifests/pull-secret.yaml',
+} as const;
+
+/** The texts of those that are there. */
+export type Overrides = { readonly [Name in keyof typeof OVERRIDE_PATHS]?: string };
+
+/**
+ * @param directory of the configuration
+ * @throws ConfigError `override.unreadable`, `override.too-large`
+ */
+export function readOverrides(directory: string): Overrides {
+  const texts = Object.entries(OVERRIDE_PATHS).flatMap(([name, path]) => {
+    const text = readIfPresent(directory, path);
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  return Object.fromEntries(texts);
+}
+
+function readIfPresent(directory: string, path: string): string | undefined {
+  try {
+    const bytes = readInputFile(join(directory, path), { domain: 'override', limit: 1 << 20 });
+    return bytes.toString('utf8');
+  } catch (cause) {
+    if (isErrno(cause, 'ENOENT', 'ENOTDIR')) return undefined;
+    if (!isErrno(cause, 'EACCES', 'EISDIR', 'EPERM')) throw cause;
+    throw new ConfigError('override.unreadable', `the override ${path} cannot be read`, { cause });
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Go's names, which the installer takes as well. */
+const RPM_NAMES: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
+
+/** What the installer and assisted-service read of an InfraEnv; the rest is for them alone. */
+type WantedInfraEnv = {
+  /** Undefined before the payload says it. */
+  readonly arch: RpmArchitecture | undefined;
+  readonly sshKey?: string;
+  /** Whether an installer runs, for which the file is. */
+  readonly isRead: boolean;
+};
+
+/**
+ * Refuses an InfraEnv that the medium could not follow.
+ *
+ * @throws ConfigError `override.malformed`, `override.architecture`, `override.pull-secret-name`,
+ * `override.no-effect`
+ */
+export function checkInfraEnv(text: string, wanted: WantedInfraEnv): void {
+  const spec = readSpec(text);
+  requireOwnArchitecture(spec, wanted.arch);
+  requireOwnPullSecret(spec);
+  if (!wanted.isRead) refuseUnread(spec, wanted.sshKey);
+}
+
+function requireOwnArchitecture(spec: Members, arch: WantedInfraEnv['arch']): void {
+  const { cpuArchitecture: written = arch } = spec;
+  const name = typeof written === 'string' ? written : JSON.stringify(written);
+  const found = RPM_NAMES[name] ?? name;
+  if (arch === undefined || found === arch) return;
+  throw new ConfigError(
+    'override.architecture',
+    `${OVERRIDE_PATHS.infraEnv} is for ${found}, but the medium is for ${arch}`,
+    { expected: arch, found, hint: 'correct spec.cpuArchitecture' },
+  );
+}
+
+function requireOwnPullSecret({ pullSecretRef }: Members): void {
+  const name = String(membersOf(pullSecretRef)['name']);
+  if (name === PULL_SECRET_NAME) return;
+  throw new ConfigError(
+    'override.pull-secret-name',
+    `${OVERRIDE_PATHS.infraEnv} names pull secret "${name}", but the medium has ${PULL_SECRET_NAME} alone`,
+    {
+      expected: PULL_SECRET_NAME,
+      found: name,
+      hint: 'correct spec.pullSecretRef.name; the secret itself belongs in build.embed.pullSecret',
+    },
+  );
+}
+
+/** Architecture, pull secret and key are on such media too, from the configuration. */
+function refuseUnread(spec: Members, sshKey: string | undefined): void {
+  const { sshAuthorizedKey: key, ...others } = spec;
+  const isOther = key !== undefined && key !== sshKey?.trim();
+  const known = ['cpuArchitecture', 'pullSecretRef'];
+  const unread = [
+    ...(isOther ? ['sshAuthorizedKey'] : []),
+    ...Object.keys(others).filter((member) => !known.includes(member)),
+  ];
+  if (unread.length === 0) return;
+  const members = unread.map((member) => `spec.${member}`).join(', ');
+  throw new ConfigError(
+    'override.no-effect',
+    `${OVERRIDE_PATHS.infraEnv} has ${members}, which only the installer reads, and none runs`,
+    { hint: 'set build.ignition to installer, or remove these members' },
+  );
+}
+
+/**
+ * Refuses a pull secret that is not the one that is rendered: what goes on the medium is chosen in one place.
+ *
+ * @param pullSecret the one that is embedded; absent where none is
+ * @throws ConfigError `override.malformed`, `override.pull-secret`
+ */
+export function checkPullSecret(text: string, pullSecret: string | undefined): void {
+  const rendered = planInstallerInputs({
+    ...{ arch: 'x86_64', registriesConf: '' },
+    ...(pullSecret !== undefined && { pullSecret }),
+  }).find(({ path }) => path === OVERRIDE_PATHS.pullSecret);
+  const expected = readObject(rendered?.text ?? '', OVERRIDE_PATHS.pullSecret);
+  if (isDeepStrictEqual(readObject(text, OVERRIDE_PATHS.pullSecret), expected)) return;
+  throw new ConfigError(
+    'override.pull-secret',
+    `${OVERRIDE_PATHS.pullSecret} is another pull secret than the one that goes on the medium`,
+    { hint: 'remove it, and name the secret in build.embed.pullSecret' },
+  );
+}
+
+/**
+ * The registries.conf of the nodes: the override, where every image of the medium is still looked for in
+ * the node's registry.
+ *
+ * @param images of the medium, as nodes ask for them
+ * @throws ConfigError `registries-conf.malformed`, `override.mirrors-missing`
+ */
+export function chooseNodeRegistriesConf(
+  rendered: string,
+  override: string | undefined,
+  images: readonly Reference[],
+): string {
+  if (override === undefined) return rendered;
+  const [ours, theirs] = [rendered, override].map((text) =>
+    parseRegistriesConf(text, OVERRIDE_PATHS.registriesConf),
+  );
+  if (!ours || !theirs) throw new TypeError('two texts have two parses');
+  for (const image of images) {
+    const name = formatReference(image);
+    const listed = (conf: typeof ours): readonly string[] =>
+      resolveCandidates(conf, image).map(({ reference }) => formatReference(reference));
+    const found = new Set(listed(theirs));
+    const missing = listed(ours).find((mirror) => mirror !== name && !found.has(mirror));
+    if (missing === undefined) continue;
+    throw new ConfigError(
+      'override.mirrors-missing',
+      `${OVERRIDE_PATHS.registriesConf} does not lead from ${name} to ${missing}, where the medium has it`,
+      {
+        expected: missing,
+        found: [...found].join(', '),
+        hint: 'add this mirror to it, or remove it and see "sealift resources" for what is rendered',
+      },
+    );
+  }
+  return override;
+}
+
+function readSpec(text: string): Members {
+  const { kind, spec } = readObject(text, OVERRIDE_PATHS.infraEnv);
+  if (kind === 'InfraEnv') return membersOf(spec);
+  throw malformed(OVERRIDE_PATHS.infraEnv, `is of kind "${String(kind)}", not InfraEnv`);
+}
+
+function readObject(text: string, path: string): Members {
+  const excess = findYamlExcess(text);
+  const document = excess ? undefined : parseDocument(text);
+  const problem = excess?.message ?? document?.errors[0]?.message;
+  if (problem !== undefined) throw malformed(path, `is not YAML: ${problem}`);
+  return membersOf(document?.toJS());
+}
+
+const membersOf = (value: unknown): Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+
+const malformed = (path: string, problem: string): ConfigError =>
+  new ConfigError('override.malformed', `${path} ${problem}`, { hint: 'correct it, or remove it' });
