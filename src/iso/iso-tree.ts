@@ -194,7 +194,7 @@ async function* walkNodes(
       yield entry;
       if (node.kind === 'directory') directories.push({ path: entry.path, directory: node });
     }
-    waiting.push(...directories.reverse());
+    for (const directory of directories.reverse()) waiting.push(directory);
   }
 }
 

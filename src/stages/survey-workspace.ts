@@ -47,15 +47,15 @@ export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unk
     const catalogs = workspace.catalogs.map((catalog) =>
       placeCatalog(catalog, { repositories, registry, warn }),
     );
-    const images: WorkspaceImage[] = [];
+    const images: WorkspaceImage[][] = [];
     for (const [index, repository] of repositories.entries()) {
       signal.throwIfAborted();
       const source = nameSource(repository, { mirrors, registry });
-      images.push(...(await listImages({ tree, root: workspace.root, repository }, source)));
+      images.push(await listImages({ tree, root: workspace.root, repository }, source));
       onProgress(0, undefined, `${index + 1} of ${repositories.length} repositories`);
     }
     return {
-      ...{ images, mirrors, signatures: workspace.signatures },
+      ...{ images: images.flat(), mirrors, signatures: workspace.signatures },
       resources: catalogs.map(({ manifest }) => manifest),
       catalogImages: catalogs.flatMap(({ place }) => (place === undefined ? [] : [place])),
     };

@@ -134,30 +134,34 @@ type Sorted = Omit<Workspace, 'path' | 'root'>;
 
 /** What sealift does with each kind of object that oc-mirror writes. */
 function sortDocuments(documents: readonly (Manifest & { document: Document })[]): Sorted {
-  const mirrors: WorkspaceMirror[] = [];
+  const mirrors: WorkspaceMirror[][] = [];
   const catalogs: WorkspaceCatalog[] = [];
-  const signatures: { digest: Digest; signature: string }[] = [];
-  const warnings: string[] = [];
+  const signatures: { digest: Digest; signature: string }[][] = [];
+  const warnings: string[][] = [];
   for (const { name, text, document } of documents) {
     const kind = String(document.get('kind'));
     if (kind === 'ImageDigestMirrorSet' || kind === 'ImageTagMirrorSet') {
       const entries = readMirrorSet(name, document);
-      mirrors.push(...entries.map(({ mirror }) => mirror));
-      warnings.push(...entries.flatMap(({ warning }) => warning ?? []));
+      mirrors.push(entries.map(({ mirror }) => mirror));
+      warnings.push(entries.flatMap(({ warning }) => warning ?? []));
     } else if (kind === 'CatalogSource' || kind === 'ClusterCatalog') {
       const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
       catalogs.push({ name, text, ...(typeof image === 'string' && { image }) });
     } else if (kind === 'ConfigMap' && isOfSignatures(document)) {
       const found = readSignatures(document);
-      signatures.push(...found.filter(isSignature));
+      signatures.push(found.filter(isSignature));
       warnings.push(
-        ...found.filter((one) => !isSignature(one)).map(({ digest }) => describeOdd(digest, name)),
+        found.filter((one) => !isSignature(one)).map(({ digest }) => describeOdd(digest, name)),
       );
     } else {
-      warnings.push(`${kind} of ${name} in the mirror's cluster resources is not carried`);
+      warnings.push([`${kind} of ${name} in the mirror's cluster resources is not carried`]);
     }
   }
-  return { mirrors, catalogs, signatures, warnings };
+  // Lists of lists: a call has no room for the elements of a very long one.
+  return {
+    ...{ mirrors: mirrors.flat(), catalogs },
+    ...{ signatures: signatures.flat(), warnings: warnings.flat() },
+  };
 }
 
 /** Where the kinds of catalog name their image. */
