@@ -91,6 +91,18 @@ copy_links() {
   cp --recursive --link "${staged}/." "${own}/repositories/"
 }
 
+# What a running cluster names must not change by attaching an ISO.
+name_kept_tags() {
+  local path tag
+  while read -r path; do
+    if ! cmp --quiet "${medium}/repositories/${path}" "${own}/repositories/${path}"; then
+      tag="${path%/current/link}"
+      echo "upgrade registry: ${path%%/_manifests/*}:${tag##*/} stays the image of this host; the ISO has another one, by digest"
+    fi
+  done < <(find "${medium}/repositories" -type f -path '*/_manifests/tags/*/current/link' \
+    ! -path '*/openshift/release-images/*' -printf '%P\n' | sort)
+}
+
 if [[ -d "${copy}.partial" ]]; then
   fail "waiting for the copy of the appliance ISO" 1
 fi
@@ -110,6 +122,7 @@ while read -r path; do
 done <"${staging}/missing-blobs"
 copy_links _layers "${layer_link}"
 copy_links _manifests "${manifest_link}"
+name_kept_tags
 sync --file-system "${copy}"
 rm --recursive --force "${staging}"
 echo "upgrade registry: this host has every image of the upgrade ISO, which may be detached"

@@ -261,6 +261,27 @@ describe('the bootstrap configuration', () => {
 describe('the install configuration', () => {
   const lists = installs.map(listContents);
 
+  it('creates pinned image sets by the version that the release serves, and none where it serves none', () => {
+    const piecesOf = (version: string): [string[], string | undefined] => {
+      const install = renderInstallIgnition({
+        ...bootstrapInput,
+        definitions: definitionsOf(version),
+      });
+      const set = install.storage?.files?.find(({ path }) =>
+        path.endsWith('master-pinned-image-set.yaml'),
+      );
+      const created = listContents(install).filter((line) => line.includes('create-pinned'));
+      return [created, /^apiVersion: .*\/(.+)$/m.exec(readContents(set))?.[1]];
+    };
+    const CREATED = [
+      '0555 /usr/local/bin/create-pinned-image-sets.sh',
+      'enabled create-pinned-image-sets.service',
+    ];
+    expect(piecesOf('4.21.3')).toEqual([CREATED, 'v1']);
+    expect(piecesOf('4.17.3')).toEqual([CREATED, 'v1alpha1']);
+    expect(piecesOf('4.15.3')).toEqual([[], 'v1']);
+  });
+
   it('runs the registry on installed hosts, copies its data and applies custom resources', () => {
     expect(lists[0]).toEqual([
       '0555 /usr/local/bin/set-installed-node-zero.sh',

@@ -59,32 +59,76 @@ custom resources: c-0.yaml is there
 
 runs('create-pinned-image-sets.sh', () => {
   const directory = '/etc/assisted/pinned-image-sets';
-  const files = [renderScript('create-pinned-image-sets.sh'), kubeconfig];
-  const run = (definition: string) =>
+  const set = (role: string): File =>
+    textFile(
+      `${directory}/${role}.yaml`,
+      `apiVersion: machineconfiguration.openshift.io/v1\nkind: PinnedImageSet # ${role}\n`,
+      0o644,
+    );
+  const files = [
+    ...[renderScript('create-pinned-image-sets.sh'), kubeconfig],
+    ...[set('master'), set('worker')],
+  ];
+  /** `definition` prints whether the definition is established, and what it serves. */
+  const run = (definition: string, features = '') =>
     runInThrowAwayRoot(
       [
         ...files,
         fakeOc(`
   "get clusterversion") [[ -e /tmp/asked ]] && echo True; touch /tmp/asked ;;
+  "get featuregate") echo "${features}" ;;
+  "apply --filename") cat ;;
   "get customresourcedefinition/pinnedimagesets.machineconfiguration.openshift.io") ${definition} ;;`),
       ],
-      faster('create-pinned-image-sets.sh'),
+      `sed -i 's/interval=60/interval=1/; s/limit=3600/limit=2/' /usr/local/bin/create-pinned-image-sets.sh
+      create-pinned-image-sets.sh`,
     );
+  const applied = (version: string): string =>
+    ['master', 'worker']
+      .map(
+        (role) =>
+          `oc apply --filename -\napiVersion: machineconfiguration.openshift.io/${version}\n` +
+          `kind: PinnedImageSet # ${role}\n`,
+      )
+      .join('');
+  const PATCH =
+    'oc patch featuregate cluster --type merge --patch {"spec":{"featureSet":"TechPreviewNoUpgrade"}}\n';
 
-  it('applies the sets where the cluster serves them, and leaves its features alone', async () => {
-    const { exitCode, stdout } = await run('echo True');
-    expect(exitCode).toBe(0);
-    expect(stdout).toBe(`oc apply --filename ${directory}\n`);
-  });
+  it.each([
+    ['True v1', 'v1'],
+    ['True v1alpha1 v1', 'v1'],
+    ['True v1alpha1', 'v1alpha1'],
+  ])(
+    'applies the sets where the definition is "%s" as %s, and leaves the features of the cluster alone',
+    async (definition, version) => {
+      const { exitCode, stdout } = await run(`echo ${definition}`);
+      expect(exitCode).toBe(0);
+      expect(stdout).toBe(applied(version));
+    },
+  );
 
   it('elsewhere makes the cluster a technology preview, and waits until it serves them', async () => {
-    const { exitCode, stdout } = await run('[[ -e /tmp/seen ]] && echo True; touch /tmp/seen');
+    const { exitCode, stdout } = await run(
+      '[[ -e /tmp/seen ]] && echo True v1alpha1; touch /tmp/seen',
+    );
     expect(exitCode).toBe(0);
-    expect(stdout.split('\n')).toEqual([
-      'oc patch featuregate cluster --type merge --patch {"spec":{"featureSet":"TechPreviewNoUpgrade"}}',
-      `oc apply --filename ${directory}`,
-      '',
-    ]);
+    expect(stdout).toBe(PATCH + applied('v1alpha1'));
+  });
+
+  it('ends with one message on a technology preview that does not serve them either', async () => {
+    const { exitCode, stdout } = await run('true');
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(
+      `${PATCH}pinned image sets: the cluster does not serve them as a technology preview either, so no image is pinned\n`,
+    );
+  });
+
+  it('ends with one message on a cluster that has another feature set, and leaves it', async () => {
+    const { exitCode, stdout } = await run('true', 'CustomNoUpgrade');
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(
+      'pinned image sets: the cluster does not serve them with its feature set CustomNoUpgrade, so no image is pinned\n',
+    );
   });
 });
 

@@ -34,7 +34,7 @@ runs('an installed host that was the rendezvous host', () => {
     `case "$1 $2" in
       "get clusterversion") touch "/tmp/asked"; echo True ;;
       "get --filename") exit 1 ;;
-      "get customresourcedefinition"*) echo True ;;
+      "get customresourcedefinition"*) echo True v1 ;;
       "get machineconfig") ;;
       apply* | label*) echo "$*" >>/tmp/changes ;;
     esac`,
@@ -50,6 +50,7 @@ runs('an installed host that was the rendezvous host', () => {
       0o600,
     ),
     textFile('/etc/crio/crio.conf.d/.keep', '', 0o644),
+    textFile('/etc/assisted/pinned-image-sets/master.yaml', 'apiVersion: v1\n', 0o644),
   ];
   const boot = `
     sed -i 's/interval=10/interval=0.1/' /usr/local/bin/set-installed-node-zero.sh
@@ -65,20 +66,20 @@ runs('an installed host that was the rendezvous host', () => {
       [[ -e /tmp/asked ]] && echo "too early"
       touch /tmp/address
       await 'grep -qs "apply.*a.yaml" /tmp/changes'
-      await 'grep -qs pinned-image-sets /tmp/changes'
+      await 'grep -qsx -- "apply --filename -" /tmp/changes'
       touch /etc/crio/crio.conf.d/50-pinned-images
       sed -i 's/interval=60/interval=0.1/' /usr/local/bin/drop-registry-mirrors.sh
       systemctl --user restart drop-registry-mirrors.service
       await 'grep -qs "label machineconfig 99-worker" /tmp/changes'
-      cat /etc/assisted/node0; sort --unique /tmp/changes`,
+      cat /etc/assisted/node0; LC_ALL=C sort --unique /tmp/changes`,
     );
     expect(exitCode, stdout + stderr).toBe(0);
     expect(stdout.split('\n')).toEqual([
       'inactive',
       '# This host was the rendezvous host of the installation.',
       'BOOTSTRAP_HOST_MAC=52:54:00:00:00:01',
+      'apply --filename -',
       'apply --filename /etc/assisted/extra-manifests/post-installation/a.yaml',
-      'apply --filename /etc/assisted/pinned-image-sets',
       'label machineconfig 99-master-generated-registries machineconfiguration.openshift.io/role-',
       'label machineconfig 99-worker-generated-registries machineconfiguration.openshift.io/role-',
       '',

@@ -8,8 +8,10 @@ import { NODE_REGISTRY_PORT, nodeRegistryDomain } from './node-registry.ts';
 import { renderSignatureConfigMap } from './signature-config-map.ts';
 import {
   findInternalReleaseImage,
+  findServedKind,
   INTERNAL_RELEASE_IMAGE,
   MACHINE_CONFIG_GROUP,
+  PINNED_IMAGE_SET,
 } from '../release/internal-release-image.ts';
 import { formatReleaseBundleTag, type RpmArchitecture } from '../release/release-bundle.ts';
 import type { ResourceDefinition } from '../release/resource-definitions.ts';
@@ -104,21 +106,34 @@ const renderCorePassword = (role: Role, passwordHash: string): Manifest => {
   return { name: `${name}.yaml`, text: formatMachineConfig({ name, role, passwd }) };
 };
 
-/** One for each role, when they are wanted. */
-export const planPinnedImageSets = (
-  input: Pick<GeneratedManifestsInput, 'createPinnedImageSets' | 'pinnedImages'>,
-): readonly Manifest[] =>
-  input.createPinnedImageSets
-    ? ROLES.map((role) => renderPinnedImageSet(role, input.pinnedImages))
+/**
+ * One for each role, when they are wanted, by the version that the payload serves. A payload that serves
+ * none has them as `v1`, so that whoever checks the kinds says what is left out.
+ */
+export function planPinnedImageSets({
+  createPinnedImageSets,
+  definitions,
+  pinnedImages,
+}: Pick<
+  GeneratedManifestsInput,
+  'createPinnedImageSets' | 'definitions' | 'pinnedImages'
+>): readonly Manifest[] {
+  const version = findServedKind(definitions, PINNED_IMAGE_SET)?.version ?? 'v1';
+  return createPinnedImageSets
+    ? ROLES.map((role) => renderPinnedImageSet(role, { version, pinnedImages }))
     : [];
+}
 
-const renderPinnedImageSet = (role: string, images: readonly string[]): Manifest => ({
+const renderPinnedImageSet = (
+  role: Role,
+  { version, pinnedImages }: { readonly version: string; readonly pinnedImages: readonly string[] },
+): Manifest => ({
   name: `${role}-pinned-image-set.yaml`,
   text: formatManifest({
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'PinnedImageSet',
+    apiVersion: `${MACHINE_CONFIG_GROUP}/${version}`,
+    kind: PINNED_IMAGE_SET,
     metadata: { name: `${role}-pinned-image-set`, labels: { [ROLE_LABEL]: role } },
-    spec: { pinnedImages: images.map((name) => ({ name })) },
+    spec: { pinnedImages: pinnedImages.map((name) => ({ name })) },
   }),
 });
 

@@ -6,7 +6,11 @@ import {
   type IgnitionConfig,
   type Unit,
 } from '../../ignition/config.ts';
-import { findInternalReleaseImage } from '../release/internal-release-image.ts';
+import {
+  findInternalReleaseImage,
+  findServedKind,
+  PINNED_IMAGE_SET,
+} from '../release/internal-release-image.ts';
 import type { ResourceDefinition } from '../release/resource-definitions.ts';
 import { planCustomResources, type Manifest } from './extra-manifests.ts';
 import { planPinnedImageSets } from './generated-manifests.ts';
@@ -64,7 +68,7 @@ export function renderInstallIgnition(input: InstallInput): IgnitionConfig {
     renderRegistry(input),
     renderRegistryCopy(input),
     renderUpgrade(input),
-    renderPinnedImageSets(planPinnedImageSets(input)),
+    renderPinnedImageSets(input),
     renderCustomResources(input.crs),
   ];
   return {
@@ -139,15 +143,20 @@ function renderUpgrade(input: InstallInput): Part {
 
 /**
  * Again, besides those among the manifests of the installation: those do nothing in releases where
- * the sets are a technology preview.
+ * the sets are a technology preview. A release that never serves them gets the files alone: the
+ * registry of a host that waits for its pinned images then runs for good.
  */
-function renderPinnedImageSets(manifests: readonly Manifest[]): Part {
+function renderPinnedImageSets(input: InstallInput): Part {
+  const manifests = planPinnedImageSets(input);
   if (manifests.length === 0) return { files: [], units: [] };
+  const files = manifests.map(({ name, text }) =>
+    textFile(`${PINNED_IMAGE_SETS}/${name}`, text, 0o644),
+  );
+  if (findServedKind(input.definitions, PINNED_IMAGE_SET) === undefined) {
+    return { files, units: [] };
+  }
   return {
-    files: [
-      renderScript('create-pinned-image-sets.sh'),
-      ...manifests.map(({ name, text }) => textFile(`${PINNED_IMAGE_SETS}/${name}`, text, 0o644)),
-    ],
+    files: [renderScript('create-pinned-image-sets.sh'), ...files],
     units: [renderEnabledUnit('create-pinned-image-sets.service')],
   };
 }

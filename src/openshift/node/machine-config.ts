@@ -8,7 +8,7 @@ export type Role = (typeof ROLES)[number];
 
 export const ROLE_LABEL = `${MACHINE_CONFIG_GROUP}/role`;
 
-export type MachineConfig = Pick<IgnitionConfig, 'passwd' | 'storage' | 'systemd'> & {
+type MachineConfig = Pick<IgnitionConfig, 'passwd' | 'storage' | 'systemd'> & {
   readonly name: string;
   readonly role: Role;
   readonly labels?: Readonly<Record<string, string>>;

@@ -1,8 +1,8 @@
 import { ConfigError } from '../../base/errors.ts';
 import { isInDefaultSet, type ResourceDefinition } from './resource-definitions.ts';
 
-/** How a payload serves the object that hands the registry of the media to the machine config operator. */
-export type InternalReleaseImage = {
+/** How a payload serves a kind of the machine config operator. */
+export type ServedKind = {
   readonly version: 'v1' | 'v1alpha1';
   /** Clusters have it only with feature set TechPreviewNoUpgrade, and such clusters cannot be upgraded. */
   readonly isPreview: boolean;
@@ -10,16 +10,26 @@ export type InternalReleaseImage = {
 
 export const MACHINE_CONFIG_GROUP = 'machineconfiguration.openshift.io';
 export const INTERNAL_RELEASE_IMAGE = 'InternalReleaseImage';
+export const PINNED_IMAGE_SET = 'PinnedImageSet';
 
 /**
- * What a payload says of InternalReleaseImage: its definitions decide, because releases of one minor
- * version differ. Undefined where it serves none, as before 4.21.
+ * What a payload says of the object that hands the registry of the media to the machine config
+ * operator. Undefined where it serves none, as before 4.21.
  */
-export function findInternalReleaseImage(
+export const findInternalReleaseImage = (
   definitions: readonly ResourceDefinition[],
-): InternalReleaseImage | undefined {
+): ServedKind | undefined => findServedKind(definitions, INTERNAL_RELEASE_IMAGE);
+
+/**
+ * By which version a payload serves a kind of the machine config operator: its definitions decide,
+ * because releases of one minor version differ.
+ */
+export function findServedKind(
+  definitions: readonly ResourceDefinition[],
+  wanted: string,
+): ServedKind | undefined {
   const found = definitions.filter(
-    ({ group, kind }) => group === MACHINE_CONFIG_GROUP && kind === INTERNAL_RELEASE_IMAGE,
+    ({ group, kind }) => group === MACHINE_CONFIG_GROUP && kind === wanted,
   );
   const usual = found.filter(isInDefaultSet);
   const isPreview = usual.length === 0;

@@ -10,7 +10,7 @@ import {
 import {
   findInternalReleaseImage,
   skipsLocalRegistry,
-  type InternalReleaseImage,
+  type ServedKind,
 } from '../../openshift/release/internal-release-image.ts';
 import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
@@ -31,7 +31,7 @@ export type LiveIsoPlan = {
   readonly registryImage?: string;
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
   /** Its object on the media; null where it has none: the flow or the release has no use for it. */
-  readonly internalReleaseImage: InternalReleaseImage | null;
+  readonly internalReleaseImage: ServedKind | null;
   readonly isoSize: number;
   /** Every blob once. */
   readonly payloadSize: number;

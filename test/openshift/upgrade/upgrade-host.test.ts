@@ -382,6 +382,20 @@ copies('copy-upgrade-registry.sh', () => {
     ]);
   });
 
+  it('names each tag that keeps the image of the host, and has the image of the ISO by digest', async () => {
+    const { stdout, exitCode } = await root(`${TREES}
+      kept="$(image $own team/app 1.0 first)"
+      added="$(image $iso team/app 1.0 second)"
+      copy-upgrade-registry.sh | grep stays || exit 1
+      manifests=$own/$v2/repositories/team/app/_manifests
+      [[ "$(<$manifests/tags/1.0/current/link)" == "sha256:$kept" ]] && echo kept
+      [[ "$(<$manifests/revisions/sha256/$added/link)" == "sha256:$added" ]] && echo added`);
+    expect(exitCode).toBe(0);
+    expect(stdout).toBe(
+      'upgrade registry: team/app:1.0 stays the image of this host; the ISO has another one, by digest\nkept\nadded\n',
+    );
+  });
+
   it('continues after a kill at each of its steps, and never shows a link whose blob is not there', async () => {
     const shim = (name: string): File =>
       textFile(
