@@ -10,6 +10,7 @@ import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
 import { createForceOption, writeResult } from './terminal/output.ts';
+import { formatShellPath } from './terminal/shell-word.ts';
 import { writeTexts } from './write-texts.ts';
 
 type Template = {
@@ -25,7 +26,7 @@ const beginConfig = (path: string, text: string, command: string): Template => (
   files: [{ path, text }],
   next: (first) =>
     `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
-    `then run: sealift ${command} ${first}`,
+    `then run: sealift ${command} ${formatShellPath(first)}`,
 });
 
 const beginAppliance = (name: 'ove' | 'minimal'): Template =>
@@ -54,7 +55,7 @@ function nextOfSites(first: string): string {
   const shown = join(dirname(first), file?.path ?? '');
   return (
     `name your pull secret in ${shown}:${line}, ` +
-    `then run: sealift config-iso validate ${first} --template ${template}`
+    `then run: sealift config-iso validate ${formatShellPath(first)} --template ${formatShellPath(template)}`
   );
 }
 

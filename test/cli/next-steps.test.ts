@@ -25,6 +25,16 @@ describe('the steps after a build', () => {
     expect(steps).toContain('  4. ./openshift-install-fips agent create config-image --dir site');
   });
 
+  it('are commands that a shell takes as they are, whatever the name of the medium', () => {
+    const output = "site's files/my $(touch x).iso";
+    const steps = formatNextSteps({ ...medium, output, interactive: false }).join('\n');
+    expect(steps).toContain(String.raw`verify 'site'\''s files/my $(touch x).iso'` + '\n');
+    expect(steps).toContain(String.raw`--out 'site'\''s files'` + '\n');
+    expect(steps).toContain(String.raw` 'site'\''s files/openshift-install' agent create`);
+    const option = formatNextSteps({ ...medium, output: '-x.iso', interactive: true });
+    expect(option).toContain('  1. sealift verify ./-x.iso');
+  });
+
   it('lead an interactive medium to its web interface, without a configuration image', () => {
     const steps = formatNextSteps({ ...medium, interactive: true }).join('\n');
     expect(steps).toContain('http://<rendezvous IP>:3001');

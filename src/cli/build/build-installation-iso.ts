@@ -16,6 +16,7 @@ import { INSTALLATION_OUTPUT } from './installation-request.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createForceOption, createOutputOption, writeFormatted } from '../terminal/output.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
+import { formatShellPath } from '../terminal/shell-word.ts';
 
 /** `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {
@@ -89,7 +90,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     // Only a medium that carries images has an index to verify it by.
-    `next: sealift ${embedded ? 'verify' : 'ignition show'} ${output}`,
+    `next: sealift ${embedded ? 'verify' : 'ignition show'} ${formatShellPath(output)}`,
     '',
   ].join('\n');
 }

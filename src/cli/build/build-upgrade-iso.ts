@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { relative } from 'node:path';
+import { basename, relative } from 'node:path';
 import { formatSize } from '../../base/format-size.ts';
 import { printable } from '../../config/sites/document/report.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
@@ -10,6 +10,7 @@ import {
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
 import type { CliHost } from '../host.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
+import { formatShellPath } from '../terminal/shell-word.ts';
 import { addUpgradeOptions, runUpgrade, type UpgradeCommandOptions } from './upgrade-command.ts';
 
 /** `sealift build upgrade-iso [CONFIG]`. */
@@ -50,7 +51,10 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
       const value = await runUpgrade({ config, options, host }, async (...given) =>
         summarizeUpgradePlan(await prepareUpgradeIso(...given)),
       );
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+      await writeFormatted(host, options.outputFormat, {
+        value,
+        formatText: (plan) => formatPlan(plan, host),
+      });
     });
 }
 
@@ -74,14 +78,14 @@ function formatReport(report: UpgradeIsoReport, { cwd }: CliHost): string {
     ...report.files.map((file) => `  file      ${shown(file)}`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
-    ...formatSteps(report),
+    ...formatSteps(report, host),
     '',
-    `next: sealift verify ${output}`,
+    `next: sealift verify ${formatShellPath(output)}`,
     '',
   ].join('\n');
 }
 
-function formatPlan(plan: UpgradeIsoPlan): string {
+function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
   return [
     `release   ${plan.release.version} ${plan.release.architecture}`,
     `          ${plan.release.reference}`,
@@ -95,7 +99,7 @@ function formatPlan(plan: UpgradeIsoPlan): string {
     ...plan.registriesConf.map((file) => `mirrors   from ${file}`),
     ...plan.catalogs.flatMap(({ warnings }) => warnings.map((text) => `warning   ${text}`)),
     '',
-    ...formatSteps(plan),
+    ...formatSteps(plan, host),
     '',
   ].join('\n');
 }
@@ -118,14 +122,16 @@ function formatPath({ path, unsigned }: UpgradeIsoPlan): readonly string[] {
   ];
 }
 
-function formatSteps({ path, preparation, commands }: UpgradeIsoPlan): readonly string[] {
+function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
+  const { path, preparation } = plan;
+  const commands = plan.commands.map((command) => placeCommand(command, plan, host));
   const [apply, ...upgrades] = commands;
   return [
     ...(preparation.length === 0
       ? []
       : [
           'First, so that the hosts can take the ISO; each restarts once:',
-          ...preparation.map((command) => `  ${command}`),
+          ...preparation.map((command) => `  ${placeCommand(command, plan, host)}`),
           'and wait until "oc get machineconfigpool" shows every pool as updated.',
           '',
         ]),
@@ -140,4 +146,10 @@ function formatSteps({ path, preparation, commands }: UpgradeIsoPlan): readonly 
         : []),
     ]),
   ];
+}
+
+/** A command of a plan names a file by its name alone; a person runs it from here. */
+function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
+  const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
+  return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
 }

@@ -1,4 +1,5 @@
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+import { formatShellPath } from '../terminal/shell-word.ts';
 
 /** What the way from a live ISO to a cluster depends on. */
 export type BuiltMedium = {
@@ -16,7 +17,7 @@ export type BuiltMedium = {
  */
 export function formatNextSteps(medium: BuiltMedium): readonly string[] {
   const { output, interactive, ignition } = medium;
-  const verify = `sealift verify ${output}`;
+  const verify = `sealift verify ${formatShellPath(output)}`;
   if (ignition === 'embedded') return [`next: ${verify}`];
   const steps = interactive ? listInteractive(medium) : listWithImage(medium);
   return [
@@ -35,12 +36,13 @@ const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
 function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
   const name = fips ? 'openshift-install-fips' : 'openshift-install';
   const directory = dirname(output);
-  const program = directory === '.' ? `./${name}` : `${directory}/${name}`;
+  const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
+  const iso = formatShellPath(output);
   return [
-    `sealift extract installer ${output} --out ${directory}`,
+    `sealift extract installer ${iso} --out ${formatShellPath(directory)}`,
     'write install-config.yaml and agent-config.yaml to site/, and keep copies: the next step deletes them',
     `${program} agent create config-image --dir site`,
-    `sealift config-iso check site/agentconfig.noarch.iso --medium ${output}`,
+    `sealift config-iso check site/agentconfig.noarch.iso --medium ${iso}`,
     `attach ${output} and site/agentconfig.noarch.iso to every host, and boot; boot order: installation disk first`,
     `${program} agent wait-for install-complete --dir site`,
   ];

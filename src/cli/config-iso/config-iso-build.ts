@@ -23,6 +23,7 @@ import type { CliHost } from '../host.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 import { toPrintable } from '../../base/printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
+import { formatShellPath } from '../terminal/shell-word.ts';
 
 type BuildOptions = SitesOptions & {
   readonly out?: string;
@@ -223,7 +224,7 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
     ...(failed.length === 0 ? [] : [`  failed    ${names.join(', ')}${more}`]),
     ...(options.dropIn ? [] : [`  list      ${join(out, 'sites.json')}`]),
     '  secrets   pull secret and private keys on each ISO; kubeconfig and password in auth/',
-    ...(first === undefined ? [] : ['', `next: sealift config-iso show ${first}`]),
+    ...(first === undefined ? [] : ['', `next: sealift config-iso show ${formatShellPath(first)}`]),
     '',
   ].join('\n');
 }
