@@ -164,6 +164,27 @@ export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputF
   }
 }
 
+/** What the system says of a path that is there for somebody else, or is not what its name says. */
+const UNREADABLE = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'ELOOP'];
+
+/**
+ * Reads a file or folder whose name was found, not given: a link to nothing or a folder in the place of a
+ * file is the user's to correct, too.
+ *
+ * @throws ConfigError `<domain>.unreadable` for what the system does not let us read; what `read` throws
+ */
+export function readListed<T>(path: string, { domain }: InputFileRules, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!isErrno(cause, ...UNREADABLE)) throw cause;
+    throw new ConfigError(`${domain}.unreadable`, `${path} cannot be read`, {
+      cause,
+      hint: 'correct or remove it',
+    });
+  }
+}
+
 function openWithoutWaiting(path: string, domain: string): number {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

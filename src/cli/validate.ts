@@ -45,13 +45,15 @@ export function registerValidate(program: Command, host: CliHost): void {
 
 type Given = { readonly path: string; readonly text: string; readonly shownAs: string };
 
-type Check = (given: Given, host: CliHost) => Promise<Pick<Verdict, 'problems' | 'notes'>>;
+type Found = Pick<Verdict, 'problems' | 'notes'>;
+
+type Check = (given: Given, host: CliHost) => Found | Promise<Found>;
 
 /** By the rules of `build live-iso`; what is wrong beside the file is an error of its own. */
-const checkAppliance: Check = async ({ path, text, shownAs }, host) => {
+const checkAppliance: Check = ({ path, text, shownAs }, host) => {
   const options = { env: host.env, shownAs, rules: LIVE_ISO_RULES };
   const check = checkConfig(text, path, options);
-  if (check.problems.length === 0) await readSurroundings(path, host);
+  if (check.problems.length === 0) readSurroundings(path, host);
   return check;
 };
 

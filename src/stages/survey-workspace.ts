@@ -88,13 +88,13 @@ type Placing = {
 };
 
 function placeCatalog(
-  { name, text, image }: WorkspaceCatalog,
+  { name, file, text, image }: WorkspaceCatalog,
   { repositories, registry, warn }: Placing,
 ): { readonly manifest: Manifest; readonly place?: string } {
   const reference = image === undefined ? undefined : readReference(image);
   if (!reference || !repositories.includes(reference.repository)) {
     warn(
-      `image ${image ?? 'without name'} of ${name} is not in the mirror's data: it stays as it is`,
+      `image ${image ?? 'without name'} of ${file} is not in the mirror's data: it stays as it is`,
     );
     return { manifest: { name, text } };
   }

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -35,6 +35,8 @@ const appliance = (more = '', release = 'version: "4.21"'): string =>
 
 type Case = {
   readonly files: Readonly<Record<string, string>>;
+  /** Targets of symbolic links. */
+  readonly links?: Readonly<Record<string, string>>;
   readonly env?: NodeJS.ProcessEnv;
   /** What both say. */
   readonly told: string;
@@ -108,6 +110,34 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     files: { 'appliance-config.yaml': appliance(), 'openshift/a.yaml': 'a: 1\n' },
     told: 'document 0 of manifest a.yaml has no kind [manifest.malformed]',
   },
+  'a folder in the place of a manifest': {
+    files: { 'appliance-config.yaml': appliance(), 'elsewhere/x': '' },
+    links: { 'openshift/a.yaml': '../elsewhere' },
+    told: '/openshift/a.yaml cannot be read',
+  },
+  'a manifest that is a link to nothing': {
+    files: { 'appliance-config.yaml': appliance() },
+    links: { 'openshift/crs/a.yaml': 'nowhere' },
+    told: '/openshift/crs/a.yaml cannot be read',
+  },
+  'a manifest without an end': {
+    files: { 'appliance-config.yaml': appliance() },
+    links: { 'openshift/a.yaml': '/dev/zero' },
+    told: '/openshift/a.yaml is not a regular file',
+  },
+  'a file in the place of the folder of manifests': {
+    files: { 'appliance-config.yaml': appliance(), 'openshift': '' },
+    told: '/openshift cannot be read',
+  },
+  'a mirror with a folder in the place of a resource': {
+    files: {
+      'appliance-config.yaml': appliance('mirrorPath: m\n'),
+      'm/data/docker/registry/v2/x': '',
+      'm/working-dir/cluster-resources/idms-oc-mirror.yaml': '',
+      'm/working-dir/cluster-resources/cs.yaml/x': '',
+    },
+    told: '/m/working-dir/cluster-resources/cs.yaml cannot be read',
+  },
   'an epoch that is none': {
     files: { 'appliance-config.yaml': appliance() },
     env: { SOURCE_DATE_EPOCH: 'yesterday' },
@@ -123,8 +153,12 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
 };
 
 describe('sealift validate refuses with the code and the lines of build and plan', () => {
-  it.each(Object.entries(APPLIANCES))('%s', async (_, { files, env = {}, told }) => {
+  it.each(Object.entries(APPLIANCES))('%s', async (_, { files, links = {}, env = {}, told }) => {
     await write(files);
+    for (const [name, target] of Object.entries(links)) {
+      await mkdir(dirname(join(directory, name)), { recursive: true });
+      await symlink(target, join(directory, name));
+    }
     const validated = await run(env, 'validate');
     expect(validated.stderr).toContain(told);
     expect(validated.code).toBe(3);

@@ -138,6 +138,12 @@ describe('a foreign file is replaced only with --force:', () => {
   });
 });
 
+it('an ISO is refused at once when a pipe has the name of its report', async () => {
+  await writeFile(at('x.iso'), 'the only copy of somebody');
+  execFileSync('mkfifo', [at('x.iso.report.json')]);
+  await expectRefused('output.exists', 'x.iso');
+});
+
 describe('even with --force an ISO is never written to', () => {
   it.each([
     ['the configuration', 'appliance-config.yaml', 'output.is-input'],

@@ -389,6 +389,12 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(await readFile(at('upgrade-4.22.1.yaml'), 'utf8')).toBe(unchanged);
   }, 60_000);
 
+  it('prints commands that run where it was built', async () => {
+    const output = await build('--output', "in it's/x.iso", '--work-dir', '.sealift');
+    expect(output).toContain(String.raw`  oc apply -f 'in it'\''s/upgrade-4.22.1.yaml'` + '\n');
+    expect(output).toContain(String.raw`next: sealift verify 'in it'\''s/x.iso'` + '\n');
+  }, 60_000);
+
   it('adds a MachineConfig that knows every update of the path', async () => {
     const output = await build(
       ...['--from', '4.20.9', '--machine-config', '--output', 'config.iso', '-o', 'json'],

@@ -173,6 +173,26 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     expect(stdout).toContain(`sha256-${hexOf(world.release.digest)}-1`);
   });
 
+  it('leaves out what blockedImages names by the tag that it had where it is from', async () => {
+    await writeMirrorConfig('blockedImages:', `  - name: ${world.registry.host}/team/app:1$`);
+    const { stdout } = await run('plan', '-o', 'json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      blocked: [`${world.registry.host}/team/app@${app}`],
+      extras: expect.not.arrayContaining(['team/app:1']) as unknown,
+    });
+  });
+
+  it('names the file of a resource that is not carried', async () => {
+    await writeFile(
+      at('mirror/working-dir/cluster-resources/updateService.yaml'),
+      'apiVersion: updateservice.operator.openshift.io/v1\nkind: UpdateService\n',
+    );
+    const { stderr } = await run('plan');
+    expect(stderr).toContain(
+      "UpdateService of updateService.yaml in the mirror's cluster resources",
+    );
+  });
+
   it('carries and lists what the configuration does not name', async () => {
     await writeMirrorConfig();
     const { stdout } = await run('plan', '-o', 'json');

@@ -58,9 +58,9 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
     });
 }
 
-function formatReport(report: UpgradeIsoReport, { cwd }: CliHost): string {
+function formatReport(report: UpgradeIsoReport, host: CliHost): string {
   const { bytes, release } = report;
-  const shown = (path: string): string => relative(cwd, path) || path;
+  const shown = (path: string): string => relative(host.cwd, path) || path;
   const output = shown(report.output);
   return [
     '',

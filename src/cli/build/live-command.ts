@@ -36,6 +36,6 @@ export async function runLive<Result>(
   call: RecipeCall<LiveCommandOptions>,
   work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  const request = await readLiveIsoRequest(call.config, call.options, call.host);
+  const request = readLiveIsoRequest(call.config, call.options, call.host);
   return runRecipe(call, { request, config: request.config }, work);
 }

@@ -28,17 +28,17 @@ export type LiveIsoOptions = PlaceOptions & {
 const DEFAULT_OUTPUT = 'appliance.iso';
 
 /** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
-export async function readLiveIsoRequest(
+export function readLiveIsoRequest(
   path: string,
   options: LiveIsoOptions,
   host: CliHost,
-): Promise<LiveIsoRequest> {
+): LiveIsoRequest {
   const file = resolve(host.cwd, path);
   const config = loadConfig(file, {
     ...{ env: host.env, shownAs: path, rules: LIVE_ISO_RULES },
   });
   const { mirrorPath } = config;
-  const { epoch, graphUrl, manifests } = await readSurroundings(file, host);
+  const { epoch, graphUrl, manifests } = readSurroundings(file, host);
   const signatureStore = host.env['OCP_SIGNATURE_URL'];
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
@@ -74,15 +74,15 @@ const listFolders = (directory: string): readonly string[] =>
  * What a build reads beside its configuration file, and refuses before it asks the network.
  *
  * @throws ConfigError `env.source-date-epoch`, `graph.url-malformed`, `manifest.malformed`,
- * `manifest.duplicate`
+ * `manifest.duplicate`, `manifest.unreadable`, `manifest.too-large`
  */
-export async function readSurroundings(
+export function readSurroundings(
   file: string,
   { env }: CliHost,
-): Promise<Pick<LiveIsoRequest, 'epoch' | 'graphUrl' | 'manifests'>> {
+): Pick<LiveIsoRequest, 'epoch' | 'graphUrl' | 'manifests'> {
   const graphUrl = readGraphUrl(env);
   const epoch = readEpoch(env);
-  const manifests = await readUserManifests(dirname(file));
+  const manifests = readUserManifests(dirname(file));
   return { manifests, ...withoutUndefined({ epoch, graphUrl }) };
 }
 

@@ -40,8 +40,13 @@ export function blockImages(
   return { sets: kept, blocked };
 }
 
+/** An image of a mirror is known by digest; its tags are those that it had where it is from. */
 function namesOf({ source, destination: { repository, tags } }: WantedImage): string[] {
-  return [formatReference(source), repository, ...tags.map((tag) => `${repository}:${tag}`)];
+  const origin = `${source.registry}/${source.repository}`;
+  return [
+    ...[formatReference(source), repository],
+    ...tags.flatMap((tag) => [`${repository}:${tag}`, `${origin}:${tag}`]),
+  ];
 }
 
 const releaseBlocked = (pattern: string, image: WantedImage): ConfigError =>

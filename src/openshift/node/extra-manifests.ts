@@ -58,7 +58,11 @@ export function planCustomResources(sources: readonly Manifest[]): readonly Cust
 export const formatManifest = (object: object): string =>
   stringify(object, { version: '1.1', sortMapEntries: true, lineWidth: 0 });
 
-export type SplitDocument = Manifest & { readonly document: Document };
+export type SplitDocument = Manifest & {
+  /** Name of the file that it is from. */
+  readonly file: string;
+  readonly document: Document;
+};
 
 /** The text of each document stays as it is: other writers of YAML would change dates and numbers. */
 export function splitDocuments(source: Manifest): SplitDocument[] {
@@ -77,7 +81,7 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
       if (repeated !== undefined) throw malformed(`${where} has a key twice, at byte ${repeated}`);
       if (!isMap(document.contents)) throw malformed(`${where} is no object`);
       if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
-      return { name: `${base}-${index}${extension}`, text, document };
+      return { name: `${base}-${index}${extension}`, file: source.name, text, document };
     });
 }
 

@@ -6,7 +6,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { readInputFile, unlessAbsent } from '../../base/files.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
-import { splitDocuments, type Manifest } from '../node/extra-manifests.ts';
+import { splitDocuments, type Manifest, type SplitDocument } from '../node/extra-manifests.ts';
 
 /** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
 export type WorkspaceMirror = {
@@ -20,6 +20,8 @@ export type WorkspaceMirror = {
 
 /** A CatalogSource or ClusterCatalog. */
 export type WorkspaceCatalog = Manifest & {
+  /** Name of the file that it is from. */
+  readonly file: string;
   /** As written; absent where it names none. */
   readonly image?: string;
 };
@@ -133,28 +135,28 @@ const listYaml = (directory: string): readonly string[] =>
 type Sorted = Omit<Workspace, 'path' | 'root'>;
 
 /** What sealift does with each kind of object that oc-mirror writes. */
-function sortDocuments(documents: readonly (Manifest & { document: Document })[]): Sorted {
+function sortDocuments(documents: readonly SplitDocument[]): Sorted {
   const mirrors: WorkspaceMirror[][] = [];
   const catalogs: WorkspaceCatalog[] = [];
   const signatures: { digest: Digest; signature: string }[][] = [];
   const warnings: string[][] = [];
-  for (const { name, text, document } of documents) {
+  for (const { name, file, text, document } of documents) {
     const kind = String(document.get('kind'));
     if (kind === 'ImageDigestMirrorSet' || kind === 'ImageTagMirrorSet') {
-      const entries = readMirrorSet(name, document);
+      const entries = readMirrorSet(file, document);
       mirrors.push(entries.map(({ mirror }) => mirror));
       warnings.push(entries.flatMap(({ warning }) => warning ?? []));
     } else if (kind === 'CatalogSource' || kind === 'ClusterCatalog') {
       const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
-      catalogs.push({ name, text, ...(typeof image === 'string' && { image }) });
+      catalogs.push({ name, file, text, ...(typeof image === 'string' && { image }) });
     } else if (kind === 'ConfigMap' && isOfSignatures(document)) {
       const found = readSignatures(document);
       signatures.push(found.filter(isSignature));
       warnings.push(
-        found.filter((one) => !isSignature(one)).map(({ digest }) => describeOdd(digest, name)),
+        found.filter((one) => !isSignature(one)).map(({ digest }) => describeOdd(digest, file)),
       );
     } else {
-      warnings.push([`${kind} of ${name} in the mirror's cluster resources is not carried`]);
+      warnings.push([`${kind} of ${file} in the mirror's cluster resources is not carried`]);
     }
   }
   // Lists of lists: a call has no room for the elements of a very long one.

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { claimOutput } from '../../base/claim-output.ts';
 import { digestOf } from '../../base/digest.ts';
@@ -54,7 +55,12 @@ export async function writeSideFiles(files: SideFiles, place: IsoPlace): Promise
   for (const { path, text } of listSideFiles(files)) await writeFileAtomic(path, text, 0o644);
 }
 
+/** Bytes; many times what the resources of a cluster have. */
+const MAX_SIZE = 64 << 20;
+
+/** Regular, as `claimOutput` has seen. */
 async function isUnchanged(path: string): Promise<boolean> {
+  if ((await stat(path)).size > MAX_SIZE) return false;
   const text = (await readFileIfPresent(path))?.toString('utf8') ?? '';
   const digest = SEAL.exec(text)?.[1];
   return digest !== undefined && digestOf(Buffer.from(text.replace(SEAL, ''))) === digest;

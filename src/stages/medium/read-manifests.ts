@@ -1,6 +1,6 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { isErrno } from '../../base/errno.ts';
+import { readInputFile, readListed } from '../../base/files.ts';
 import {
   planCustomResources,
   planExtraManifests,
@@ -14,36 +14,38 @@ export type UserManifests = {
   readonly crs: readonly Manifest[];
 };
 
+const MANIFESTS = { domain: 'manifest' };
+
 /**
  * Reads the manifests beside a configuration; absent folders are empty.
  *
- * @throws ConfigError `manifest.malformed`, `manifest.duplicate`
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`, `manifest.unreadable`,
+ * `manifest.too-large`
  */
-export async function readUserManifests(directory: string): Promise<UserManifests> {
+export function readUserManifests(directory: string): UserManifests {
   const folder = join(directory, 'openshift');
-  const extra = await readYamlFiles(folder);
-  const crs = await readYamlFiles(join(folder, 'crs'));
+  const extra = readYamlFiles(folder);
+  const crs = readYamlFiles(join(folder, 'crs'));
   planExtraManifests(extra, { useDefaultSourceNames: false });
   planCustomResources(crs);
   return { extra, crs };
 }
 
-async function readYamlFiles(directory: string): Promise<Manifest[]> {
-  const names = await readNames(directory);
-  return Promise.all(
-    names
-      .filter((name) => /\.ya?ml$/.test(name))
-      .sort()
-      .map(async (name) => ({ name, text: await readFile(join(directory, name), 'utf8') })),
-  );
-}
+const readYamlFiles = (directory: string): readonly Manifest[] =>
+  listNames(directory)
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort()
+    .map((name) => {
+      const path = join(directory, name);
+      const bytes = readListed(path, MANIFESTS, () => readInputFile(path, MANIFESTS));
+      return { name, text: bytes.toString('utf8') };
+    });
 
-async function readNames(directory: string): Promise<string[]> {
-  try {
-    const entries = await readdir(directory, { withFileTypes: true });
-    return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
+function listNames(directory: string): readonly string[] {
+  const entries = readListed(directory, MANIFESTS, () =>
+    lstatSync(directory, { throwIfNoEntry: false }) === undefined
+      ? []
+      : readdirSync(directory, { withFileTypes: true }),
+  );
+  return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
 }

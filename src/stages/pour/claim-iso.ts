@@ -166,10 +166,12 @@ const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
 /** Bytes; a report with the costs of some thousand images has about one tenth. */
 const MAX_SMALL = 64 << 20;
 
-/** The text of a file, unless it is absent, unreadable or larger than any that a build writes. */
+/** The text of a regular file, unless it is unreadable or larger than any that a build writes. */
 async function readSmall(path: string): Promise<string | undefined> {
-  if ((await sizeOf(path)) > MAX_SMALL) return undefined;
   try {
+    const found = await stat(path);
+    // A pipe has no size, and reading it may wait for ever.
+    if (!found.isFile() || found.size > MAX_SMALL) return undefined;
     return await readFile(path, 'utf8');
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
