@@ -18,8 +18,8 @@ const DISK_SIZE = 12 * 1024 ** 3;
 
 /**
  * A host whose system does not come from the appliance ISO: a live system without a registry, with
- * the configuration of installed hosts, and a disk at /var/lib that outlives a boot. The guest has no
- * udev, so one of these units attaches the ISO as the rule would.
+ * the configuration of installed hosts, and a disk at /var/lib that outlives a boot. The live
+ * system's own label is that of an appliance ISO, so one of these units attaches the right one.
  */
 const HOST_DISK = `#!/bin/bash
 set -euo pipefail

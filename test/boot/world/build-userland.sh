@@ -8,7 +8,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/userland.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-packages=systemd,systemd-sysv,dbus,podman,crun,conmon,netavark,ca-certificates,curl,iproute2,jq,rsync
+packages=systemd,systemd-sysv,dbus,podman,crun,conmon,netavark,ca-certificates,curl,iproute2,jq,rsync,udev,cpio
 if ! debootstrap --variant=minbase --include="$packages" bookworm "$root" \
   "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$work/log" 2>&1; then
   tail -n 20 "$work/log" >&2
@@ -20,6 +20,8 @@ rm -rf "${root:?}"/etc/systemd/system/*.wants
 rm -rf "${root:?}"/boot "${root:?}"/var/cache/apt "${root:?}"/var/lib/apt/lists "${root:?}"/var/lib/dpkg/info \
   "${root:?}"/var/log "${root:?}"/usr/share/{doc,man,info,locale,zoneinfo,bash-completion,perl} \
   "${root:?}"/usr/lib/x86_64-linux-gnu/{gconv,perl-base} "${root:?}"/usr/include
+# Names of devices: 20 MB that nothing asks for, and that the first boot would compile.
+rm -rf "${root:?}"/usr/lib/udev/hwdb.{d,bin} "${root:?}"/usr/lib/systemd/system/*/systemd-hwdb-update.service
 mkdir -p "${root:?}"/boot "${root:?}"/var/log "${root:?}"/var/lib/apt/lists
 
 # RHCOS 10 has none: the certificate must come out of the registry's image.
