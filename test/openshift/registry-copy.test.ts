@@ -198,11 +198,11 @@ runs('copy-registry-data.sh', () => {
   it('gives the disk back when it became too small for the rest of the copy', async () => {
     const { stdout, stderr } = await run(
       `medium; mount -t tmpfs -o size=64m tmpfs /var/lib; mkdir $copy.partial; truncate -s 1k $copy.partial/begun
-      copy-registry-data.sh; echo "exit $?"; ls -A /var/lib`,
+      copy-registry-data.sh >/dev/null; echo "exit $?"; ls -A /var/lib`,
       { registryTree: { ...bootstrapInput.registryTree, size: 21_474_836_480 } },
     );
     expect(stderr).toContain('this host keeps serving from the medium');
-    expect(stdout).toMatch(/(?:^|\n)exit 3\n$/);
+    expect(stdout).toBe('exit 3\n');
   });
 
   it('keeps what the registry shows when the disk is too small for the rest of it', async () => {
