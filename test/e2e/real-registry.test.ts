@@ -76,7 +76,8 @@ describe.skipIf(!hasTools)('a real registry with TLS of a private CA and passwor
   }
 
   const build = () =>
-    startSealift(['build', '--output', 'real.iso'], { cwd: world.directory }).ended;
+    startSealift(['build', '--output', 'real.iso', '--retry-for', '1s'], { cwd: world.directory })
+      .ended;
 
   it('refuses a wrong password, naming the credential and never its value', async () => {
     await configure('wrong-word');

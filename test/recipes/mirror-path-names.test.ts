@@ -186,7 +186,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace below a namespace', () => {
     await configure();
     const { stderr } = await run('plan');
     expect(stderr).toContain(
-      `mirrorSourcePolicy "NeverContactSource" of ${world.registry.host}/team in itms-oc-mirror-0.yaml is not carried`,
+      `mirrorSourcePolicy "NeverContactSource" of ${world.registry.host}/team in itms-oc-mirror.yaml is not carried`,
     );
     expect(stderr).not.toContain('AllowContactingSource');
   });
