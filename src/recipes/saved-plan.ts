@@ -43,8 +43,8 @@ export const digestContents = (carried: {
 export function readSavedPlan(path: string, product: string): SavedPlan {
   const value = parse(readPlanText(path));
   if (isSavedPlan(value) && value.product === product) return value;
-  throw new ConfigError('plan.malformed', `"${path}" is not the plan of a ${product}`, {
-    expected: `the JSON of a ${product}, with its tags and contents`,
+  throw new ConfigError('plan.malformed', `"${path}" is not a plan of the product ${product}`, {
+    expected: `JSON with product "${product}", tags and contents`,
     found: describe(value),
     hint: 'name the file that "sealift plan -o json" was saved to, or the report beside an ISO',
   });

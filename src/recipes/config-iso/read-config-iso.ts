@@ -2,6 +2,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
+import { CONFIG_IMAGE_LABEL } from '../../openshift/agent-config-image/config-archive.ts';
 import { MANIFEST_PATH } from '../../openshift/image-based/config-tree.ts';
 import type { RetainedIso } from '../../openshift/image-based/identity/retained/read-retained.ts';
 import type { JsonValue } from '../../openshift/image-based/redact-reconfiguration.ts';
@@ -55,7 +56,10 @@ const notLabelled = (path: string, found: string): IntegrityError =>
   new IntegrityError('config-iso.label', `${path} is no configuration ISO by its label`, {
     expected: VOLUME_IDS.join(' or '),
     found: JSON.stringify(found).slice(1, -1), // it may have been made to command the terminal
-    hint: 'give an ISO made by "sealift config-iso build" or openshift-install',
+    hint:
+      found === CONFIG_IMAGE_LABEL
+        ? 'this is a configuration image of an agent-based installation: see "sealift config-iso check"'
+        : 'give an ISO made by "sealift config-iso build" or openshift-install',
   });
 
 async function readEntries(iso: IsoImage): Promise<ConfigIsoEntry[]> {

@@ -77,6 +77,11 @@ describe('sealift config-iso show', () => {
         5,
         expect.stringContaining('config-iso.label'),
       ]);
+      await write('agent_configimage');
+      const { stderr } = await world.run('config-iso', 'show', 'x.iso');
+      expect(stderr).toContain(
+        'hint: this is a configuration image of an agent-based installation',
+      );
       await write('cluster-config');
       await writeFile(manifest, '{"cluster_name":');
       await write('cluster-config');
