@@ -20,7 +20,7 @@ export type MatrixResult = MatrixEntry & Boot & { readonly proofs: readonly stri
 
 /**
  * Boots one ISO in every way and returns what each proved. One machine at a time, or as many as
- * SEALIFT_BOOT_MACHINES says: each keeps two cores busy and takes 2.5 GiB.
+ * SEALIFT_BOOT_MACHINES says: each keeps a core busy and takes 2.5 GiB.
  */
 export async function bootMatrix(
   iso: string,
