@@ -56,7 +56,6 @@ describe.skipIf(!hasBootHost())('the kernel of a node', () => {
         await rm(work, { recursive: true });
       }
     },
-    60_000,
   );
 });
 

@@ -20,7 +20,7 @@ export type Seen = {
   readonly tree: readonly string[];
 };
 
-const TIMEOUT_MS = 50_000;
+const TIMEOUT_MS = 600_000;
 
 /**
  * Stands in the place of the initrd's own first process: finds the medium by its label, mounts it and
