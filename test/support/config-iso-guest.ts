@@ -36,7 +36,7 @@ while read -r module; do insmod "/modules/$module" 2>/dev/null; done </modules/o
 tries=0
 until device=$(findfs LABEL=cluster-config 2>/dev/null); do
   tries=$((tries + 1))
-  [ "$tries" -lt 50 ] || { echo "SEEN nothing"; poweroff -f; }
+  [ "$tries" -lt 500 ] || { echo "SEEN nothing"; poweroff -f; }
   sleep 0.2
 done
 mkdir -p /mnt/config
