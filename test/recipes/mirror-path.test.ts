@@ -326,9 +326,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
         `binaryData: {${name}-1: "n*t base64", ${name}-2: "", ${name}-3: "${'A'.repeat(70_000)}"}\n`,
     );
     const { exitCode, stderr } = await world.run('plan');
-    expect(stderr.match(/a signature of sha256:a{64} in odd\.yaml is not base64/g)).toHaveLength(
-      3,
-    );
+    expect(stderr.match(/a signature of sha256:a{64} in odd\.yaml is not base64/g)).toHaveLength(3);
     expect(exitCode).toBe(0);
   });
 
