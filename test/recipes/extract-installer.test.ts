@@ -169,6 +169,13 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     expect(await readdir(at('damaged')).catch(() => [])).toEqual([]);
   });
 
+  async function refuse(iso: string): Promise<string> {
+    const { exitCode, stderr } = await world.run('extract', 'installer', iso, '--out', 'x');
+    expect(exitCode, stderr).toBe(5);
+    expect(stderr).toContain('medium.no-index');
+    return stderr;
+  }
+
   it('is refused for an ISO without our index, and the release that the ISO installs is named', async () => {
     const bytes = await readFile(at('live.iso'));
     for (const name of ['sealift', 'SEALIFT']) {
@@ -177,15 +184,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
       }
     }
     await writeFile(at('foreign.iso'), bytes);
-    const { exitCode, stderr } = await world.run(
-      'extract',
-      'installer',
-      'foreign.iso',
-      '--out',
-      'x',
-    );
-    expect(exitCode, stderr).toBe(5);
-    expect(stderr).toContain('medium.no-index');
+    const stderr = await refuse('foreign.iso');
     expect(stderr).toContain(
       `oc adm release extract --command openshift-install ${world.release.pullspec}`,
     );
@@ -193,15 +192,7 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
 
   it('is refused for an ISO that is not a live ISO, and the way to the installer is named', async () => {
     await makeConfigImage(world.directory, gzipSync(''), { name: 'config.iso' });
-    const { exitCode, stderr } = await world.run(
-      'extract',
-      'installer',
-      'config.iso',
-      '--out',
-      'x',
-    );
-    expect(exitCode, stderr).toBe(5);
-    expect(stderr).toContain('medium.no-index');
+    const stderr = await refuse('config.iso');
     expect(stderr).toContain('oc adm release extract --command openshift-install');
   });
 });
