@@ -1,0 +1,156 @@
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
+import { IntegrityError } from '../../../base/errors.ts';
+import { malformed, openCursor, parsePackets, TAG, takeInteger, type Packet } from './packets.ts';
+import {
+  isExpired,
+  isSignedBy,
+  MAY_SIGN,
+  parseSignature,
+  RSA,
+  SIGNATURE,
+  type SignaturePacket,
+} from './signature-packet.ts';
+
+/** A primary key that a signature may name as its own. Times are seconds since 1970. */
+export type SigningKey = {
+  /** Upper-case hex, 40 digits. */
+  readonly fingerprint: string;
+  /** Empty where the key has no name. */
+  readonly name: string;
+  readonly created: number;
+  /** Absent: never. */
+  readonly expires?: number;
+  /** Why it must not be used, where that is so. */
+  readonly refused?: 'revoked' | 'not for signing' | 'not signed by itself';
+  readonly key: KeyObject;
+};
+
+/** The last 16 digits of a fingerprint, in lower case, as signatures name their keys. */
+export const keyIdOf = ({ fingerprint }: Pick<SigningKey, 'fingerprint'>): string =>
+  fingerprint.slice(-16).toLowerCase();
+
+/**
+ * RFC 4880 11.1: public keys of version 4 with RSA, armoured or binary, one or several. What else such a
+ * file has (newer versions, other algorithms, subkeys) is passed over.
+ *
+ * @param now seconds since 1970
+ * @throws IntegrityError `openpgp.malformed`, `openpgp.no-key`
+ */
+export function parseKeys(bytes: Uint8Array, now: number): SigningKey[] {
+  const packets = parsePackets(removeArmour(Buffer.from(bytes)), 'the file with keys');
+  const keys = splitAt(packets, TAG.publicKey).flatMap((own) => readKey(own, now));
+  if (keys.length > 0) return keys;
+  throw new IntegrityError(
+    'openpgp.no-key',
+    'the file with keys has no RSA key of OpenPGP version 4',
+    {
+      hint: 'export the public key with: gpg --armor --export KEYID',
+    },
+  );
+}
+
+const ARMOUR =
+  /-----BEGIN PGP PUBLIC KEY BLOCK-----[ \t]*\r?\n((?:[^\r\n:]+:[^\r\n]*\r?\n)*)[ \t]*\r?\n([A-Za-z0-9+/=\s]*?)-----END PGP PUBLIC KEY BLOCK-----/g;
+
+/** RFC 4880 6.2; the checksum is of no use where the contents prove themselves. */
+function removeArmour(bytes: Buffer): Buffer {
+  if (((bytes[0] ?? 0) & 0x80) !== 0) return bytes;
+  const blocks = [...bytes.toString('latin1').matchAll(ARMOUR)];
+  if (blocks.length === 0) throw malformed('the file with keys is neither armoured nor binary');
+  return Buffer.concat(
+    blocks.map(([, , body = '']) => Buffer.from(body.replace(/^=.{4}\s*$/m, ''), 'base64')),
+  );
+}
+
+/** Packets in groups that begin with one of this tag; what comes before the first is left out. */
+function splitAt(packets: readonly Packet[], tag: number): Packet[][] {
+  const groups: Packet[][] = [];
+  for (const packet of packets) {
+    if (packet.tag === tag) groups.push([]);
+    groups.at(-1)?.push(packet);
+  }
+  return groups;
+}
+
+/** Undefined for what is not RSA of version 4, or has a length that is not trusted. */
+function parseKey(
+  body: Buffer,
+): (Pick<SigningKey, 'fingerprint' | 'created' | 'key'> & { packet: Buffer }) | undefined {
+  const cursor = openCursor(body, 'a key packet');
+  if (cursor.number(1) !== 4) return undefined;
+  const created = cursor.number(4);
+  if (!RSA.includes(cursor.number(1))) return undefined;
+  const [n, e] = [takeInteger(cursor), takeInteger(cursor)];
+  if (n.length < 256 || n.length > 1024 || e.length > 8) return undefined;
+  const packet = frame(0x99, body);
+  const fingerprint = createHash('sha1').update(packet).digest('hex').toUpperCase();
+  const jwk = { kty: 'RSA', n: n.toString('base64url'), e: e.toString('base64url') };
+  return { packet, created, fingerprint, key: createPublicKey({ key: jwk, format: 'jwk' }) };
+}
+
+/** RFC 4880 5.2.4: a key or a user ID as it is hashed, with its length in 2 or 4 bytes. */
+function frame(mark: 0x99 | 0xb4, body: Buffer): Buffer {
+  const head = Buffer.alloc(mark === 0x99 ? 3 : 5);
+  head.writeUInt8(mark);
+  head.writeUIntBE(body.length, 1, head.length - 1);
+  return Buffer.concat([head, body]);
+}
+
+/** RFC 4880 11.1: a key, and the signatures by which it says what it may be used for. */
+function readKey([first, ...packets]: readonly Packet[], now: number): SigningKey[] {
+  const raw = parseKey(first?.body ?? Buffer.alloc(0));
+  if (!raw) return [];
+  const { fingerprint, created, key } = raw;
+  const name = packets.find(({ tag }) => tag === TAG.userId)?.body.toString('utf8') ?? '';
+  const statements = readStatements(raw, packets, now);
+  const { keyValidFor = 0 } = statements.last ?? {};
+  const refused = findRefusal(statements);
+  return [
+    {
+      ...{ fingerprint, name, created, key },
+      ...(keyValidFor !== 0 && { expires: created + keyValidFor }),
+      ...(refused && { refused }),
+    },
+  ];
+}
+
+type Statements = { readonly isRevoked: boolean; readonly last?: SignaturePacket };
+
+function findRefusal({ isRevoked, last }: Statements): SigningKey['refused'] {
+  if (isRevoked) return 'revoked';
+  if (!last) return 'not signed by itself';
+  return ((last.keyFlags ?? MAY_SIGN) & MAY_SIGN) === 0 ? 'not for signing' : undefined;
+}
+
+/** What a key says of itself in signatures that hold: of several, the newest counts. */
+function readStatements(
+  { packet, key }: { readonly packet: Buffer; readonly key: KeyObject },
+  packets: readonly Packet[],
+  now: number,
+): Statements {
+  let isRevoked = false;
+  let last: SignaturePacket | undefined;
+  for (const { subject, signatures } of listSubjects(packet, packets)) {
+    const made = signatures.filter((one) => isSignedBy(key, subject, one));
+    isRevoked ||= made.some(({ type }) => type === SIGNATURE.keyRevocation);
+    const revocations = made.filter(({ type }) => type === SIGNATURE.certificationRevocation);
+    const withdrawn = Math.max(...revocations.map(({ created }) => created));
+    for (const one of made) {
+      if (!SIGNATURE.statements.includes(one.type)) continue;
+      if (one.created <= withdrawn || isExpired(one, now)) continue;
+      if (!last || one.created >= last.created) last = one;
+    }
+  }
+  return { isRevoked, ...(last && { last }) };
+}
+
+/** What is signed, and the signatures over it: the key alone, then the key with each of its names. */
+function listSubjects(packet: Buffer, packets: readonly Packet[]) {
+  const subjects = [{ subject: [packet], signatures: [] as SignaturePacket[] }];
+  for (const { tag, body } of packets) {
+    if (tag === TAG.publicSubkey || tag === TAG.userAttribute) break;
+    if (tag === TAG.userId) subjects.push({ subject: [packet, frame(0xb4, body)], signatures: [] });
+    if (tag === TAG.signature) subjects.at(-1)?.signatures.push(parseSignature(body));
+  }
+  return subjects;
+}

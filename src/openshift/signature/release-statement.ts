@@ -1,0 +1,91 @@
+import { isDigest, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+
+/** What the signature of a release says. */
+export type ReleaseStatement = {
+  readonly digest: Digest;
+  /** How the signer names the image; mirrors have other names. */
+  readonly identity: string;
+};
+
+/**
+ * containers/image atomic-signature.md: the signed JSON, to the letter. Only `optional` may have members
+ * that are not known here.
+ *
+ * @throws IntegrityError `signature.malformed`
+ */
+export function parseReleaseStatement(content: Uint8Array): ReleaseStatement {
+  const text = decodeText(content);
+  const whole = readMembers(parseJson(text), ['critical', 'optional'], 'it');
+  if (!isObject(whole['optional'])) throw malformed('its member optional is not an object');
+  const critical = readMembers(whole['critical'], ['image', 'type', 'identity'], 'critical');
+  const image = readMembers(critical['image'], ['docker-manifest-digest'], 'image');
+  const identity = readMembers(critical['identity'], ['docker-reference'], 'identity');
+  if (critical['type'] !== TYPE) throw malformed(`its type is not "${TYPE}"`);
+  const digest = readText(image, 'docker-manifest-digest');
+  if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
+  return { digest, identity: readText(identity, 'docker-reference') };
+}
+
+const TYPE = 'atomic container signature';
+
+const malformed = (reason: string): IntegrityError =>
+  new IntegrityError(
+    'signature.malformed',
+    `what is signed is not the signature of an image: ${reason}`,
+  );
+
+function decodeText(content: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    throw malformed('it is not UTF-8');
+  }
+}
+
+function parseJson(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw malformed('it is not JSON');
+  }
+  checkUnique(text);
+  return value;
+}
+
+/** Of two members with one name, readers take different ones: neither is accepted. */
+function checkUnique(text: string): void {
+  const open: Set<string>[] = [];
+  for (const [token, quoted, colon] of text.matchAll(/[{}]|("(?:[^"\\]|\\.)*")(\s*:)?/g)) {
+    if (token === '{') open.push(new Set());
+    else if (token === '}') open.pop();
+    else if (quoted !== undefined && colon !== undefined) {
+      const name = JSON.parse(quoted) as string;
+      if (open.at(-1)?.has(name)) throw malformed(`it has the member "${name}" twice`);
+      open.at(-1)?.add(name);
+    }
+  }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** An object with exactly these members. */
+function readMembers(
+  value: unknown,
+  names: readonly string[],
+  what: string,
+): Readonly<Record<string, unknown>> {
+  if (!isObject(value)) throw malformed(`${what} is not an object`);
+  const found = Object.keys(value).sort().join(', ');
+  const expected = [...names].sort().join(', ');
+  if (found === expected) return value;
+  throw malformed(`${what} should have the members ${expected}, but has ${found || 'none'}`);
+}
+
+function readText(of: Readonly<Record<string, unknown>>, name: string): string {
+  const value = of[name];
+  if (typeof value === 'string' && value.trim() !== '') return value;
+  throw malformed(`its ${name} is empty`);
+}

@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { stateRelease, type Signer } from '../../demo/openpgp-signer.ts';
+import { SealiftError } from '../../src/base/errors.ts';
+import { parseKeys } from '../../src/openshift/signature/openpgp/keys.ts';
+import { verifySignedMessage } from '../../src/openshift/signature/openpgp/signed-message.ts';
+import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
+import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
+import { createRandom } from '../faults/random.ts';
+
+const DIGEST = `sha256:${'4f'.repeat(32)}`;
+const IDENTITY = 'quay.io/openshift-release-dev/ocp-release:4.21.3-x86_64';
+const STATEMENT = stateRelease(DIGEST, IDENTITY);
+const NOW = Date.now() / 1000;
+
+const signer = createThrowAwaySigner();
+const keys = parseKeys(signer.publicKey, NOW);
+
+type Verdict = 'accepted' | 'refused';
+
+/** Anything but a foreseen refusal fails the test. */
+function judge(message: Uint8Array): Verdict {
+  try {
+    const { content } = verifySignedMessage(message, keys, NOW);
+    return parseReleaseStatement(content).digest === DIGEST ? 'accepted' : 'refused';
+  } catch (error) {
+    if (error instanceof SealiftError) return 'refused';
+    throw error;
+  }
+}
+
+/** RFC 4880 5.9: name and time of literal data are not signed. Behind the one-pass packet of 16 bytes. */
+const UNSIGNED = { start: 16 + 3 + 1, end: 16 + 3 + 1 + 1 + 4 };
+
+const random = createRandom(20260112);
+
+function mutate(bytes: Buffer): Buffer {
+  const at = random.below(bytes.length);
+  const value = [0, 1, 0x7f, 0x80, 0xff, random.below(256)][random.below(6)] ?? 0;
+  const changed = Buffer.from(bytes);
+  switch (random.below(5)) {
+    case 0:
+      changed[at] = (changed[at] ?? 0) ^ (1 << random.below(8));
+      return changed;
+    case 1:
+      changed[at] = value;
+      return changed;
+    case 2:
+      return Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1 + random.below(4))]);
+    case 3:
+      return Buffer.concat([bytes.subarray(0, at), Buffer.from([value]), bytes.subarray(at)]);
+    default:
+      return bytes.subarray(0, at);
+  }
+}
+
+/** Without what is not signed, and without what states its length. */
+const signedPart = (message: Buffer): string =>
+  Buffer.concat([message.subarray(0, UNSIGNED.start), message.subarray(UNSIGNED.end)]).toString(
+    'hex',
+  );
+
+describe('mutated release signatures', () => {
+  it('of 1000 with a mutation none is accepted, and of 100 without one all are', () => {
+    const tally = { mutated: 0, accepted: 0 };
+    while (tally.mutated < 1000) {
+      const version = random.below(2) === 0 ? 3 : 4;
+      const message = signer.sign(STATEMENT, { version, isCompressed: false });
+      const changed = mutate(message);
+      if (signedPart(changed) === signedPart(message)) continue;
+      tally.mutated++;
+      if (judge(changed) === 'accepted') tally.accepted++;
+    }
+    expect(tally).toEqual({ mutated: 1000, accepted: 0 });
+    const whole = Array.from({ length: 100 }, (_, at) =>
+      judge(signer.sign(STATEMENT, { version: at % 2 === 0 ? 3 : 4, isCompressed: at % 3 > 0 })),
+    );
+    expect(whole.filter((verdict) => verdict === 'accepted')).toHaveLength(100);
+  });
+
+  it('a mutation of a compressed signature never changes what is accepted', () => {
+    const message = signer.sign(STATEMENT);
+    for (let count = 0; count < 1000; count++) {
+      let content: Buffer;
+      try {
+        content = verifySignedMessage(mutate(message), keys, NOW).content;
+      } catch (error) {
+        if (error instanceof SealiftError) continue;
+        throw error;
+      }
+      expect(content.equals(STATEMENT)).toBe(true);
+    }
+  });
+
+  it('statements that are well signed but not to the letter are refused', () => {
+    const accepted = listStatements().filter(
+      (text) => judge(signText(signer, text)) === 'accepted',
+    );
+    expect(accepted).toEqual([]);
+    expect(judge(signText(signer, STATEMENT.toString()))).toBe('accepted');
+  });
+
+  it('a mutated file with keys is read or refused, and trusts no other key', () => {
+    const other = createThrowAwaySigner({ created: 1_690_000_000 });
+    const forged = other.sign(STATEMENT);
+    for (let count = 0; count < 500; count++) {
+      const changed = mutate(signer.publicKey);
+      try {
+        verifySignedMessage(forged, parseKeys(changed, NOW), NOW);
+      } catch (error) {
+        if (error instanceof SealiftError) continue;
+        throw error;
+      }
+      expect.unreachable('a key that the file does not hold was trusted');
+    }
+  });
+});
+
+const signText = ({ sign }: Signer, text: string): Buffer => sign(Buffer.from(text, 'latin1'));
+
+function listStatements(): string[] {
+  const whole = STATEMENT.toString();
+  const change = (from: string | RegExp, to: string): string => {
+    const changed = whole.replace(from, to);
+    if (changed === whole) throw new Error(`${String(from)} is not in the statement`);
+    return changed;
+  };
+  return [
+    '',
+    'null',
+    '[]',
+    '{}',
+    `[${whole}]`,
+    `${whole}${whole}`,
+    `\uFEFF${whole}`,
+    `${whole}\0`,
+    '{'.repeat(20_000),
+    change('"critical"', '"Critical"'),
+    change('"critical":', '"__proto__":'),
+    change('{"critical"', '{"more":1,"critical"'),
+    change('"type"', '"more":1,"type"'),
+    change('"image":{', '"image":{"more":1,'),
+    change('"identity":{', '"identity":{"more":1,'),
+    change('"image":{', '"image":{},"image":{'),
+    change('"type":', '"type":"x","type":'),
+    change(
+      '"docker-manifest-digest":',
+      `"docker-manifest-digest":"${DIGEST}","docker-manifest-\\u0064igest":`,
+    ),
+    change('atomic container signature', 'cosign container image signature'),
+    change('atomic container signature', 'atomic container signature '),
+    change('"atomic container signature"', '["atomic container signature"]'),
+    change(DIGEST, DIGEST.toUpperCase()),
+    change(DIGEST, DIGEST.slice(0, -1)),
+    change(DIGEST, DIGEST.replace(/.$/, '0')),
+    change(DIGEST, `${DIGEST}\\n`),
+    change(`"${DIGEST}"`, `["${DIGEST}"]`),
+    change(IDENTITY, ''),
+    change(IDENTITY, ' '),
+    change(`"${IDENTITY}"`, 'null'),
+    change(/"optional":\{.*\}\}$/, '"optional":null}'),
+    change(/,"optional":\{.*\}\}$/, '}'),
+    change(IDENTITY, `${IDENTITY}\xff`),
+  ];
+}
