@@ -68,7 +68,7 @@ export function readConfigText(path: string): string {
       const hint = 'run "sealift init" to write one, or name another file';
       throw new ConfigError('config.missing', `there is no configuration ${path}`, { hint });
     }
-    if (isErrno(error, 'EACCES', 'EISDIR', 'EPERM')) {
+    if (isErrno(error, 'EACCES', 'EISDIR', 'ELOOP', 'ENAMETOOLONG', 'EPERM')) {
       throw new ConfigError('config.unreadable', `${path} cannot be read`, { cause: error });
     }
     throw error;

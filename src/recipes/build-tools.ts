@@ -118,7 +118,7 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
   return {
     engine: createEngine({ tools, store, program, sealKey, signal, emit }),
     ...{ client, cache, tags, emit },
-    registriesConf: registriesConf.files,
+    registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await client.close();
       await http.close();

@@ -108,11 +108,11 @@ export function requirePlanned(
   }
   throw new ConfigError(
     'plan.differs',
-    'the configuration asks for other images than were planned',
+    'configuration and options ask for other images than were planned',
     {
       expected: contents,
       found: found.contents,
-      hint: 'restore the configuration as it was planned, or plan again',
+      hint: 'give the configuration and options (such as --from) as they were planned, or plan again',
     },
   );
 }

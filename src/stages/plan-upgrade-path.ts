@@ -71,15 +71,21 @@ const fetchChannel = (
     ...(tls && { tls }),
   });
 
-/** From that of `to` down to that of `from`; of another major version, that of `to` alone. */
+/**
+ * From that of `to` down to that of `from`. Over a major version, down to its first, and that of `from`:
+ * nobody knows here which was the last of the major version before.
+ */
 function listMinors(from: string, to: string): readonly string[] {
   const [first, last] = [from, to].map((version) =>
     (minorOf(version) ?? '').split('.').map(Number),
   );
-  const [major, minor] = last ?? [];
-  const lowest = first?.[0] === major ? (first?.[1] ?? 0) : (minor ?? 0);
-  const count = Math.max(1, (minor ?? 0) - lowest + 1);
-  return Array.from({ length: count }, (_, at) => `${major}.${(minor ?? 0) - at}`);
+  const [major, minor = 0] = last ?? [];
+  const isSameMajor = first?.[0] === major;
+  const lowest = isSameMajor ? (first?.[1] ?? 0) : 0;
+  const count = Math.max(1, minor - lowest + 1);
+  const minors = Array.from({ length: count }, (_, at) => `${major}.${minor - at}`);
+  const before = isSameMajor ? undefined : minorOf(from);
+  return before === undefined ? minors : [...minors, before];
 }
 
 const notNewer = (from: string, to: string): ConfigError =>

@@ -105,7 +105,11 @@ it('without JSON, a mistyped command line has a code and a hint, as all errors h
 describe('an input that is not there ends with 3, whatever the command:', () => {
   it.each([
     ['validate', 'absent.yaml'],
+    ['validate', 'a'.repeat(300)],
+    ['validate', 'a/'.repeat(2100)],
     ['plan', 'absent.yaml'],
+    ['plan', 'live-iso', 'absent.yaml'],
+    ['plan', 'installation-iso', 'absent.yaml'],
     ['build', 'absent.yaml'],
     ['build', 'live-iso', 'absent.yaml'],
     ['build', 'installation-iso', 'absent.yaml', '--base-iso', 'absent.iso'],
@@ -135,16 +139,18 @@ describe('an input that is not there ends with 3, whatever the command:', () => 
   });
 });
 
-describe('sealift build', () => {
+describe('sealift build and plan', () => {
   it.each([
     ['live-isos', 'live-iso'],
     ['installation-isos', 'installation-iso'],
     ['instalation-iso', 'installation-iso'],
     ['config-iso', 'sealift config-iso build'],
   ])('%s is a mistyped product, not a configuration', async (word, meant) => {
-    const { exitCode, stderr } = await run('build', word);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`did you mean "${meant}"?`)]);
-    expect(stderr).toContain('[usage.product]');
+    for (const command of ['build', 'plan']) {
+      const { exitCode, stderr } = await run(command, word);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`did you mean "${meant}"?`)]);
+      expect(stderr).toContain('[usage.product]');
+    }
   });
 });
 

@@ -478,6 +478,18 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     expect(asked).toEqual([`GET ${layer}`]);
   }, 60_000);
 
+  it('has no installer, and whoever asks for one hears which medium it is', async () => {
+    const { exitCode, stderr } = await world.run(
+      'extract',
+      'installer',
+      'upgrade.iso',
+      '--out',
+      'x',
+    );
+    expect(exitCode, stderr).toBe(5);
+    expect(stderr).toContain('it is an upgrade-iso [medium.other-product]');
+  });
+
   /** The request for the last layer of a component, which no other image has. */
   async function findLayer(component: string): Promise<string> {
     const digest = releases['4.22.1'].components[component] ?? '';

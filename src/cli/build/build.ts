@@ -1,22 +1,16 @@
 import type { Command } from 'commander';
-import { relative, resolve } from 'node:path';
-import { UsageError } from '../../base/errors.ts';
-import { hasFile } from '../../base/files.ts';
+import { relative } from 'node:path';
 import { formatSize } from '../../base/format-size.ts';
-import { findNearestName } from '../../base/nearest-name.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
+import { findConfigArgument } from './product-argument.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
-
-const PRODUCTS = ['live-iso'];
-const ALL_PRODUCTS = [...PRODUCTS, 'installation-iso', 'upgrade-iso'];
-const DEFAULT_CONFIG = 'appliance-config.yaml';
 
 /** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
@@ -41,7 +35,10 @@ export function registerBuild(program: Command, host: CliHost): void {
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
       const report = await runLive(
-        { config: await configOf(args, host), options, host, isBuild: true },
+        {
+          config: await findConfigArgument(args, ['live-iso'], host),
+          ...{ options, host, isBuild: true },
+        },
         buildLiveIso,
       );
       await writeFormatted(host, options.outputFormat, {
@@ -51,28 +48,6 @@ export function registerBuild(program: Command, host: CliHost): void {
     });
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
-}
-
-/** The product may be left out; a word like a product that is not a file is a mistyped one. */
-async function configOf(args: readonly string[], { cwd }: CliHost): Promise<string> {
-  const [first, ...rest] = args;
-  const names = first !== undefined && PRODUCTS.includes(first) ? rest : args;
-  const [config = DEFAULT_CONFIG] = names;
-  const meant = nearestProduct(config);
-  const isMistyped = meant !== undefined && !(await hasFile(resolve(cwd, config)));
-  if (names.length <= 1 && !isMistyped) return config;
-  throw new UsageError('usage.product', `"${config}" is not a product`, {
-    expected: ALL_PRODUCTS.join(' or '),
-    found: config,
-    hint: meant === undefined ? 'name one product and one file' : `did you mean "${meant}"?`,
-  });
-}
-
-/** Words without a dot or slash are not names of configuration files, as a rule. */
-function nearestProduct(word: string): string | undefined {
-  if (/[./]/.test(word)) return undefined;
-  if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
-  return findNearestName(word, ALL_PRODUCTS);
 }
 
 function formatReport(report: LiveIsoReport, host: CliHost): string {

@@ -17,6 +17,7 @@ import {
 } from './installation-command.ts';
 import { INSTALLATION_OUTPUT } from './installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
+import { findConfigArgument } from './product-argument.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
 
@@ -39,13 +40,14 @@ export function registerPlan(program: Command, host: CliHost): void {
     .enablePositionalOptions()
     .helpCommand(false)
     .description('resolve everything and tell the exact size, without fetching the payload')
+    .usage('[options] [product] [config]')
     .argument(
-      '[config]',
-      'configuration of an appliance or of an installation ISO',
-      'appliance-config.yaml',
+      '[args...]',
+      'product (live-iso or installation-iso) and configuration file (appliance-config.yaml)',
     )
     .addHelpText('after', HELP)
-    .action(async (config: string, options: Options) => {
+    .action(async (args: readonly string[], options: Options) => {
+      const config = await findConfigArgument(args, ['live-iso', 'installation-iso'], host);
       const path = resolve(host.cwd, config);
       const isInstallation = isInstallationConfig(path, readConfigText(path));
       for (const option of isInstallation ? ofLiveIsos : ofInstallations) {
