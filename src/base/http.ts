@@ -1,9 +1,13 @@
+import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { existsSync, readFileSync } from 'node:fs';
+import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
+import { kindOfAddress, kindOfHost, mayName, widestKind, type AddressKind } from './address.ts';
+import { RegistryError } from './errors.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
-import { createProxyAgent, readProxies } from './proxy.ts';
+import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
 import { createRetries, type Retries } from './retry.ts';
 import { follow, startTimer, waitFor } from './wait.ts';
 
@@ -24,6 +28,8 @@ export type HttpRequest = {
   readonly body?: string;
   readonly signal?: AbortSignal;
   readonly tls?: TlsOptions;
+  /** What kind of host named this URL; absent: a person did. Some kinds may not name all others. */
+  readonly namedBy?: AddressKind;
   /** Milliseconds until the headers are there, connecting included; default 30 s. */
   readonly headersTimeout?: number;
   /** Milliseconds between two pieces of the body; default 60 s. */
@@ -43,9 +49,12 @@ export type HttpResponse = {
 export type Http = {
   /**
    * @throws TransientError and RegistryError of `explainNetworkFailure` as long as the body has not
-   * begun, from then on the body fails with the network's own error; the signal's reason at once
+   * begun, from then on the body fails with the network's own error; RegistryError `registry.address`
+   * where `namedBy` may not name this host; the signal's reason at once
    */
   request: (request: HttpRequest) => Promise<HttpResponse>;
+  /** Where a host is; that of a name which only a proxy can look up counts as public. */
+  kindOf: (url: URL) => Promise<AddressKind>;
   /** Who has answered in this run, and how often others are asked again. */
   readonly retries: Retries;
   /** Breaks off what is still running. */
@@ -56,6 +65,18 @@ export type HttpOptions = {
   readonly env?: NodeJS.ProcessEnv;
   readonly connections?: number;
   readonly retries?: Retries;
+  /** Default: that of the system. */
+  readonly lookup?: Lookup;
+};
+
+/** All addresses of a name; an error as of the system's own. */
+export type Lookup = (
+  hostname: string,
+  report: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+const lookupAll: Lookup = (hostname, report) => {
+  systemLookup(hostname, { all: true }, report);
 };
 
 /** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
@@ -77,16 +98,25 @@ const SYSTEM_ROOTS = [
  */
 export function createHttp(options: HttpOptions = {}): Http {
   const dispatchers = new Map<string, Dispatcher>();
-  const dispatcherFor = ({ url, tls = {} }: HttpRequest): Dispatcher => {
+  const { retries = createRetries(), env = process.env, lookup = lookupAll } = options;
+  let proxies: ProxyOf | undefined;
+  const dispatcherFor = ({ url, tls = {}, namedBy }: HttpRequest): Dispatcher => {
     const secure = url.protocol === 'https:';
-    const key = secure ? JSON.stringify([tls.ca, tls.cert, tls.key, tls.insecure]) : 'http:';
+    proxies ??= readProxies(env);
+    const proxy = proxies(url);
+    const settings = secure ? [tls.ca, tls.cert, tls.key, tls.insecure] : [];
+    const key = JSON.stringify([secure, proxy, namedBy, ...settings]);
     const known = dispatchers.get(key);
     if (known) return known;
-    const created = createDispatcher(options, secure ? tls : undefined);
+    const created = createDispatcher(options, {
+      ...(secure && { tls: connectOptions(tls, env) }),
+      ...(proxy !== undefined && { proxy }),
+      ...(namedBy !== undefined && { lookup: guardLookup(lookup, namedBy) }),
+      ...(namedBy === undefined && options.lookup && { lookup: passLookup(options.lookup) }),
+    });
     dispatchers.set(key, created);
     return created;
   };
-  const { retries = createRetries() } = options;
   const closing = new AbortController();
   return {
     retries,
@@ -94,6 +124,7 @@ export function createHttp(options: HttpOptions = {}): Http {
       const { host } = wanted.url;
       const limit = Math.min(wanted.headersTimeout ?? HEADERS_TIMEOUT, retries.ask(host));
       try {
+        checkName(wanted);
         const context = { limit, closing: closing.signal };
         const response = await send(dispatcherFor(wanted), wanted, context);
         retries.noteAnswer(host, !isPassingStatus(response.status));
@@ -103,6 +134,16 @@ export function createHttp(options: HttpOptions = {}): Http {
         throw explainNetworkFailure(host, error);
       }
     },
+    kindOf: ({ hostname }) =>
+      new Promise((resolve) => {
+        const known = kindOfHost(hostname);
+        if (known !== undefined) resolve(known);
+        else {
+          lookup(hostname, (error, addresses) => {
+            resolve(error ? 'public' : widestKind(addresses.map(({ address }) => address)));
+          });
+        }
+      }),
     async close() {
       closing.abort(new Error('the connections are closed'));
       await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
@@ -191,14 +232,60 @@ function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComp
     });
 }
 
-/** `tls` is absent for plain HTTP. */
-function createDispatcher(options: HttpOptions, tls: TlsOptions | undefined): Dispatcher {
-  const { env = process.env, connections = 64 } = options;
-  const connect = { timeout: CONNECT_TIMEOUT, ...(tls && connectOptions(tls, env)) };
-  const proxies = readProxies(env);
-  return proxies === undefined
-    ? new Agent({ connect, connections })
-    : createProxyAgent(proxies, { connect, connections });
+type Connecting = {
+  /** Absent for plain HTTP. */
+  readonly tls?: ConnectOptions;
+  readonly proxy?: string;
+  readonly lookup?: LookupFunction;
+};
+
+/** A proxy looks names up itself. */
+function createDispatcher(
+  { connections = 64 }: HttpOptions,
+  { tls, proxy, lookup }: Connecting,
+): Dispatcher {
+  const connect = { timeout: CONNECT_TIMEOUT, ...tls };
+  return proxy === undefined
+    ? new Agent({ connect: { ...connect, ...(lookup && { lookup }) }, connections })
+    : createProxyAgent(proxy, { connect, connections });
+}
+
+/** Names are checked when a connection is made: what they stand for may change at any time. */
+const guardLookup = (lookup: Lookup, namedBy: AddressKind): LookupFunction =>
+  passLookup((hostname, report) => {
+    lookup(hostname, (error, addresses) => {
+      const refused = addresses.find(({ address }) => !mayName(namedBy, kindOfAddress(address)));
+      if (error || !refused) report(error, addresses);
+      else report(refuseAddress(hostname, refused.address, namedBy), []);
+    });
+  });
+
+const passLookup =
+  (lookup: Lookup): LookupFunction =>
+  (hostname, { all = false }, report) => {
+    lookup(hostname, (error, addresses) => {
+      if (error || all) report(error, addresses);
+      else report(null, addresses[0]?.address ?? '', addresses[0]?.family);
+    });
+  };
+
+function checkName({ url: { hostname }, namedBy }: HttpRequest): void {
+  const kind = kindOfHost(hostname);
+  if (namedBy === undefined || kind === undefined || mayName(namedBy, kind)) return;
+  throw refuseAddress(hostname, hostname, namedBy);
+}
+
+function refuseAddress(host: string, address: string, namedBy: AddressKind): RegistryError {
+  const kind = kindOfHost(address) ?? kindOfAddress(address);
+  return new RegistryError(
+    'registry.address',
+    `${host} has a ${kind} address, which a host with a ${namedBy} address may not name`,
+    {
+      expected: `a ${namedBy} address`,
+      found: address,
+      hint: 'have the registry name a host that others can reach, too',
+    },
+  );
 }
 
 const CONNECT_TIMEOUT = 20_000;

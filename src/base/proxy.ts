@@ -1,26 +1,25 @@
 import type { SecureContext } from 'node:tls';
-import { EnvHttpProxyAgent, Pool, type Dispatcher } from 'undici';
+import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import { ConfigError } from './errors.ts';
 import { ProxyFailure } from './network-failure.ts';
+import { parseNoProxy } from './no-proxy.ts';
 
-/** As undici wants them: an empty text says "none"; undefined would let it look into the environment. */
-export type Proxies = {
-  readonly httpProxy: string;
-  readonly httpsProxy: string;
-  readonly noProxy: string;
-};
+/** The address of the proxy that a URL is asked through; undefined where it is asked directly. */
+export type ProxyOf = (url: URL) => string | undefined;
 
 /**
- * HTTPS_PROXY, HTTP_PROXY and NO_PROXY, lower case first, as curl has them; a proxy without a scheme
- * is an http one. undefined where there is no proxy.
+ * HTTPS_PROXY for https, HTTP_PROXY for http, and NO_PROXY; lower case first, as curl has them. A proxy
+ * without a scheme is an http one. This machine is never asked through a proxy.
  *
  * @throws ConfigError `proxy.malformed`
  */
-export function readProxies(env: NodeJS.ProcessEnv): Proxies | undefined {
-  const httpProxy = readProxy(env, 'HTTP_PROXY');
-  const httpsProxy = readProxy(env, 'HTTPS_PROXY');
-  if (httpProxy === '' && httpsProxy === '') return undefined;
-  return { httpProxy, httpsProxy, noProxy: readEither(env, 'NO_PROXY') };
+export function readProxies(env: NodeJS.ProcessEnv): ProxyOf {
+  const [http, https] = [readProxy(env, 'HTTP_PROXY'), readProxy(env, 'HTTPS_PROXY')];
+  const isProxied = parseNoProxy(readEither(env, 'NO_PROXY'));
+  return (url) => {
+    const proxy = url.protocol === 'https:' ? https : http;
+    return proxy !== '' && isProxied(url) ? proxy : undefined;
+  };
 }
 
 const SCHEMES = ['http:', 'https:', 'socks5:', 'socks:'];
@@ -45,11 +44,11 @@ type AgentOptions = {
   readonly connections: number;
 };
 
-export function createProxyAgent(proxies: Proxies, options: AgentOptions): Dispatcher {
+export function createProxyAgent(uri: string, options: AgentOptions): Dispatcher {
   const { connect } = options;
-  return new EnvHttpProxyAgent({
+  return new ProxyAgent({
     ...options,
-    ...proxies,
+    uri,
     requestTls: connect,
     proxyTls: { timeout: connect.timeout },
     clientFactory: (proxy, given) => guardTunnels(proxy, new Pool(proxy.origin, given), connect),

@@ -135,7 +135,8 @@ describe.skipIf(!requireTool('tinyproxy'))('tinyproxy', () => {
     const origin = await listen(createServer((_, response) => response.end('hello')));
     const closed = await freePort();
     const open = await startTinyproxy(origin, `ConnectPort ${closed}`);
-    const at = (port: number): string => `http://localhost:${port}/`;
+    // Another name of loopback: what is named as this machine is not asked through a proxy.
+    const at = (port: number): string => `http://0.0.0.0:${port}/`;
     const through = `http://127.0.0.1:${open}`;
     expect((await askThrough(through, at(origin))).error.message).toBe('no failure: hello');
     expect((await askThrough(through, at(1))).error).toMatchObject({ code: 'proxy.forbidden' });

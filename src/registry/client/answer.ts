@@ -51,21 +51,47 @@ function parseErrors(text: string): string[] {
   );
 }
 
+/** What a request carried: `from` names the credential that was found for it. */
+export type Carried = { readonly from: string | undefined; readonly sent: boolean };
+
 /** Whose fault a 401 or 403 is, by name, and what to do about it. */
 export function explainRefusal(
   { host, repository }: { readonly host: string; readonly repository: string },
   { status, text }: { readonly status: number; readonly text: string },
-  from: string | undefined,
+  { from, sent }: Carried,
 ): RegistryError {
   const code = status === 401 ? 'registry.unauthorized' : 'registry.forbidden';
-  const who = from === undefined ? 'an anonymous request' : `the credential "${from}"`;
-  const hint =
-    from === undefined
-      ? `add an entry for ${host} to the pull secret, or log in with "podman login ${host}"`
-      : `check that "${from}" is still valid and may pull ${repository}`;
+  const who = from === undefined || !sent ? 'an anonymous request' : `the credential "${from}"`;
   const said = text === '' ? '' : ` (${text})`;
   return new RegistryError(code, `${host} refuses ${who} for ${repository}: ${status}${said}`, {
-    hint,
+    hint: adviseOnRefusal({ host, repository }, { from, sent }),
     found: String(status),
   });
 }
+
+function adviseOnRefusal(
+  { host, repository }: { readonly host: string; readonly repository: string },
+  { from, sent }: Carried,
+): string {
+  if (from === undefined) {
+    return `add an entry for ${host} to the pull secret, or log in with "podman login ${host}"`;
+  }
+  return sent
+    ? `check that "${from}" is still valid and may pull ${repository}`
+    : `check the address of the registry: ${host} did not ask for "${from}", so it was not sent`;
+}
+
+/** Where a registry redirects to is sent no credential, and its refusal is about none. */
+export const explainStorageRefusal = (
+  { host, repository }: { readonly host: string; readonly repository: string },
+  storage: string,
+  status: number,
+): RegistryError =>
+  new RegistryError(
+    status === 401 ? 'registry.unauthorized' : 'registry.forbidden',
+    `${storage}, to which ${host} redirects for ${repository}, answers ${status}`,
+    {
+      found: String(status),
+      hint: `check that the clock of this machine is right and that a proxy permits ${storage}`,
+    },
+  );

@@ -1,4 +1,5 @@
-import { headerOf, readText } from './body.ts';
+import { readText } from './body.ts';
+import { kindOfHost } from '../../base/address.ts';
 import {
   isCertificateFailure,
   isPassingStatus,
@@ -7,7 +8,7 @@ import {
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer } from './answer.ts';
 import { parseChallenges, type Challenge } from './auth/challenge.ts';
-import { isLoopback, type Endpoint, type Transport } from './transport.ts';
+import type { Endpoint, Transport, TransportResponse } from './transport.ts';
 
 /** How a registry is spoken to: found out once, by GET /v2/ (distribution-spec, end-1). */
 type Connection = {
@@ -54,16 +55,25 @@ async function connect(
     if (isPassingStatus(status)) {
       throw explainAnswer(endpoint.host, { status, headers, text, about: 'GET /v2/' }, now());
     }
-    const isOwn = headerOf(headers, 'www-authenticate') !== undefined && status === 401;
-    return { base, challenges: isOwn ? parseChallenges(headers['www-authenticate']) : [] };
+    return { base, challenges: challengesOf(response, base) };
   };
   try {
     return await ping('https');
   } catch (error) {
-    const mayBePlain = endpoint.insecure || isLoopback(new URL(`https://${host}`).hostname);
+    const mayBePlain =
+      endpoint.insecure || kindOfHost(new URL(`https://${host}`).hostname) === 'loopback';
     if (!mayBePlain || isCertificateFailure(error) || networkCodeOf(error) === undefined) {
       throw error;
     }
     return ping('http');
   }
+}
+
+/** Only the registry's own origin may ask for credentials, not one that it redirects to. */
+export function challengesOf(
+  { status, headers, url }: TransportResponse,
+  base: URL,
+): readonly Challenge[] {
+  if (status !== 401 || url.origin !== base.origin) return [];
+  return parseChallenges(headers['www-authenticate']);
 }

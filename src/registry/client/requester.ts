@@ -5,10 +5,10 @@ import {
 } from '../../base/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import { readText } from './body.ts';
-import { describeErrors, explainAnswer, explainRefusal } from './answer.ts';
+import { describeErrors, explainAnswer, explainRefusal, explainStorageRefusal } from './answer.ts';
 import type { Access, Auth } from './auth/auth.ts';
-import { parseChallenges, type Challenge } from './auth/challenge.ts';
-import type { Connections } from './connections.ts';
+import type { Challenge } from './auth/challenge.ts';
+import { challengesOf, type Connections } from './connections.ts';
 import { createHostLimit, type HostLimit, type Slot } from './host-limit.ts';
 import type { Statistics } from './statistics.ts';
 import type { Endpoint, Transport, TransportResponse } from './transport.ts';
@@ -102,7 +102,12 @@ async function takeAndHold<Result>(
   }
 }
 
-type Answer = { readonly response: TransportResponse; readonly access: Access };
+type Answer = {
+  readonly response: TransportResponse;
+  readonly access: Access;
+  /** `https://quay.io/` */
+  readonly base: URL;
+};
 
 /** Sends once, and again with another Authorization where a 401 says what is missing. */
 function createExchange({ transport, connections, auth }: RequesterParts) {
@@ -126,19 +131,13 @@ function createExchange({ transport, connections, auth }: RequesterParts) {
         },
         signal,
       });
-      const next = challengesIn(response, base);
-      if (!mayHelp(next, access, refusals)) return { response, access };
+      const next = challengesOf(response, base);
+      if (!mayHelp(next, access, refusals)) return { response, access, base };
       await readText(response.body);
       learned.set(key, next);
       refused = access.value;
     }
   };
-}
-
-/** Only the registry itself may ask for credentials, not where it redirects to. */
-function challengesIn({ status, headers, url }: TransportResponse, base: URL): Challenge[] {
-  if (status !== 401 || url.origin !== base.origin) return [];
-  return parseChallenges(headers['www-authenticate']);
 }
 
 /** A refused password stays refused; a token may have ended, or may cover too little. */
@@ -150,7 +149,7 @@ function mayHelp(next: readonly Challenge[], access: Access, refusals: number): 
 
 async function checkStatus(
   ask: Ask,
-  { response, access }: Answer,
+  { response, access, base }: Answer,
   { slot, now }: { readonly slot: Slot; readonly now: number },
 ): Promise<void> {
   const { status, headers } = response;
@@ -162,9 +161,9 @@ async function checkStatus(
     const about = `${ask.method ?? 'GET'} ${repository}/${ask.path}`;
     throw explainAnswer(endpoint.host, { status, headers, text, about }, now);
   }
-  throw explainRefusal(
-    { host: endpoint.host, repository },
-    { status, text: describeErrors(text) },
-    access.from,
-  );
+  const asked = { host: endpoint.host, repository };
+  if (response.url.origin !== base.origin) {
+    throw explainStorageRefusal(asked, response.url.host, status);
+  }
+  throw explainRefusal(asked, { status, text: describeErrors(text) }, access);
 }

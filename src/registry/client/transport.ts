@@ -13,7 +13,10 @@ export type Endpoint = {
 };
 
 export type TransportRequest = Omit<HttpRequest, 'tls'> & {
-  /** On whose behalf: its certificates and whether it may be insecure. */
+  /**
+   * On whose behalf: its certificates and whether it may be insecure. It may name its own host, so that
+   * `namedBy` is about all others.
+   */
   readonly endpoint: Endpoint;
 };
 
@@ -26,18 +29,16 @@ export type Transport = (request: TransportRequest) => Promise<TransportResponse
 const MAX_REDIRECTS = 10;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
-export const isLoopback = (hostname: string): boolean => LOOPBACK.test(hostname);
-
 /** Registries redirect to storage that is signed for itself, and that refuses a second Authorization. */
 export function createTransport(http: Http, certsOf: CertsReader): Transport {
   return async (request) => {
-    const { endpoint, ...rest } = request;
+    const { endpoint, namedBy, ...rest } = request;
     let { url, headers = {} } = request;
     for (let followed = 0; followed <= MAX_REDIRECTS; followed += 1) {
-      const tls = await tlsFor(url, endpoint, certsOf);
-      const response = await http.request({ ...rest, url, headers, tls });
+      const own = url.hostname === hostnameOf(endpoint.host);
+      const tls = await tlsFor(url, { endpoint, own, certsOf });
+      const named = !own && namedBy !== undefined && { namedBy };
+      const response = await http.request({ ...rest, url, headers, tls, ...named });
       const target = redirectOf(response, request.method);
       if (target === undefined) return { ...response, url };
       await readText(response.body);
@@ -52,8 +53,14 @@ export function createTransport(http: Http, certsOf: CertsReader): Transport {
   };
 }
 
-async function tlsFor(url: URL, endpoint: Endpoint, certsOf: CertsReader): Promise<TlsOptions> {
-  const own = url.hostname === hostnameOf(endpoint.host);
+type Asked = {
+  readonly endpoint: Endpoint;
+  /** Whether the registry itself is asked. */
+  readonly own: boolean;
+  readonly certsOf: CertsReader;
+};
+
+async function tlsFor(url: URL, { endpoint, own, certsOf }: Asked): Promise<TlsOptions> {
   const tls = await certsOf(own ? endpoint.host : url.host);
   return endpoint.insecure && own ? { ...tls, insecure: true } : tls;
 }

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../../base/errors.ts';
+import type { Carried } from '../answer.ts';
 import type { Challenge } from './challenge.ts';
 import { formatBasic, type Credential, type CredentialStore } from './credential.ts';
 import type { Tokens } from './tokens.ts';
@@ -16,8 +17,8 @@ type AccessRequest = {
   readonly refused: string | undefined;
 };
 
-/** `value` of the Authorization header, absent for anonymous; `from` names the credential. */
-export type Access = { readonly value: string | undefined; readonly from: string | undefined };
+/** `value` of the Authorization header, absent for anonymous. */
+export type Access = Carried & { readonly value: string | undefined };
 
 export type Auth = (request: AccessRequest) => Promise<Access>;
 
@@ -29,7 +30,7 @@ export function createAuth(stores: readonly CredentialStore[], tokens: Tokens): 
   return async (request) => {
     const credential = await findCredential(stores, request);
     const value = await answer(request, credential, tokens);
-    return { value, from: credential?.from };
+    return { value, from: credential?.from, sent: credential !== undefined && value !== undefined };
   };
 }
 

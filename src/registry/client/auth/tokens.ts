@@ -1,17 +1,13 @@
+import { kindOfHost } from '../../../base/address.ts';
 import { RegistryError } from '../../../base/errors.ts';
+import type { Http } from '../../../base/http.ts';
 import { explainNetworkFailure } from '../../../base/network-failure.ts';
 import { untilAborted } from '../../../base/wait.ts';
 import { explainAnswer, explainRefusal } from '../answer.ts';
 import { headerOf, readText } from '../body.ts';
 import type { Challenge } from './challenge.ts';
 import { formatBasic, type Credential } from './credential.ts';
-import {
-  isLoopback,
-  type Endpoint,
-  type Transport,
-  type TransportRequest,
-  type TransportResponse,
-} from '../transport.ts';
+import type { Endpoint, Transport, TransportRequest, TransportResponse } from '../transport.ts';
 
 type TokenRequest = {
   readonly endpoint: Endpoint;
@@ -39,8 +35,15 @@ const FRESH_PART = 0.8;
 /** Names this program to token servers, which keep statistics by it. */
 const CLIENT_ID = 'sealift';
 
+export type TokensParts = {
+  readonly transport: Transport;
+  readonly kindOf: Http['kindOf'];
+  readonly now: () => number;
+};
+
 /** One token a realm, service, scope and credential; one request at a time for each. */
-export function createTokens(transport: Transport, now: () => number): Tokens {
+export function createTokens(parts: TokensParts): Tokens {
+  const { now } = parts;
   const known = new Map<string, Promise<Token>>();
   return {
     async get(request) {
@@ -52,7 +55,7 @@ export function createTokens(transport: Transport, now: () => number): Tokens {
         if (token.value !== refused && token.freshUntil > now()) return token.value;
         if (known.get(key) === held) known.delete(key);
       }
-      const fetching = fetchToken(transport, { request, question, now });
+      const fetching = fetchToken(parts, { request, question });
       known.set(key, fetching);
       fetching.catch(() => known.delete(key));
       return (await untilAborted(fetching, signal)).value;
@@ -83,28 +86,28 @@ function whyRefused(realm: string, base: URL): string | undefined {
   const { protocol, hostname, host } = new URL(realm);
   if (protocol === 'https:') return undefined;
   const isBeside = base.protocol === 'http:' && hostname === base.hostname;
-  const isLocal = isLoopback(hostname) && isLoopback(base.hostname);
+  const isLocal = [hostname, base.hostname].every((name) => kindOfHost(name) === 'loopback');
   if (protocol === 'http:' && (isBeside || isLocal)) return undefined;
   return `that would read the password in the clear, ${protocol}//${host}`;
 }
 
-type Fetching = {
-  readonly request: TokenRequest;
-  readonly question: Question;
-  readonly now: () => number;
-};
+type Fetching = { readonly request: TokenRequest; readonly question: Question };
 
 /** Shared by all who wait for it, so that none of their signals ends it; its time limits do. */
-async function fetchToken(transport: Transport, fetching: Fetching): Promise<Token> {
-  const { request, now } = fetching;
+async function fetchToken(parts: TokensParts, fetching: Fetching): Promise<Token> {
+  const { request } = fetching;
+  const { now } = parts;
   const askedAt = now();
   const { endpoint, repository, credential } = request;
-  const { response, text } = await ask(transport, fetching);
+  const { response, text } = await ask(parts, fetching);
   if (response.status === 401 || response.status === 403) {
     throw explainRefusal(
       { host: endpoint.host, repository },
       { status: response.status, text: `token server ${response.url.host}` },
-      credential?.from,
+      {
+        from: credential?.from,
+        sent: response.url.origin === new URL(fetching.question.realm).origin,
+      },
     );
   }
   if (response.status !== 200) {
@@ -115,15 +118,25 @@ async function fetchToken(transport: Transport, fetching: Fetching): Promise<Tok
 
 /** A failure of the network is one of the token server, not of the registry that named it. */
 async function ask(
-  transport: Transport,
+  { transport, kindOf }: TokensParts,
   fetching: Fetching,
 ): Promise<{ readonly response: TransportResponse; readonly text: string }> {
-  const { endpoint } = fetching.request;
+  const { endpoint, base } = fetching.request;
   const question = formatQuestion(fetching);
   try {
-    const response = await transport({ endpoint, ...question });
+    // Who is named gets the password, and what it answers is sent to the registry: one elsewhere must
+    // not name this machine or the metadata server beside it.
+    const namedBy = await kindOf(base);
+    const response = await transport({ endpoint, ...question, namedBy });
     return { response, text: await readText(response.body) };
   } catch (error) {
+    if (error instanceof RegistryError && error.code === 'registry.address') {
+      throw new RegistryError(
+        'registry.realm',
+        `${endpoint.host} names a token server that is not asked`,
+        { cause: error },
+      );
+    }
     throw explainNetworkFailure(question.url.host, error);
   }
 }

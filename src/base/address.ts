@@ -1,0 +1,71 @@
+import { BlockList, isIP } from 'node:net';
+
+/** How far an IP address reaches. Who is on a narrower one must not be asked on behalf of a wider. */
+export type AddressKind = 'public' | 'private' | 'link-local' | 'loopback';
+
+const createList = (...ranges: readonly (readonly [string, number])[]): BlockList => {
+  const list = new BlockList();
+  for (const [network, prefix] of ranges) {
+    list.addSubnet(network, prefix, network.includes(':') ? 'ipv6' : 'ipv4');
+  }
+  return list;
+};
+
+/** RFC 1122 3.2.1.3: 0.0.0.0/8 is this host; Linux connects to loopback there, as for `::`. */
+const LOOPBACK = createList(['127.0.0.0', 8], ['0.0.0.0', 8], ['::1', 128], ['::', 128]);
+/** RFC 3927, RFC 4291 2.5.6. */
+const LINK_LOCAL = createList(['169.254.0.0', 16], ['fe80::', 10]);
+/** RFC 1918, RFC 6598, RFC 4193, RFC 3879. */
+const PRIVATE = createList(
+  ...([
+    ['10.0.0.0', 8],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+    ['100.64.0.0', 10],
+    ['fc00::', 7],
+    ['fec0::', 10],
+  ] as const),
+);
+
+/** The kind of an IP address; an IPv4 address inside an IPv6 one (RFC 4291 2.5.5.2, RFC 6052) counts. */
+export function kindOfAddress(address: string): AddressKind {
+  const inner = embeddedIPv4(address);
+  const family = isIP(inner) === 6 ? 'ipv6' : 'ipv4';
+  if (LOOPBACK.check(inner, family)) return 'loopback';
+  if (LINK_LOCAL.check(inner, family)) return 'link-local';
+  return PRIVATE.check(inner, family) ? 'private' : 'public';
+}
+
+/** URL writes such addresses in hexadecimal: `::ffff:7f00:1`. */
+function embeddedIPv4(address: string): string {
+  const bare = address.replace(/%.*$/, ''); // RFC 4007 11: a zone
+  if (isIP(bare) !== 6) return bare;
+  const { hostname } = new URL(`http://[${bare}]/`);
+  const [, high = '', low = ''] =
+    /^\[(?:::ffff:(?:0:)?|64:ff9b::)([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname) ?? [];
+  if (high === '') return bare;
+  const value = parseInt(high, 16) * 0x1_0000 + parseInt(low, 16);
+  return [24, 16, 8, 0].map((shift) => (value >>> shift) & 0xff).join('.');
+}
+
+/** The kind of a URL's host where it is an IP address or `localhost`; undefined for other names. */
+export function kindOfHost(hostname: string): AddressKind | undefined {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
+  if (isIP(host) !== 0) return kindOfAddress(host);
+  return host === 'localhost' ? 'loopback' : undefined;
+}
+
+/**
+ * Whether a host of the one kind may name one of the other for us to ask: everybody may name public
+ * hosts and those of their own kind, and whoever is not public may name private ones.
+ */
+export const mayName = (by: AddressKind, named: AddressKind): boolean =>
+  named === 'public' || named === by || (named === 'private' && by !== 'public');
+
+const BY_WIDTH: readonly AddressKind[] = ['public', 'private', 'link-local', 'loopback'];
+
+/** Of a host with several addresses: the kind that may name least. None are public. */
+export const widestKind = (addresses: readonly string[]): AddressKind => {
+  const kinds = addresses.map(kindOfAddress);
+  return BY_WIDTH.find((kind) => kinds.includes(kind)) ?? 'public';
+};
