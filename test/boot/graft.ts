@@ -15,14 +15,16 @@ export type Graft = {
   readonly user: object;
   /** The Ignition config of an initrd of its own. */
   readonly bootstrap: object;
+  /** That of the base ISO unless another is named here and in `kargs`. */
+  readonly volumeId?: string;
 };
 
 const BOOTSTRAP = 'images/bootstrap-appliance.img';
 
 /** Makes a medium of the base ISO with xorriso: what our program is compared with. */
 export async function graft(options: Graft): Promise<void> {
-  const { base, tree, iso, kargs } = options;
-  const menus = bootMenus({ volumeId: VOLUME_ID, kargs, initrds: [`/${BOOTSTRAP}`] });
+  const { base, tree, iso, kargs, volumeId = VOLUME_ID } = options;
+  const menus = bootMenus({ volumeId, kargs, initrds: [`/${BOOTSTRAP}`] });
   const user = packInitrd('config.ign', JSON.stringify(options.user));
   const bootstrap = JSON.stringify(options.bootstrap);
   const files: readonly (readonly [string, string | Buffer])[] = [
@@ -37,7 +39,7 @@ export async function graft(options: Graft): Promise<void> {
   }
   await runProcess('xorriso', [
     ...['-indev', base, '-outdev', iso, '-boot_image', 'any', 'replay', '-overwrite', 'on'],
-    ...['-map', tree, '/', '-commit'],
+    ...['-volid', volumeId, '-map', tree, '/', '-commit'],
   ]);
 }
 

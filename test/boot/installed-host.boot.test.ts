@@ -1,205 +1,131 @@
-import { cp, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestFromHex, hexOf, type Digest } from '../../src/base/digest.ts';
-import { runProcess } from '../../src/base/process.ts';
-import { renderInstallIgnition } from '../../src/openshift/node/install-ignition.ts';
-import { bootstrapInput } from '../support/node-configs.ts';
-import { buildBaseIso, DEFAULT_KARGS } from './base-iso.ts';
+import type { Digest } from '../../src/base/digest.ts';
+import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
-import { fileEntry, graft } from './graft.ts';
-import { nameImage, REGISTRY_IMAGE } from './images.ts';
+import { makeHost, makeMedium, type Host } from './installed-host.ts';
 import { boot, BOOT_FAILURES } from './qemu.ts';
-import { pushImage, startRegistry } from './registry.ts';
+import { startStandInCluster, type Change, type StandInCluster } from './stand-in-cluster.ts';
+import { buildUpgradeIsos, type UpgradeIso, type Upgrades } from './upgrade-isos.ts';
 
-/** The reserve of 10 GiB and more; sparse. */
-const DISK_SIZE = 12 * 1024 ** 3;
-
-/**
- * A host whose system does not come from the appliance ISO: a live system without a registry, with
- * the configuration of installed hosts, and a disk at /var/lib that outlives a boot. The live
- * system's own label is that of an appliance ISO, so one of these units attaches the right one.
- */
-const HOST_DISK = `#!/bin/bash
-set -euo pipefail
-umount --lazy /run/media/iso
-mkdir -p /run/disk
-mount -t ext4 /dev/vdb /run/disk
-[[ -e /run/disk/containers ]] || cp -a /var/lib/. /run/disk/
-umount /run/disk
-mount -t ext4 /dev/vdb /var/lib
-if [[ -b /dev/vdc ]]; then mount -t iso9660 -o ro /dev/vdc /run/media/iso; fi
-`;
-
-const PROOF = `#!/bin/bash
-set -uo pipefail
-say() { printf '\\nPROOF %s\\n' "$*" >/dev/console; }
-get() {
-  curl -fsS --max-time 10 --cacert /etc/iri-registry/certs/tls.crt \\
-    -H 'Accept: application/vnd.oci.image.manifest.v1+json' "https://localhost:22625$1"
-}
-wait_for() {
-  local limit=$((SECONDS + 800))
-  until "$@" >/dev/null 2>&1; do
-    if ((SECONDS >= limit)); then
-      journalctl --no-pager -o cat -u start-local-registry -u copy-registry-data -n 40 >/dev/console
-      say "FAILED $*"
-      exit 1
-    fi
-    sleep 0.5
-  done
-}
-is_free_of_medium() {
-  [[ /var/lib/appliance-registry -ef /mnt/agentdata ]] && ! mountpoint -q /run/media/iso
-}
-digest=$(cat /etc/proof-digest)
-say "medium: $(test -b /dev/vdc && echo attached || echo none)"
-wait_for get /v2/
-say "answers from $(findmnt -no SOURCE /mnt/agentdata | tail -n 1)"
-wait_for is_free_of_medium
-wait_for get /v2/
-say "manifest $(get "/v2/openshift/release/manifests/$digest" | sha256sum | cut -c -64)"
-sync
-say done
-`;
-
-const unit = (name: string, contents: string): object => ({ name, enabled: true, contents });
-
-const UNITS = [
-  unit(
-    'host-disk.service',
-    `[Unit]
-DefaultDependencies=no
-After=local-fs.target
-Before=sysinit.target systemd-tmpfiles-setup.service
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/usr/local/bin/host-disk
-[Install]
-WantedBy=sysinit.target
-`,
-  ),
-  unit(
-    'proof.service',
-    `[Service]
-ExecStart=/usr/local/bin/proof
-[Install]
-WantedBy=multi-user.target
-`,
-  ),
+const PATHS = [
+  ['4.21.3', '4.21.4', '4.21.6'],
+  ['4.21.6', '4.21.7'],
 ];
 
+const MACHINE_CONFIG = '99-start-cluster-upgrade';
+const RESOURCES = [
+  ...['release-signatures-4.21.4', 'release-signatures-4.21.6', 'idms-release-4.21.6'],
+];
+const removal = (version: string): string =>
+  `machineconfigs?labelSelector=appliance-upgrade=${version}`;
+
+/** One host from its installation to the end of its second upgrade; each test boots it again. */
 describe.skipIf(!hasBootHost())('an installed host', () => {
   let work = '';
+  let medium = '';
   let component: Digest = 'sha256:';
-  const at = (name: string): string => join(work, name);
+  let host: Host;
+  let upgrades: Upgrades;
+  let cluster: StandInCluster;
 
   beforeAll(async () => {
     work = await mkdtemp(join(tmpdir(), 'installed-host-'));
     const base = await buildBaseIso(BOOT_CACHE);
     component = await makeMedium(work);
-    await writeFile(at('disk'), '');
-    await truncate(at('disk'), DISK_SIZE);
-    await runProcess('mkfs.ext4', ['-q', '-F', at('disk')]);
-    const user = await describeHost(work, component);
-    await graft({
-      ...{ base, tree: at('host'), iso: at('host.iso'), kargs: DEFAULT_KARGS, user },
-      bootstrap: { ignition: { version: '3.2.0' } },
-    });
-  }, 600_000);
+    medium = join(work, 'medium.iso');
+    upgrades = await buildUpgradeIsos(work, PATHS);
+    host = await makeHost({ base, work, component, upgrades: upgrades.isos });
+    cluster = await startStandInCluster('4.21.3', upgrades.releases);
+  }, 900_000);
 
-  afterAll(() => rm(work, { recursive: true, force: true }));
+  afterAll(async () => {
+    await cluster.close();
+    await rm(work, { recursive: true, force: true });
+  });
 
   /** Ends the guest as a power cut does. */
-  async function bootHost(isMediumAttached: boolean): Promise<string> {
-    const disk = { path: at('disk'), readonly: false };
-    const medium = { path: at('medium.iso'), readonly: true };
+  async function bootHost(isos: readonly string[], powerCut?: Promise<void>): Promise<string> {
     const { lines, seconds } = await boot({
-      ...{ iso: at('host.iso'), firmware: 'seabios', as: 'disk', timeoutMs: 900_000 },
-      disks: isMediumAttached ? [disk, medium] : [disk],
+      ...{ iso: host.iso, firmware: 'seabios', as: 'disk', timeoutMs: 900_000 },
+      server: cluster.host,
+      disks: [
+        { path: host.disk, readonly: false },
+        ...isos.map((path) => ({ path, readonly: true })),
+      ],
       ...{ until: /PROOF done/, fail: BOOT_FAILURES },
+      ...(powerCut && { powerCut }),
     });
-    const told = lines.filter((line) => /PROOF |registry data: /.test(line)).join('\n');
-    console.log(`${seconds.toFixed(0)} s\n${told}`);
-    return told;
+    const seen = lines.filter((line) => /PROOF |registry data: |cluster upgrade: /.test(line));
+    console.log(`${seconds.toFixed(0)} s\n${seen.join('\n')}`);
+    return seen.join('\n');
   }
 
-  it('copies the registry of the appliance ISO, and serves it after the next boot without the ISO', async () => {
-    const first = await bootHost(true);
-    expect(first).toContain('PROOF medium: attached');
+  const upgradeOf = (version: string): UpgradeIso => {
+    const found = upgrades.isos.find((each) => each.version === version);
+    if (found === undefined) throw new Error(`no upgrade ISO of ${version}`);
+    return found;
+  };
+
+  /** What changed the cluster since the last call, without the looks at what the nodes see. */
+  function takeChanges(): string[] {
+    const taken = cluster.changes.splice(0).filter(({ request }) => !request.endsWith('/exec'));
+    return taken.map(describeChange);
+  }
+
+  function describeChange({ command, request, body }: Change): string {
+    const name = request.slice(request.lastIndexOf('/') + 1);
+    if (name === 'hosts') return body.includes('upgrade-cluster') ? 'pause' : 'resume';
+    const image = [...upgrades.releases].find(([image]) => body.includes(image));
+    return name === 'version' ? `${command} ${image?.[1] ?? body}` : name;
+  }
+
+  it('mounts the appliance ISO by its udev rule and copies the registry from it', async () => {
+    const first = await bootHost([medium]);
+    expect(first).toContain('PROOF answers from /dev/vdc[/registry]');
+    expect(first).toContain('PROOF medium: ActiveState=active ConditionResult=yes');
     expect(first).toContain('is complete: the appliance ISO is no longer needed');
-    expect(first).toContain(`PROOF manifest ${hexOf(component)}`);
-    const second = await bootHost(false);
-    expect(second).toContain('PROOF medium: none');
+    expect(first).toContain(`PROOF component ${component} is on the disk`);
+  });
+
+  it('serves its copy without the appliance ISO, and requests an upgrade after its signature', async () => {
+    const second = await bootHost([upgradeOf('4.21.6').iso], cluster.loseNextAnswer());
     expect(second).toContain('PROOF answers from /dev/vdb[/appliance-registry]');
+    expect(second).toContain('PROOF medium: \n');
     expect(second).not.toContain('registry data: copying');
-    expect(second).toContain(`PROOF manifest ${hexOf(component)}`);
+    expect(second).toContain(`PROOF component ${component} is on the disk`);
+    expect(second).toContain('PROOF upgrade 4.21.6: ActiveState=active ConditionResult=yes');
+    expect(takeChanges()).toEqual([
+      ...[MACHINE_CONFIG, ...RESOURCES],
+      ...['pause', 'oc adm upgrade 4.21.4'],
+    ]);
+  });
+
+  it('goes on with the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
+    const third = await bootHost([upgradeOf('4.21.6').iso, medium]);
+    expect(third).toContain('PROOF medium: ActiveState=inactive ConditionResult=no');
+    expect(third).toContain('PROOF release 4.21.6 is on the disk');
+    expect(takeChanges()).toEqual([
+      ...RESOURCES,
+      'oc adm upgrade 4.21.6',
+      'resume',
+      removal('4.21.6'),
+    ]);
+    expect(cluster.readHistory()).toEqual(
+      ['4.21.6', '4.21.4', '4.21.3'].map((version) => `Completed ${version}`),
+    );
+  });
+
+  it('is upgraded a second time, and an old MachineConfig does not pull it back', async () => {
+    const fourth = await bootHost([upgradeOf('4.21.7').iso]);
+    expect(fourth).toContain('PROOF release 4.21.7 is on the disk');
+    expect(takeChanges()).toEqual([
+      ...[MACHINE_CONFIG, 'release-signatures-4.21.7', 'idms-release-4.21.7'],
+      ...['pause', 'oc adm upgrade 4.21.7', 'resume', removal('4.21.7')],
+      ...[MACHINE_CONFIG, removal('4.21.6')],
+    ]);
+    expect(cluster.readHistory()[0]).toBe('Completed 4.21.7');
   });
 });
-
-/** The registry tree of an ISO, as a real registry and skopeo write it. */
-async function makeMedium(work: string): Promise<Digest> {
-  const registry = await startRegistry(work);
-  const tree = join(work, 'medium');
-  let component: Digest;
-  try {
-    const push = { registry, work };
-    component = await pushImage(nameImage('cli'), { ...push, target: 'openshift/release:cli' });
-    await pushImage(REGISTRY_IMAGE, { ...push, target: 'openshift/release:docker-registry' });
-    await mkdir(join(tree, 'registry/images'), { recursive: true });
-    await runProcess('skopeo', [
-      ...['copy', '--quiet', '--insecure-policy', '--src-tls-verify=false'],
-      `docker://${registry.host}/openshift/release:docker-registry`,
-      `dir:${join(tree, 'registry/images/registry')}`,
-    ]);
-  } finally {
-    await registry.stop();
-  }
-  await cp(join(registry.directory, 'docker'), join(tree, 'registry/docker'), { recursive: true });
-  const names = ['-R', '-V', 'rhcos-appliance-test'];
-  await runProcess('genisoimage', ['-quiet', '-o', join(work, 'medium.iso'), ...names, tree]);
-  return component;
-}
-
-async function sumTree(directory: string): Promise<Digest> {
-  const files = 'find docker images -type f -exec sha256sum {} +';
-  const script = `${files} | LC_ALL=C sort | sha256sum | cut -c -64`;
-  const { stdout } = await runProcess('bash', ['-c', script], { cwd: directory });
-  return digestFromHex(stdout.trim());
-}
-
-/** The install configuration as it is on every medium, and what stands in for a disk and for udev. */
-async function describeHost(work: string, component: Digest): Promise<object> {
-  const install = renderInstallIgnition({
-    ...{ ...bootstrapInput, createPinnedImageSets: false, crs: [] },
-    registryTree: { size: 60_000_000, digest: await sumTree(join(work, 'medium/registry')) },
-  });
-  const [key, certificate] = await makeCertificate(work);
-  return {
-    ...install,
-    storage: {
-      files: [
-        ...(install.storage?.files ?? []),
-        fileEntry('/usr/local/bin/host-disk', 0o755, HOST_DISK),
-        fileEntry('/usr/local/bin/proof', 0o755, PROOF),
-        fileEntry('/etc/proof-digest', 0o644, component),
-        fileEntry('/etc/iri-registry/certs/tls.key', 0o600, key),
-        fileEntry('/etc/iri-registry/certs/tls.crt', 0o644, certificate),
-      ],
-    },
-    systemd: { units: [...(install.systemd?.units ?? []), ...UNITS] },
-  };
-}
-
-/** As the host would make it: it is slow in the guest, and not what is tested. */
-async function makeCertificate(work: string): Promise<readonly [string, string]> {
-  const [key, certificate] = [join(work, 'tls.key'), join(work, 'tls.crt')];
-  await runProcess('openssl', [
-    ...['req', '-x509', '-newkey', 'rsa:2048', '-sha256', '-nodes', '-days', '365'],
-    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
-    ...['-keyout', key, '-out', certificate],
-  ]);
-  return [await readFile(key, 'utf8'), await readFile(certificate, 'utf8')];
-}

@@ -18,9 +18,13 @@ export type BootOptions = {
   readonly disks?: readonly { readonly path: string; readonly readonly: boolean }[];
   /** Bytes a second that the medium delivers at most, as virtual media of a BMC do. */
   readonly mediumRate?: number;
+  /** `127.0.0.1:PORT`, which the guest reaches as http://10.0.2.100. */
+  readonly server?: string;
   readonly timeoutMs: number;
   /** The boot has proved enough at the first line that matches. */
   readonly until: RegExp;
+  /** Or when this resolves. */
+  readonly powerCut?: Promise<void>;
   /** The boot is lost at the first line that matches. */
   readonly fail: RegExp;
 };
@@ -42,8 +46,8 @@ const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const OVMF_VARS = '/usr/share/OVMF/OVMF_VARS_4M.fd';
 
 /**
- * Boots an ISO in QEMU without network and reads its serial line. Always emulated (TCG): a
- * `/dev/kvm` that opens may still not work.
+ * Boots an ISO in QEMU without network, but for one server, and reads its serial line. Always emulated
+ * (TCG): a `/dev/kvm` that opens may still not work.
  *
  * @throws Error with the last serial lines when `fail` matches, the time is over, or QEMU ends early.
  */
@@ -55,7 +59,8 @@ export async function boot(options: BootOptions): Promise<Boot> {
     const drives = [...mediumArguments(medium, options), ...diskArguments(options.disks)];
     const qmp = join(work, 'qmp');
     const control = ['-qmp', `unix:${qmp},server=on,wait=off`];
-    const qemu = spawn(QEMU, [...MACHINE, ...control, ...firmware, ...drives], {
+    const network = networkArguments(options.server);
+    const qemu = spawn(QEMU, [...MACHINE, ...control, ...network, ...firmware, ...drives], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     try {
@@ -75,8 +80,17 @@ const MACHINE = [
   ...['-accel', 'tcg,thread=multi,tb-size=512', '-machine', 'pc', '-cpu', 'max'],
   ...['-smp', '1', '-m', '2560'],
   ...['-display', 'none', '-monitor', 'none', '-serial', 'stdio', '-no-reboot', '-nodefaults'],
-  ...['-vga', 'std', '-nic', 'user,restrict=on,model=virtio-net-pci'],
+  ...['-vga', 'std'],
 ];
+
+/** Each connection of the guest is one of busybox. */
+function networkArguments(server?: string): string[] {
+  const forward =
+    server === undefined
+      ? ''
+      : `,guestfwd=tcp:10.0.2.100:80-cmd:busybox nc ${server.replace(':', ' ')}`;
+  return ['-nic', `user,restrict=on,model=virtio-net-pci${forward}`];
+}
 
 const DEVICES: Readonly<Record<BootOptions['as'], readonly string[]>> = {
   'cdrom': ['-device', 'ide-cd,bus=ide.1,drive=medium,bootindex=0'],
@@ -139,6 +153,10 @@ async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
       const name = `${options.firmware} ${options.as}`;
       reject(new Error(`boot with ${name} ${reason}:\n${lines.slice(-60).join('\n')}`));
     };
+    const end = (): void => {
+      clearTimeout(timer);
+      resolve({ lines, seconds: (performance.now() - started) / 1000 });
+    };
     const timer = setTimeout(() => {
       lose(`did not say ${String(options.until)} within ${options.timeoutMs} ms`);
     }, options.timeoutMs);
@@ -153,10 +171,10 @@ async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
           lose(`said ${line}`);
         }, 3000);
       } else if (options.until.test(line)) {
-        clearTimeout(timer);
-        resolve({ lines, seconds: (performance.now() - started) / 1000 });
+        end();
       }
     };
+    void options.powerCut?.then(end);
     if (qemu.stdout) createInterface({ input: qemu.stdout }).on('line', read);
     if (qemu.stderr) createInterface({ input: qemu.stderr }).on('line', read);
     qemu.once('error', (error) => {
