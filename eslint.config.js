@@ -87,6 +87,35 @@ export default defineConfig(
     },
   },
   {
+    // Others may write to our directories: what is made or replaced goes through one door, which follows
+    // no link, overwrites nothing that somebody else put there, and waits for no pipe.
+    files: ['src/**/*.ts'],
+    ignores: ['src/base/open-file.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        ...['node:fs', 'node:fs/promises', 'fs', 'fs/promises'].map((name) => ({
+          name,
+          importNames: [
+            ...['default', 'promises', 'createWriteStream', 'open', 'openSync'],
+            ...[
+              'appendFile',
+              'chmod',
+              'chown',
+              'copyFile',
+              'cp',
+              'lchown',
+              'lutimes',
+              'symlink',
+            ].flatMap((call) => [call, `${call}Sync`]),
+            ...['truncate', 'utimes', 'writeFile'].flatMap((call) => [call, `${call}Sync`]),
+          ],
+          message: 'Open files with src/base/open-file.ts, or write them with src/base/files.ts.',
+        })),
+      ],
+    },
+  },
+  {
     // A stage reads its inputs and its tools. Defined inside a function, it could read anything else.
     files: ['src/recipes/**'],
     rules: {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -104,8 +104,9 @@ async function benchCopy(source: Source): Promise<void> {
   const ratios: number[] = [];
   for (let index = 0; index < runs; index++) {
     const work = prepare('copy', source, site);
-    mkdirSync(join(work, '.sealift/cache/blobs'), { recursive: true });
-    symlinkSync(blobs, join(work, '.sealift/cache/blobs/sha256'));
+    const cache = join(work, '.sealift/cache/blobs/sha256');
+    mkdirSync(cache, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(blobs)) linkSync(join(blobs, name), join(cache, name));
     await dropCaches();
     const cat = await shell('cat blobs/* base.iso > cat.bin && sync cat.bin', directory);
     rmSync(join(directory, 'cat.bin'));

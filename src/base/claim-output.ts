@@ -1,9 +1,10 @@
 import type { Stats } from 'node:fs';
-import { lstat, open, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { lstat, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { nameAside } from './aside.ts';
 import { isErrno } from './errno.ts';
 import { DiskError, UsageError } from './errors.ts';
+import { createFile } from './open-file.ts';
 
 /** A file to be written, and what must survive it. Absolute paths. */
 export type OutputPlace = {
@@ -195,7 +196,7 @@ async function checkWritable({ existing }: Folder): Promise<void> {
 /** Makes a file and removes it: permission bits alone do not tell of every obstacle. */
 export async function probeDirectory(path: string): Promise<void> {
   const probe = await nameAside(join(path, 'probe'));
-  await (await open(probe, 'wx', 0o600)).close();
+  await (await createFile(probe)).close();
   await rm(probe, { force: true });
 }
 

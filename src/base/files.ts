@@ -1,19 +1,19 @@
 import {
   closeSync,
-  constants,
   createReadStream,
   fstatSync,
-  openSync,
   readSync,
   realpathSync,
+  type ReadStream,
 } from 'node:fs';
-import { mkdir, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from './digest.ts';
 import { nameAside } from './aside.ts';
 import { isErrno } from './errno.ts';
 import { ConfigError, DiskError } from './errors.ts';
+import { openToRead, openToReadSync, writeNewFile } from './open-file.ts';
 
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
@@ -37,13 +37,7 @@ async function replaceFile(path: string, data: string | Uint8Array, mode: number
   await makeDirectory(dirname(path));
   const aside = await nameAside(path);
   try {
-    const file = await open(aside, 'wx', mode);
-    try {
-      await file.writeFile(data);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeNewFile(aside, data, mode);
     await rename(aside, path);
   } catch (error) {
     await rm(aside, { force: true });
@@ -111,7 +105,7 @@ function explainWriteError(cause: unknown, path: string): unknown {
 
 /** Makes a rename durable: on Linux the directory itself must be synced. */
 export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
+  const directory = await openToRead(path);
   try {
     await directory.sync();
   } finally {
@@ -187,7 +181,7 @@ export function readListed<T>(path: string, { domain }: InputFileRules, read: ()
 
 function openWithoutWaiting(path: string, domain: string): number {
   try {
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    return openToReadSync(path);
   } catch (error) {
     throw isErrno(error, 'ENXIO') ? explainKind(path, domain) : error; // a socket
   }
@@ -229,9 +223,18 @@ export async function hasFile(path: string): Promise<boolean> {
 }
 
 /** SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them. */
-export async function digestFile(path: string, signal?: AbortSignal): Promise<Digest> {
+export const digestFile = (path: string, signal?: AbortSignal): Promise<Digest> =>
+  digestStream(createReadStream(path, { highWaterMark: PIECE }), signal);
+
+/** As `digestFile`, of an open file, which stays open. */
+export const digestOpenFile = (file: FileHandle, signal?: AbortSignal): Promise<Digest> =>
+  digestStream(file.createReadStream({ start: 0, autoClose: false, highWaterMark: PIECE }), signal);
+
+const PIECE = 1 << 20;
+
+async function digestStream(stream: ReadStream, signal?: AbortSignal): Promise<Digest> {
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+  for await (const chunk of stream) {
     signal?.throwIfAborted();
     hash.update(chunk as Buffer);
   }
@@ -241,7 +244,7 @@ export async function digestFile(path: string, signal?: AbortSignal): Promise<Di
 /** As `digestFile`, for small files in a thread that nobody waits for. */
 export function digestFileSync(path: string): Digest {
   const hash = createHash('sha256');
-  const file = openSync(path, 'r');
+  const file = openToReadSync(path);
   try {
     const chunk = Buffer.allocUnsafe(1 << 18);
     for (let read = -1; read !== 0;) {

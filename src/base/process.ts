@@ -14,6 +14,8 @@ export type ProcessOptions = {
   readonly signal?: AbortSignal;
   /** Values that must not appear in an error, should the program print them. */
   readonly secrets?: readonly string[];
+  /** What errors call the program; default: its file. */
+  readonly shownAs?: string;
 };
 
 export type ProcessResult = { readonly stdout: string; readonly stderr: string };
@@ -49,14 +51,14 @@ export async function runProcess(
     ...(options.input !== undefined && { input: options.input }),
     detached: true, // a group of its own
   });
-  const ending = guard(running, file, options);
+  const ending = guard(running, options.shownAs ?? file, options);
   try {
     const { stdout, stderr } = await untilAborted(running, ending.signal);
     ending.throwIfStopped();
     return { stdout, stderr };
   } catch (error) {
     ending.throwIfStopped();
-    throw explain(file, error, options);
+    throw explain(options.shownAs ?? file, error, options);
   } finally {
     ending.forget();
   }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
+import { openWorkDirectory, type WorkDirectory } from '../base/work-directory.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { parseCatalogSource, type CatalogSource } from '../openshift/catalog/catalog-source.ts';
@@ -211,9 +212,10 @@ async function runCatalog<Result>(
   const workDir = resolve(host.cwd, options.workDir);
   const progress = createProgress(host, options.logFormat);
   let tools: BuildTools | undefined;
+  let held: WorkDirectory | undefined;
   try {
     return await work({
-      ...{ name, workDir, signal: host.signal, platform: platformOf(arch) },
+      ...{ name, signal: host.signal, platform: platformOf(arch) },
       source,
       openTools: async () => {
         const config = readAccess(options, host);
@@ -222,12 +224,19 @@ async function runCatalog<Result>(
           ...{ ...placesOf(host), config, workDir, signal },
           emit: progress.listener,
         });
-        return { client: tools.client, cache: tools.cache, signal };
+        return { client: tools.client, cache: tools.cache, workDir: tools.workDir, signal };
+      },
+      openWorkDir: async () => {
+        held = await openWorkDirectory(workDir, (message) => {
+          progress.listener({ type: 'warning', message });
+        });
+        return held.path;
       },
     });
   } finally {
     progress.close();
     await tools?.close();
+    await held?.close();
   }
 }
 

@@ -1,10 +1,10 @@
-import { constants } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { claimOutput } from '../base/claim-output.ts';
 import { isErrno } from '../base/errno.ts';
 import { DiskError } from '../base/errors.ts';
-import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { writeFileAtomic } from '../base/files.ts';
+import { openStream, readRegularFile } from '../base/open-file.ts';
 import type { CliHost } from './host.ts';
 import { writeContent } from './terminal/output.ts';
 
@@ -55,7 +55,7 @@ async function claimText(
   const path = resolve(cwd, given);
   const isSame = async (): Promise<boolean> =>
     (await sizeOf(path)) === Buffer.byteLength(text) &&
-    (await readFileIfPresent(path))?.toString('utf8') === text;
+    (await readRegularFile(path))?.toString('utf8') === text;
   await claimOutput(
     { path, inputs: inputs.map((input) => resolve(cwd, input)) },
     { force, expected: 'a file of the same content', isReplaceable: isSame },
@@ -85,7 +85,7 @@ async function writeStream(host: CliHost, path: string, text: string): Promise<v
   }
   try {
     // Who opened it decides whether what it has goes: it is not cut off here.
-    const file = await open(path, constants.O_WRONLY | constants.O_APPEND);
+    const file = await openStream(path);
     try {
       await file.writeFile(text);
     } finally {

@@ -1,11 +1,11 @@
-import { constants } from 'node:fs';
-import { copyFile, link, rm } from 'node:fs/promises';
+import { link, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../base/aside.ts';
 import { hexOf, type Digest } from '../base/digest.ts';
 import { isErrno } from '../base/errno.ts';
 import { formatReadableJson, type Json } from '../base/canonical-json.ts';
-import { makeDirectory, readFileIfPresent, syncDirectory, writeFileAtomic } from '../base/files.ts';
+import { makeDirectory, syncDirectory, writeFileAtomic } from '../base/files.ts';
+import { readOwnFile, writeNewFile } from '../base/open-file.ts';
 
 /** A stage, and what it was made from. */
 export type StageEntry = { readonly stage: string; readonly fingerprint: Digest };
@@ -31,7 +31,22 @@ export type StageStore = {
   writeDrawn: (entry: StageEntry, result: Json) => Promise<Json>;
 };
 
-export function createStageStore(directory: string): StageStore {
+/**
+ * @param root path of the work directory, which is another one in each run: paths below it are kept
+ * relative to it
+ */
+export function createStageStore(directory: string, root: string): StageStore {
+  const format = (value: Json): string =>
+    formatReadableJson(value).replaceAll(`"${root}/`, `"${ROOT}/`);
+  const readEntry = async (
+    path: string,
+    { fingerprint }: StageEntry,
+  ): Promise<Known | undefined> => {
+    const text = (await readOwnFile(path))?.toString('utf8').replaceAll(`"${ROOT}/`, `"${root}/`);
+    const entry = text === undefined ? undefined : parseEntry(text);
+    return entry?.fingerprint === fingerprint ? { result: entry.result } : undefined;
+  };
+
   const nameOf = (stage: string): string => stage.replaceAll(' ', '-');
   const pathOf = (stage: string): string => join(directory, `${nameOf(stage)}.json`);
   const drawnPathOf = ({ stage, fingerprint }: StageEntry): string =>
@@ -40,42 +55,40 @@ export function createStageStore(directory: string): StageStore {
     read: (entry) => readEntry(pathOf(entry.stage), entry),
     remove: (stage) => rm(pathOf(stage), { force: true }),
     write: ({ stage, fingerprint }, result) =>
-      writeFileAtomic(pathOf(stage), formatReadableJson({ fingerprint, result })),
+      writeFileAtomic(pathOf(stage), format({ fingerprint, result })),
     readDrawn: (entry) => readEntry(drawnPathOf(entry), entry),
     async writeDrawn(entry, result) {
       const path = drawnPathOf(entry);
-      const isFirst = await writeOnce(path, { fingerprint: entry.fingerprint, result });
+      const text = format({ fingerprint: entry.fingerprint, result });
+      const isFirst = await writeOnce(path, text);
       const kept = isFirst ? { result } : await readEntry(path, entry);
       if (kept) return kept.result;
       // What is there is damaged: nothing can be made of it.
-      await writeFileAtomic(path, formatReadableJson({ fingerprint: entry.fingerprint, result }));
+      await writeFileAtomic(path, text);
       return result;
     },
   };
 }
 
+/** Stands for the work directory in what is kept. */
+const ROOT = 'work-directory:';
+
 /** @returns whether nothing was there before */
-async function writeOnce(path: string, value: Json): Promise<boolean> {
+async function writeOnce(path: string, text: string): Promise<boolean> {
   await makeDirectory(dirname(path), 0o700);
   const aside = await nameAside(path);
-  await writeFileAtomic(aside, formatReadableJson(value));
+  await writeNewFile(aside, text);
   try {
     await link(aside, path);
   } catch (error) {
     if (isErrno(error, 'EEXIST')) return false;
     if (!isErrno(error, 'EPERM', 'ENOTSUP', 'ENOSYS')) throw error;
-    await copyFile(aside, path, constants.COPYFILE_EXCL); // a file system without hard links
+    await writeNewFile(path, text); // a file system without hard links
   } finally {
     await rm(aside, { force: true });
   }
   await syncDirectory(dirname(path));
   return true;
-}
-
-async function readEntry(path: string, { fingerprint }: StageEntry): Promise<Known | undefined> {
-  const text = (await readFileIfPresent(path))?.toString('utf8');
-  const entry = text === undefined ? undefined : parseEntry(text);
-  return entry?.fingerprint === fingerprint ? { result: entry.result } : undefined;
 }
 
 /** undefined for a file that somebody damaged: the stage just runs again. */

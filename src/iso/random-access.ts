@@ -1,5 +1,5 @@
-import { open } from 'node:fs/promises';
 import { IntegrityError } from '../base/errors.ts';
+import { openToRead } from '../base/open-file.ts';
 
 /** A file that is read at any offset; nothing of it is kept in memory. */
 export type RandomAccess = {
@@ -17,7 +17,7 @@ export type RandomAccess = {
 
 /** Opens a file for reading. Errors of the file system are thrown as they are. */
 export async function openRandomAccess(path: string): Promise<RandomAccess> {
-  const file = await open(path, 'r');
+  const file = await openToRead(path);
   const { size: fileSize } = await file.stat();
   return {
     path,

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { sweepDirectory } from '../base/aside.ts';
-import { probeDirectory } from '../base/claim-output.ts';
 import type { Digest } from '../base/digest.ts';
-import { isErrno } from '../base/errno.ts';
-import { DiskError } from '../base/errors.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
-import { makeDirectory, readFileIfPresent, readInputFile, writeFileAtomic } from '../base/files.ts';
+import { readInputFile, writeFileAtomic } from '../base/files.ts';
+import { readOwnFile } from '../base/open-file.ts';
 import { createRetries } from '../base/retry.ts';
+import { openWorkDirectory, type WorkDirectory } from '../base/work-directory.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
@@ -33,6 +32,8 @@ export type BuildTools = {
   readonly engine: Engine<StageTools>;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
+  /** Leads to the work directory as long as the tools are open. */
+  readonly workDir: string;
   /** The files with mirrors that were read, in order. */
   readonly registriesConf: readonly string[];
   /** What tags named in this run. */
@@ -71,11 +72,23 @@ export type ToolsOptions = RegistriesConfPlaces & {
   readonly emit: EventListener;
 };
 
-/** @throws DiskError `work-dir.unwritable`; ConfigError of what the configuration names */
+/** @throws what `openWorkDirectory` throws; ConfigError of what the configuration names */
 export async function openBuildTools(options: ToolsOptions): Promise<BuildTools> {
-  const { config, workDir, env, signal, emit } = options;
+  const held = await openWorkDirectory(options.workDir, (message) => {
+    options.emit({ type: 'warning', message });
+  });
+  try {
+    return await openTools(options, held);
+  } catch (error) {
+    await held.close();
+    throw error;
+  }
+}
+
+async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<BuildTools> {
+  const { config, env, signal, emit } = options;
+  const { path: workDir } = held;
   const { build } = config;
-  await prepareWorkDir(workDir);
   const { retryFor } = build;
   const retries = createRetries({
     onEvent: emit,
@@ -114,39 +127,18 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
     digests: createFileDigests(join(workDir, 'cache'), signal),
   };
-  const store = createStageStore(join(workDir, 'stages'));
+  const store = createStageStore(join(workDir, 'stages'), workDir);
   return {
     engine: createEngine({ tools, store, program, sealKey, signal, emit }),
-    ...{ client, cache, tags, emit },
+    ...{ client, cache, tags, workDir, emit },
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await client.close();
       await http.close();
+      await held.close();
     },
   };
 }
-
-/** Found here, and not by the stage that has to write something first. */
-async function prepareWorkDir(path: string): Promise<void> {
-  try {
-    await makeDirectory(path);
-    await probeDirectory(path);
-  } catch (cause) {
-    if (!isErrno(cause, ...NO_WORK_DIR)) throw cause;
-    throw new DiskError(
-      'work-dir.unwritable',
-      `nothing can be kept in the work directory "${path}"`,
-      {
-        ...{ cause, hint: 'name a directory on a disk that can be written with --work-dir' },
-      },
-    );
-  }
-}
-
-const NO_WORK_DIR = [
-  ...['EROFS', 'EACCES', 'EPERM', 'EEXIST', 'ENOTDIR', 'ENOENT'],
-  ...['ENOSPC', 'EDQUOT', 'ELOOP', 'ENAMETOOLONG', 'EIO'],
-];
 
 /** Of an entry nobody may ever need the build does not stop. */
 function warnOfPullSecret({ config, emit }: ToolsOptions): void {
@@ -157,7 +149,7 @@ function warnOfPullSecret({ config, emit }: ToolsOptions): void {
 
 async function readSealKey(workDir: string): Promise<Uint8Array> {
   const path = join(workDir, 'seal.key');
-  const known = await readFileIfPresent(path);
+  const known = await readOwnFile(path);
   if (known?.length === 32) return known;
   const key = randomBytes(32);
   await writeFileAtomic(path, key, 0o600);

@@ -14,16 +14,15 @@ export async function settleTags(
   request: {
     readonly config: Pick<ApplianceConfig, 'ocpRelease'>;
     readonly configuration: string;
-    readonly workDir: string;
     readonly saved?: SavedPlan;
   },
-  { tags, emit }: BuildTools,
+  { tags, workDir, emit }: BuildTools,
   release: Promise<Release>,
 ): Promise<TagDigests> {
   const { config, ...place } = request;
   const { url = '', version, channel } = config.ocpRelease;
   if (url === '') tags.note(`release ${version} of ${channel}`, digestOfRelease(await release));
-  await reportMovedTags(tags.list(), { ...place, emit });
+  await reportMovedTags(tags.list(), { ...place, workDir, emit });
   return tags.list();
 }
 

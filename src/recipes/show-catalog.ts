@@ -18,11 +18,11 @@ export type CatalogRequest = {
   readonly name: string;
   readonly source: CatalogSource;
   readonly platform: Platform;
-  /** Where a catalog out of an image is unpacked, and stays. */
-  readonly workDir: string;
   readonly signal: AbortSignal;
   /** Called only when a registry is needed. */
-  readonly openTools: () => Promise<ImageTools>;
+  readonly openTools: () => Promise<ImageTools & { readonly workDir: string }>;
+  /** Where a catalog out of an image is unpacked, and stays. Called only when one is, without tools. */
+  readonly openWorkDir: () => Promise<string>;
 };
 
 type ShownChannel = { readonly name: string; readonly head: string | null };
@@ -95,23 +95,25 @@ async function openCatalog(request: CatalogRequest): Promise<Catalog> {
 }
 
 async function unpack(request: CatalogRequest): Promise<string> {
-  const { source, workDir, platform, signal } = request;
-  const directory = join(workDir, 'cache', 'catalogs');
+  const { source, platform, signal } = request;
   switch (source.kind) {
     case 'directory':
       return source.path;
     case 'oci': {
       const { client, cache, reference } = await openOciLayout(source.path, source.tag);
       const tools = { client, cache, signal };
-      return extractCatalog(tools, await openCatalogImage(tools, reference, platform), directory);
+      const image = await openCatalogImage(tools, reference, platform);
+      return extractCatalog(tools, image, directoryIn(await request.openWorkDir()));
     }
     case 'image': {
       const tools = await request.openTools();
       const image = await openCatalogImage(tools, source.reference, platform);
-      return extractCatalog(tools, image, directory);
+      return extractCatalog(tools, image, directoryIn(tools.workDir));
     }
   }
 }
+
+const directoryIn = (workDir: string): string => join(workDir, 'cache', 'catalogs');
 
 function describePackages(catalog: Catalog, warnings: string[]): CatalogView['packages'] {
   return catalog.packages.map(({ name, defaultChannel }) => ({

@@ -1,9 +1,10 @@
-import { open, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
 import { digestFile, hasFile, makeDirectory, writeFileAtomic } from '../base/files.ts';
+import { openToRead } from '../base/open-file.ts';
 import { untilAborted } from '../base/wait.ts';
 import type { BlobSource } from './blob-source.ts';
 import { download, type EnsureOptions } from './cache/download.ts';
@@ -118,7 +119,7 @@ const READ_SIZE = 1 << 20;
 /** A file of another size than the descriptor's is no copy of the blob. */
 async function openFile(path: string, { digest, size }: Descriptor, offset: number) {
   try {
-    const file = await open(path);
+    const file = await openToRead(path);
     const found = (await file.stat()).size;
     if (found === size) {
       // A stream takes all of its buffer at once, and most blobs of a cache are small.

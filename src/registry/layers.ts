@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { nameAside } from '../base/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../base/files.ts';
+import { createFile } from '../base/open-file.ts';
 import { addEntry, createChangeset, hides, type Changeset } from './layer/changeset.ts';
 import { normaliseName } from './layer/names.ts';
 import { openLayer, type Entry, type Layer } from './layer/stream.ts';
@@ -50,7 +51,7 @@ export async function extractFile(
   const wanted = normaliseName(path);
   await makeDirectory(dirname(output));
   const aside = await nameAside(output);
-  const file = await open(aside, 'wx', 0o600);
+  const file = await createFile(aside);
   try {
     const extracted = await copyFile(layers, wanted, { ...options, file }).finally(() =>
       file.close(),

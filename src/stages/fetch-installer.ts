@@ -1,4 +1,3 @@
-import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FileInput } from '../base/file-input.ts';
 import type { Stage } from '../engine/stage.ts';
@@ -45,7 +44,6 @@ export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstalle
         finishKey: `${told.image} ${told.version} ${told.architecture}`,
         finish: async (path) => {
           await writeInstallerMarkers(path, told);
-          await chmod(path, 0o755);
         },
       },
       { client, cache, signal, onProgress },

@@ -1,8 +1,10 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Digest } from '../base/digest.ts';
 import type { FileInput } from '../base/file-input.ts';
-import { digestFile, makeDirectory, readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { digestOpenFile, makeDirectory, writeFileAtomic } from '../base/files.ts';
 import { IntegrityError, ToolError } from '../base/errors.ts';
+import { copyToNew, openListed, pathOfOpen, readOwnFile } from '../base/open-file.ts';
 import { runProcess } from '../base/process.ts';
 import type { Sealed, Stage, StageContext } from '../engine/stage.ts';
 import { parseIgnition } from '../ignition/config.ts';
@@ -46,45 +48,75 @@ export const runInstaller: Stage<RunInstallerInput, string, RunInstallerTools> =
     await makeDirectory(tools.workDir);
     const directory = await mkdtemp(join(tools.workDir, 'installer-'));
     try {
-      await chmod(directory, 0o700);
+      const assets = join(directory, 'assets');
+      await makeDirectory(assets, 0o700);
       for (const { path, text } of input.files) {
-        await makeDirectory(dirname(join(directory, path)), 0o700);
-        await writeFileAtomic(join(directory, path), text.reveal(), 0o600);
+        await makeDirectory(dirname(join(assets, path)), 0o700);
+        await writeFileAtomic(join(assets, path), text.reveal(), 0o600);
       }
-      await requireUnchanged(input.installer, tools);
-      await execute(directory, input, { ...tools, ...context });
-      return await readOutput(directory);
+      const own = join(directory, 'openshift-install');
+      const installer = await openInstaller(input.installer, own, { ...tools, ...context });
+      try {
+        const program = pathOfOpen(installer);
+        await execute({ ...input, program, assets }, { ...tools, ...context });
+      } finally {
+        await installer.close();
+      }
+      return await readOutput(assets);
     } finally {
       await rm(directory, { recursive: true, force: true });
     }
   },
 };
 
-/** What is executed is what the result is kept under. */
-async function requireUnchanged(
+/**
+ * What is executed is what the result is kept under: the open file is hashed and then executed. Only we can
+ * write to it: a file outside of the work directory is copied.
+ */
+async function openInstaller(
   { path, digest }: FileInput,
-  { digests }: RunInstallerTools,
-): Promise<void> {
-  const found = await digestFile(path);
-  if (found === digest) return;
-  await digests.forget(path);
-  throw new IntegrityError('installer.changed', `installer "${path}" changed during the build`, {
+  own: string,
+  { workDir, digests, signal }: RunInstallerTools & StageContext,
+): Promise<FileHandle> {
+  const isInside = path.startsWith(`${workDir}/`);
+  if (!isInside) await copyToNew(path, own, signal);
+  const file = await openListed(isInside ? path : own);
+  try {
+    if (!isInside) await file.chmod(0o700);
+    const found = await digestOpenFile(file, signal);
+    if (found === digest) return file;
+    await digests.forget(path);
+    throw explainChange({ path, digest, found });
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+const explainChange = ({
+  path,
+  digest,
+  found,
+}: Pick<FileInput, 'path' | 'digest'> & { readonly found: Digest }): IntegrityError =>
+  new IntegrityError('installer.changed', `installer "${path}" changed during the build`, {
     expected: digest,
     found,
     hint: 'run the same command again when nothing writes to the file',
   });
-}
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/** Where the open installer is, and the directory that it works in. */
+type Execution = RunInstallerInput & { readonly program: string; readonly assets: string };
+
 async function execute(
-  directory: string,
-  { installer, args, environment, pullSecret }: RunInstallerInput,
+  { program, assets, installer, args, environment, pullSecret }: Execution,
   { installerLimit, signal }: RunInstallerTools & StageContext,
 ): Promise<void> {
-  await runProcess(installer.path, [...args, '--dir', directory], {
-    cwd: directory,
-    env: { ...environment, PATH, HOME: directory },
+  await runProcess(program, [...args, '--dir', assets], {
+    cwd: assets,
+    env: { ...environment, PATH, HOME: assets },
+    shownAs: installer.path,
     timeout: installerLimit ?? INSTALLER_LIMIT_MS,
     signal,
     secrets: pullSecret === undefined ? [] : [pullSecret.reveal()],
@@ -94,8 +126,8 @@ async function execute(
 const OUTPUT = 'unconfigured-agent.ign';
 
 /** What is kept for good should be an Ignition config. */
-async function readOutput(directory: string): Promise<string> {
-  const bytes = await readFileIfPresent(join(directory, OUTPUT));
+async function readOutput(assets: string): Promise<string> {
+  const bytes = await readOwnFile(join(assets, OUTPUT));
   if (bytes) return checkIgnition(bytes.toString('utf8'));
   throw new ToolError('installer.no-output', 'the installer wrote no unconfigured-agent.ign', {
     hint: 'check that the installer belongs to this release',

@@ -30,7 +30,7 @@ const engineOf = ({
   seal = 'key',
 } = {}): Engine<Counter> =>
   createEngine({
-    ...{ store: createStageStore(directory), signal, program, tools: counter },
+    ...{ store: createStageStore(directory, '/proc/1/fd/3'), signal, program, tools: counter },
     sealKey: Buffer.alloc(32, seal),
     emit: (event) => void events.push(event),
   });

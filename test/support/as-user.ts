@@ -1,7 +1,14 @@
 import { chmodSync } from 'node:fs';
 
 /** Who owns no file. */
-const NOBODY = 65_534;
+export const NOBODY = 65_534;
+
+/** Whether this process may give files to other users and act as them; in CI it must. */
+export const isRoot = process.geteuid?.() === 0;
+if (!isRoot) {
+  if (process.env['CI'] === 'true') throw new Error('CI needs root: tests act as other users');
+  console.warn('tests that act as other users are skipped: they need root');
+}
 
 /**
  * Does something as a user whom modes of files keep out; root is let in everywhere.

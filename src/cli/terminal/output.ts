@@ -3,6 +3,7 @@ import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
 import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
 import { redact } from '../../base/redact.ts';
 import { waitFor } from '../../base/wait.ts';
+import { nameHeld } from '../../base/work-directory.ts';
 import type { CliHost } from '../host.ts';
 
 export type OutputFormat = 'text' | 'json';
@@ -30,7 +31,7 @@ const MOST_OF_LINE = 20_000;
 
 /** What `writeMessage` writes. */
 export const toMessage = (text: string): string =>
-  redact(text)
+  redact(nameHeld(text))
     .split('\n')
     .map((line) =>
       toPrintableLines(
@@ -44,7 +45,7 @@ export const toMessage = (text: string): string =>
 /** Writes an event to stderr as one line of JSON, which reads an escape as the character itself. */
 export function writeEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {
   const line = JSON.stringify(event, (_key, value: unknown) =>
-    typeof value === 'string' ? redact(value) : value,
+    typeof value === 'string' ? redact(nameHeld(value)) : value,
   );
   stderr.write(`${toPrintable(line)}\n`);
 }

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { open, rm, type FileHandle } from 'node:fs/promises';
+import { rm, type FileHandle } from 'node:fs/promises';
 import { nameAside, sweepAside } from '../../base/aside.ts';
 import { isErrno } from '../../base/errno.ts';
+import { createFile } from '../../base/open-file.ts';
 import type { Slice } from './hasher.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
 
@@ -34,12 +35,11 @@ export async function probeAlignment(
   memory: SharedArrayBuffer,
 ): Promise<number | undefined> {
   const bytes = new Uint8Array(memory);
-  const { O_RDWR, O_CREAT, O_EXCL, O_DIRECT } = constants;
   await sweepAside(beside);
   const path = await nameAside(beside);
   let file;
   try {
-    file = await open(path, O_RDWR | O_CREAT | O_EXCL | O_DIRECT, 0o600);
+    file = await createFile(path, 0o600, constants.O_DIRECT);
     for (let start = 0; start < DIRECT_ALIGNMENT; start += 8) {
       const block = bytes.subarray(start, start + DIRECT_ALIGNMENT);
       if (await isWritable(file, block)) return start;

@@ -1,8 +1,8 @@
-import { open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { nameAside, sweepAside } from '../../base/aside.ts';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
 import { formatCanonicalJson } from '../../base/canonical-json.ts';
-import { readFileIfPresent } from '../../base/files.ts';
+import { createFile, readOwnFile } from '../../base/open-file.ts';
 import { explaining } from './output-file.ts';
 
 /** What is known of one extent: whole and synced, or a prefix that was written (perhaps not synced). */
@@ -39,7 +39,7 @@ export async function readJournal(
   path: string,
   layout: Digest,
 ): Promise<ReadonlyMap<number, Progress> | undefined> {
-  const text = (await explaining(path, () => readFileIfPresent(path)))?.toString('latin1');
+  const text = (await explaining(path, () => readOwnFile(path)))?.toString('latin1');
   const lines = text?.slice(0, text.lastIndexOf('\n')).split('\n');
   if (lines?.[0] !== headerOf(layout)) return undefined;
   const achieved = new Map<number, Progress>();
@@ -79,7 +79,7 @@ export async function startJournal(
 async function replaceFile(path: string, text: string): Promise<FileHandle> {
   await sweepAside(path);
   const aside = await nameAside(path);
-  const file = await open(aside, 'wx', 0o600);
+  const file = await createFile(aside);
   try {
     await file.writeFile(text);
     await file.datasync();

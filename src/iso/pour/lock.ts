@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { link, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { link, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { readStartTime } from '../../base/start-time.ts';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { makeDirectory, readFileIfPresent } from '../../base/files.ts';
+import { makeDirectory } from '../../base/files.ts';
+import { readRegularFile, writeNewFile } from '../../base/open-file.ts';
 import { explainOutputError } from './output-file.ts';
 
 const ATTEMPTS = 200;
@@ -28,7 +29,7 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
   const text = `${process.pid} ${(await readStartTime(process.pid)) ?? '0'} ${nonce}\n`;
   try {
     await makeDirectory(dirname(path));
-    await writeFile(aside, text, { mode: 0o600 });
+    await writeNewFile(aside, text);
     const unlock = await claim(path, aside);
     await removeLitter(path);
     return unlock;
@@ -121,8 +122,8 @@ async function linkUnlessPresent(from: string, to: string): Promise<boolean> {
 
 async function createUnlessPresent(path: string, content: Buffer): Promise<boolean> {
   try {
-    await writeFile(path, content, { flag: 'wx', mode: 0o600 });
-    return (await readFileIfPresent(path))?.equals(content) === true; // it took too long for the others
+    await writeNewFile(path, content);
+    return (await readRegularFile(path))?.equals(content) === true; // it took too long for the others
   } catch (error) {
     if (isErrno(error, 'EEXIST')) return false;
     throw error;
@@ -135,7 +136,7 @@ const lockedBy = (holder: number): DiskError =>
   });
 
 const readText = async (path: string): Promise<string | undefined> =>
-  (await readFileIfPresent(path))?.toString('utf8');
+  (await readRegularFile(path))?.toString('utf8');
 
 /** The process that a lock's text names, unless it ended. */
 async function findHolder(text: string): Promise<number | undefined> {

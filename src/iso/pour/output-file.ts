@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { open, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
+import { openOwnFile, reopen } from '../../base/open-file.ts';
 import type { Slice } from './hasher.ts';
 
 /** Direct I/O wants offsets, lengths and memory at multiples of the device's block; 4096 suits all. */
@@ -38,15 +39,16 @@ export async function openOutputFile(
   path: string,
   options: OpenOutputOptions,
 ): Promise<OutputFile> {
-  const buffered = await openOrExplain(path, options.keep ? 'r+' : 'w+', options.mode);
+  const buffered = await openOrExplain(path, options.mode);
   try {
+    if (!options.keep) await buffered.truncate(0);
     await buffered.truncate(options.size);
   } catch (error) {
     await buffered.close();
     throw explainOutputError(error, path);
   }
   const direct = options.direct
-    ? await open(path, constants.O_RDWR | constants.O_DIRECT)
+    ? await reopen(buffered, constants.O_RDWR | constants.O_DIRECT)
     : undefined;
   return createOutputFile({ path, buffered, direct, bytes: new Uint8Array(options.memory) });
 }
@@ -96,9 +98,9 @@ function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFil
   };
 }
 
-async function openOrExplain(path: string, flags: string, mode: number): Promise<FileHandle> {
+async function openOrExplain(path: string, mode: number): Promise<FileHandle> {
   return explaining(path, async () => {
-    const file = await open(path, flags, mode);
+    const file = await openOwnFile(path, { mode });
     await file.chmod(mode); // an earlier run may have made it for other inputs
     return file;
   });

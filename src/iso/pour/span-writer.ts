@@ -1,6 +1,7 @@
-import { open, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { openToRead } from '../../base/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';
 import type { ExtentChunk, Kept, LaneTools, OpenExtent } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
@@ -87,7 +88,7 @@ export class SpanWriter {
 
   /** The rest of the span out of a local file. */
   async copyFile(opened: Extract<OpenExtent, { kind: 'file' }>): Promise<string> {
-    const file = await open(opened.path);
+    const file = await openToRead(opened.path);
     try {
       const from = opened.position - this.position;
       while (this.position < this.#span.size) {

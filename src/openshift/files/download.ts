@@ -1,12 +1,12 @@
 import { createHash, type Hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { open, rm, type FileHandle } from 'node:fs/promises';
+import { rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/files.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
 import { explainNetworkFailure } from '../../base/network-failure.ts';
+import { openOwnFile } from '../../base/open-file.ts';
 import { redactUrl } from '../../base/redact.ts';
 import type { Budget } from '../../base/retry.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
@@ -41,10 +41,10 @@ export async function downloadFile(
 ): Promise<{ readonly size: number; readonly digest: Digest }> {
   const { http, url, path, digest, signal } = download;
   await makeDirectory(dirname(path));
-  const file = await open(path, 'a+', 0o600);
+  const file = await openOwnFile(path, { append: true });
   const partial: Partial = { file, size: 0, hash: createHash('sha256'), furthest: 0 };
   try {
-    await readPartial(path, partial, signal);
+    await readPartial(partial, signal);
     await http.retries.run({ host: url.host, signal }, (budget) =>
       continueDownload(download, partial, budget),
     );
@@ -64,8 +64,11 @@ export async function downloadFile(
   }
 }
 
-async function readPartial(path: string, partial: Partial, signal: AbortSignal): Promise<void> {
-  for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
+async function readPartial(partial: Partial, signal: AbortSignal): Promise<void> {
+  const written = partial.file.createReadStream({
+    ...{ start: 0, autoClose: false, highWaterMark: 1 << 20 },
+  });
+  for await (const chunk of written) {
     signal.throwIfAborted();
     partial.hash.update(chunk as Buffer);
     partial.size += (chunk as Buffer).length;

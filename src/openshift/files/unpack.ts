@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -8,6 +8,7 @@ import xz from 'xz-decompress';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/files.ts';
+import { createFile } from '../../base/open-file.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
 
 export type Packing = 'gz' | 'xz';
@@ -18,7 +19,7 @@ export type Unpacking = {
   readonly packing: Packing;
   /** What an error calls it; default: its own name. */
   readonly shownAs?: string;
-  /** Where the bytes go; whatever is there is replaced. */
+  /** Where the bytes go; nothing is there. */
   readonly path: string;
   /** Bytes; more are not unpacked. */
   readonly limit: number;
@@ -56,7 +57,7 @@ export async function unpackFile(
 async function writeUnpacked({ path, limit, onProgress, ...source }: Unpacking) {
   const hash = createHash('sha256');
   let size = 0;
-  const file = await open(path, 'w', 0o600);
+  const file = await createFile(path);
   try {
     for await (const piece of readUnpacked(source)) {
       size += piece.length;

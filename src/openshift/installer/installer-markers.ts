@@ -1,5 +1,6 @@
-import { open, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { IntegrityError } from '../../base/errors.ts';
+import { openOwnFile } from '../../base/open-file.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { archNames } from '../release/architecture.ts';
 import type { Release } from '../release/release-payload.ts';
@@ -51,7 +52,7 @@ const PADDING = 0x58; // X
 /**
  * Writes the release into the places that an installer binary reserves for it: NUL, a name, NUL, a
  * run of `X`, NUL. The value and a NUL go over the start; the rest of the padding stays. Without
- * this an installer installs the release its build happened to name.
+ * this an installer installs the release its build happened to name. It may be executed then.
  *
  * Returns the markers that were found; a binary that was built for one release has none.
  *
@@ -61,7 +62,7 @@ export async function writeInstallerMarkers(
   path: string,
   release: InstallerRelease,
 ): Promise<readonly Marker[]> {
-  const file = await open(path, 'r+');
+  const file = await openOwnFile(path, { create: false });
   const found = new Set<Marker>();
   try {
     const { size } = await file.stat();
@@ -74,6 +75,7 @@ export async function writeInstallerMarkers(
         found.add(place.marker);
       }
     }
+    await file.chmod(0o755);
     await file.sync();
   } finally {
     await file.close();

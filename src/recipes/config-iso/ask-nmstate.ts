@@ -1,7 +1,8 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ToolError } from '../../base/errors.ts';
+import { writeNewFile } from '../../base/open-file.ts';
 import { runProcess } from '../../base/process.ts';
 
 /** nmstate itself, where it is installed. */
@@ -40,7 +41,7 @@ async function ask(
   const directory = await mkdtemp(join(tmpdir(), 'sealift-nmstate-'));
   try {
     const file = join(directory, 'network-config.yaml');
-    await writeFile(file, networkConfig, { mode: 0o600 });
+    await writeNewFile(file, networkConfig);
     const options = { env: { PATH }, timeout: TIMEOUT_MS, signal };
     const { stdout } = await runProcess('nmstatectl', ['gc', file], options);
     return /^NetworkManager:\s*(?!\[\])\S/m.test(stdout)

@@ -3,7 +3,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { checkOutputPlace, claimOutput } from '../../base/claim-output.ts';
 import { UsageError } from '../../base/errors.ts';
-import { readFileIfPresent, unlessAbsent } from '../../base/files.ts';
+import { unlessAbsent } from '../../base/files.ts';
+import { readRegularFile } from '../../base/open-file.ts';
 import { listInputs, type ConfigIsosRequest } from './config-isos-request.ts';
 import { isListing, listFileOf } from './site-list-file.ts';
 import { stateDirectoryOf } from './site/site-places.ts';
@@ -40,7 +41,7 @@ export async function claimFolder(request: ConfigIsosRequest): Promise<void> {
 
 /** A state whose README was lost is known by the names of its files. */
 async function refuseForeignState(state: string): Promise<void> {
-  if ((await readFileIfPresent(readmeOf(state))) !== undefined) return;
+  if ((await readRegularFile(readmeOf(state))) !== undefined) return;
   const names = unlessAbsent(() => lstatSync(state)) ? await readdir(state) : [];
   const foreign = names.find((name) => !isStateFile(name));
   if (foreign === undefined) return;

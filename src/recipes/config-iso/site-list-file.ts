@@ -2,7 +2,8 @@ import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
-import { hasFile, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { hasFile, writeFileAtomic } from '../../base/files.ts';
+import { readRegularFile } from '../../base/open-file.ts';
 import { placesFor, type ListedRequest, type ListedSites, type SiteOutcome } from './make-sites.ts';
 import { placesOf, stateDirectoryOf } from './site/site-places.ts';
 import { isError, type SiteFinding } from './site/site-finding.ts';
@@ -121,7 +122,7 @@ export const listFileOf = (out: string): string => join(out, 'sites.json');
 
 /** The ids that the list of an earlier run has; a list that cannot be read has none. */
 export async function readListed(out: string): Promise<ListedSites> {
-  const text = (await readFileIfPresent(listFileOf(out)))?.toString('utf8') ?? '';
+  const text = (await readRegularFile(listFileOf(out)))?.toString('utf8') ?? '';
   const { sites = [], failed = [] } = parseListing(text);
   const listed = new Map<string, ListedIds>();
   for (const { name, before } of failed) if (before) listed.set(name, before);
@@ -144,7 +145,7 @@ const MAX_LIST = 256 << 20;
 /** Whether a file is a list of an earlier run, of any version. */
 export async function isListing(path: string): Promise<boolean> {
   if ((await stat(path)).size > MAX_LIST) return false;
-  const listing = parseListing((await readFileIfPresent(path))?.toString('utf8') ?? '');
+  const listing = parseListing((await readRegularFile(path))?.toString('utf8') ?? '');
   const { sites, version } = listing as { readonly sites?: unknown; readonly version?: unknown };
   return Array.isArray(sites) && typeof version === 'number';
 }

@@ -75,7 +75,7 @@ export async function prepareInstallationIso(
   const contents = digestContents({ plan, catalogs: [], base: await base });
   if (saved) requirePlanned(saved, { contents, base: await base });
   const tags = tools.tags.list();
-  await reportMovedTags(tags, { ...request, emit: tools.emit });
+  await reportMovedTags(tags, { ...request, workDir: tools.workDir, emit: tools.emit });
   const prepared = { base: await base, ...(await made), tags, contents, registriesConf, space };
   return { ...prepared, ...(embedded && { embedded }) };
 }

@@ -1,4 +1,4 @@
-import { chmod, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/aside.ts';
@@ -232,7 +232,6 @@ async function writeInstaller(
   );
   const markers = await writeInstallerMarkers(aside, told);
   if (!markers.includes('image')) await requireRelease(aside, told.image);
-  await chmod(aside, 0o755);
   return size;
 }
 

@@ -3,7 +3,8 @@ import { basename } from 'node:path';
 import { claimOutput } from '../../base/claim-output.ts';
 import { digestOf } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
-import { readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+import { writeFileAtomic } from '../../base/files.ts';
+import { readRegularFile } from '../../base/open-file.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 import type { SideFile, SideFiles } from './upgrade-iso-request.ts';
 
@@ -61,7 +62,7 @@ const MAX_SIZE = 64 << 20;
 /** Regular, as `claimOutput` has seen. */
 async function isUnchanged(path: string): Promise<boolean> {
   if ((await stat(path)).size > MAX_SIZE) return false;
-  const text = (await readFileIfPresent(path))?.toString('utf8') ?? '';
+  const text = (await readRegularFile(path))?.toString('utf8') ?? '';
   const digest = SEAL.exec(text)?.[1];
   return digest !== undefined && digestOf(Buffer.from(text.replace(SEAL, ''))) === digest;
 }

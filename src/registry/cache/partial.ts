@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { open, readdir, rename, stat, type FileHandle } from 'node:fs/promises';
+import { readdir, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errno.ts';
 import { makeDirectory } from '../../base/files.ts';
+import { openOwnFile } from '../../base/open-file.ts';
 
 /** A blob that is not whole yet, and that no other process writes to. */
 export type Partial = { readonly path: string; readonly file: FileHandle; readonly size: number };
@@ -26,10 +27,8 @@ export async function claimPartial(directory: string, digest: Digest): Promise<P
   count += 1;
   const path = join(folder, `${hexOf(digest)}.${process.pid}.${RUN}.${count}`);
   for (const left of await listLeftOvers(folder, digest)) await hasMoved(left, path);
-  const file = await open(path, 'a+', 0o600);
-  await file.close();
-  const handle = await open(path, 'r+');
-  return { path, file: handle, size: (await handle.stat()).size };
+  const file = await openOwnFile(path);
+  return { path, file, size: (await file.stat()).size };
 }
 
 /** The smallest first: each replaces the one before it, so that the largest stays and no other does. */

@@ -1,12 +1,13 @@
 /*
  * Over 300 lines: extraction is one walk over the layers, and its steps share the state of that walk.
  */
-import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { link, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/aside.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { makeDirectory, syncDirectory } from '../../base/files.ts';
+import { createFile } from '../../base/open-file.ts';
 import type { ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';
@@ -242,7 +243,7 @@ async function assemble(
 }
 
 async function writeBody(entry: Entry, path: string): Promise<void> {
-  const file = await open(path, 'wx', 0o644);
+  const file = await createFile(path, 0o644);
   try {
     let chunks: Buffer[] = [];
     let gathered = 0;

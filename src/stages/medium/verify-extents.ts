@@ -1,7 +1,8 @@
-import { open, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errno.ts';
+import { openToRead } from '../../base/open-file.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../../iso/pour/hasher.ts';
 import type { IndexExtent } from '../../openshift/media/media-index.ts';
 
@@ -44,7 +45,7 @@ export async function verifyExtents(
 ): Promise<DamagedExtent[]> {
   const count = Math.min(MAX_LANES, availableParallelism());
   const memory = new SharedArrayBuffer(count * PIECES * PIECE);
-  const file = await open(path);
+  const file = await openToRead(path);
   const hasher = createHasher(memory);
   const tasks = planTasks(extents)[Symbol.iterator]();
   const damaged: DamagedExtent[] = [];

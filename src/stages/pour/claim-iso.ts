@@ -1,8 +1,9 @@
-import { readFile, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/claim-output.ts';
 import { isErrno } from '../../base/errno.ts';
 import { SealiftError } from '../../base/errors.ts';
+import { isOwnFile, readRegularFile } from '../../base/open-file.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../../openshift/media/media-paths.ts';
 import { namesBeside } from './seal-iso.ts';
@@ -32,8 +33,8 @@ export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace 
  * | `X`                      | `X.report.json` is of a file of its size, or it has an index of media  |
  * | `X.report.json`          | it names a product                                                    |
  * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
- * | `X.partial`              | `X.partial.journal` is one                                            |
- * | `X.partial.journal`      | its first line names a layout                                         |
+ * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
+ * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
  * | `X.lock`                 | it has a process id, a start time and a random number                 |
  *
  * @throws what `claimOutput` throws
@@ -98,10 +99,11 @@ function listOutputs(output: string): readonly Output[] {
       ...{ path, expected: `the checksum ${ofBuild}` },
       isOurs: (path: string) => isOurChecksum(path, basename(output)),
     })),
-    { path: journal, expected: `the journal ${ofBuild}`, isOurs: isOurJournal },
+    { path: journal, expected: `the journal ${ofBuild} of this user`, isOurs: isOurJournal },
     {
-      ...{ path: partial, expected: `the partial output ${ofBuild}`, isWrittenInto: true },
-      isOurs: async () => (await sizeOf(journal)) > 0 && isOurJournal(journal),
+      ...{ path: partial, expected: `the partial output ${ofBuild} of this user` },
+      isWrittenInto: true,
+      isOurs: async () => (await isOwnFile(partial)) && isOurJournal(journal),
     },
     { path: `${output}.lock`, expected: `the lock ${ofBuild}`, isOurs: isOurLock },
   ];
@@ -154,8 +156,8 @@ async function isOurChecksum(path: string, name: string): Promise<boolean> {
 }
 
 /** src/iso/pour/journal.ts; of any version. */
-const isOurJournal = (path: string): Promise<boolean> =>
-  matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
+const isOurJournal = async (path: string): Promise<boolean> =>
+  (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 
 /** src/iso/pour/lock.ts; where there are no links, a killed process may leave the first part of it. */
 const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
@@ -170,9 +172,8 @@ const MAX_SMALL = 64 << 20;
 async function readSmall(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path);
-    // A pipe has no size, and reading it may wait for ever.
     if (!found.isFile() || found.size > MAX_SMALL) return undefined;
-    return await readFile(path, 'utf8');
+    return (await readRegularFile(path))?.toString('utf8');
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
     throw error;

@@ -1,8 +1,8 @@
-import { constants, lstatSync, readdirSync, type Stats } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
+import { openListed } from '../../../base/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 import { refuseManyMembers } from './read-limits.ts';
 import { isIgnored } from './read-path.ts';
@@ -98,8 +98,7 @@ function kindOf(stat: Stats): SiteMember['kind'] {
 
 /** Whatever took the file's place since it was listed is refused, not followed. */
 async function readWhole(path: string, size: number): Promise<Uint8Array> {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(path, flags).catch((cause: unknown) => {
+  const file = await openListed(path).catch((cause: unknown) => {
     throw new ConfigError('sites.unreadable', `file ${path} cannot be read`, { cause });
   });
   try {

@@ -1,6 +1,7 @@
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
+import { openToRead } from '../../../base/open-file.ts';
 import { readFilled } from './template/fill-sites.ts';
 import { readFolder } from './read-folder.ts';
 import type { MemberSource, SiteList } from './read-list.ts';
@@ -107,7 +108,7 @@ function refuseSpreadsheet(path: string): never {
 }
 
 async function readHead(path: string): Promise<Buffer> {
-  const file = await open(path, 'r');
+  const file = await openToRead(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(512), 0, 512, 0);
     return buffer.subarray(0, bytesRead);

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
+import { mkdtemp, rm, type FileHandle } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { PassThrough, Transform } from 'node:stream';
@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { ConfigError, DiskError, SealiftError } from '../../../base/errors.ts';
+import { createFile, openToRead } from '../../../base/open-file.ts';
 import { MAX_FILE, refuseBomb, refuseManyMembers } from './read-limits.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 
@@ -38,7 +39,7 @@ const TAR_OPTIONS = { allowUnknownFormat: true, highWaterMark: CHUNK_SIZE };
  */
 export async function readTar(path: string, options: TarOptions): Promise<MemberSource> {
   const contents: Contents = {
-    file: options.packed ? await openUnnamed() : await open(path, 'r'),
+    file: options.packed ? await openUnnamed() : await openToRead(path),
     end: 0,
   };
   try {
@@ -58,7 +59,7 @@ async function openUnnamed(): Promise<FileHandle> {
   try {
     const folder = await mkdtemp(join(tmpdir(), 'sealift-'));
     try {
-      return await open(join(folder, 'members'), 'wx+', 0o600);
+      return await createFile(join(folder, 'members'));
     } finally {
       await rm(folder, { recursive: true });
     }

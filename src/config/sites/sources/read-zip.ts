@@ -1,9 +1,10 @@
-import { open, type FileHandle } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
 import { Entry, fromFdPromise, getFileNameLowLevel, type ZipFile } from 'yauzl';
 import { ConfigError, SealiftError } from '../../../base/errors.ts';
+import { openToRead } from '../../../base/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 import { MAX_FILE, refuseManyMembers } from './read-limits.ts';
 import { printable } from './read-path.ts';
@@ -29,7 +30,7 @@ const inflate = promisify(inflateRaw);
  * @throws ConfigError `sites.damaged`, `sites.too-large`
  */
 export async function readZip(path: string, signal: AbortSignal): Promise<MemberSource> {
-  const file = await open(path, 'r');
+  const file = await openToRead(path);
   try {
     const members = await readDirectory({ path, file, zip: await openZip(path, file) }, signal);
     return {

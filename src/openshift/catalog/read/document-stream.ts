@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { openToRead } from '../../../base/open-file.ts';
 import { ByteWindow } from './byte-window.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan } from './json-documents.ts';
 import { findMarker, isSpace, parsePiece } from './yaml-documents.ts';
@@ -41,7 +41,7 @@ export async function* streamDocuments(
   path: string,
   options: StreamOptions,
 ): AsyncGenerator<StreamedDocument> {
-  const file = await open(path, 'r');
+  const file = await openToRead(path);
   try {
     const stream: Stream = {
       window: new ByteWindow(file, options.chunkSize),

@@ -1,7 +1,7 @@
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { IntegrityError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
+import { openToRead } from '../../../base/open-file.ts';
 import { malformedCatalog } from '../malformed-catalog.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';
@@ -119,7 +119,7 @@ export async function readDocuments(
   onDocument: (bytes: Buffer, place: DocumentPlace) => void | Promise<void>,
 ): Promise<void> {
   for (const [file, ofFile] of groupByFile(places)) {
-    const handle = await open(join(directory, file), 'r');
+    const handle = await openToRead(join(directory, file));
     try {
       for (const place of ofFile) {
         const bytes = Buffer.allocUnsafe(place.size);

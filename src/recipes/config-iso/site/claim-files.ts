@@ -1,10 +1,11 @@
-import { constants, lstatSync } from 'node:fs';
-import { chmod, copyFile, link, open, readFile, rm } from 'node:fs/promises';
+import { lstatSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { claimOutput } from '../../../base/claim-output.ts';
 import { isErrno } from '../../../base/errno.ts';
 import { SealiftError } from '../../../base/errors.ts';
 import { hasFile, syncDirectory, unlessAbsent } from '../../../base/files.ts';
+import { readRegularFile, writeNewFile } from '../../../base/open-file.ts';
 import type { SiteIdentity } from '../../../openshift/image-based/identity/site-identity.ts';
 import { readConfigIso } from '../read-config-iso.ts';
 import type { SitePlaces } from './site-places.ts';
@@ -138,7 +139,7 @@ async function keepRemains(
   let number = 1;
   while (await isTaken(placeOf, number)) number++;
   const kept = kinds.map(({ name }) => ({ from: places[name], to: placeOf(number, name) }));
-  for (const { from, to } of kept) await addName(from, to);
+  for (const { from, to } of kept) await copyWhole(from, to);
   for (const { to } of kept) await syncDirectory(dirname(to));
   return kept.map(({ to }) => basename(to));
 }
@@ -148,28 +149,14 @@ async function isTaken(placeOf: SitePlaces['remains'], number: number): Promise<
   return found.includes(true);
 }
 
-/** The file keeps its first name until another takes it in one step. Replaces nothing. */
-async function addName(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to);
-  } catch (error) {
-    if (!isErrno(error, 'EXDEV', 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
-    await copyWhole(from, to);
-  }
-  await chmod(to, 0o600);
-}
-
+/** A copy: a second name would keep the mode, the owner and the other names of the first. Replaces nothing. */
 async function copyWhole(from: string, to: string): Promise<void> {
-  await copyFile(from, to, constants.COPYFILE_EXCL);
+  const bytes = await readRegularFile(from);
+  if (!bytes) throw new Error(`${from} is gone, though it was just read`);
   try {
-    const file = await open(to, 'r');
-    try {
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeNewFile(to, bytes);
   } catch (error) {
-    await rm(to, { force: true });
+    if (!isErrno(error, 'EEXIST')) await rm(to, { force: true });
     throw error;
   }
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readFileIfPresent, writeFileAtomic } from '../../../base/files.ts';
+import { writeFileAtomic } from '../../../base/files.ts';
+import { readOwnFile } from '../../../base/open-file.ts';
 import { stateDirectoryOf } from './site-places.ts';
 
 /** Names of sites have no dot: no site's state is called so. */
@@ -15,7 +16,7 @@ export type Rotation = { readonly id: string; readonly isContinued: boolean };
  * replaced twice.
  */
 export async function beginRotation(out: string): Promise<Rotation> {
-  const found = (await readFileIfPresent(markerOf(out)))?.toString('utf8').trim();
+  const found = (await readOwnFile(markerOf(out)))?.toString('utf8').trim();
   if (found !== undefined && /^[0-9a-f]{16}$/.test(found)) return { id: found, isContinued: true };
   const id = randomBytes(8).toString('hex');
   await writeFileAtomic(markerOf(out), `${id}\n`);

@@ -1,19 +1,11 @@
-import {
-  closeSync,
-  existsSync,
-  fdatasync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, existsSync, fdatasync, linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { nameAside, sweepDirectory } from '../../../base/aside.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
 import { makeDirectory, syncDirectory } from '../../../base/files.ts';
+import { createFileSync, fillFileSync, writeNewFileSync } from '../../../base/open-file.ts';
 import { explainOutputError } from '../../../iso/pour/output-file.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
@@ -77,8 +69,6 @@ type Opened = {
 
 const syncData = promisify(fdatasync);
 
-const MODE = 0o600;
-
 /** Those that come while others are synced make up the next group: nobody waits for a group to fill. */
 export function createSiteWriter(): SiteWriter {
   const waiting: Job[] = [];
@@ -134,9 +124,9 @@ async function openAll(job: Job): Promise<Opened | undefined> {
 async function openAside(given: NewFile | NewStateFile, asides: Aside[]): Promise<void> {
   const { path, data } = given;
   const aside = await nameAside(path);
-  const file = openSync(aside, 'wx', MODE);
+  const file = createFileSync(aside);
   asides.push({ path, aside, file, isNew: 'isNew' in given && given.isNew });
-  writeFileSync(file, data);
+  fillFileSync(file, data);
 }
 
 /** None is closed while another is synced. */
@@ -204,7 +194,7 @@ function attempt(site: Opened, step: () => void): void {
 async function writeRecord({ path, data }: NewFile): Promise<void> {
   const aside = await nameAside(path);
   try {
-    writeFileSync(aside, data, { flag: 'wx', mode: MODE });
+    writeNewFileSync(aside, data);
     renameSync(aside, path);
   } catch (error) {
     rmSync(aside, { force: true });

@@ -1,5 +1,5 @@
-import { linkSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { chmod, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { linkSync, readdirSync, readFileSync } from 'node:fs';
+import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../../base/errno.ts';
 import {
@@ -9,6 +9,7 @@ import {
   unlessAbsent,
   writeFileAtomic,
 } from '../../../base/files.ts';
+import { openOwnDirectory, readOwnFile } from '../../../base/open-file.ts';
 import { lockOutput } from '../../../iso/pour/lock.ts';
 import { indexGenerations } from './generations.ts';
 import { placesOf, stateDirectoryOf, type SitePlaces } from './site-places.ts';
@@ -32,7 +33,7 @@ export const readmeOf = (state: string): string => join(state, 'README');
 
 /** Of any version; absent counts too. */
 export const isOurReadme = async (state: string): Promise<boolean> =>
-  (await readFileIfPresent(readmeOf(state)))
+  (await readOwnFile(readmeOf(state)))
     ?.toString('utf8')
     .startsWith('This folder is the state of "sealift config-iso build"') ?? true;
 
@@ -49,9 +50,9 @@ const MODE = 0o700;
 export async function makeStateDirectory(out: string): Promise<string> {
   const state = stateDirectoryOf(out);
   await makeDirectory(state, MODE);
-  if (((await stat(state)).mode & 0o777) !== MODE) await chmod(state, MODE);
+  await (await openOwnDirectory(state, MODE)).close();
   const path = readmeOf(state);
-  const found = await readFileIfPresent(path);
+  const found = await readOwnFile(path);
   if (found?.toString('utf8') !== README) await writeFileAtomic(path, README);
   await syncDirectory(out);
   return state;
@@ -78,7 +79,7 @@ export async function adoptOldState(out: string): Promise<void> {
     const numbersOf = indexGenerations(out);
     for (const name of names) {
       const places = placesOf(out, name);
-      addGenerations(join(old, name), places, numbersOf(name, places));
+      await addGenerations(join(old, name), places, numbersOf(name, places));
     }
     await syncDirectory(stateDirectoryOf(out));
     for (const name of names) await removeOld(join(old, name), placesOf(out, name));
@@ -114,25 +115,27 @@ const listOldSites = (old: string): readonly string[] => [
 ];
 
 /** The one that was put aside first: it is the older. */
-function addGenerations(old: string, places: SitePlaces, numbers: readonly number[]): void {
+async function addGenerations(
+  old: string,
+  places: SitePlaces,
+  numbers: readonly number[],
+): Promise<void> {
   const known = numbers.map((number) => readFileSync(places.generation(number), 'utf8'));
   let next = Math.max(0, ...numbers) + 1;
   for (const path of [`${old}.before.json`, `${old}.json`]) {
     const text = unlessAbsent(() => readFileSync(path, 'utf8'));
     if (text === undefined || known.includes(text)) continue;
-    moveNew(path, places.generation(next++));
+    await moveNew(path, places.generation(next++));
   }
 }
 
 /** Where there are no links, or the old directory is on another disk, it is copied aside. */
-function moveNew(from: string, to: string): void {
+async function moveNew(from: string, to: string): Promise<void> {
   try {
     linkSync(from, to);
   } catch (error) {
     if (!isErrno(error, 'EXDEV', 'EPERM', 'EOPNOTSUPP', 'ENOTSUP', 'ENOSYS', 'EMLINK')) throw error;
-    const aside = `${to}.${process.pid}`;
-    writeFileSync(aside, readFileSync(from), { mode: 0o600, flush: true });
-    renameSync(aside, to);
+    await writeFileAtomic(to, readFileSync(from));
   }
 }
 

@@ -1,0 +1,158 @@
+import { execFileSync } from 'node:child_process';
+import {
+  chownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/open-file.ts';
+import { writeFileAtomic } from '../../src/base/files.ts';
+import { lockOutput } from '../../src/iso/pour/lock.ts';
+import { pourIso, type PourResult } from '../../src/iso/pour/pour-iso.ts';
+import { makeStateDirectory } from '../../src/recipes/config-iso/site/state-directory.ts';
+import { isRoot } from '../support/as-user.ts';
+import { makeLayout, openFrom } from '../support/pour-layout.ts';
+
+const VICTIM = 'what nobody may overwrite\n';
+const MODE = 0o640;
+
+let directory: string;
+const at = (name: string): string => join(directory, name);
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sealift-names-'));
+  writeFileSync(at('victim'), VICTIM, { mode: MODE });
+});
+afterEach(() => {
+  expect(readFileSync(at('victim'), 'utf8')).toBe(VICTIM);
+  expect(statSync(at('victim')).mode & 0o7777).toBe(MODE);
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const makePipe = (name: string): void => {
+  execFileSync('mkfifo', [at(name)]);
+};
+
+/** As long as the victim: a pour that wrote into it would not be seen by its size. */
+const { layout, blobs } = makeLayout([5000, 100_000]);
+
+const pour = (): Promise<PourResult> =>
+  pourIso({
+    ...{ layout, openExtent: openFrom(blobs), output: at('x.iso'), lanes: 2 },
+    signal: new AbortController().signal,
+  });
+
+describe('a pour into a directory that others can write to', () => {
+  it('does not write through a symbolic link in the place of its partial output', async () => {
+    symlinkSync('victim', at('x.iso.partial'));
+    await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
+  });
+
+  it('does not write into a file with a second name', async () => {
+    linkSync(at('victim'), at('x.iso.partial'));
+    await expect(pour()).rejects.toMatchObject({ code: 'file.other-names' });
+  });
+
+  it('replaces links in the places of its journal and of the names that earlier versions used', async () => {
+    const names = ['partial.journal', 'partial.journal.new', 'partial.probe'];
+    for (const name of names.slice(1)) symlinkSync('victim', at(`x.iso.${name}`));
+    await pour();
+    symlinkSync('victim', at('x.iso.partial.journal'));
+    await pour();
+    expect(readdirSync(directory)).toEqual([
+      ...['victim', 'x.iso', 'x.iso.partial.journal.new', 'x.iso.partial.probe'],
+    ]);
+  });
+
+  it('refuses a partial output whose journal is a link', async () => {
+    writeFileSync(at('x.iso.partial'), '');
+    symlinkSync('victim', at('x.iso.partial.journal'));
+    await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
+  });
+
+  it('ends with an error where its partial output or its journal is a pipe', async () => {
+    makePipe('x.iso.partial');
+    await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
+    rmSync(at('x.iso.partial'));
+    rmSync(at('x.iso.partial.journal'));
+    writeFileSync(at('x.iso.partial'), '');
+    makePipe('x.iso.partial.journal');
+    await expect(pour()).rejects.toMatchObject({ code: 'file.not-regular' });
+  });
+
+  it.runIf(isRoot)('believes neither a partial output nor a journal of another user', async () => {
+    writeFileSync(at('x.iso.partial'), '');
+    chownSync(at('x.iso.partial'), 65_534, 65_534);
+    await expect(pour()).rejects.toMatchObject({ code: 'file.foreign' });
+    chownSync(at('x.iso.partial'), 0, 0);
+    writeFileSync(at('x.iso.partial.journal'), '{}');
+    chownSync(at('x.iso.partial.journal'), 65_534, 65_534);
+    await expect(pour()).rejects.toMatchObject({ code: 'file.foreign' });
+  });
+});
+
+describe('a lock in a directory that others can write to', () => {
+  it('is refused where it is a symbolic link', async () => {
+    symlinkSync('victim', at('x.lock'));
+    await expect(lockOutput(at('x.lock'))).rejects.toMatchObject({ code: 'file.not-regular' });
+  });
+
+  it('is refused where it is a pipe, without waiting for its writer', async () => {
+    makePipe('x.lock');
+    await expect(lockOutput(at('x.lock'))).rejects.toMatchObject({ code: 'file.not-regular' });
+  });
+});
+
+describe('the state of configuration ISOs in a directory that others can write to', () => {
+  it('is not kept in a directory that a link leads to', async () => {
+    mkdirSync(at('elsewhere'), { mode: 0o755 });
+    symlinkSync('elsewhere', at('_state'));
+    await expect(makeStateDirectory(directory)).rejects.toMatchObject({
+      code: 'file.not-directory',
+    });
+    expect(statSync(at('elsewhere')).mode & 0o777).toBe(0o755);
+  });
+
+  it.runIf(isRoot)('is not kept in a directory of another user', async () => {
+    mkdirSync(at('_state'), { mode: 0o755 });
+    chownSync(at('_state'), 65_534, 65_534);
+    await expect(makeStateDirectory(directory)).rejects.toMatchObject({ code: 'file.foreign' });
+    expect(statSync(at('_state')).mode & 0o777).toBe(0o755);
+  });
+});
+
+describe('the door to files', () => {
+  it('makes no file through a link that leads to nothing', async () => {
+    symlinkSync('nothing', at('link'));
+    await expect(createFile(at('link'))).rejects.toMatchObject({ code: 'EEXIST' });
+    expect(() => {
+      writeNewFileSync(at('link'), 'text');
+    }).toThrow('EEXIST');
+    await expect(openOwnFile(at('link'))).rejects.toMatchObject({ code: 'file.not-regular' });
+    expect(readdirSync(directory).sort()).toEqual(['link', 'victim']);
+  });
+
+  it('replaces a link, and not what it leads to', async () => {
+    symlinkSync('victim', at('report.json'));
+    await writeFileAtomic(at('report.json'), '{}');
+    expect(readFileSync(at('report.json'), 'utf8')).toBe('{}');
+  });
+
+  it.each(['/dev/zero', '/'])('does not open %s, which is no regular file', async (path) => {
+    await expect(openOwnFile(path)).rejects.toMatchObject({ code: 'file.not-regular' });
+  });
+
+  it('cuts nothing off from a file of ours', async () => {
+    writeFileSync(at('own'), 'text');
+    await (await openOwnFile(at('own'))).close();
+    expect(readFileSync(at('own'), 'utf8')).toBe('text');
+  });
+});
