@@ -4,7 +4,9 @@ import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Descriptor } from '../descriptor.ts';
-import { unzstd } from './zstd.ts';
+import { explainDecodeError } from '../../base/decode/decode-error.ts';
+import { createExpansionGuard } from '../../base/decode/expansion.ts';
+import { unzstd } from '../../base/decode/zstd.ts';
 
 /** One layer of an image: what the manifest says of it, and its bytes. */
 export type Layer = {
@@ -50,7 +52,8 @@ export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenera
   const stop = new AbortController();
   const tar = extract(TAR_OPTIONS);
   const ending = AbortSignal.any([signal, stop.signal]);
-  const feeding = feed(addAbortSignal(ending, raw), tar, ending);
+  const { size } = layer.descriptor;
+  const feeding = feed(addAbortSignal(ending, raw), tar, { size, signal: ending });
   const failure = feeding.then(
     () => undefined,
     (error: unknown) => error,
@@ -75,19 +78,23 @@ export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenera
   }
 }
 
-async function feed(raw: Readable, tar: Extract, signal: AbortSignal): Promise<void> {
+type FeedOptions = { readonly size: number; readonly signal: AbortSignal };
+
+/** `size` bytes of a layer, unpacked, to its reader. */
+async function feed(raw: Readable, tar: Extract, { size, signal }: FeedOptions): Promise<void> {
   try {
     const { head, rest } = await peek(raw);
     const source = Readable.from(rest, { objectMode: false, highWaterMark: CHUNK_SIZE });
+    const guard = createExpansionGuard(size);
     switch (compressionOf(head)) {
       case 'none':
         await pipeline(source, tar, { signal });
         break;
       case 'gzip':
-        await pipeline(source, createGunzip({ chunkSize: CHUNK_SIZE }), tar, { signal });
+        await pipeline(source, createGunzip({ chunkSize: CHUNK_SIZE }), guard, tar, { signal });
         break;
       case 'zstd':
-        await pipeline(source, unzstd, tar, { signal });
+        await pipeline(unzstd(source, signal), guard, tar, { signal });
         break;
     }
   } catch (error) {
@@ -142,9 +149,5 @@ async function* explained<Item>(
 
 function malformed(layer: Layer, cause: unknown): unknown {
   if (cause instanceof SealiftError) return cause;
-  return new IntegrityError(
-    'layer.malformed',
-    `layer ${layer.descriptor.digest} cannot be unpacked: ${(cause as Error).message}`,
-    { cause },
-  );
+  return explainDecodeError('layer', `layer ${layer.descriptor.digest}`, cause);
 }

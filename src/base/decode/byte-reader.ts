@@ -1,34 +1,43 @@
-import { IntegrityError } from '../../base/errors.ts';
+import { DecodeError } from './decode-error.ts';
 
 /** Takes a stream apart at byte counts, whatever pieces it comes in. */
 export type ByteReader = {
+  /** Bytes taken and skipped so far. */
+  readonly position: number;
   /** Whether there is another byte. */
   hasMore: () => Promise<boolean>;
-  /** @throws IntegrityError `layer.malformed` when the stream ends before that. */
+  /** @throws DecodeError when the stream ends before that. */
   take: (size: number) => Promise<Buffer>;
   /** The same without holding the bytes. */
   skip: (size: number) => Promise<void>;
 };
 
-export function createByteReader(source: AsyncIterable<Buffer>): ByteReader {
+export function createByteReader(source: AsyncIterable<Uint8Array>): ByteReader {
   const chunks = source[Symbol.asyncIterator]();
   let chunk: Buffer = Buffer.alloc(0);
+  let position = 0;
   const hasMore = async (): Promise<boolean> => {
     while (chunk.length === 0) {
       const next = await chunks.next();
       if (next.done === true) return false;
-      chunk = next.value;
+      chunk = Buffer.from(next.value.buffer, next.value.byteOffset, next.value.length);
     }
     return true;
   };
   /** Up to so many bytes, whichever are here. */
   const shift = async (size: number): Promise<Buffer> => {
-    if (!(await hasMore())) throw endedError(size);
+    if (!(await hasMore())) {
+      throw new DecodeError('malformed', `it ends where at least ${size} more bytes should be`);
+    }
     const head = chunk.subarray(0, size);
     chunk = chunk.subarray(size);
+    position += head.length;
     return head;
   };
   return {
+    get position() {
+      return position;
+    },
     hasMore,
     async take(size) {
       const parts: Buffer[] = [];
@@ -44,9 +53,3 @@ export function createByteReader(source: AsyncIterable<Buffer>): ByteReader {
     },
   };
 }
-
-const endedError = (size: number): IntegrityError =>
-  new IntegrityError(
-    'layer.malformed',
-    `layer cannot be unpacked: it ends where at least ${size} more bytes should be`,
-  );

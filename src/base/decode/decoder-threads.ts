@@ -1,0 +1,134 @@
+import { Worker } from 'node:worker_threads';
+import { startTimer, waitFor, type Timer } from '../wait.ts';
+import { DecodeError } from './decode-error.ts';
+
+/** What decode-worker.mjs unpacks. */
+export type ThreadFormat = 'zstd' | 'xz';
+
+export type ThreadOptions = {
+  readonly signal: AbortSignal;
+  /** Milliseconds for the answer to one message; default 30 s, and an answer takes some milliseconds. */
+  readonly limit?: number;
+};
+
+/** What the thread says when it is asked to go on: see decode-worker.mjs. */
+type Reply =
+  | { readonly op: 'want' }
+  | { readonly op: 'output'; readonly bytes: Uint8Array }
+  | { readonly op: 'end' }
+  | { readonly op: 'error'; readonly reason: string };
+
+type Message = {
+  /** Starts a stream. */
+  readonly format?: ThreadFormat;
+  /** More of it; a message without is its end, or asks for more output. */
+  readonly input?: Uint8Array;
+  /** Ends a stream of which no more is wanted; the answer is an error. */
+  readonly isOver?: true;
+};
+
+const STEP_LIMIT = 30_000;
+
+/** Mebibytes, without the memory of WebAssembly: that is at most a window and a half. */
+const LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 64 };
+
+/** A worker, and who waits for its answer. */
+type Thread = {
+  readonly worker: Worker;
+  settle?: { readonly resolve: (reply: Reply) => void; readonly reject: (error: unknown) => void };
+};
+
+/** A start takes a tenth of a second of processor time: threads that ended well wait for more. */
+const idle: Thread[] = [];
+
+/**
+ * Unpacks a stream in a thread. No more is read than the thread asks for, and it makes no more than is
+ * taken. A thread that does not answer in time is ended, as one whose stream is not read to its end.
+ *
+ * @throws DecodeError; what the source throws; the signal's reason
+ */
+export async function* decodeInThread(
+  format: ThreadFormat,
+  source: AsyncIterable<Uint8Array>,
+  options: ThreadOptions,
+): AsyncGenerator<Buffer> {
+  options.signal.throwIfAborted();
+  const input = source[Symbol.asyncIterator]();
+  const thread = idle.pop() ?? startThread();
+  thread.worker.ref();
+  /** Whether it waits for a message. */
+  let isWaiting = false;
+  let isFree = false;
+  try {
+    let message: Message = { format };
+    for (;;) {
+      isWaiting = false;
+      const reply = await ask(thread, message, options);
+      isWaiting = true;
+      message = {};
+      if (reply.op === 'want') message = await nextInput(input);
+      else if (reply.op === 'output') yield Buffer.from(reply.bytes.buffer);
+      else {
+        isFree = true;
+        if (reply.op === 'end') return;
+        throw new DecodeError('malformed', reply.reason);
+      }
+    }
+  } finally {
+    if (isWaiting && !isFree) isFree = await endStream(thread, format, options);
+    if (isFree) {
+      thread.worker.unref();
+      idle.push(thread);
+    } else void thread.worker.terminate();
+    await input.return?.();
+  }
+}
+
+/** Whether the thread is ready for another stream: that of xz may still read ahead. */
+async function endStream(
+  thread: Thread,
+  format: ThreadFormat,
+  options: ThreadOptions,
+): Promise<boolean> {
+  if (format === 'xz' || options.signal.aborted) return false;
+  return ask(thread, { isOver: true }, options).then(
+    ({ op }) => op === 'error',
+    () => false,
+  );
+}
+
+function startThread(): Thread {
+  const worker = new Worker(new URL('./decode-worker.mjs', import.meta.url), {
+    resourceLimits: LIMITS,
+  });
+  const thread: Thread = { worker };
+  worker.on('message', (reply: Reply) => thread.settle?.resolve(reply));
+  worker.on('error', (error) => {
+    thread.settle?.reject(error);
+    const at = idle.indexOf(thread);
+    if (at !== -1) idle.splice(at, 1);
+  });
+  return thread;
+}
+
+async function nextInput(input: AsyncIterator<Uint8Array>): Promise<Message> {
+  const next = await input.next();
+  // A copy, because what is sent is gone, and a view would take all that it is a part of along.
+  return next.done === true ? {} : { input: new Uint8Array(next.value) };
+}
+
+function ask(
+  thread: Thread,
+  message: Message,
+  { signal, limit = STEP_LIMIT }: ThreadOptions,
+): Promise<Reply> {
+  let timer: Timer | undefined;
+  return waitFor<Reply>(signal, (resolve, reject) => {
+    thread.settle = { resolve, reject };
+    timer = startTimer(limit, () => {
+      reject(new DecodeError('too-slow', `the decoder did not answer for ${limit} ms`));
+    });
+    const { input } = message;
+    thread.worker.postMessage(message, input ? [input.buffer as ArrayBuffer] : []);
+  }).finally(() => timer?.stop());
+}
