@@ -195,7 +195,7 @@ async function requireOwn(path: string, { uid }: Stats): Promise<void> {
   if (await isOwnUser(uid, path)) return;
   throw new DiskError('file.foreign', `"${path}" belongs to another user`, {
     ...{ expected: `user ${process.geteuid?.() ?? ''}`, found: `user ${uid}` },
-    hint: 'remove it, or name a place that others cannot write to',
+    hint: 'run the command as that user, or name another place',
   });
 }
 
@@ -247,17 +247,16 @@ const otherNames = (path: string, count: number): DiskError =>
   });
 
 /**
- * Opens a directory of ours, whose name others can guess: no link. Only we can look into it and change
- * it then.
+ * Opens a directory of ours, whose name others can guess: no link.
  *
- * @param mode permission bits that it has or gets
+ * @param mode permission bits that it gets; default: those that it has
  * @throws DiskError `file.not-directory`, `file.foreign`
  */
-export async function openOwnDirectory(path: string, mode: number): Promise<FileHandle> {
+export async function openOwnDirectory(path: string, mode?: number): Promise<FileHandle> {
   const directory = await openDirectory(path);
   return checking(directory, async (stats) => {
     await requireOwn(path, stats);
-    if ((stats.mode & 0o777) !== mode) await directory.chmod(mode);
+    if (mode !== undefined && (stats.mode & 0o777) !== mode) await directory.chmod(mode);
   });
 }
 

@@ -18,7 +18,11 @@ import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/open-f
 import { writeFileAtomic } from '../../src/base/files.ts';
 import { lockOutput } from '../../src/iso/pour/lock.ts';
 import { pourIso, type PourResult } from '../../src/iso/pour/pour-iso.ts';
-import { makeStateDirectory } from '../../src/recipes/config-iso/site/state-directory.ts';
+import { createSiteWriter } from '../../src/recipes/config-iso/site/site-writer.ts';
+import {
+  adoptOldState,
+  makeStateDirectory,
+} from '../../src/recipes/config-iso/site/state-directory.ts';
 import { isRoot } from '../support/as-user.ts';
 import { makeLayout, openFrom } from '../support/pour-layout.ts';
 
@@ -126,6 +130,50 @@ describe('the state of configuration ISOs in a directory that others can write t
     chownSync(at('_state'), 65_534, 65_534);
     await expect(makeStateDirectory(directory)).rejects.toMatchObject({ code: 'file.foreign' });
     expect(statSync(at('_state')).mode & 0o777).toBe(0o755);
+  });
+});
+
+describe.runIf(isRoot)('an earlier state of configuration ISOs that another user made', () => {
+  it('gives no keys to a site', async () => {
+    await makeStateDirectory(directory);
+    mkdirSync(at('.sealift'));
+    writeFileSync(at('.sealift/site.json'), '{}');
+    for (const name of ['.sealift/site.json', '.sealift']) {
+      chownSync(at(name), 65_534, 65_534);
+      await expect(adoptOldState(directory)).rejects.toMatchObject({ code: 'file.foreign' });
+      chownSync(at(name), 0, 0);
+    }
+    expect(readdirSync(at('_state'))).toEqual(['README']);
+  });
+});
+
+describe('the files of a site in a directory that others can write to', () => {
+  const write = (): Promise<void> =>
+    createSiteWriter().write({
+      ...{ shownAs: 'site.iso', directories: [at('site'), at('site/auth')], state: [] },
+      files: [{ path: at('site/auth/kubeconfig'), data: 'secret' }],
+      record: { path: at('record'), data: '{}' },
+    });
+
+  it('are not written to a directory that a link leads to', async () => {
+    mkdirSync(at('elsewhere'));
+    symlinkSync('elsewhere', at('site'));
+    await expect(write()).rejects.toMatchObject({ code: 'file.not-directory' });
+    expect(readdirSync(at('elsewhere'))).toEqual([]);
+  });
+
+  it.runIf(isRoot)('are not written to a directory of another user', async () => {
+    mkdirSync(at('site'));
+    chownSync(at('site'), 65_534, 65_534);
+    await expect(write()).rejects.toMatchObject({ code: 'file.foreign' });
+    expect(readdirSync(at('site'))).toEqual([]);
+  });
+
+  it('replace links that have their names', async () => {
+    mkdirSync(at('site/auth'), { recursive: true });
+    symlinkSync(at('victim'), at('site/auth/kubeconfig'));
+    await write();
+    expect(readFileSync(at('site/auth/kubeconfig'), 'utf8')).toBe('secret');
   });
 });
 

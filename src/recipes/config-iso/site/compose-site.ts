@@ -53,11 +53,20 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     { path: places.iso, data: iso },
   ];
   return {
-    ...{ shownAs: places.iso, directory: dirname(places.kubeconfig) },
+    ...{ shownAs: places.iso, directories: listDirectories(places) },
     ...{ state: provided.files, files: isThere ? [] : files },
     record: { path: places.record, data: formatRecord({ ...options.wanted, outputs, made }) },
     ...{ made, isThere },
   };
+}
+
+/** Between the folder of all sites and the files of one. */
+function listDirectories({ iso, kubeconfig }: SitePlaces): readonly string[] {
+  const listed: string[] = [];
+  for (let path = dirname(kubeconfig); path !== dirname(iso); path = dirname(path)) {
+    listed.unshift(path);
+  }
+  return listed;
 }
 
 function describeMade(

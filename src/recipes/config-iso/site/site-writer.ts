@@ -5,7 +5,12 @@ import { nameAside, sweepDirectory } from '../../../base/aside.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
 import { makeDirectory, syncDirectory } from '../../../base/files.ts';
-import { createFileSync, fillFileSync, writeNewFileSync } from '../../../base/open-file.ts';
+import {
+  createFileSync,
+  fillFileSync,
+  openOwnDirectory,
+  writeNewFileSync,
+} from '../../../base/open-file.ts';
 import { explainOutputError } from '../../../iso/pour/output-file.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
@@ -17,8 +22,8 @@ export type NewStateFile = NewFile & { readonly isNew: boolean };
 export type NewFiles = {
   /** What it is called in errors. */
   readonly shownAs: string;
-  /** Made if it is not there; the others are there. */
-  readonly directory: string;
+  /** Of the files, from the outermost. Made if they are not there; the others are there. */
+  readonly directories: readonly string[];
   /** On the disk with their names before the first of the others appears. */
   readonly state: readonly NewStateFile[];
   /** In the order in which they are to appear. */
@@ -108,8 +113,12 @@ async function writeGroup(jobs: readonly Job[]): Promise<void> {
 async function openAll(job: Job): Promise<Opened | undefined> {
   const asides: Aside[] = [];
   try {
-    if (existsSync(job.directory)) await sweepDirectory(job.directory, { alone: true });
-    else await makeDirectory(job.directory);
+    for (const directory of job.directories) {
+      const isNew = !existsSync(directory);
+      if (isNew) await makeDirectory(directory);
+      await (await openOwnDirectory(directory)).close();
+      if (!isNew) await sweepDirectory(directory, { alone: true });
+    }
     for (const file of [...job.state, ...job.files]) await openAside(file, asides);
     const count = job.state.length;
     return { job, state: asides.slice(0, count), files: asides.slice(count) };

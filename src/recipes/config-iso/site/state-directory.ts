@@ -68,12 +68,15 @@ const OLD_FILE = /^([a-z0-9-]+?)(\.before|\.made)?\.json$/;
  * its old one: killed at any moment, the next call does the rest. Only who has the lock of the new
  * state may call it; the old lock is taken as well.
  *
- * @throws DiskError `output.locked`
+ * @throws DiskError `output.locked`, `file.foreign`, `file.not-regular`, `file.not-directory`
  */
 export async function adoptOldState(out: string): Promise<void> {
   const old = oldDirectoryOf(out);
   const names = listOldSites(old);
   if (names.length === 0 && !isLockAlone(old)) return;
+  // Who writes there chooses the keys of clusters.
+  await (await openOwnDirectory(old)).close();
+  for (const name of await readdir(old)) await readOwnFile(join(old, name));
   const unlock = await lockOutput(join(old, 'build.lock'));
   try {
     const numbersOf = indexGenerations(out);

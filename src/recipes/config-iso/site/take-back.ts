@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { unlessAbsent } from '../../../base/files.ts';
+import { readOwnFile } from '../../../base/open-file.ts';
 import type {
   IdentityState,
   StateSite,
@@ -28,13 +29,15 @@ const listMade = ({ iso, kubeconfig, password }: SitePlaces): readonly string[] 
  * The identity that is on the ISO of a site and in its kubeconfig and password, when all three are
  * there and agree with each other and with what the list says of them.
  *
- * @throws ConfigError `config-iso.identity-lost`, those of `readRetained`; those of reading an ISO
+ * @throws DiskError `file.foreign`; ConfigError `config-iso.identity-lost`, those of `readRetained`; those of reading an ISO
  */
 export async function takeBack({ places, site, listed }: MadeBefore): Promise<IdentityState> {
   const { iso, kubeconfig, password } = places;
   const made = listMade(places);
   const missing = [iso, kubeconfig, password].filter((path) => !made.includes(path));
   if (missing.length > 0) throw lost(`${missing.join(', ')} is not there`);
+  // Who made these files has the keys of the cluster.
+  for (const path of made) await readOwnFile(path);
   const { whole, clusterName, baseDomain } = await readRetained({
     ...{ iso, kubeconfig, readIso: readRetainedIso },
   });
