@@ -1,11 +1,12 @@
 import { lookup as systemLookup, type LookupAddress } from 'node:dns';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
 import { kindOfAddress, kindOfHost, mayName, widestKind, type AddressKind } from './address.ts';
 import { RegistryError } from './errors.ts';
+import { readInputFile, readListed } from './files.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
 import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
 import { createRetries, type Retries } from './retry.ts';
@@ -306,9 +307,13 @@ function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions
   return { secureContext, ...(tls.insecure === true && { rejectUnauthorized: false }) };
 }
 
+/** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
 function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
   const system = env['SSL_CERT_FILE'] ?? SYSTEM_ROOTS.find((path) => existsSync(path));
   return [system, env['NODE_EXTRA_CA_CERTS']]
     .filter((path): path is string => path !== undefined && path !== '')
-    .map((path) => readFileSync(path, 'latin1'));
+    .map((path) => {
+      const rules = { domain: 'ca-bundle' };
+      return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
+    });
 }

@@ -1,7 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
+import { readInputFile, readListed } from '../../base/files.ts';
 import type { TlsOptions } from '../../base/http.ts';
 
 /** containers-certs.d(5), in order; the first that has a directory of the host is read. */
@@ -20,7 +21,7 @@ export type CertsReader = (host: string) => Promise<TlsOptions>;
  * Reads `<dir>/<host:port>/*.crt` (CAs), and `*.cert` with its `*.key` (client certificate), once a
  * host.
  *
- * @throws ConfigError `certs.key-missing`
+ * @throws ConfigError `certs.key-missing`, `certs.unreadable`, `certs.too-large`
  */
 export function createCertsReader(options: CertsOptions): CertsReader {
   const known = new Map<string, Promise<TlsOptions>>();
@@ -41,13 +42,17 @@ async function readCerts(host: string, { caBundle, certsDirs }: CertsOptions): P
   return bundle.length > 0 ? { ca: bundle } : {};
 }
 
-async function readHostDirectory(
+function readHostDirectory(
   path: string,
   names: readonly string[],
   bundle: readonly string[],
-): Promise<TlsOptions> {
-  const read = (name: string): Promise<string> => readFile(join(path, name), 'latin1');
-  const own = await Promise.all(names.filter((name) => name.endsWith('.crt')).map(read));
+): TlsOptions {
+  const rules = { domain: 'certs' };
+  const read = (name: string): string => {
+    const file = join(path, name);
+    return readListed(file, rules, () => readInputFile(file, rules).toString('latin1'));
+  };
+  const own = names.filter((name) => name.endsWith('.crt')).map(read);
   const ca = [...bundle, ...own];
   const cert = names.find((name) => name.endsWith('.cert'));
   if (cert === undefined) return ca.length > 0 ? { ca } : {};
@@ -61,7 +66,7 @@ async function readHostDirectory(
       },
     );
   }
-  return { ...(ca.length > 0 && { ca }), cert: await read(cert), key: await read(key) };
+  return { ...(ca.length > 0 && { ca }), cert: read(cert), key: read(key) };
 }
 
 /** A directory of root that others may not read is none for them, as for podman. */
