@@ -4,17 +4,25 @@ import { boot, BOOT_FAILURES, type Boot, type BootOptions } from './qemu.ts';
 export type MatrixEntry = Pick<BootOptions, 'firmware' | 'as' | 'until'>;
 
 /**
- * Every way a machine may take the medium. The proof runs to its end where the boot is fastest: past the
- * mount of the registry data nothing depends on the firmware or the drive.
+ * Every path that firmware takes into the medium: the MBR and the El Torito boot record on BIOS, the EFI
+ * system partition and the El Torito boot record on UEFI. The proof runs to its end where the boot is
+ * fastest: past the mount of the registry data nothing depends on the firmware or the drive.
  */
-export const MATRIX: readonly MatrixEntry[] = [
+const PATHS: readonly MatrixEntry[] = [
   { firmware: 'seabios', as: 'disk', until: /PROOF done/ },
   { firmware: 'ovmf', as: 'usb-esp', until: /PROOF agentdata ok/ },
-  { firmware: 'seabios', as: 'usb-esp', until: /PROOF agentdata ok/ },
   { firmware: 'seabios', as: 'cdrom', until: /PROOF agentdata ok/ },
   { firmware: 'ovmf', as: 'cdrom', until: /PROOF agentdata ok/ },
+];
+
+/** The same paths from other drives. */
+const DRIVES: readonly MatrixEntry[] = [
+  { firmware: 'seabios', as: 'usb-esp', until: /PROOF agentdata ok/ },
   { firmware: 'ovmf', as: 'disk', until: /PROOF agentdata ok/ },
 ];
+
+/** Where time is short, each path once. */
+export const MATRIX = process.env['CI'] === undefined ? [...PATHS, ...DRIVES] : PATHS;
 
 export type MatrixResult = MatrixEntry & Boot & { readonly proofs: readonly string[] };
 
