@@ -7,6 +7,7 @@ import { readInputFile, writeFileAtomic } from '../base/files.ts';
 import { readOwnFile } from '../base/open-file.ts';
 import { createRetries } from '../base/retry.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/work-directory.ts';
+import { kindOfHost } from '../base/address.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
@@ -101,6 +102,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
       : readInputFile(build.caBundle, { domain: 'ca-bundle' }).toString('utf8');
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   warnOfPullSecret(options);
+  warnOfInsecure(options);
   const plainClient =
     config.mirrorPath === undefined
       ? createRegistryClient({
@@ -144,6 +146,20 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
 function warnOfPullSecret({ config, emit }: ToolsOptions): void {
   for (const { key, reason } of listUnusableEntries(config.pullSecret?.reveal() ?? '')) {
     emit({ type: 'warning', message: `pullSecret entry ${key} cannot be used: ${reason}` });
+  }
+}
+
+/** Loopback traffic never leaves this machine. */
+function warnOfInsecure({ config, emit }: ToolsOptions): void {
+  for (const host of config.build.insecureRegistries) {
+    const { hostname } = URL.canParse(`https://${host}`)
+      ? new URL(`https://${host}`)
+      : { hostname: host };
+    if (kindOfHost(hostname) === 'loopback') continue;
+    const message =
+      `TLS of ${host} is not verified: passwords are sent to it without encryption, ` +
+      'or to whoever answers in its place';
+    emit({ type: 'warning', message });
   }
 }
 

@@ -85,7 +85,10 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
-    ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...report.unverifiedTls.map(
+      (host) =>
+        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+    ),
     ...report.notes.map((note) => `  note      ${printable(note)}`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',

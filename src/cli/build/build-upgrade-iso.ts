@@ -73,7 +73,10 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
-    ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...report.unverifiedTls.map(
+      (host) =>
+        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+    ),
     ...formatPath(report).map((line) => `  ${line}`),
     ...report.files.map((file) => `  file      ${shown(file)}`),
     `  report    ${output}.report.json, ${output}.sha256`,

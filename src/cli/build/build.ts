@@ -70,7 +70,10 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     `  cluster   ${formatInternalRelease(report)}`,
     ...report.warnings.map((warning) => `  warning   ${warning}`),
-    ...report.unverifiedTls.map((host) => `  warning   TLS of ${host} was not verified`),
+    ...report.unverifiedTls.map(
+      (host) =>
+        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+    ),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     ...formatNextSteps({ ...report, output }),

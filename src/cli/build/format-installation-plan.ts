@@ -23,7 +23,10 @@ export function formatInstallationPlan(plan: InstallationIsoPlan): string {
     `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
     ...plan.registriesConf.map((file) => `mirrors from   ${file}`),
     `on the media   ${plan.secretsOnMedia.join(', ')}`,
-    ...plan.unverifiedTls.map((host) => `warning        TLS of ${host} is not verified`),
+    ...plan.unverifiedTls.map(
+      (host) =>
+        `warning        TLS of ${host} is not verified, and passwords are sent to it without encryption`,
+    ),
     ...plan.notes.map((note) => `note           ${printable(note)}`),
     '',
   ].join('\n');

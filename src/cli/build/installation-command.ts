@@ -30,7 +30,11 @@ export const addInstallationOptions = (command: Command): Command =>
       'mirrors to fetch from, instead of the registries.conf of user and system',
     )
     .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
-    .option('--insecure-registry <host>', 'fetch without TLS; may be repeated', addTo);
+    .option(
+      '--insecure-registry <host>',
+      'certificate not verified, passwords sent without encryption; may be repeated',
+      addTo,
+    );
 
 const addTo = (value: string, values: readonly string[] = []): readonly string[] => [
   ...values,
