@@ -35,7 +35,7 @@ export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'fin
   /** A file, or these bytes of it, in pieces of at most 1 MiB. */
   readonly stream: (file: IsoNode, range?: ByteRange) => Readable;
   /** @throws IntegrityError `iso.out-of-bounds` */
-  readonly readBytes: (offset: number, size: number) => Promise<Uint8Array>;
+  readonly readBytes: RandomAccess['read'];
   readonly close: () => Promise<void>;
 };
 

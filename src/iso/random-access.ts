@@ -7,11 +7,11 @@ export type RandomAccess = {
   /** Bytes. */
   readonly size: number;
   /**
-   * Exactly `size` bytes from `offset`.
+   * Exactly `size` bytes from `offset`, in `buffer` where one is given that has room for them.
    *
    * @throws IntegrityError `iso.out-of-bounds` when they are not all inside the file
    */
-  readonly read: (offset: number, size: number) => Promise<Uint8Array>;
+  readonly read: (offset: number, size: number, buffer?: Buffer) => Promise<Buffer>;
   readonly close: () => Promise<void>;
 };
 
@@ -22,9 +22,9 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
   return {
     path,
     size: fileSize,
-    async read(offset, size) {
+    async read(offset, size, buffer = Buffer.allocUnsafe(size)) {
       requireInside({ offset, size }, fileSize);
-      const bytes = Buffer.allocUnsafe(size);
+      const bytes = buffer.subarray(0, size);
       for (let done = 0; done < size;) {
         const { bytesRead } = await file.read(bytes, done, size - done, offset + done);
         if (bytesRead === 0) requireInside({ offset, size }, offset + done);

@@ -114,7 +114,10 @@ function createParts(
   return createRequester({
     transport,
     connections: createConnections(transport, now),
-    auth: createAuth(options.credentials, createTokens({ transport, kindOf: options.http.kindOf, now })),
+    auth: createAuth(
+      options.credentials,
+      createTokens({ transport, kindOf: options.http.kindOf, now }),
+    ),
     statistics,
     retries: options.http.retries,
     concurrencyPerHost: options.concurrencyPerHost ?? 8,

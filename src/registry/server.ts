@@ -1,9 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
-import { pipeline } from 'node:stream/promises';
+import type { Socket } from 'node:net';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
+import { untilAborted, waitFor } from '../base/wait.ts';
 import { answerRoute, type Answer } from './server/answer.ts';
+import {
+  CONNECTION_LIMITS,
+  limitConnections,
+  type ConnectionLimits,
+  type NoteProgress,
+} from './server/connections.ts';
 import { encodeFailure, failure, type Failure } from './server/failure.ts';
 import { parseRange } from './server/range.ts';
 import { parseRoute } from './server/route.ts';
@@ -25,37 +32,79 @@ export type RegistryServerOptions = {
   /** PEM texts; without them the server speaks plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string };
   readonly onRequest?: (entry: RequestEntry) => void;
+  readonly limits?: Partial<ConnectionLimits>;
 };
+
+/** Answers that are being looked up: manifests are read whole to be checked, and lists to be sorted. */
+const LOOKED_UP = 4;
+
+/** Requests of a connection that wait for their turn; no client of registries sends any ahead. */
+const PIPELINED = 8;
 
 /**
  * A read-only registry (OCI distribution-spec 1.1, "Pull" and "Content Discovery") out of a tree of
  * distribution's layout. Nothing is cached: what the tree holds when asked is what is served.
  * Manifests are checked against their digest before they are sent; blobs are checked by clients.
+ *
+ * Whatever clients do, its memory is bounded: by the number of connections, by one request at a time on
+ * each of them, and by sending the next piece when the one before was taken.
  */
 export function createRegistryServer(
   tree: RegistryTree,
   options: RegistryServerOptions = {},
 ): Server | TlsServer {
+  const limits = { ...CONNECTION_LIMITS, ...options.limits };
+  const lookUp = pLimit(LOOKED_UP);
+  const queues = new WeakMap<Socket, LimitFunction>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    void handle(tree, request, response).then(options.onRequest);
+    const { socket } = request;
+    const exchange = { tree, request, response, lookUp, noteProgress };
+    // A client may send requests without waiting for answers: RFC 9112 9.3.2 has them in order.
+    const queue = queues.get(socket) ?? pLimit(1);
+    queues.set(socket, queue);
+    if (queue.pendingCount >= PIPELINED) socket.destroy();
+    else void queue(() => handle(exchange)).then(options.onRequest);
   };
-  return options.tls === undefined
-    ? createServer(listener)
-    : createTlsServer({ ...options.tls, minVersion: 'TLSv1.2' }, listener);
+  const server =
+    options.tls === undefined
+      ? createServer(listener)
+      : createTlsServer(
+          { ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.head },
+          listener,
+        );
+  const noteProgress = limitConnections(server, limits);
+  return server;
 }
 
-async function handle(
-  tree: RegistryTree,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<RequestEntry> {
-  const closed = new Promise((resolve) => response.once('close', resolve));
+type Exchange = {
+  readonly tree: RegistryTree;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly lookUp: LimitFunction;
+  readonly noteProgress: NoteProgress;
+};
+
+/** The client went away before it had the whole answer. */
+class ClientGone extends Error {}
+
+async function handle(exchange: Exchange): Promise<RequestEntry> {
+  const { request, response } = exchange;
+  const gone = new AbortController();
+  const closed = new Promise<void>((resolve) => {
+    const end = (): void => {
+      gone.abort(new ClientGone());
+      resolve();
+    };
+    if (response.closed || request.socket.destroyed) end();
+    else response.once('close', end);
+  });
   let error: unknown;
   try {
-    await serve(tree, request, response);
+    exchange.noteProgress(request.socket);
+    await serve(exchange, gone.signal);
   } catch (cause) {
     breakOff(response, cause);
-    if (!isErrno(cause, 'ERR_STREAM_PREMATURE_CLOSE')) error = cause; // else the client went away
+    if (!(cause instanceof ClientGone)) error = cause;
   }
   await closed;
   const { method = '', url = '' } = request;
@@ -63,14 +112,15 @@ async function handle(
   return { method, url, status, complete, ...(error !== undefined && { error }) };
 }
 
-async function serve(
-  tree: RegistryTree,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+async function serve(exchange: Exchange, gone: AbortSignal): Promise<void> {
+  const { request, response, lookUp } = exchange;
   response.setHeader('Docker-Distribution-Api-Version', 'registry/2.0');
   response.setHeader('X-Content-Type-Options', 'nosniff');
-  const answer = await answerRequest(tree, request);
+  const looking = lookUp(async () => {
+    gone.throwIfAborted();
+    return answerRequest(exchange);
+  });
+  const answer = await untilAborted(looking, gone);
   switch (answer.kind) {
     case 'failure':
       sendFailure(response, answer);
@@ -83,15 +133,16 @@ async function serve(
     case 'manifest':
       describe(response, answer.digest, answer.mediaType);
       if (isUnchanged(request, answer.digest)) response.writeHead(304).end();
-      else send(response, 200, answer.bytes);
+      else if (answer.bytes) send(response, 200, answer.bytes);
+      else await sendFile(exchange, answer, gone);
       return;
     case 'blob':
       describe(response, answer.digest, 'application/octet-stream');
-      await sendBlob({ tree, request, response }, answer);
+      await sendBlob(exchange, answer, gone);
   }
 }
 
-async function answerRequest(tree: RegistryTree, request: IncomingMessage): Promise<Answer> {
+async function answerRequest({ tree, request }: Exchange): Promise<Answer> {
   const { method, url = '' } = request;
   if (method !== 'GET' && method !== 'HEAD') {
     return { ...failure('UNSUPPORTED', 'this registry is read-only'), status: 405 };
@@ -103,16 +154,12 @@ async function answerRequest(tree: RegistryTree, request: IncomingMessage): Prom
   return answerRoute(tree, route, new URLSearchParams(url.slice(path.length)));
 }
 
-type Exchange = {
-  readonly tree: RegistryTree;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-};
-
 async function sendBlob(
-  { tree, request, response }: Exchange,
+  exchange: Exchange,
   blob: Answer & { kind: 'blob' },
+  gone: AbortSignal,
 ): Promise<void> {
+  const { request, response } = exchange;
   response.setHeader('Accept-Ranges', 'bytes');
   if (isUnchanged(request, blob.digest)) {
     response.writeHead(304).end();
@@ -123,36 +170,57 @@ async function sendBlob(
     response.writeHead(416, { 'Content-Range': `bytes */${blob.size}`, 'Content-Length': 0 }).end();
     return;
   }
-  if (range === undefined) response.writeHead(200, { 'Content-Length': blob.size });
+  await sendFile(exchange, { ...blob, ...(range && { range }) }, gone);
+}
+
+type SentFile = { readonly path: string; readonly size: number; readonly range?: ByteRange };
+
+/** The next piece is read when the client has taken the one before. */
+async function sendFile(
+  { tree, request, response, noteProgress }: Exchange,
+  { path, size, range }: SentFile,
+  gone: AbortSignal,
+): Promise<void> {
+  if (range === undefined) response.writeHead(200, { 'Content-Length': size });
   else {
     response.writeHead(206, {
       'Content-Length': range.end - range.start + 1,
-      'Content-Range': `bytes ${range.start}-${range.end}/${blob.size}`,
+      'Content-Range': `bytes ${range.start}-${range.end}/${size}`,
     });
   }
-  if (request.method === 'HEAD' || blob.size === 0) response.end();
-  else {
-    const { start, end } = range ?? { start: 0, end: blob.size - 1 };
-    const whole = passExactly(end - start + 1, blob.path);
-    await pipeline(tree.stream(blob.path, range), whole, response);
+  if (request.method !== 'HEAD' && size > 0) {
+    const { start, end } = range ?? { start: 0, end: size - 1 };
+    const source: AsyncIterable<Buffer> = (tree.pieces ?? tree.stream)(path, range);
+    for await (const piece of passExactly(source, end - start + 1, path)) {
+      await waitFor<undefined>(gone, (resolve, reject) => {
+        response.write(piece, (error) => {
+          if (error) reject(new ClientGone());
+          else resolve(undefined);
+        });
+      });
+      noteProgress(request.socket);
+    }
   }
+  response.end();
 }
 
 /** A file shorter than it said must not look whole, nor leave the client waiting for the rest. */
-function passExactly(size: number, path: string) {
-  return async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    let passed = 0;
-    for await (const chunk of source) {
-      passed += chunk.length;
-      if (passed <= size) yield chunk;
-    }
-    if (passed === size) return;
-    throw new IntegrityError(
-      'registry.file-size',
-      `file ${path} should give ${size} bytes, but gave ${passed} bytes`,
-      { expected: `${size} bytes`, found: `${passed} bytes` },
-    );
-  };
+async function* passExactly(
+  source: AsyncIterable<Buffer>,
+  size: number,
+  path: string,
+): AsyncGenerator<Buffer> {
+  let passed = 0;
+  for await (const chunk of source) {
+    passed += chunk.length;
+    if (passed <= size) yield chunk;
+  }
+  if (passed === size) return;
+  throw new IntegrityError(
+    'registry.file-size',
+    `file ${path} should give ${size} bytes, but gave ${passed} bytes`,
+    { expected: `${size} bytes`, found: `${passed} bytes` },
+  );
 }
 
 /** RFC 9110 14.2: Range is for GET alone; 13.1.5: and not where If-Range names something else. */

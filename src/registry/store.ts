@@ -23,6 +23,11 @@ export type RegistryTree = {
   read: (path: string) => Promise<Uint8Array | undefined>;
   /** A file that is there, or a part of it. */
   stream: (path: string, range?: ByteRange) => Readable;
+  /**
+   * The same for one of many slow readers: nothing is read ahead, and a piece of some 128 KiB is
+   * valid until the next one is asked for. Default: `stream`.
+   */
+  pieces?: (path: string, range?: ByteRange) => AsyncIterable<Buffer>;
 };
 
 const READ_SIZE = 1 << 20;

@@ -3,6 +3,7 @@ import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { kindOfAddress } from '../../base/address.ts';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/files.ts';
 import { isErrno } from '../../base/errno.ts';
@@ -126,6 +127,12 @@ async function serve(
       url: `${tls ? 'https' : 'http'}://${where}`,
       ...(await findExample(tree, `${tls ? '' : '--tls-verify=false '}docker://${where}`)),
     });
+    if (!tls && !isThisMachine(address)) {
+      log.warning(
+        `whoever reaches ${where} can read every image, and nothing on the way is encrypted: ` +
+          'add --tls-cert and --tls-key, or listen on 127.0.0.1',
+      );
+    }
     await waitForEnd(server, host);
   } finally {
     const closed = new Promise((resolve) => server.close(resolve));
@@ -134,6 +141,10 @@ async function serve(
   }
   host.signal.throwIfAborted();
 }
+
+/** Whether nobody else can connect; the unspecified addresses listen on all of its addresses. */
+const isThisMachine = (address: string): boolean =>
+  !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
 
 /** Until the signal, or an error of a server that listens. */
 async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {

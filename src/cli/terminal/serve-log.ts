@@ -14,6 +14,7 @@ type Serving = {
 
 type ServeLog = {
   readonly serving: (serving: Serving) => void;
+  readonly warning: (message: string) => void;
   readonly request: (entry: RequestEntry) => void;
 };
 
@@ -32,6 +33,10 @@ export function createServeLog(
     serving(serving) {
       if (isJson) write({ type: 'serving', ...serving });
       else writeMessage(host, formatServing(serving));
+    },
+    warning(message) {
+      if (isJson) write({ type: 'warning', message });
+      else writeMessage(host, `warning: ${message}\n`);
     },
     request({ method, url, status, complete, error }) {
       if (!verbose && error === undefined) return;

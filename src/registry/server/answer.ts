@@ -22,7 +22,11 @@ export type Answer =
       readonly kind: 'manifest';
       readonly digest: Digest;
       readonly mediaType: string;
-      readonly bytes: Uint8Array;
+      readonly path: string;
+      /** Bytes. */
+      readonly size: number;
+      /** Where it is small. */
+      readonly bytes?: Uint8Array;
     }
   | {
       readonly kind: 'blob';
@@ -77,6 +81,9 @@ function answerJson(value: unknown, next: string | undefined): Answer {
   return { kind: 'json', bytes, ...(next !== undefined && { link: `<${next}>; rel="next"` }) };
 }
 
+/** A larger manifest is read again piece by piece: hundreds of clients may be slow to take it. */
+const SMALL = 64 * 1024;
+
 async function answerManifest(
   tree: RegistryTree,
   { repository, reference }: Route & { kind: 'manifest' },
@@ -91,7 +98,11 @@ async function answerManifest(
     if (!(await hasRepository(tree, repository))) return nameUnknown(repository);
     return failure('MANIFEST_UNKNOWN', 'manifest is not in this repository', { reference });
   }
-  return { kind: 'manifest', digest, mediaType: parseManifest(bytes).mediaType, bytes };
+  return {
+    ...{ kind: 'manifest', digest, mediaType: parseManifest(bytes).mediaType },
+    ...{ path: pathTo.blob(digest), size: bytes.length },
+    ...(bytes.length <= SMALL && { bytes }),
+  };
 }
 
 async function answerBlob(

@@ -7,9 +7,12 @@ export type Page = {
   readonly next: string | undefined;
 };
 
+/** As distribution has it. A page has 256 KiB at most. */
+const MOST_ITEMS = 1000;
+
 /**
- * distribution-spec 1.1, "Listing Tags": at most `n` items that sort after `last`; without `n`, all
- * of them. `last` need not be in the list.
+ * distribution-spec 1.1, "Listing Tags": at most `n` items that sort after `last`, and at most a
+ * thousand. `last` need not be in the list.
  */
 export function pageOf(items: readonly string[], query: URLSearchParams): Page | Failure {
   const n = query.get('n');
@@ -19,10 +22,12 @@ export function pageOf(items: readonly string[], query: URLSearchParams): Page |
   }
   const sorted = items.toSorted((a, b) => (a < b ? -1 : 1));
   const rest = last === null ? sorted : sorted.filter((item) => item > last);
-  if (n === null) return { kind: 'page', items: rest, next: undefined };
-  const page = rest.slice(0, Number(n));
+  const count = Math.min(n === null ? MOST_ITEMS : Number(n), MOST_ITEMS);
+  const page = rest.slice(0, count);
   const end = page.at(-1);
   const hasMore = page.length < rest.length && end !== undefined;
-  const next = hasMore ? new URLSearchParams({ n, last: end }).toString() : undefined;
+  const next = hasMore
+    ? new URLSearchParams({ n: String(count), last: end }).toString()
+    : undefined;
   return { kind: 'page', items: page, next };
 }

@@ -8,6 +8,9 @@ import type { RegistryTree } from '../../registry/store.ts';
 /** A registry's small files: links of 71 bytes and manifests of 4 MiB at most. */
 const SMALL_FILE = 8 * 1024 * 1024;
 
+/** Bytes: hundreds of clients of a server may each be slow to take them. */
+const PIECE = 128 * 1024;
+
 /** Where a medium of any product has its registry; undefined where it has none. */
 export async function findRegistryRoot(iso: Pick<IsoImage, 'find'>): Promise<string | undefined> {
   for (const root of REGISTRY_ROOTS) {
@@ -24,6 +27,11 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
     const node = await iso.find(`${root}${path}`);
     return node?.kind === 'file' ? node : undefined;
   };
+  const requireFile = async (path: string): Promise<IsoFile> => {
+    const file = await findFile(path);
+    if (file) return file;
+    throw new IntegrityError('iso.no-file', `${root}${path} left the image`);
+  };
   return {
     async list(path) {
       const node = await iso.find(`${root}${path}`);
@@ -38,12 +46,23 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
     stream: (path, range) =>
       Readable.from(
         (async function* () {
-          const file = await findFile(path);
-          if (!file) throw new IntegrityError('iso.no-file', `${root}${path} left the image`);
           const wanted = range && { offset: range.start, size: range.end - range.start + 1 };
-          yield* iso.stream(file, wanted);
+          yield* iso.stream(await requireFile(path), wanted);
         })(),
         { objectMode: false, highWaterMark: 1 << 20 },
       ),
+    async *pieces(path, range) {
+      const file = await requireFile(path);
+      const { start, end } = range ?? { start: 0, end: file.size - 1 };
+      const buffer = Buffer.allocUnsafeSlow(Math.min(PIECE, Math.max(0, end - start + 1)));
+      let before = 0; // bytes of the file in the extents before this one
+      for (const { offset, size } of file.extents) {
+        const last = Math.min(end + 1 - before, size);
+        for (let at = Math.max(0, start - before); at < last; at += PIECE) {
+          yield await iso.readBytes(offset + at, Math.min(PIECE, last - at), buffer);
+        }
+        before += size;
+      }
+    },
   };
 }
