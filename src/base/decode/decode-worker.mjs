@@ -80,8 +80,10 @@ async function loadZstd() {
   const decoder = new ZSTDDecoder();
   /** @type {unknown} */
   let exports;
-  decoder._init = (/** @type {{ instance: { exports: unknown } }} */ { instance }) => {
-    ({ exports } = instance);
+  const init = /** @type {(source: unknown) => void} */ (decoder._init.bind(decoder));
+  decoder._init = (/** @type {unknown} */ source) => {
+    init(source); // it follows the memory, when that grows
+    ({ exports } = /** @type {{ instance: { exports: unknown } }} */ (source).instance);
   };
   await decoder.init();
   return /** @type {Zstd} */ (exports);
