@@ -7,6 +7,7 @@ export default defineConfig(
     ignores: [
       'dist/',
       'bench/built/',
+      'test/built/',
       'node_modules/',
       '*.config.js',
       '.dependency-cruiser.js',

@@ -51,13 +51,15 @@ export type SpecialMember = Pick<CpioMember, 'name' | 'mode'>;
 
 /**
  * Reads one archive from `start` on: its members, and where the bytes after its trailer begin. Names
- * end at their first NUL (dracut-cpio pads them to align the data).
+ * end at their first NUL (dracut-cpio pads them to align the data). `onMember` is called before each
+ * is read, and may throw.
  *
  * @throws IntegrityError `cpio.malformed`, `cpio.truncated`
  */
 export function decodeCpio(
   bytes: Uint8Array,
   start: number,
+  onMember?: () => void,
 ): {
   readonly members: readonly CpioMember[];
   readonly special: readonly SpecialMember[];
@@ -67,6 +69,7 @@ export function decodeCpio(
   const special: SpecialMember[] = [];
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let offset = start; ;) {
+    onMember?.();
     const header = decodeHeader(buffer, offset);
     const dataStart = offset + align4(HEADER_SIZE + header.nameSize);
     const dataEnd = dataStart + header.dataSize;

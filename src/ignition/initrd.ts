@@ -1,12 +1,27 @@
 import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
 import { decompress as decompressZstd } from 'fzstd';
+import { createBudget, type Budget } from '../base/budget.ts';
+import { isErrno } from '../base/errno.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 import { decodeXz } from './xz.ts';
 import { measureZstdFrame } from './zstd-frame.ts';
 
-/** Bytes that one compressed archive may unpack to: far above any configuration, far below memory. */
-const MAX_UNPACKED_SIZE = 1 << 29;
+/** Of all archives of an area together: far above any configuration, far below memory. */
+const LIMITS = { 'bytes': 32 << 20, 'files': 20_000, 'LZMA2 chunks': 20_000 };
+
+type InitrdBudget = Budget<keyof typeof LIMITS>;
+
+const createInitrdBudget = (): InitrdBudget =>
+  createBudget(
+    LIMITS,
+    (what, limit) =>
+      new IntegrityError(
+        'initrd.too-large',
+        `archives of the initrd hold more than ${limit} ${what}`,
+        { expected: `at most ${limit} ${what}`, hint: 'embed a smaller configuration' },
+      ),
+  );
 
 /**
  * An archive as an initrd: gzip at its best, padded with NUL to 4 bytes, because the kernel wants
@@ -25,13 +40,14 @@ export function encodeInitrd(members: readonly CpioMember[]): Uint8Array {
  * each plain, gzip, xz or zstd, with zero bytes between and behind them. Of several files with one name
  * the last counts, as in the kernel. An area of zeros has no files.
  *
- * @throws IntegrityError `initrd.compression`, `initrd.malformed`,
- * `initrd.garbage`, `cpio.malformed`, `cpio.truncated`
+ * @throws IntegrityError `initrd.compression`, `initrd.malformed`, `initrd.garbage`,
+ * `initrd.too-large`, `cpio.malformed`, `cpio.truncated`
  */
 export function decodeInitrd(bytes: Uint8Array): Map<string, Uint8Array> {
   const files = new Map<string, Uint8Array>();
+  const budget = createInitrdBudget();
   for (let offset = skipZeros(bytes, 0); offset < bytes.length;) {
-    const { members, end } = decodeArchive(bytes, offset);
+    const { members, end } = decodeArchive(bytes, offset, budget);
     for (const member of members) files.set(member.name, member.data);
     offset = skipZeros(bytes, end);
   }
@@ -40,20 +56,30 @@ export function decodeInitrd(bytes: Uint8Array): Map<string, Uint8Array> {
 
 type Archive = { readonly members: readonly CpioMember[]; readonly end: number };
 
-function decodeArchive(bytes: Uint8Array, start: number): Archive {
-  if (isCpio(bytes, start)) return decodeCpio(bytes, start);
+function decodeArchive(bytes: Uint8Array, start: number, budget: InitrdBudget): Archive {
+  if (isCpio(bytes, start)) return readCpio(bytes, start, budget);
   const magic = Buffer.from(bytes.subarray(start, start + 6)).toString('hex');
   const rest = bytes.subarray(start);
-  const { unpacked, size } = unpack(magic, rest);
-  return { members: decodeWhole(unpacked), end: start + size };
+  const { unpacked, size } = unpack(magic, rest, budget);
+  return { members: decodeWhole(unpacked, budget), end: start + size };
 }
+
+const readCpio = (bytes: Uint8Array, start: number, budget: InitrdBudget): Archive =>
+  decodeCpio(bytes, start, () => {
+    budget.take('files', 1);
+  });
 
 type Unpacked = { readonly unpacked: Uint8Array; readonly size: number };
 
-function unpack(magic: string, bytes: Uint8Array): Unpacked {
-  if (magic.startsWith('1f8b')) return unpackGzip(bytes);
-  if (magic.startsWith('28b52ffd')) return unpackZstd(bytes);
-  if (magic === 'fd377a585a00') return decodeXz(bytes, MAX_UNPACKED_SIZE);
+function unpack(magic: string, bytes: Uint8Array, budget: InitrdBudget): Unpacked {
+  if (magic.startsWith('1f8b')) return unpackGzip(bytes, budget);
+  if (magic.startsWith('28b52ffd')) return unpackZstd(bytes, budget);
+  if (magic === 'fd377a585a00') {
+    return decodeXz(bytes, (size) => {
+      budget.take('LZMA2 chunks', 1);
+      budget.take('bytes', size);
+    });
+  }
   throw new IntegrityError(
     'initrd.compression',
     `archive starts with the bytes ${magic}, which are neither cpio, gzip, xz nor zstd`,
@@ -62,8 +88,8 @@ function unpack(magic: string, bytes: Uint8Array): Unpacked {
 }
 
 /** A compressed stream holds one archive and zeros; the kernel would stumble over anything else. */
-function decodeWhole(bytes: Uint8Array): readonly CpioMember[] {
-  const { members, end } = decodeCpio(bytes, 0);
+function decodeWhole(bytes: Uint8Array, budget: InitrdBudget): readonly CpioMember[] {
+  const { members, end } = readCpio(bytes, 0, budget);
   const garbage = skipZeros(bytes, end);
   if (garbage < bytes.length) {
     throw new IntegrityError(
@@ -75,9 +101,10 @@ function decodeWhole(bytes: Uint8Array): readonly CpioMember[] {
 }
 
 /** One gzip member by hand: node's own reader does not say where it ends. */
-function unpackGzip(bytes: Uint8Array): Unpacked {
+function unpackGzip(bytes: Uint8Array, budget: InitrdBudget): Unpacked {
   const start = measureGzipHeader(bytes);
-  const { buffer, engine } = inflate(bytes.subarray(start));
+  const { buffer, engine } = inflate(bytes.subarray(start), budget);
+  budget.take('bytes', buffer.length);
   const trailer = Buffer.from(bytes.subarray(start + engine.bytesWritten).subarray(0, 8));
   if (trailer.length < 8) throw malformed('gzip', 'is cut off');
   const expected = trailer.readUInt32LE(0);
@@ -88,15 +115,22 @@ function unpackGzip(bytes: Uint8Array): Unpacked {
   return { unpacked: buffer, size: start + engine.bytesWritten + 8 };
 }
 
-function inflate(bytes: Uint8Array): { buffer: Buffer; engine: { bytesWritten: number } } {
+function inflate(
+  bytes: Uint8Array,
+  budget: InitrdBudget,
+): { buffer: Buffer; engine: { bytesWritten: number } } {
   // `info` is documented, but @types/node does not know what it changes the result to.
   const inflateWithInfo = inflateRawSync as unknown as (
     input: InputType,
     options: { readonly info: true; readonly maxOutputLength: number },
   ) => { buffer: Buffer; engine: { bytesWritten: number } };
   try {
-    return inflateWithInfo(bytes, { info: true, maxOutputLength: MAX_UNPACKED_SIZE });
+    return inflateWithInfo(bytes, {
+      info: true,
+      maxOutputLength: Math.max(1, budget.left('bytes')),
+    });
   } catch (cause) {
+    if (isErrno(cause, 'ERR_BUFFER_TOO_LARGE')) budget.take('bytes', Infinity);
     throw malformed('gzip', 'cannot be unpacked', cause);
   }
 }
@@ -115,13 +149,17 @@ function measureGzipHeader(bytes: Uint8Array): number {
   return (flags & 2) === 0 ? offset : offset + 2;
 }
 
-function unpackZstd(bytes: Uint8Array): Unpacked {
+function unpackZstd(bytes: Uint8Array, budget: InitrdBudget): Unpacked {
   const frame = measureZstdFrame(bytes);
-  if (frame.unpackedSize > MAX_UNPACKED_SIZE) {
-    throw malformed('zstd', `announces ${frame.unpackedSize} bytes`);
-  }
+  if (frame.unpackedSize > budget.left('bytes')) budget.take('bytes', frame.unpackedSize);
+  const unpacked = decodeZstdFrame(bytes.subarray(0, frame.size));
+  budget.take('bytes', unpacked.length);
+  return { unpacked, size: frame.size };
+}
+
+function decodeZstdFrame(frame: Uint8Array): Uint8Array {
   try {
-    return { unpacked: decompressZstd(bytes.subarray(0, frame.size)), size: frame.size };
+    return decompressZstd(frame);
   } catch (cause) {
     throw malformed('zstd', 'cannot be unpacked', cause);
   }

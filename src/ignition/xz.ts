@@ -13,13 +13,14 @@ const HEADER_SIZE = 12;
 
 /**
  * Unpacks the xz stream at the start of `bytes` (the .xz file format 1.1.0) and says how many bytes
- * it takes. As in the kernel: one filter, LZMA2, and no check but CRC32. At most `limit` bytes.
+ * it takes. As in the kernel: one filter, LZMA2, and no check but CRC32. `onChunk` gets the bytes of
+ * each chunk before any of its block is unpacked, and may throw.
  *
  * @throws IntegrityError `initrd.malformed`, `initrd.compression` (other filters and checks)
  */
 export function decodeXz(
   bytes: Uint8Array,
-  limit: number,
+  onChunk: OnChunk,
 ): { readonly unpacked: Uint8Array; readonly size: number } {
   const input = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   verifyChecksum(input, 6, 8);
@@ -29,15 +30,13 @@ export function decodeXz(
   }
   const blocks: Uint8Array[] = [];
   let offset = HEADER_SIZE;
-  let left = limit;
   while (byteAt(input, offset) !== 0) {
-    const block = decodeBlock(input, offset, left);
+    const block = decodeBlock(input, offset, onChunk);
     offset = block.end;
     if (check === 1 && readUInt32(input, offset) !== crc32(block.unpacked)) {
       throw malformed('has a block with a wrong checksum');
     }
     offset += check * 4;
-    left -= block.unpacked.length;
     blocks.push(block.unpacked);
   }
   const size = measureIndex(input, offset) + HEADER_SIZE;
@@ -45,9 +44,11 @@ export function decodeXz(
   return { unpacked: Buffer.concat(blocks), size };
 }
 
+type OnChunk = (size: number) => void;
+
 type Block = { readonly unpacked: Uint8Array; readonly end: number };
 
-function decodeBlock(input: Buffer, start: number, limit: number): Block {
+function decodeBlock(input: Buffer, start: number, onChunk: OnChunk): Block {
   const headerSize = (byteAt(input, start) + 1) * 4;
   verifyChecksum(input, start, start + headerSize - 4);
   const flags = byteAt(input, start + 1);
@@ -58,9 +59,8 @@ function decodeBlock(input: Buffer, start: number, limit: number): Block {
   if ((flags & 3) !== 0 || byteAt(input, offset) !== 0x21) {
     throw unsupported('a filter that is not LZMA2');
   }
-  const { chunks, end } = findChunks(input, start + headerSize);
+  const { chunks, end } = findChunks(input, start + headerSize, onChunk);
   const size = chunks.reduce((sum, chunk) => sum + chunk.size, 0);
-  if (size > limit) throw malformed(`unpacks to ${size} bytes, which are more than ${limit}`);
   return { unpacked: decodeChunks(chunks, size), end: align4(end) };
 }
 
@@ -76,6 +76,7 @@ type Chunk = {
 function findChunks(
   input: Buffer,
   start: number,
+  onChunk: OnChunk,
 ): { readonly chunks: readonly Chunk[]; readonly end: number } {
   const chunks: Chunk[] = [];
   let offset = start;
@@ -91,6 +92,7 @@ function findChunks(
     const dataStart = offset + (isLzma ? 5 : 3) + Number(hasProperties);
     const data = input.subarray(dataStart, dataStart + packedSize);
     if (data.length < packedSize) throw malformed('is cut off');
+    onChunk(size);
     chunks.push({ control, properties, data, size });
     offset = dataStart + packedSize;
   }

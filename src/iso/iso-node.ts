@@ -104,7 +104,15 @@ export function formatIdentifier(identifier: Uint8Array): string {
 }
 
 function checkName(name: string): string {
-  const isGood = name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name);
-  if (isGood) return name;
-  throw new IntegrityError('iso.bad-name', `${JSON.stringify(name)} is no name of a file`);
+  if (name !== '.' && name !== '..' && isFileName(name)) return name;
+  throw new IntegrityError(
+    'iso.bad-name',
+    `${JSON.stringify(name.slice(0, MAX_NAME))} is not a valid name of a file`,
+  );
 }
+
+/** Linux takes no longer ones (NAME_MAX). */
+const MAX_NAME = 255;
+
+export const isFileName = (name: string): boolean =>
+  name !== '' && name.length <= MAX_NAME && !/[/\0]/.test(name);

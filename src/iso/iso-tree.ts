@@ -1,17 +1,28 @@
 import { IntegrityError } from '../base/errors.ts';
 import { cacheChildren } from './directory/directory-cache.ts';
-import { readRecords, type PlacedRecord } from './directory/directory-extent.ts';
+import { createClaims, createRepeatableClaims, type DirectoryClaims } from './directory/claims.ts';
+import {
+  checkDirectorySize,
+  readRecords,
+  type PlacedRecord,
+} from './directory/directory-extent.ts';
 import { FILE_FLAG, type DirectoryRecord } from './directory/directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { createNode, formatIdentifier, type IsoDirectory, type IsoNode } from './iso-node.ts';
-import type { RandomAccess } from './random-access.ts';
 import { explainReading, whileReading } from './reading-context.ts';
 import {
   decodeRockRidge,
   decodeSharingProtocol,
   type PosixAttributes,
 } from './directory/rock-ridge.ts';
-import { readSystemUse, type Continuation, type SystemUseEntry } from './directory/system-use.ts';
+import {
+  decodeSystemUse,
+  isContinuation,
+  readSystemUse,
+  type Continuation,
+  type SystemUseEntry,
+} from './directory/system-use.ts';
+import type { StructureSource } from './structure-source.ts';
 import type { PrimaryVolumeDescriptor } from './volume/volume-descriptor.ts';
 
 /**
@@ -30,7 +41,7 @@ export type IsoTree = {
  * @throws IntegrityError when the root directory cannot be read
  */
 export async function openTree(
-  image: RandomAccess,
+  image: StructureSource,
   volume: PrimaryVolumeDescriptor,
 ): Promise<IsoTree> {
   const own = await readOwnRecord(image, volume.rootRecord.extent);
@@ -44,12 +55,13 @@ export async function openTree(
   }
   const children = (directory: IsoDirectory): Promise<IsoNode[]> => readNodes(reader, directory);
   const cached = cacheChildren(children, KEPT_NODES);
+  const tree = { root, children: cached, claims: createRepeatableClaims() };
   return {
     root: { ...root, name: '' },
     hasRockRidge: attributes.mode !== undefined,
     children,
-    find: (path) => findNode(cached, root, path),
-    walk: () => walkNodes(children, root),
+    find: (path) => findNode(tree, path),
+    walk: () => walkNodes(reader, root),
   };
 }
 
@@ -59,18 +71,30 @@ const KEPT_NODES = 20_000;
 type Children = (directory: IsoDirectory) => Promise<IsoNode[]>;
 
 /** `skip` is undefined on a volume without system use entries. */
-type Reader = { readonly image: RandomAccess; readonly skip: number | undefined };
+type Reader = { readonly image: StructureSource; readonly skip: number | undefined };
 
-async function readNodes(reader: Reader, directory: IsoDirectory): Promise<IsoNode[]> {
+async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
   const nodes: IsoNode[] = [];
   let pending: DirectoryRecord[] = [];
-  for await (const { record } of readRecords(reader.image, directory.extent)) {
-    if (isSelfOrParent(record) || (record.flags & FILE_FLAG.associated) !== 0) continue;
-    pending.push(record);
-    if ((record.flags & FILE_FLAG.multiExtent) !== 0) continue;
-    const node = await readNode(reader, pending);
-    pending = [];
-    if (node) nodes.push(node);
+  for await (const some of readRecords(reader.image, directory.extent)) {
+    for (const { record } of some) {
+      if (isSelfOrParent(record) || (record.flags & FILE_FLAG.associated) !== 0) continue;
+      pending.push(record);
+      if ((record.flags & FILE_FLAG.multiExtent) !== 0) continue;
+      const [first = record, ...others] = pending;
+      pending = [];
+      try {
+        const attributes = decodeAttributes(reader, first) ?? (await readAttributes(reader, first));
+        if (attributes.isRelocated) continue;
+        requireOneIdentifier(first, others);
+        const { childLink } = attributes;
+        if (childLink === undefined) nodes.push(createNode([first, ...others], attributes));
+        else nodes.push(await readLinked(reader, first, { ...attributes, childLink }));
+      } catch (error) {
+        const name = formatIdentifier(first.identifier);
+        throw explainReading(`directory record of "${name}"`, error);
+      }
+    }
   }
   if (pending.length > 0) {
     throw new IntegrityError(
@@ -81,23 +105,17 @@ async function readNodes(reader: Reader, directory: IsoDirectory): Promise<IsoNo
   return nodes;
 }
 
-/** Undefined for a directory that stands here only because its own place is too deep. */
-async function readNode(
+/** The node at the place that a directory too deep for ECMA-119 has, under the name it has here. */
+async function readLinked(
   reader: Reader,
-  records: readonly DirectoryRecord[],
-): Promise<IsoNode | undefined> {
-  const [first, ...others] = records;
-  if (!first) return undefined;
-  requireOneIdentifier(first, others);
-  const what = `directory record of "${formatIdentifier(first.identifier)}"`;
-  return whileReading(what, async () => {
-    const attributes = await readAttributes(reader, first);
-    if (attributes.isRelocated) return undefined;
-    if (attributes.childLink === undefined) return createNode([first, ...others], attributes);
-    const real = await readOwnRecord(reader.image, attributes.childLink);
-    const own = await readAttributes(reader, real);
-    const name = attributes.name ?? formatIdentifier(first.identifier);
-    return createNode([{ ...real, identifier: first.identifier }], { ...own, name });
+  { identifier }: DirectoryRecord,
+  { childLink, name }: Partial<PosixAttributes> & { readonly childLink: number },
+): Promise<IsoNode> {
+  const real = await readOwnRecord(reader.image, childLink);
+  const own = await readAttributes(reader, real);
+  return createNode([{ ...real, identifier }], {
+    ...own,
+    name: name ?? formatIdentifier(identifier),
   });
 }
 
@@ -111,6 +129,18 @@ function requireOneIdentifier(first: DirectoryRecord, others: readonly Directory
   );
 }
 
+/** Undefined where its system use entries go on elsewhere: most do not, and a wait costs more than they. */
+function decodeAttributes(
+  { image, skip }: Reader,
+  record: DirectoryRecord,
+): Partial<PosixAttributes> | undefined {
+  if (skip === undefined) return {};
+  const entries = decodeSystemUse(record.systemUse.subarray(skip));
+  if (entries.some(isContinuation)) return undefined;
+  image.budget.take('system use entries', entries.length);
+  return decodeRockRidge(entries);
+}
+
 async function readAttributes(
   reader: Reader,
   record: DirectoryRecord,
@@ -120,27 +150,33 @@ async function readAttributes(
 }
 
 /** System use entries with those in continuation areas. */
-export function readEntries(
-  image: Pick<RandomAccess, 'read'>,
+export async function readEntries(
+  { readContinued, budget }: StructureSource,
   area: Uint8Array,
 ): Promise<SystemUseEntry[]> {
-  return readSystemUse(area, ({ sector, offset, size }: Continuation) => {
-    if (size > 16 * SECTOR_SIZE) {
+  const entries = await readSystemUse(area, async ({ sector, offset, size }: Continuation) => {
+    // Linux reads one sector, too (fs/isofs/rock.c, rock_continue).
+    if (offset + size > SECTOR_SIZE) {
       throw new IntegrityError(
         'iso.malformed-entry',
-        `continuation area at sector ${sector} has ${size} bytes, more than ${16 * SECTOR_SIZE}`,
+        `continuation area at sector ${sector} ends at its byte ${offset + size}, behind ${SECTOR_SIZE}`,
       );
     }
-    return image.read(sector * SECTOR_SIZE + offset, size);
+    return (await readContinued(sector)).subarray(offset, offset + size);
   });
+  budget.take('system use entries', entries.length);
+  return entries;
 }
 
 /** ECMA-119 6.8.2.2: the first record of a directory is its own. */
-async function readOwnRecord(image: RandomAccess, sector: number): Promise<DirectoryRecord> {
+async function readOwnRecord(image: StructureSource, sector: number): Promise<DirectoryRecord> {
   return whileReading(`directory at sector ${sector}`, async () => {
     const extent = { offset: sector * SECTOR_SIZE, size: SECTOR_SIZE };
-    const first: IteratorResult<PlacedRecord> = await readRecords(image, extent).next();
-    const record = first.done ? undefined : first.value.record;
+    const records: IteratorResult<readonly PlacedRecord[]> = await readRecords(
+      image,
+      extent,
+    ).next();
+    const record = records.done ? undefined : records.value[0]?.record;
     if (record && isSelfOrParent(record)) return record;
     throw new IntegrityError('iso.malformed-record', 'it does not begin with its own record');
   });
@@ -149,58 +185,70 @@ async function readOwnRecord(image: RandomAccess, sector: number): Promise<Direc
 const isSelfOrParent = ({ identifier }: DirectoryRecord): boolean =>
   identifier.length === 1 && (identifier[0] === 0 || identifier[0] === 1);
 
+type Tree = {
+  readonly root: IsoDirectory;
+  readonly children: Children;
+  readonly claims: DirectoryClaims;
+};
+
 /** Component by component: the exact name first, then the ISO 9660 name in either case. */
-async function findNode(
-  children: Children,
-  root: IsoDirectory,
-  path: string,
-): Promise<IsoNode | undefined> {
+async function findNode({ root, children, claims }: Tree, path: string) {
+  const enter = (at: string, { extent }: IsoDirectory): void => {
+    checkDirectorySize(extent);
+    claims.claim(at === '' ? '/' : at, extent);
+  };
   let node: IsoNode = root;
+  let place = '';
+  enter(place, node);
   for (const part of path.split('/').filter((text) => text !== '')) {
     if (node.kind !== 'directory') return undefined;
-    const nodes: IsoNode[] = await children(node);
-    const isoName = part.toUpperCase();
-    const next: IsoNode | undefined =
-      nodes.find((child) => child.name === part) ??
-      nodes.find((child) => formatIdentifier(child.isoIdentifier).toUpperCase() === isoName);
+    const next = findNamed(await children(node), part);
     if (!next) return undefined;
     node = next;
+    place += `/${node.name}`;
+    if (node.kind === 'directory') enter(place, node);
   }
   return node;
 }
 
+function findNamed(nodes: readonly IsoNode[], name: string): IsoNode | undefined {
+  const isoName = name.toUpperCase();
+  return (
+    nodes.find((child) => child.name === name) ??
+    nodes.find((child) => formatIdentifier(child.isoIdentifier).toUpperCase() === isoName)
+  );
+}
+
+type Place = Pick<IsoDirectory, 'extent'>;
+
+/** What a short path costs who lists it. */
+const LEAST_PATH = 200;
+
 /**
- * Everything below the root, a directory before what is in it. A directory that is met a second time
- * is refused: it is its own ancestor, or the tree would have no end that one could wait for.
+ * Everything below the root, a directory before what is in it. A directory that is met a second time,
+ * or is a part of another, is refused: the tree would have no end that one could wait for.
  */
 async function* walkNodes(
-  children: Children,
+  reader: Reader,
   root: IsoDirectory,
 ): AsyncGenerator<{ path: string; node: IsoNode }> {
-  const seen = new Map<number, string>();
-  const waiting: { path: string; directory: IsoDirectory }[] = [{ path: '', directory: root }];
+  const claims = createClaims();
+  const waiting: (Place & { readonly path: string })[] = [{ path: '', extent: root.extent }];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const { path, directory } = next;
+    const { path, extent } = next;
     const name = path === '' ? '/' : path;
-    const before = seen.get(directory.extent.offset);
-    if (before !== undefined) throw createLoopError(name, before);
-    seen.set(directory.extent.offset, name);
-    const nodes = await children(directory).catch((error: unknown) => {
+    checkDirectorySize(extent);
+    claims.claim(name, extent);
+    const nodes = await readNodes(reader, { extent }).catch((error: unknown) => {
       throw explainReading(`directory ${name}`, error);
     });
     const directories: typeof waiting = [];
     for (const node of nodes) {
       const entry = { path: `${path}/${node.name}`, node };
+      reader.image.budget.take('characters of paths', Math.max(LEAST_PATH, entry.path.length));
       yield entry;
-      if (node.kind === 'directory') directories.push({ path: entry.path, directory: node });
+      if (node.kind === 'directory') directories.push({ path: entry.path, extent: node.extent });
     }
     for (const directory of directories.reverse()) waiting.push(directory);
   }
-}
-
-function createLoopError(path: string, before: string): IntegrityError {
-  return new IntegrityError(
-    'iso.looping-directory',
-    `directory ${path} is the same extent as directory ${before}`,
-  );
 }

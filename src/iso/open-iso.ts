@@ -6,6 +6,7 @@ import type { IsoFile, IsoNode } from './iso-node.ts';
 import { openTree, type IsoTree } from './iso-tree.ts';
 import { openRandomAccess, type ByteRange, type RandomAccess } from './random-access.ts';
 import { whileReading } from './reading-context.ts';
+import { createStructureSource, type StructureSource } from './structure-source.ts';
 import {
   decodeVolumeDescriptor,
   type PrimaryVolumeDescriptor,
@@ -32,6 +33,8 @@ export type IsoImage = Pick<IsoTree, 'root' | 'hasRockRidge' | 'children' | 'fin
    * @throws IntegrityError `iso.file-too-large` when it has more than `limit` bytes, default 16 MiB
    */
   readonly readFile: (file: IsoNode, limit?: number) => Promise<Uint8Array>;
+  /** For who reads directories by itself; its budget is for all that is read of this image. */
+  readonly structure: StructureSource;
   /** A file, or these bytes of it, in pieces of at most 1 MiB. */
   readonly stream: (file: IsoNode, range?: ByteRange) => Readable;
   /** @throws IntegrityError `iso.out-of-bounds` */
@@ -68,9 +71,11 @@ async function createImage(image: RandomAccess): Promise<IsoImage> {
   const bootCatalog = descriptors.find(
     (descriptor) => descriptor.kind === 'boot-record',
   )?.bootCatalog;
-  const tree = await openTree(image, volume);
+  const structure = createStructureSource(image);
+  const tree = await openTree(structure, volume);
   return {
     ...tree,
+    structure,
     path: image.path,
     fileSize: image.size,
     volume,
@@ -168,9 +173,13 @@ async function readWholeFile(
       { expected: `at most ${limit}`, found: String(file.size) },
     );
   }
-  const pieces: Uint8Array[] = [];
-  for await (const piece of readPieces(image, file, undefined)) pieces.push(piece);
-  return Buffer.concat(pieces);
+  const bytes = Buffer.allocUnsafe(file.size);
+  let at = 0;
+  for await (const piece of readPieces(image, file, undefined)) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }
 
 async function* readPieces(

@@ -143,6 +143,7 @@ async function serve(exchange: Exchange, gone: AbortSignal): Promise<void> {
 }
 
 async function answerRequest({ tree, request }: Exchange): Promise<Answer> {
+  tree.begin?.();
   const { method, url = '' } = request;
   if (method !== 'GET' && method !== 'HEAD') {
     return { ...failure('UNSUPPORTED', 'this registry is read-only'), status: 405 };

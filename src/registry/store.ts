@@ -15,6 +15,8 @@ export type ByteRange = { readonly start: number; readonly end: number };
  * `/docker/registry/v2/...`, and never have `..`.
  */
 export type RegistryTree = {
+  /** A request begins: a tree that bounds what all reading costs counts from here again. */
+  begin?: () => void;
   /** The names in a directory, in no order; undefined when it is none. */
   list: (path: string) => Promise<readonly string[] | undefined>;
   /** Bytes of a regular file; undefined when it is none. */

@@ -22,7 +22,7 @@ export function registerVerify(program: Command, host: CliHost): void {
       'after',
       '\nNeeds no network. An image that sealift did not make is checked as far as possible: its\n' +
         'structure, and its registry where it has one. Of one that was cut off it tells what is lost.\n' +
-        `At most ${SHOWN} problems of a kind are printed; -o json has all.\n` +
+        `At most ${SHOWN} problems of a kind are printed; -o json has up to 10000.\n` +
         '\nExample:\n  $ sealift verify appliance.iso',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
@@ -65,7 +65,7 @@ async function verifyWithProgress(
   }
 }
 
-/** Of each kind; `-o json` has all. A medium that was cut off lost thousands of files. */
+/** Of each kind; `-o json` has more. A medium that was cut off lost thousands of files. */
 const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {

@@ -5,7 +5,7 @@ import { SECTOR_SIZE } from '../extent.ts';
 import { locateExtent, type IsoDirectory, type IsoNode } from '../iso-node.ts';
 import { readEntries } from '../iso-tree.ts';
 import type { IsoImage } from '../open-iso.ts';
-import type { RandomAccess } from '../random-access.ts';
+import type { StructureSource } from '../structure-source.ts';
 import { decodeSharingProtocol, encodeRockRidge } from '../directory/rock-ridge.ts';
 import type { SystemUseEntry } from '../directory/system-use.ts';
 
@@ -49,8 +49,7 @@ type GrowingDirectory = BaseDirectory & { readonly children: BaseNode[] };
  * @throws IntegrityError `iso.no-rock-ridge`, and what reading the image throws
  */
 export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
-  const image = { path: iso.path, size: iso.fileSize, read: iso.readBytes, close: iso.close };
-  const own = await readRootEntries(image, iso.root);
+  const own = await readRootEntries(iso.structure, iso.root);
   const skip = decodeSharingProtocol(own);
   if (skip === undefined) {
     throw new IntegrityError('iso.no-rock-ridge', `${iso.path} has no Rock Ridge names`, {
@@ -61,7 +60,7 @@ export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
   const directories = new Map([['', root]]);
   for await (const { path, node } of iso.walk()) {
     const area = node.records[0]?.systemUse.subarray(skip) ?? new Uint8Array(0);
-    const entry = describe(node, await readEntries(image, area));
+    const entry = describe(node, await readEntries(iso.structure, area));
     const parent = directories.get(path.slice(0, path.lastIndexOf('/')));
     if (node.kind === 'directory') {
       const directory: GrowingDirectory = { ...entry, kind: 'directory', children: [] };
@@ -76,11 +75,13 @@ export async function readBaseTree(iso: IsoImage): Promise<BaseDirectory> {
 
 /** The root's attributes stand in its own record only: the volume descriptor has no room for them. */
 async function readRootEntries(
-  image: RandomAccess,
+  image: StructureSource,
   root: IsoDirectory,
 ): Promise<readonly SystemUseEntry[]> {
   const records = readRecords(image, root.extent);
-  for await (const { record } of records) return readEntries(image, record.systemUse);
+  for await (const [first] of records) {
+    if (first) return readEntries(image, first.record.systemUse);
+  }
   return [];
 }
 

@@ -1,10 +1,14 @@
-import { IntegrityError } from '../../base/errors.ts';
 import { findUnequalInEntries, findUnequalInRecord } from './check-byte-orders.ts';
 import { compareIdentifiers } from '../directory/compare-identifiers.ts';
-import { readRecords, type PlacedRecord } from '../directory/directory-extent.ts';
+import { createClaims } from '../directory/claims.ts';
+import {
+  checkDirectorySize,
+  readRecords,
+  type PlacedRecord,
+} from '../directory/directory-extent.ts';
 import { FILE_FLAG, type DirectoryRecord } from '../directory/directory-record.ts';
 import { SECTOR_SIZE } from '../extent.ts';
-import { formatIdentifier, locateExtent } from '../iso-node.ts';
+import { formatIdentifier, isFileName, locateExtent } from '../iso-node.ts';
 import { readEntries } from '../iso-tree.ts';
 import type { IsoImage } from '../open-iso.ts';
 import type { ByteRange } from '../random-access.ts';
@@ -20,7 +24,7 @@ import {
   type StructureProblem,
   type UsedExtent,
 } from './structure-problem.ts';
-import { decodeSystemUse } from '../directory/system-use.ts';
+import { decodeSystemUse, isContinuation } from '../directory/system-use.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
 /** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
@@ -72,19 +76,14 @@ export async function* checkDirectories(
     sector: rootRecord.extent,
     parent: rootRecord.extent,
   };
+  const claims = createClaims();
   const walk: Walk = { ...tree, iso, found, waiting: [root], skip: undefined };
   for (let next = walk.waiting.pop(); next; next = walk.waiting.pop()) {
-    const before = found.directories.get(next.sector);
-    if (before) {
-      yield damage(`directory ${next.path} is the same extent as directory ${before.path}`, {
-        path: next.path,
-        range: next.extent,
-      });
-      continue;
-    }
-    found.directories.set(next.sector, next);
-    found.extents.push({ ...next.extent, path: next.path });
     try {
+      checkDirectorySize(next.extent);
+      claims.claim(next.path, next.extent);
+      found.directories.set(next.sector, next);
+      found.extents.push({ ...next.extent, path: next.path });
       yield* checkDirectory(walk, next);
     } catch (error) {
       yield damageOf(error, { path: next.path, range: next.extent });
@@ -99,19 +98,22 @@ async function* checkDirectory(
   let index = 0;
   let last: DirectoryRecord | undefined;
   let isOrdered = true;
-  for await (const placed of readRecords({ read: walk.iso.readBytes }, directory.extent)) {
-    if (index < 2) {
-      if (index === 0 && directory.path === '/') walk.skip = findSkip(walk, placed);
-      yield* checkSelfOrParent(directory, { placed, index });
-    } else {
-      yield* checkEntry(walk, directory, placed);
-      isOrdered &&=
-        walk.isJoliet ||
-        !last ||
-        compareIdentifiers(last.identifier, placed.record.identifier) <= 0;
-      last = placed.record;
+  for await (const some of readRecords(walk.iso.structure, directory.extent)) {
+    for (const placed of some) {
+      if (index < 2) {
+        if (index === 0 && directory.path === '/') walk.skip = findSkip(walk, placed);
+        yield* checkSelfOrParent(directory, { placed, index });
+      } else {
+        const read = await readChecked(walk, placed);
+        yield* checkEntry(walk, directory, { placed, ...read });
+        isOrdered &&=
+          walk.isJoliet ||
+          !last ||
+          compareIdentifiers(last.identifier, placed.record.identifier) <= 0;
+        last = placed.record;
+      }
+      index += 1;
     }
-    index += 1;
   }
   if (index < 2)
     yield damage(`directory has ${index} records, not at least 2`, directoryAt(directory));
@@ -155,19 +157,24 @@ function* checkSelfOrParent(
 
 const NAMES = ['the directory itself', 'its parent'];
 
-async function* checkEntry(
+type CheckedRecord = {
+  readonly attributes: Partial<PosixAttributes>;
+  readonly problems: readonly StructureProblem[];
+};
+
+function* checkEntry(
   walk: Walk,
   directory: FoundDirectory,
-  placed: PlacedRecord,
-): AsyncGenerator<StructureProblem> {
+  { placed, attributes, problems }: CheckedRecord & { readonly placed: PlacedRecord },
+): Generator<StructureProblem> {
   const { record } = placed;
-  const { attributes, problems } = await readChecked(walk, placed);
   const name = attributes.name ?? nameOf(walk, record.identifier);
   const path = directory.path === '/' ? `/${name}` : `${directory.path}/${name}`;
   yield* checkByteOrders(placed, path);
   yield* problems.map((problem) => ({ ...problem, path }));
-  if (name === '' || /[/\0]/.test(name)) {
-    yield damage(`${JSON.stringify(name)} is no name of a file`, { path, range: rangeOf(placed) });
+  if (!isFileName(name)) {
+    const problem = `${JSON.stringify(name.slice(0, 255))} is not a valid name of a file`;
+    yield damage(problem, { path, range: rangeOf(placed) });
   }
   // The record of a relocated directory's old place has no data of its own.
   if (attributes.childLink !== undefined) return;
@@ -210,22 +217,19 @@ function* checkByteOrders(placed: PlacedRecord, path: string): Generator<Structu
 }
 
 /** The Rock Ridge attributes of a record; what is wrong with them does not hide the file. */
-async function readChecked(
-  walk: Walk,
-  placed: PlacedRecord,
-): Promise<{ attributes: Partial<PosixAttributes>; problems: StructureProblem[] }> {
+async function readChecked(walk: Walk, placed: PlacedRecord): Promise<CheckedRecord> {
   if (walk.skip === undefined) return { attributes: {}, problems: [] };
   const range = rangeOf(placed);
   try {
     const area = placed.record.systemUse.subarray(walk.skip);
-    const all = await readEntries({ read: walk.iso.readBytes }, area);
-    const continuations = decodeSystemUse(area).filter(({ signature }) => signature === 'CE');
+    const own = decodeSystemUse(area);
+    const continuations = own.filter(isContinuation);
+    const all = continuations.length === 0 ? own : await readEntries(walk.iso.structure, area);
     const problems = findUnequalInEntries([...all, ...continuations]).map((signature) =>
       damage(`both byte orders of a number in system use entry ${signature} differ`, { range }),
     );
     return { attributes: decodeRockRidge(all), problems };
   } catch (error) {
-    if (!(error instanceof IntegrityError)) throw error;
     return { attributes: {}, problems: [damageOf(error, { range })] };
   }
 }

@@ -8,7 +8,8 @@ import { whileReading } from '../reading-context.ts';
 import { damage, damageOf, type StructureProblem } from './structure-problem.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
-const MAX_TABLE_SIZE = 64 * 1024 * 1024;
+/** ECMA-119 9.4: the largest record that a directory has in a table. */
+const MAX_RECORD_SIZE = 264;
 /** Parent numbers have 16 bits; a directory behind this one cannot be named as a parent. */
 const MAX_PARENT = 65_535;
 
@@ -27,7 +28,7 @@ export async function* checkPathTables(
     const range = { offset: table.offset, size: table.size };
     found.extents.push({ ...range, path: table.name });
     try {
-      const records = await readTable(iso, table);
+      const records = await readTable(iso, table, found.directories.size);
       for (const problem of compareTable(records, found.directories)) {
         yield damage(`${table.name}: ${problem}`, { range });
       }
@@ -55,12 +56,13 @@ function tablesOf(volume: PrimaryVolumeDescriptor): Table[] {
     }));
 }
 
-function readTable(iso: IsoImage, table: Table): Promise<PathTableRecord[]> {
+function readTable(iso: IsoImage, table: Table, directories: number): Promise<PathTableRecord[]> {
   return whileReading(table.name, async () => {
-    if (table.size > MAX_TABLE_SIZE) {
+    const limit = directories * MAX_RECORD_SIZE;
+    if (table.size > limit) {
       throw new IntegrityError(
         'iso.malformed-path-table',
-        `it has ${table.size} bytes, more than ${MAX_TABLE_SIZE}`,
+        `it has ${table.size} bytes, more than ${directories} directories can take: ${limit}`,
       );
     }
     return decodePathTable(await iso.readBytes(table.offset, table.size), table.byteOrder);

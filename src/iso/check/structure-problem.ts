@@ -1,4 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
+import { TOO_MUCH_STRUCTURE } from '../structure-source.ts';
 import type { ByteRange } from '../random-access.ts';
 import { formatCauses } from '../reading-context.ts';
 
@@ -31,8 +32,11 @@ export const oddity = (problem: string, where: Where = {}): StructureProblem => 
   ...where,
 });
 
-/** What an error in the bytes says, as damage; any other error is thrown on. */
+/**
+ * What an error in the bytes says, as damage; any other error is thrown on, and so is the end of the
+ * budget, behind which there is nothing to check.
+ */
 export function damageOf(error: unknown, where: Where): StructureProblem {
-  if (!(error instanceof IntegrityError)) throw error;
+  if (!(error instanceof IntegrityError) || error.code === TOO_MUCH_STRUCTURE) throw error;
   return damage(formatCauses(error), where);
 }

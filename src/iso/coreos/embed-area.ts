@@ -19,6 +19,9 @@ export type EmbedArea = {
 /** Bytes of `images/ignition.img` in every CoreOS build. */
 const EMBED_AREA_SIZE = 262_144;
 
+/** Bytes; far above any that was made, and below what would be a root file system. */
+export const MAX_EMBED_AREA_SIZE = 64 * 2 ** 20;
+
 const DEFAULT_FILE = 'images/ignition.img';
 
 /**
@@ -37,6 +40,13 @@ export async function findEmbedArea(iso: IsoImage): Promise<EmbedArea> {
     throw new IntegrityError(
       'iso.no-embed-area',
       `embed area of ${size} bytes at ${skip} is not inside ${info.file}, which has ${file.size} bytes`,
+    );
+  }
+  if (size > MAX_EMBED_AREA_SIZE) {
+    throw new IntegrityError(
+      'iso.no-embed-area',
+      `${info.file} has ${size} bytes for an Ignition config, which is not an embed area`,
+      { expected: `at most ${MAX_EMBED_AREA_SIZE}`, found: String(size) },
     );
   }
   return { file: info.file, offset: extent.offset + skip, size, grown: size > EMBED_AREA_SIZE };

@@ -24,6 +24,8 @@ export type KargAreas = {
 };
 
 const MAX_AREA_SIZE = 2048;
+/** CoreOS has two to four. */
+const MAX_AREAS = 64;
 const LEGACY_AT = 32_672;
 const LEGACY_SIZE = 72;
 const LEGACY_MAGIC = 'coreKarg';
@@ -86,6 +88,12 @@ async function locateListed(iso: IsoImage, json: JsonObject): Promise<LocatedAre
     throw new IntegrityError(
       'iso.malformed-json',
       `${PATH} has a default of ${Buffer.byteLength(text)} bytes for areas of ${size}`,
+    );
+  }
+  if (files.length > MAX_AREAS) {
+    throw new IntegrityError(
+      'iso.malformed-json',
+      `${PATH} names ${files.length} files, more than ${MAX_AREAS}`,
     );
   }
   const areas: KargArea[] = [];

@@ -4,7 +4,7 @@ import type { BasePatch } from '../base/base-extents.ts';
 import type { TreeFile } from '../extent.ts';
 import type { IsoImage } from '../open-iso.ts';
 import { parseJsonObject } from './coreos-json.ts';
-import type { EmbedArea } from './embed-area.ts';
+import { MAX_EMBED_AREA_SIZE, type EmbedArea } from './embed-area.ts';
 
 /** Bytes of the base that change where they are, or files that take the place of some of its. */
 export type EmbedPlan = {
@@ -13,9 +13,6 @@ export type EmbedPlan = {
   /** Bytes of the larger area, where there is one. */
   readonly grownTo?: number;
 };
-
-/** Bytes; far above any that was made, and below what would be a root file system. */
-const MAX_AREA_SIZE = 64 * 2 ** 20;
 
 /**
  * The archive at the start of the embed area and zeros behind it. One that is too large goes to a larger file in the
@@ -56,11 +53,11 @@ export async function planEmbed(
 
 /** A description that names the root file system or an initrd would have it overwritten. */
 function requirePlausible({ file, size }: EmbedArea): void {
-  if (size <= MAX_AREA_SIZE && !/^\/*images\/+pxeboot\//i.test(file)) return;
+  if (size <= MAX_EMBED_AREA_SIZE && !/^\/*images\/+pxeboot\//i.test(file)) return;
   throw new IntegrityError(
     'iso.no-embed-area',
     `${file} has ${size} bytes for an Ignition config, which is no embed area`,
-    { expected: `at most ${MAX_AREA_SIZE}`, found: String(size) },
+    { expected: `at most ${MAX_EMBED_AREA_SIZE}`, found: String(size) },
   );
 }
 

@@ -1,7 +1,8 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeDirectoryRecord, type DirectoryRecord } from './directory-record.ts';
 import { SECTOR_SIZE } from '../extent.ts';
-import type { ByteRange, RandomAccess } from '../random-access.ts';
+import type { ByteRange } from '../random-access.ts';
+import type { StructureSource } from '../structure-source.ts';
 
 /** A directory record, and where in the image it stands. */
 export type PlacedRecord = {
@@ -11,32 +12,49 @@ export type PlacedRecord = {
   readonly record: DirectoryRecord;
 };
 
-/** More than half a million entries; a size beyond that is a lie that would cost memory. */
-const MAX_DIRECTORY_SIZE = 64 * 1024 * 1024;
+/** 50,000 entries of the largest size. */
+const MAX_DIRECTORY_SIZE = 16 * 1024 * 1024;
+/** All of them are in memory at once. */
+const MAX_RECORDS = 50_000;
 const SECTORS_AT_ONCE = 32;
 
 /**
- * The records of a directory, its own and its parent's first, in the order of the volume.
+ * The records of a directory, its own and its parent's first, in the order of the volume: those of some
+ * sectors at a time, because a wait for each would take longer than to decode it.
  *
- * @throws IntegrityError `iso.out-of-bounds`, `iso.directory-too-large`, `iso.malformed-record`
+ * @throws IntegrityError `iso.out-of-bounds`, `iso.directory-too-large`, `iso.malformed-record`,
+ * `iso.too-much-structure`
  */
 export async function* readRecords(
-  image: Pick<RandomAccess, 'read'>,
+  { read, budget }: StructureSource,
   extent: ByteRange,
-): AsyncGenerator<PlacedRecord> {
-  if (extent.size > MAX_DIRECTORY_SIZE) {
-    throw new IntegrityError(
-      'iso.directory-too-large',
-      `directory at byte ${extent.offset} has ${extent.size} bytes, more than ${MAX_DIRECTORY_SIZE}`,
-    );
-  }
+): AsyncGenerator<readonly PlacedRecord[]> {
+  checkDirectorySize(extent);
+  let records = 0;
   const step = SECTORS_AT_ONCE * SECTOR_SIZE;
   for (let done = 0; done < extent.size; done += step) {
     const size = Math.min(step, extent.size - done);
-    const bytes = await image.read(extent.offset + done, size);
-    yield* recordsOf(bytes, extent.offset + done);
+    budget.take('bytes of directories', size);
+    const bytes = await read(extent.offset + done, size);
+    const placed = [...recordsOf(bytes, extent.offset + done)];
+    budget.take('directory records', placed.length);
+    records += placed.length;
+    if (records > MAX_RECORDS) throw createSizeError(extent, 'records', MAX_RECORDS);
+    yield placed;
   }
 }
+
+/** @throws IntegrityError `iso.directory-too-large` */
+export function checkDirectorySize(extent: ByteRange): void {
+  if (extent.size > MAX_DIRECTORY_SIZE) throw createSizeError(extent, 'bytes', MAX_DIRECTORY_SIZE);
+}
+
+const createSizeError = ({ offset, size }: ByteRange, what: string, limit: number) =>
+  new IntegrityError(
+    'iso.directory-too-large',
+    `directory at byte ${offset} has ${what === 'bytes' ? `${size} bytes, ` : ''}more than ${limit} ${what}`,
+    { expected: `at most ${limit} ${what}` },
+  );
 
 /** ECMA-119 6.8.1.1: a record ends in the sector it begins in; zeros fill the rest of a sector. */
 function* recordsOf(bytes: Uint8Array, offset: number): Generator<PlacedRecord> {

@@ -1,6 +1,6 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
-import { copyOf, requireBytes } from '../bounds.ts';
+import { requireBytes } from '../bounds.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 
 /** SUSP 4.1: two letters, a version, and up to 251 bytes of their own. */
@@ -21,10 +21,12 @@ export type Continuation = {
 
 const HEADER_SIZE = 4;
 const CONTINUATION_SIZE = 28;
-const MAX_CONTINUATIONS = 64;
+/** As many as Linux follows (fs/isofs/rock.c, RR_MAX_CE_ENTRIES). */
+const MAX_CONTINUATIONS = 32;
 
 /**
  * The entries of one area, up to its end, its ST entry or its zero padding. CE entries are among them.
+ * Their data are views of `area`.
  *
  * @throws IntegrityError `iso.truncated`, `iso.malformed-entry`
  */
@@ -41,12 +43,15 @@ export function decodeSystemUse(area: Uint8Array): SystemUseEntry[] {
     }
     requireBytes(area, { at, size: length });
     if (signature === 'ST') break;
-    const data = copyOf(area, at + HEADER_SIZE, at + length);
+    const data = area.subarray(at + HEADER_SIZE, at + length);
     entries.push({ signature, version: area[at + 3] ?? 0, data });
     at += length;
   }
   return entries;
 }
+
+/** Whether an entry says where the others are (SUSP 5.1). */
+export const isContinuation = ({ signature }: SystemUseEntry): boolean => signature === 'CE';
 
 /** @throws RangeError when an entry has more than 251 bytes of data */
 export function encodeSystemUse(entries: readonly SystemUseEntry[]): Uint8Array {
@@ -56,7 +61,7 @@ export function encodeSystemUse(entries: readonly SystemUseEntry[]): Uint8Array 
 /**
  * All entries of a record, those in continuation areas included and the CE entries left out.
  *
- * @throws IntegrityError `iso.looping-continuation` when one record continues more than 64 times, and
+ * @throws IntegrityError `iso.looping-continuation` when one record continues more than 32 times, and
  * what decodeSystemUse and `read` throw
  */
 export async function readSystemUse(
@@ -73,8 +78,8 @@ export async function readSystemUse(
       );
     }
     const found: SystemUseEntry[] = decodeSystemUse(current);
-    entries.push(...found.filter((entry) => entry.signature !== 'CE'));
-    const next = found.find((entry) => entry.signature === 'CE');
+    entries.push(...found.filter((entry) => !isContinuation(entry)));
+    const next = found.find(isContinuation);
     current = next && (await read(decodeContinuation(next)));
   }
   return entries;

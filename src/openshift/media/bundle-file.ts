@@ -1,5 +1,6 @@
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { findJsonExcess } from '../../base/json-bounds.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../mirror/mirror-plan.ts';
 import { formatReleaseBundleTag } from '../release/release-bundle.ts';
@@ -92,11 +93,12 @@ export function compareBundleFile(
   // The image of the registry server is on the medium, but not in its registry.
   const served = index.images.filter(({ set }) => set !== 'registry').map(describePlace);
   const listed = images.map(describePlace);
+  const [isServed, isListed] = [new Set(served), new Set(listed)];
   return [
     ...compareText('version', version, index.release.version),
     ...compareText('release', image, index.release.reference),
-    ...listed.filter((place) => !served.includes(place)).map((place) => `lists ${place}`),
-    ...served.filter((place) => !listed.includes(place)).map((place) => `does not list ${place}`),
+    ...listed.filter((place) => !isServed.has(place)).map((place) => `lists ${place}`),
+    ...served.filter((place) => !isListed.has(place)).map((place) => `does not list ${place}`),
   ].map((problem) => `${problem}, unlike the index`);
 }
 
@@ -110,7 +112,14 @@ const describePlace = ({
 
 type Document = Readonly<Record<string, unknown>>;
 
+/** 4,000 images have a tenth of these. */
+const BOUNDS = { values: 500_000, depth: 16 };
+
 function parse(bytes: Uint8Array): Document {
+  const excess = findJsonExcess(bytes, BOUNDS);
+  if (excess !== undefined) {
+    throw new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${excess}`);
+  }
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
     if (typeof value === 'object' && value !== null) return value as Document;

@@ -1,6 +1,7 @@
 import { formatCanonicalJson, formatReadableJson, type Json } from '../../base/canonical-json.ts';
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { findJsonExcess } from '../../base/json-bounds.ts';
 import { INDEX_PATH } from './media-paths.ts';
 
 /** One run of bytes of the medium, as its index tells. */
@@ -53,10 +54,12 @@ export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {
   return formatReadableJson({ ...plain, digest: digestOf(formatCanonicalJson(plain)) });
 }
 
-/** @throws IntegrityError `index.malformed`, `index.format`, `index.digest` */
+/** @throws IntegrityError `index.malformed`, `index.format`, `index.digest`, `index.overlap` */
 export function parseMediaIndex(bytes: Uint8Array): MediaIndex {
   const { index, damage } = decodeMediaIndex(bytes);
   if (damage) throw damage;
+  const [first] = findOverlaps(index.extents);
+  if (first) throw createOverlapError(first);
   return index;
 }
 
@@ -88,6 +91,27 @@ export function decodeMediaIndex(bytes: Uint8Array): {
   return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
 }
 
+/**
+ * Extents that begin before an earlier one ends. Nothing that we write has them, and to check each
+ * would cost more than the medium has bytes.
+ */
+export function findOverlaps(extents: readonly IndexExtent[]): ReadonlySet<IndexExtent> {
+  const overlaps = new Set<IndexExtent>();
+  let end = 0;
+  for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
+    if (extent.size === 0) continue;
+    if (extent.offset < end) overlaps.add(extent);
+    else end = extent.offset + extent.size;
+  }
+  return overlaps;
+}
+
+const createOverlapError = ({ offset, size }: IndexExtent): IntegrityError =>
+  new IntegrityError(
+    'index.overlap',
+    `${INDEX_PATH} names bytes ${offset} to ${offset + size - 1}, of which another extent has some`,
+  );
+
 function findWrongDigest({ digest, ...content }: Document): IntegrityError | undefined {
   if (digest === undefined) {
     // Else one flipped bit in the key would make the digest a thing that need not be there.
@@ -105,7 +129,14 @@ function findWrongDigest({ digest, ...content }: Document): IntegrityError | und
 
 type Document = Readonly<Record<string, Json>>;
 
+/** Of 200,000 paths and as many extents, and far below what memory has room for. */
+const BOUNDS = { values: 2_000_000, depth: 16 };
+
 function parse(bytes: Uint8Array): Document {
+  const excess = findJsonExcess(bytes, BOUNDS);
+  if (excess !== undefined) {
+    throw new IntegrityError('index.malformed', `${INDEX_PATH} ${excess}`);
+  }
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
     if (typeof value === 'object' && value !== null) return value as Document;

@@ -1,5 +1,6 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { findJsonExcess } from '../../base/json-bounds.ts';
 import { formatSize } from '../../base/format-size.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { CONFIG_IMAGE_LABEL } from '../../openshift/agent-config-image/config-archive.ts';
@@ -29,8 +30,8 @@ type ConfigIsoEntry = {
 const MAX_ENTRIES = 10_000;
 /** Bytes of all files together; a site's inputs may have 16 MiB. */
 const MAX_CONTENT = 256 << 20;
-/** Levels of a manifest; those of a seed reconfiguration are five. */
-const MAX_DEPTH = 64;
+/** Of a manifest; that of a seed reconfiguration has five levels. */
+const BOUNDS = { values: 200_000, depth: 64 };
 /** The lifecycle agent looks for both, the second for the sake of old media. */
 const VOLUME_IDS = ['cluster-config', 'relocation-config'];
 
@@ -91,29 +92,28 @@ export async function readRetainedIso(path: string): Promise<RetainedIso> {
   try {
     const { volumeId, createdAt } = iso.volume;
     if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
-    const manifest = await readManifestText(iso);
+    const manifest = (await readManifestBytes(iso)).toString('utf8');
     return { manifest, ...(createdAt && { madeAt: Math.floor(createdAt.getTime() / 1000) }) };
   } finally {
     await iso.close();
   }
 }
 
-async function readManifestText(iso: IsoImage): Promise<string> {
+async function readManifestBytes(iso: IsoImage): Promise<Buffer> {
   const node = await iso.find(MANIFEST_PATH);
   if (node?.kind !== 'file') {
     throw new IntegrityError('config-iso.manifest', `${iso.path} has no ${MANIFEST_PATH}`);
   }
-  return Buffer.from(await iso.readFile(node)).toString('utf8');
+  return Buffer.from(await iso.readFile(node));
 }
 
 async function readManifest(iso: IsoImage): Promise<JsonValue> {
-  const manifest = parseManifest(await readManifestText(iso));
-  if (manifest !== undefined && isDeeper(manifest, MAX_DEPTH)) {
-    throw new IntegrityError(
-      'config-iso.manifest',
-      `${MANIFEST_PATH} of ${iso.path} has more than ${MAX_DEPTH} levels`,
-    );
+  const bytes = await readManifestBytes(iso);
+  const excess = findJsonExcess(bytes, BOUNDS);
+  if (excess !== undefined) {
+    throw new IntegrityError('config-iso.manifest', `${MANIFEST_PATH} of ${iso.path} ${excess}`);
   }
+  const manifest = parseManifest(bytes.toString('utf8'));
   if (typeof manifest === 'object' && manifest !== null && !Array.isArray(manifest))
     return manifest;
   throw new IntegrityError(
@@ -130,8 +130,3 @@ function parseManifest(text: string): JsonValue | undefined {
     return undefined;
   }
 }
-
-const isDeeper = (value: JsonValue, levels: number): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((member: JsonValue) => isDeeper(member, levels - 1)));

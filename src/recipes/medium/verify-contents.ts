@@ -1,5 +1,9 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
-import type { IndexExtent, MediaIndex } from '../../openshift/media/media-index.ts';
+import {
+  findOverlaps,
+  type IndexExtent,
+  type MediaIndex,
+} from '../../openshift/media/media-index.ts';
 import { readImageContents } from '../../stages/medium/image-contents.ts';
 import type { IsoFiles } from '../../stages/medium/open-damaged.ts';
 import { verifyExtents, type DamagedExtent } from '../../stages/medium/verify-extents.ts';
@@ -49,8 +53,10 @@ export async function checkContents(
 ): Promise<CheckedExtents> {
   const usersOf = await createUserLookup(iso, index);
   const present: IndexExtent[] = [];
+  const overlaps = findOverlaps(index.extents);
   for (const extent of index.extents) {
-    if (endOf(extent) <= iso.fileSize) present.push(extent);
+    if (overlaps.has(extent)) report(describeOverlap(extent));
+    else if (endOf(extent) <= iso.fileSize) present.push(extent);
     else report(...describeLost(extent, iso.fileSize, usersOf(extent)));
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
@@ -89,6 +95,13 @@ function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
     end = Math.max(end, endOf(extent));
   }
 }
+
+const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): VerifyProblem => ({
+  kind: 'index',
+  problem: 'overlaps another extent of the index',
+  ...{ offset, size },
+  ...(path !== undefined && { path }),
+});
 
 const sizeOf = (extents: readonly IndexExtent[]): number =>
   extents.reduce((sum, { size }) => sum + size, 0);

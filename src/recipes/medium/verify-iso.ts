@@ -43,13 +43,23 @@ export async function verifyIso(path: string, options: VerifyOptions): Promise<V
   return conclude(findings);
 }
 
+/** Of a kind. A medium that was cut off at its start has lost every file. */
+const MAX_PROBLEMS = 10_000;
+const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
+
 function createFindings(): Findings {
   const problems: VerifyProblem[] = [];
+  const left = new Map<VerifyProblem['kind'], number>();
   return {
     problems,
     oddities: [],
     report: (...found) => {
-      for (const problem of found) problems.push(problem);
+      for (const problem of found) {
+        const room = left.get(problem.kind) ?? MAX_PROBLEMS;
+        left.set(problem.kind, room - 1);
+        if (room > 0) problems.push(problem);
+        else if (room === 0) problems.push({ kind: problem.kind, problem: MORE });
+      }
     },
     checked: { extents: 0, bytes: 0, images: 0 },
   };
@@ -76,7 +86,9 @@ async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): P
   for await (const { severity, problem, path, range } of checkStructure(iso)) {
     if (severity === 'damage') {
       report({ kind: 'structure', problem, ...(path !== undefined && { path }), ...range });
-    } else oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+    } else if (oddities.length < MAX_PROBLEMS) {
+      oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+    }
   }
 }
 

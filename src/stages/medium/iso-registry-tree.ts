@@ -33,10 +33,12 @@ export function isoRegistryTree(iso: IsoImage, root: string): RegistryTree {
     throw new IntegrityError('iso.no-file', `${root}${path} left the image`);
   };
   return {
+    begin: iso.structure.budget.reset,
     async list(path) {
       const node = await iso.find(`${root}${path}`);
       if (node?.kind !== 'directory') return undefined;
-      return (await iso.children(node)).map(({ name }) => name);
+      // Two entries of one name would be listed as two directories of the same content.
+      return [...new Set((await iso.children(node)).map(({ name }) => name))];
     },
     size: async (path) => (await findFile(path))?.size,
     async read(path) {

@@ -2,6 +2,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { SECTOR_SIZE } from '../../iso/extent.ts';
 import { openTree } from '../../iso/iso-tree.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
+import { createStructureSource } from '../../iso/structure-source.ts';
 import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
 import { decodeVolumeDescriptor } from '../../iso/volume/volume-descriptor.ts';
 
@@ -33,7 +34,7 @@ export async function openDamaged(path: string): Promise<IsoFiles> {
         `first volume descriptor is of kind ${descriptor.kind}, not primary`,
       );
     }
-    const { find, walk } = await openTree(image, descriptor.volume);
+    const { find, walk } = await openTree(createStructureSource(image), descriptor.volume);
     return {
       ...{ path, fileSize: image.size, find, walk },
       readFile: (node, limit = DEFAULT_LIMIT) => readWhole(image, node, limit),

@@ -1,0 +1,106 @@
+import { openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { SealiftError } from '../../src/base/errors.ts';
+import { createRandom } from '../faults/random.ts';
+import { makeCase } from './make-case.ts';
+import { BugFound, readerOf } from './readers.ts';
+import type { ReaderName } from './seeds.ts';
+
+/*
+ * Reads one mutated file after the other with one reader, or the files that are named, until the time
+ * is over. Before each it writes the number of the case to a file, so that the parent knows which one
+ * it was when this process hangs, dies or is killed. Ends with 0, or with 70 behind a failure on stdout.
+ */
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    reader: { type: 'string' },
+    directory: { type: 'string' },
+    progress: { type: 'string' },
+    seed: { type: 'string', default: '0' },
+    first: { type: 'string', default: '0' },
+    seconds: { type: 'string', default: '0' },
+  },
+});
+
+const FAILED = 70;
+/** The most that one case may take. */
+const MEMORY_MIB = 500;
+
+const { reader: name = '', directory = '', progress = '' } = values;
+const reader = readerOf(name as ReaderName);
+const progressFile = openSync(progress, 'w');
+const cell = Buffer.alloc(8);
+
+const note = (index: number): void => {
+  cell.writeDoubleLE(index);
+  writeSync(progressFile, cell, 0, cell.length, 0);
+};
+
+/** Peak of the resident memory in MiB since it was reset (proc(5), clear_refs). */
+function takePeak(): number {
+  const [, peak = '0'] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'latin1')) ?? [];
+  writeFileSync('/proc/self/clear_refs', '5');
+  return Number(peak) / 1024;
+}
+
+const fail = (what: string): never => {
+  writeSync(1, `${what.slice(0, 4000)}\n`);
+  process.exit(FAILED);
+};
+
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error: unknown) => {
+    fail(`uncaught: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  });
+}
+
+/** Whether the program would print an error with a code: one is in the chain of causes. */
+function isForeseen(error: unknown): boolean {
+  for (let link = error, depth = 0; depth < 16; depth++) {
+    if (link instanceof SealiftError) return true;
+    if (!(link instanceof Error)) return false;
+    link = link.cause;
+  }
+  return false;
+}
+
+async function read(bytes: Buffer, turn: number): Promise<void> {
+  try {
+    await reader.read(bytes, { directory, turn });
+  } catch (error) {
+    if (isForeseen(error)) return;
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    fail(error instanceof BugFound ? error.message : `uncoded: ${text}`);
+  }
+}
+
+/** Every hundredth time and where memory is high, garbage is not the reader's. */
+function checkMemory(index: number, isAlone: boolean): void {
+  if (!isAlone && index % 100 === 0) global.gc?.();
+  const peak = takePeak();
+  if (peak > MEMORY_MIB) fail(`memory: ${Math.round(peak)} MiB`);
+}
+
+async function readMany(): Promise<void> {
+  const seeds = await reader.seeds();
+  const end = Date.now() + Number(values.seconds) * 1000;
+  let index = Number(values.first);
+  for (; Date.now() < end; index++) {
+    note(index);
+    const random = createRandom((Number(values.seed) + index * 7919) >>> 0);
+    await read(makeCase({ seeds, shape: reader.shape, random }), index);
+    checkMemory(index, false);
+  }
+  note(index);
+}
+
+if (positionals.length === 0) await readMany();
+for (const [index, line] of positionals.entries()) {
+  const [path = '', turn = '0'] = line.split('#');
+  note(index);
+  await read(readFileSync(path), Number(turn));
+  checkMemory(index, true);
+}
+process.exit(0);

@@ -1,0 +1,94 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { bundle } from '../../scripts/bundle.ts';
+import { createRandom } from '../faults/random.ts';
+import { makeCase } from './make-case.ts';
+import { nameCase, READER_NAMES, readerOf } from './readers.ts';
+import { runChild } from './run-child.ts';
+import type { ReaderName } from './seeds.ts';
+
+/*
+ * Gives mutated files to everything that reads bytes of unknown origin. A case fails when it takes more
+ * than 5 s of processor time or 500 MiB, or ends with an error without a code. It is then kept in
+ * test/fuzz/corpus, where a test reads it from then on, and the exit code is 1.
+ *
+ *     npm run fuzz -- [--seconds 120] [--reader iso] [--seed N] [--cases FOLDER]
+ *
+ * The seconds are those of all readers together.
+ */
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '120' },
+    reader: { type: 'string', multiple: true },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000_000) },
+    /** Where failing cases go. */
+    cases: { type: 'string', default: fileURLToPath(new URL('corpus', import.meta.url)) },
+  },
+});
+
+/** Larger ones are told and not kept. */
+const LARGEST_KEPT = 64 << 10;
+
+const names = (values.reader ?? READER_NAMES) as readonly ReaderName[];
+const unknown = names.filter((name) => !READER_NAMES.includes(name));
+if (unknown.length > 0) throw new Error(`readers are ${READER_NAMES.join(', ')}`);
+const seed = Number(values.seed);
+const directory = mkdtempSync(join(tmpdir(), 'sealift-fuzz-'));
+const program = await bundle(
+  'test/fuzz/child.ts',
+  fileURLToPath(new URL('../built', import.meta.url)),
+);
+let found = 0;
+
+async function rebuild(reader: ReaderName, index: number): Promise<Buffer> {
+  const { seeds, shape } = readerOf(reader);
+  const random = createRandom((seed + index * 7919) >>> 0);
+  return makeCase({ seeds: await seeds(), shape, random });
+}
+
+/** A case fails by itself, or what was before it made it fail. */
+async function confirm(reader: ReaderName, index: number, failure: string): Promise<void> {
+  const bytes = await rebuild(reader, index);
+  const name = `${nameCase(bytes)}.${index % 6}`;
+  const path = join(directory, name);
+  writeFileSync(path, bytes);
+  const again = await runChild(program, { reader, directory, args: [`${path}#${index % 6}`] });
+  if (again.failure === undefined) {
+    console.log(`${reader}: case ${index} failed only after others: ${failure.slice(0, 300)}`);
+    if (failure.startsWith('memory')) return; // garbage of many cases
+  }
+  found++;
+  const isKept = bytes.length <= LARGEST_KEPT;
+  const kept = join(values.cases, reader, name);
+  if (isKept) {
+    mkdirSync(join(values.cases, reader), { recursive: true });
+    writeFileSync(kept, bytes);
+  }
+  console.log(`${reader}: case ${index} of seed ${seed}, ${bytes.length} bytes: ${failure}`);
+  console.log(isKept ? `  kept as ${kept}` : '  too large to be kept');
+}
+
+async function fuzz(reader: ReaderName, seconds: number): Promise<void> {
+  const began = Date.now();
+  const left = (): number => seconds - (Date.now() - began) / 1000;
+  let first = 0;
+  do {
+    const args = ['--seed', String(seed), '--first', String(first), '--seconds', left().toFixed(1)];
+    const { index, failure } = await runChild(program, { reader, directory, args });
+    if (failure !== undefined) await confirm(reader, index, failure);
+    first = index + (failure === undefined ? 0 : 1);
+  } while (left() > 1);
+  console.log(`${reader}: ${first} cases in ${Math.round((Date.now() - began) / 1000)} s`);
+}
+
+try {
+  for (const name of names) await fuzz(name, Number(values.seconds) / names.length);
+} finally {
+  rmSync(directory, { recursive: true, force: true });
+}
+console.log(`${found} cases failed, seed ${seed}`);
+process.exitCode = found === 0 ? 0 : 1;

@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ReaderName } from './seeds.ts';
+
+/** The most processor time that one case may take. */
+const CASE_SECONDS = 5;
+/** For a case that waits for something that never comes, on a machine this busy. */
+const CASE_WALL_SECONDS = 60;
+/** What V8 may have, below the bound of the whole process. */
+const HEAP_MIB = 400;
+const TICKS = 100;
+
+/** How a child ended. */
+export type ChildEnd = {
+  /** The case it was at: all before it were good. */
+  readonly index: number;
+  /** What went wrong with it; absent when nothing did. */
+  readonly failure?: string;
+};
+
+/** Runs the built child below `directory` and watches the time of each case. */
+export async function runChild(
+  program: string,
+  { reader, directory, args }: {
+    readonly reader: ReaderName;
+    readonly directory: string;
+    readonly args: readonly string[];
+  },
+): Promise<ChildEnd> {
+  const own = join(directory, `${reader}-${process.pid}`);
+  mkdirSync(own, { recursive: true });
+  const progress = join(own, 'progress');
+  const child = spawn(
+    process.execPath,
+    [
+      ...['--expose-gc', `--max-old-space-size=${HEAP_MIB}`, program, '--reader', reader],
+      ...['--directory', own, '--progress', progress, ...args],
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, TMPDIR: own } },
+  );
+  let told = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (piece: Buffer) => (told = (told + piece.toString()).slice(-6000)));
+  }
+  const ended = new Promise<string>((resolve) => {
+    child.on('close', (code, signal) => {
+      resolve(code === 0 ? '' : told.trim() || `ended with ${code ?? signal ?? ''}`);
+    });
+  });
+  const hang = await watch({ pid: child.pid ?? 0, progress, ended });
+  if (hang !== undefined) child.kill('SIGKILL');
+  const failure = hang ?? (await ended);
+  await ended;
+  const index = readIndex(progress);
+  rmSync(own, { recursive: true, force: true });
+  return { index, ...(failure !== '' && { failure }) };
+}
+
+type Watched = {
+  readonly pid: number;
+  readonly progress: string;
+  readonly ended: Promise<string>;
+};
+
+/** Until it has ended, or one case took too long. */
+async function watch({ pid, progress, ended }: Watched): Promise<string | undefined> {
+  let isOver = false;
+  void ended.then(() => (isOver = true));
+  let at = -1;
+  let since = { cpu: 0, wall: Date.now() };
+  while (!isOver) {
+    await Promise.race([sleep(250), ended]);
+    const [index, cpu] = [readIndex(progress), readCpuSeconds(pid)];
+    if (index !== at) {
+      at = index;
+      since = { cpu, wall: Date.now() };
+    }
+    if (at < 0) continue;
+    if (cpu - since.cpu > CASE_SECONDS) return `hang: more than ${CASE_SECONDS} s`;
+    if (Date.now() - since.wall > CASE_WALL_SECONDS * 1000) return 'hang: it waits for ever';
+  }
+  return undefined;
+}
+
+function readIndex(progress: string): number {
+  try {
+    const bytes = readFileSync(progress);
+    return bytes.length < 8 ? -1 : bytes.readDoubleLE();
+  } catch {
+    return -1;
+  }
+}
+
+/** proc(5): utime and stime, behind the name in parentheses. */
+function readCpuSeconds(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
+    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+  } catch {
+    return 0;
+  }
+}

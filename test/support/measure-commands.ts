@@ -1,0 +1,77 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { PassThrough } from 'node:stream';
+import { createInterface } from 'node:readline';
+import { InterruptedError } from '../../src/base/errors.ts';
+import { runProgram } from '../../src/cli/program.ts';
+
+/*
+ * Runs command lines of the program, one a line of standard input as JSON, in one process, and writes
+ * what each cost as a line of JSON. A server is asked for its repositories, and then interrupted.
+ */
+
+/** What one command cost. */
+export type Measured = {
+  readonly args: readonly string[];
+  readonly exitCode: number;
+  /** Seconds of processor time. */
+  readonly seconds: number;
+  /** MiB, the most that the process had in memory. */
+  readonly memory: number;
+  /** The start of standard output and of standard error. */
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+const KEPT = 4000;
+
+function collect(): { readonly stream: PassThrough; readonly text: () => string } {
+  const stream = new PassThrough();
+  let text = '';
+  stream.on('data', (piece: Buffer) => {
+    if (text.length < KEPT) text += piece.subarray(0, KEPT).toString();
+  });
+  return { stream, text: () => text };
+}
+
+/** Peak of the resident memory since it was reset (proc(5), clear_refs). */
+function takePeak(): number {
+  const [, peak = '0'] = /VmHWM:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  writeFileSync('/proc/self/clear_refs', '5');
+  return Number(peak) / 1024;
+}
+
+async function measure(args: readonly string[]): Promise<Measured> {
+  global.gc?.();
+  takePeak();
+  const began = process.cpuUsage();
+  const [stdout, stderr] = [collect(), collect()];
+  const stop = new AbortController();
+  const running = runProgram(args, {
+    ...{ stdout: stdout.stream, stderr: stderr.stream, env: {}, cwd: process.cwd() },
+    ...{ containersDir: '/nonexistent', isTTY: false, signal: stop.signal, now: Date.now },
+  });
+  let answer = '';
+  if (args.includes('serve')) {
+    stderr.stream.on('data', () => {
+      const url = /http:\/\/[\d.:]+/.exec(stderr.text())?.[0];
+      if (url === undefined || stop.signal.aborted || answer !== '') return;
+      answer = 'asked';
+      void fetch(`${url}/v2/_catalog`)
+        .then((response) => response.text())
+        .then((text) => (answer = text))
+        .finally(() => {
+          stop.abort(new InterruptedError('SIGTERM'));
+        });
+    });
+  }
+  const exitCode = await running;
+  const { user, system } = process.cpuUsage(began);
+  return {
+    ...{ args, exitCode, seconds: (user + system) / 1e6, memory: takePeak() },
+    ...{ stdout: stdout.text() + answer, stderr: stderr.text() },
+  };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(`${JSON.stringify(await measure(JSON.parse(line) as string[]))}\n`);
+}
