@@ -20,6 +20,10 @@ export function requireBytes(bytes: Uint8Array, range: { at: number; size: numbe
   );
 }
 
+/** `bytes` from `start` to before `end` as they are in memory, a Buffer's too as plain bytes. */
+export const partOf = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
+  new Uint8Array(bytes.buffer, bytes.byteOffset + start, Math.max(0, end - start));
+
 /** A copy of `bytes` from `start` to before `end`, which a Buffer's own `slice` is not. */
 export const copyOf = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
   new Uint8Array(bytes.subarray(start, end));

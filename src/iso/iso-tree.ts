@@ -81,19 +81,8 @@ async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
       if (isSelfOrParent(record) || (record.flags & FILE_FLAG.associated) !== 0) continue;
       pending.push(record);
       if ((record.flags & FILE_FLAG.multiExtent) !== 0) continue;
-      const [first = record, ...others] = pending;
+      nodes.push(...(decodeNode(reader, pending) ?? (await readNode(reader, pending))));
       pending = [];
-      try {
-        const attributes = decodeAttributes(reader, first) ?? (await readAttributes(reader, first));
-        if (attributes.isRelocated) continue;
-        requireOneIdentifier(first, others);
-        const { childLink } = attributes;
-        if (childLink === undefined) nodes.push(createNode([first, ...others], attributes));
-        else nodes.push(await readLinked(reader, first, { ...attributes, childLink }));
-      } catch (error) {
-        const name = formatIdentifier(first.identifier);
-        throw explainReading(`directory record of "${name}"`, error);
-      }
     }
   }
   if (pending.length > 0) {
@@ -104,20 +93,43 @@ async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
   }
   return nodes;
 }
+type Records = readonly DirectoryRecord[];
 
-/** The node at the place that a directory too deep for ECMA-119 has, under the name it has here. */
-async function readLinked(
-  reader: Reader,
-  { identifier }: DirectoryRecord,
-  { childLink, name }: Partial<PosixAttributes> & { readonly childLink: number },
-): Promise<IsoNode> {
-  const real = await readOwnRecord(reader.image, childLink);
-  const own = await readAttributes(reader, real);
-  return createNode([{ ...real, identifier }], {
-    ...own,
-    name: name ?? formatIdentifier(identifier),
+/** None for a directory that stands here only because its own place is too deep. */
+type Nodes = readonly IsoNode[];
+
+/** Undefined where more has to be read: for most records it has not, and a wait costs more than they. */
+function decodeNode(reader: Reader, records: Records): Nodes | undefined {
+  try {
+    const attributes = records[0] && decodeAttributes(reader, records[0]);
+    if (attributes?.childLink !== undefined) return undefined;
+    return attributes && toNodes(records, attributes);
+  } catch (error) {
+    throw explainReading(describeRecord(records), error);
+  }
+}
+
+function readNode(reader: Reader, records: Records): Promise<Nodes> {
+  return whileReading(describeRecord(records), async () => {
+    const [first] = records;
+    if (!first) return [];
+    const attributes = await readAttributes(reader, first);
+    const { childLink, isRelocated, name = formatIdentifier(first.identifier) } = attributes;
+    if (childLink === undefined || isRelocated) return toNodes(records, attributes);
+    const real = await readOwnRecord(reader.image, childLink);
+    const own = await readAttributes(reader, real);
+    return [createNode([{ ...real, identifier: first.identifier }], { ...own, name })];
   });
 }
+
+function toNodes([first, ...others]: Records, attributes: Partial<PosixAttributes>): Nodes {
+  if (!first || attributes.isRelocated) return [];
+  requireOneIdentifier(first, others);
+  return [createNode([first, ...others], attributes)];
+}
+
+const describeRecord = ([first]: Records): string =>
+  `directory record of "${first ? formatIdentifier(first.identifier) : ''}"`;
 
 function requireOneIdentifier(first: DirectoryRecord, others: readonly DirectoryRecord[]): void {
   const odd = others.find((record) => Buffer.compare(record.identifier, first.identifier) !== 0);
@@ -129,7 +141,7 @@ function requireOneIdentifier(first: DirectoryRecord, others: readonly Directory
   );
 }
 
-/** Undefined where its system use entries go on elsewhere: most do not, and a wait costs more than they. */
+/** Undefined where its system use entries go on elsewhere. */
 function decodeAttributes(
   { image, skip }: Reader,
   record: DirectoryRecord,

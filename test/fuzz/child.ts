@@ -8,7 +8,7 @@ import type { ReaderName } from './seeds.ts';
 
 /*
  * Reads one mutated file after the other with one reader, or the files that are named, until the time
- * is over. Before each it writes the number of the case to a file, so that the parent knows which one
+ * is over. Before each it writes the case and its number to files, so that the parent knows which one
  * it was when this process hangs, dies or is killed. Ends with 0, or with 70 behind a failure on stdout.
  */
 
@@ -18,6 +18,7 @@ const { values, positionals } = parseArgs({
     reader: { type: 'string' },
     directory: { type: 'string' },
     progress: { type: 'string' },
+    current: { type: 'string' },
     seed: { type: 'string', default: '0' },
     first: { type: 'string', default: '0' },
     seconds: { type: 'string', default: '0' },
@@ -28,7 +29,7 @@ const FAILED = 70;
 /** The most that one case may take. */
 const MEMORY_MIB = 500;
 
-const { reader: name = '', directory = '', progress = '' } = values;
+const { reader: name = '', directory = '', progress = '', current = '' } = values;
 const reader = readerOf(name as ReaderName);
 const progressFile = openSync(progress, 'w');
 const cell = Buffer.alloc(8);
@@ -88,12 +89,13 @@ async function readMany(): Promise<void> {
   const end = Date.now() + Number(values.seconds) * 1000;
   let index = Number(values.first);
   for (; Date.now() < end; index++) {
-    note(index);
     const random = createRandom((Number(values.seed) + index * 7919) >>> 0);
-    await read(makeCase({ seeds, shape: reader.shape, random }), index);
+    const bytes = makeCase({ seeds, shape: reader.shape, random });
+    writeFileSync(current, bytes);
+    note(index);
+    await read(bytes, index);
     checkMemory(index, false);
   }
-  note(index);
 }
 
 if (positionals.length === 0) await readMany();

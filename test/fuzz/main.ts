@@ -3,11 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { bundle } from '../../scripts/bundle.ts';
-import { createRandom } from '../faults/random.ts';
-import { makeCase } from './make-case.ts';
-import { nameCase, READER_NAMES, readerOf } from './readers.ts';
-import { runChild } from './run-child.ts';
+import { nameCase, READER_NAMES } from './readers.ts';
+import { buildChild, runChild, type ChildEnd } from './run-child.ts';
 import type { ReaderName } from './seeds.ts';
 
 /*
@@ -38,21 +35,15 @@ const unknown = names.filter((name) => !READER_NAMES.includes(name));
 if (unknown.length > 0) throw new Error(`readers are ${READER_NAMES.join(', ')}`);
 const seed = Number(values.seed);
 const directory = mkdtempSync(join(tmpdir(), 'sealift-fuzz-'));
-const program = await bundle(
-  'test/fuzz/child.ts',
-  fileURLToPath(new URL('../built', import.meta.url)),
-);
+const program = await buildChild();
 let found = 0;
 
-async function rebuild(reader: ReaderName, index: number): Promise<Buffer> {
-  const { seeds, shape } = readerOf(reader);
-  const random = createRandom((seed + index * 7919) >>> 0);
-  return makeCase({ seeds: await seeds(), shape, random });
-}
-
 /** A case fails by itself, or what was before it made it fail. */
-async function confirm(reader: ReaderName, index: number, failure: string): Promise<void> {
-  const bytes = await rebuild(reader, index);
+async function confirm(
+  reader: ReaderName,
+  { index, failure = '', bytes }: ChildEnd,
+): Promise<void> {
+  if (!bytes) throw new Error(`no bytes of a case of ${reader}: ${failure}`);
   const name = `${nameCase(bytes)}.${index % 6}`;
   const path = join(directory, name);
   writeFileSync(path, bytes);
@@ -78,9 +69,9 @@ async function fuzz(reader: ReaderName, seconds: number): Promise<void> {
   let first = 0;
   do {
     const args = ['--seed', String(seed), '--first', String(first), '--seconds', left().toFixed(1)];
-    const { index, failure } = await runChild(program, { reader, directory, args });
-    if (failure !== undefined) await confirm(reader, index, failure);
-    first = index + (failure === undefined ? 0 : 1);
+    const end = await runChild(program, { reader, directory, args });
+    if (end.failure !== undefined) await confirm(reader, end);
+    first = end.index + 1;
   } while (left() > 1);
   console.log(`${reader}: ${first} cases in ${Math.round((Date.now() - began) / 1000)} s`);
 }

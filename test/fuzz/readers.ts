@@ -42,7 +42,7 @@ type Place = { readonly directory: string; readonly turn: number };
 const signal = new AbortController().signal;
 /** Why a reader refused is of no interest to the next way of reading. */
 const tryAll = async (ways: readonly (() => unknown)[]): Promise<void> => {
-  const failures = await Promise.allSettled(ways.map(async (way) => way()));
+  const failures = await Promise.allSettled(ways.map((way) => Promise.resolve().then(way)));
   const failed = failures.find(({ status }) => status === 'rejected');
   if (failed?.status === 'rejected') throw failed.reason;
 };
@@ -63,7 +63,10 @@ async function runOn(path: string, turn: number): Promise<void> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   let told = '';
   stdout.resume();
-  stderr.on('data', (piece: Buffer) => (told = told.length < 10_000 ? told + piece.toString() : told));
+  stderr.on(
+    'data',
+    (piece: Buffer) => (told = told.length < 10_000 ? told + piece.toString() : told),
+  );
   const command = ISO_COMMANDS[turn % ISO_COMMANDS.length] ?? [];
   const exitCode = await runProgram([...command, path], {
     ...{ stdout, stderr, env: {}, cwd: '/', containersDir: '/nonexistent' },
@@ -103,14 +106,14 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
     shape: 'iso',
     read: (bytes, { directory, turn }) => runOn(write(join(directory, 'case.iso'), bytes), turn),
   },
-  initrd: { shape: 'binary', read: async (bytes) => decodeInitrd(bytes) },
+  initrd: { shape: 'binary', read: (bytes) => Promise.resolve(decodeInitrd(bytes)) },
   ignition: {
     shape: 'text',
-    read: async (bytes) => {
+    read: (bytes) => {
       const config = parseIgnition(bytes.toString('utf8'), 'case');
       checkIgnition(config);
       findIgnitionWarnings(config);
-      for (const file of config.storage?.files ?? []) decodeFileContent(file);
+      return Promise.resolve(config.storage?.files?.map(decodeFileContent));
     },
   },
   catalog: {

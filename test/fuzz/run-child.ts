@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { bundle } from '../../scripts/bundle.ts';
 import type { ReaderName } from './seeds.ts';
 
 /** The most processor time that one case may take. */
@@ -12,18 +14,33 @@ const CASE_WALL_SECONDS = 60;
 const HEAP_MIB = 400;
 const TICKS = 100;
 
+const BUILT = fileURLToPath(new URL('../built', import.meta.url));
+const KEY = 'throw-away-key.pem';
+
+/** Builds the program of the children, with the key that the seeds are signed with beside it. */
+export async function buildChild(): Promise<string> {
+  const program = await bundle('test/fuzz/child.ts', BUILT);
+  copyFileSync(fileURLToPath(new URL(`../support/${KEY}`, import.meta.url)), join(BUILT, KEY));
+  return program;
+}
+
 /** How a child ended. */
 export type ChildEnd = {
   /** The case it was at: all before it were good. */
   readonly index: number;
-  /** What went wrong with it; absent when nothing did. */
+  /** What went wrong, and with which bytes; absent when nothing did. */
   readonly failure?: string;
+  readonly bytes?: Buffer;
 };
 
 /** Runs the built child below `directory` and watches the time of each case. */
 export async function runChild(
   program: string,
-  { reader, directory, args }: {
+  {
+    reader,
+    directory,
+    args,
+  }: {
     readonly reader: ReaderName;
     readonly directory: string;
     readonly args: readonly string[];
@@ -31,12 +48,13 @@ export async function runChild(
 ): Promise<ChildEnd> {
   const own = join(directory, `${reader}-${process.pid}`);
   mkdirSync(own, { recursive: true });
-  const progress = join(own, 'progress');
+  const [progress, current] = [join(own, 'progress'), join(own, 'current')];
   const child = spawn(
     process.execPath,
     [
       ...['--expose-gc', `--max-old-space-size=${HEAP_MIB}`, program, '--reader', reader],
-      ...['--directory', own, '--progress', progress, ...args],
+      ...['--directory', own, '--progress', progress],
+      ...['--current', current, ...args],
     ],
     { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, TMPDIR: own } },
   );
@@ -54,8 +72,10 @@ export async function runChild(
   const failure = hang ?? (await ended);
   await ended;
   const index = readIndex(progress);
+  if (failure !== '' && index < 0) throw new Error(`${reader} did not start: ${failure}`);
+  const bytes = failure !== '' && existsSync(current) && readFileSync(current);
   rmSync(own, { recursive: true, force: true });
-  return { index, ...(failure !== '' && { failure }) };
+  return { index, ...(failure !== '' && { failure }), ...(bytes && { bytes }) };
 }
 
 type Watched = {
@@ -66,11 +86,11 @@ type Watched = {
 
 /** Until it has ended, or one case took too long. */
 async function watch({ pid, progress, ended }: Watched): Promise<string | undefined> {
-  let isOver = false;
-  void ended.then(() => (isOver = true));
+  const state = { isOver: false };
+  void ended.then(() => (state.isOver = true));
   let at = -1;
   let since = { cpu: 0, wall: Date.now() };
-  while (!isOver) {
+  while (!state.isOver) {
     await Promise.race([sleep(250), ended]);
     const [index, cpu] = [readIndex(progress), readCpuSeconds(pid)];
     if (index !== at) {

@@ -142,10 +142,7 @@ async function makeMedium(): Promise<Uint8Array> {
 const rawImage = (): Buffer =>
   makeImage({
     root: [named('file'), directoryRecord(SUBDIRECTORY)],
-    subdirectory: [
-      named('other'),
-      record({ systemUse: encodeContinuation(CONTINUATION, 0, 60) }),
-    ],
+    subdirectory: [named('other'), record({ systemUse: encodeContinuation(CONTINUATION, 0, 60) })],
     continuation: encodeSystemUse(encodeRockRidge({ ...POSIX, name: 'continued' })),
   });
 
@@ -206,65 +203,64 @@ const AUTH = {
 const SITES = siteFiles('alpha', { 'extra-manifests/a.yaml': 'kind: A\n' });
 
 /** What each reader starts from. */
-export const SEEDS: Readonly<
-  Record<ReaderName, () => Promise<readonly Seed[]> | readonly Seed[]>
-> = {
-  iso: async () => [
-    { bytes: await makeMedium() },
-    { bytes: rawImage() },
-    { bytes: makeTinyIso() },
-  ],
-  initrd: () => [
-    { bytes: CPIO },
-    { bytes: CPIO, finish: gzip },
-    { bytes: CPIO, finish: storeZstd },
-    { bytes: encodeInitrd([]) },
-    ...pack('zstd', ['-c', '-q'], CPIO),
-    ...pack('xz', ['-c', '--check=crc32'], CPIO),
-  ],
-  ignition: () => [text(formatIgnition(IGNITION))],
-  catalog: () => [
-    text(CATALOG.map((document) => JSON.stringify(document)).join('\n')),
-    text(CATALOG.map((document) => `---\n${JSON.stringify(document)}\n`).join('')),
-    text('---\nschema: olm.package\nname: p\n---\nschema: olm.channel\nname: c\npackage: p\n'),
-  ],
-  layer: async () => {
-    const tar = await packTar([
-      ['etc/os-release', 'NAME=a\n'],
-      ['etc/link', { type: 'symlink', linkname: 'os-release' }],
-      ['etc/hard', { type: 'link', linkname: 'etc/os-release' }],
-      ['etc/.wh.gone', ''],
-      [`${'long/'.repeat(40)}name`, Buffer.alloc(3000, 'body ')],
-    ]);
-    return [
-      { bytes: tar, finish: sumTar },
-      { bytes: tar, finish: (bytes) => gzip(sumTar(bytes)) },
-      { bytes: tar, finish: (bytes) => storeZstd(sumTar(bytes)) },
-      { bytes: gzip(tar) },
-      ...pack('zstd', ['-c', '-q'], tar),
-      ...pack('zstd', ['-c', '-q', '-19', '--no-check'], tar),
-    ];
-  },
-  manifest: () => [...MANIFESTS.map(json), text(JSON.stringify(MANIFESTS[0]))],
-  table: () => [
-    text('name,address,gateway\nalpha,10.0.0.1,10.0.0.254\n"be""ta",10.0.0.2,"x\ny"\n'),
-    text('- name: alpha\n  address: 10.0.0.1\n- {name: beta, address: "10.0.0.2"}\n'),
-    text('alpha: &a\n  address: 10.0.0.1\nbeta:\n  <<: *a\n  gateway: |\n    text\n'),
-  ],
-  archive: async () => {
-    const tar = await packSites(membersOf(SITES));
-    return [
-      { bytes: packZip(membersOf(SITES)) },
-      { bytes: packZip(membersOf(SITES), { zip64: true }) },
-      { bytes: tar, finish: sumTar },
-      { bytes: tar, finish: (bytes) => gzip(sumTar(bytes)) },
+export const SEEDS: Readonly<Record<ReaderName, () => Promise<readonly Seed[]> | readonly Seed[]>> =
+  {
+    iso: async () => [
+      { bytes: await makeMedium() },
+      { bytes: rawImage() },
+      { bytes: makeTinyIso() },
+    ],
+    initrd: () => [
+      { bytes: CPIO },
       { bytes: CPIO, finish: gzip },
-    ];
-  },
-  auth: () => [json(AUTH)],
-  signature: () => {
-    const signer = createThrowAwaySigner();
-    const statement = stateRelease(DIGEST, 'quay.io/a/b:4.21.3');
-    return [{ bytes: signer.sign(statement) }, { bytes: signer.publicKey }, { bytes: statement }];
-  },
-};
+      { bytes: CPIO, finish: storeZstd },
+      { bytes: encodeInitrd([]) },
+      ...pack('zstd', ['-c', '-q'], CPIO),
+      ...pack('xz', ['-c', '--check=crc32'], CPIO),
+    ],
+    ignition: () => [text(formatIgnition(IGNITION))],
+    catalog: () => [
+      text(CATALOG.map((document) => JSON.stringify(document)).join('\n')),
+      text(CATALOG.map((document) => `---\n${JSON.stringify(document)}\n`).join('')),
+      text('---\nschema: olm.package\nname: p\n---\nschema: olm.channel\nname: c\npackage: p\n'),
+    ],
+    layer: async () => {
+      const tar = await packTar([
+        ['etc/os-release', 'NAME=a\n'],
+        ['etc/link', { type: 'symlink', linkname: 'os-release' }],
+        ['etc/hard', { type: 'link', linkname: 'etc/os-release' }],
+        ['etc/.wh.gone', ''],
+        [`${'long/'.repeat(40)}name`, Buffer.alloc(3000, 'body ')],
+      ]);
+      return [
+        { bytes: tar, finish: sumTar },
+        { bytes: tar, finish: (bytes) => gzip(sumTar(bytes)) },
+        { bytes: tar, finish: (bytes) => storeZstd(sumTar(bytes)) },
+        { bytes: gzip(tar) },
+        ...pack('zstd', ['-c', '-q'], tar),
+        ...pack('zstd', ['-c', '-q', '-19', '--no-check'], tar),
+      ];
+    },
+    manifest: () => [...MANIFESTS.map(json), text(JSON.stringify(MANIFESTS[0]))],
+    table: () => [
+      text('name,address,gateway\nalpha,10.0.0.1,10.0.0.254\n"be""ta",10.0.0.2,"x\ny"\n'),
+      text('- name: alpha\n  address: 10.0.0.1\n- {name: beta, address: "10.0.0.2"}\n'),
+      text('alpha: &a\n  address: 10.0.0.1\nbeta:\n  <<: *a\n  gateway: |\n    text\n'),
+    ],
+    archive: async () => {
+      const tar = await packSites(membersOf(SITES));
+      return [
+        { bytes: packZip(membersOf(SITES)) },
+        { bytes: packZip(membersOf(SITES), { zip64: true }) },
+        { bytes: tar, finish: sumTar },
+        { bytes: tar, finish: (bytes) => gzip(sumTar(bytes)) },
+        { bytes: CPIO, finish: gzip },
+      ];
+    },
+    auth: () => [json(AUTH)],
+    signature: () => {
+      const signer = createThrowAwaySigner();
+      const statement = stateRelease(DIGEST, 'quay.io/a/b:4.21.3');
+      return [{ bytes: signer.sign(statement) }, { bytes: signer.publicKey }, { bytes: statement }];
+    },
+  };

@@ -109,7 +109,7 @@ async function writeContinuations(path: string): Promise<void> {
       ]),
     }),
   );
-  await writeMovedRoot(path, records, [...areas], FREE + 60 * areaSectors);
+  await writeMovedRoot(path, { records, pieces: areas, at: FREE + 60 * areaSectors });
 }
 
 /** One sector each: a chain of areas that a record of 62 bytes has read 32 times. */
@@ -121,15 +121,20 @@ async function writeScatteredContinuations(path: string): Promise<void> {
   const records = times(30_000, (index) =>
     record({ identifier: ascii(`F${index}.;1`), systemUse: encodeContinuation(FREE, 0, 28) }),
   );
-  await writeMovedRoot(path, records, areas, FREE + 30);
+  await writeMovedRoot(path, { records, pieces: areas, at: FREE + 30 });
 }
+
+type MovedRoot = {
+  readonly records: Iterable<DirectoryRecord>;
+  readonly pieces: readonly Piece[];
+  /** Sector. */
+  readonly at: number;
+};
 
 /** An image whose root has these records, in `/d`, because they may not fit at the root's place. */
 async function writeMovedRoot(
   path: string,
-  records: Iterable<DirectoryRecord>,
-  pieces: readonly Piece[],
-  at: number,
+  { records, pieces, at }: MovedRoot,
 ): Promise<void> {
   const directory = packDirectory(at, 0, records);
   await writeSparseImage(path, {

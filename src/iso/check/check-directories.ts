@@ -106,10 +106,7 @@ async function* checkDirectory(
       } else {
         const read = await readChecked(walk, placed);
         yield* checkEntry(walk, directory, { placed, ...read });
-        isOrdered &&=
-          walk.isJoliet ||
-          !last ||
-          compareIdentifiers(last.identifier, placed.record.identifier) <= 0;
+        isOrdered &&= walk.isJoliet || isInOrder(last, placed.record);
         last = placed.record;
       }
       index += 1;
@@ -120,6 +117,9 @@ async function* checkDirectory(
   if (!isOrdered)
     yield oddity('records are not in the order of ECMA-119 9.3', directoryAt(directory));
 }
+
+const isInOrder = (last: DirectoryRecord | undefined, next: DirectoryRecord): boolean =>
+  !last || compareIdentifiers(last.identifier, next.identifier) <= 0;
 
 const directoryAt = ({ path, extent }: FoundDirectory): { path: string; range: ByteRange } => ({
   path,

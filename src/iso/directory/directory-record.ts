@@ -1,6 +1,6 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeBoth16, decodeBoth32, encodeBoth16, encodeBoth32 } from '../volume/both-endian.ts';
-import { requireBytes } from '../bounds.ts';
+import { partOf, requireBytes } from '../bounds.ts';
 import { decodeShortDate, encodeShortDate } from '../volume/iso-date.ts';
 
 /** ECMA-119 9.1. */
@@ -59,12 +59,12 @@ export function decodeDirectoryRecord(
     );
   }
   const record: DirectoryRecord = {
-    identifier: own.subarray(FIXED_SIZE, FIXED_SIZE + identifierSize),
+    identifier: partOf(own, FIXED_SIZE, FIXED_SIZE + identifierSize),
     extent: decodeBoth32(own, 2),
     size: decodeBoth32(own, 10),
     recordedAt: decodeShortDate(own, 18),
     flags: own[25] ?? 0,
-    systemUse: own.subarray(systemUseAt, length),
+    systemUse: partOf(own, Math.min(systemUseAt, length), length),
     extendedAttributeLength: own[1] ?? 0,
     fileUnitSize: own[26] ?? 0,
     interleaveGap: own[27] ?? 0,

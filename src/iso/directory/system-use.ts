@@ -1,6 +1,6 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
-import { requireBytes } from '../bounds.ts';
+import { partOf, requireBytes } from '../bounds.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 
 /** SUSP 4.1: two letters, a version, and up to 251 bytes of their own. */
@@ -43,7 +43,7 @@ export function decodeSystemUse(area: Uint8Array): SystemUseEntry[] {
     }
     requireBytes(area, { at, size: length });
     if (signature === 'ST') break;
-    const data = area.subarray(at + HEADER_SIZE, at + length);
+    const data = partOf(area, at + HEADER_SIZE, at + length);
     entries.push({ signature, version: area[at + 3] ?? 0, data });
     at += length;
   }
