@@ -132,10 +132,7 @@ type MovedRoot = {
 };
 
 /** An image whose root has these records, in `/d`, because they may not fit at the root's place. */
-async function writeMovedRoot(
-  path: string,
-  { records, pieces, at }: MovedRoot,
-): Promise<void> {
+async function writeMovedRoot(path: string, { records, pieces, at }: MovedRoot): Promise<void> {
   const directory = packDirectory(at, 0, records);
   await writeSparseImage(path, {
     sectors: at + directory.length / SECTOR,
