@@ -45,8 +45,9 @@ export async function openWorkDirectory(
   try {
     await makeDirectory(dirname(path));
     makePrivately(path);
-    await requireOwnLink(path);
-    const directory = await openDirectory(path, { follow: true });
+    const follow = await isOwnLink(path);
+    await requireOwn(await stat(path), path, path); // it may not let us open it
+    const directory = await openDirectory(path, { follow });
     const held = hold(directory, path);
     try {
       await claim(directory, { path, root: held.path, warn });
@@ -60,22 +61,16 @@ export async function openWorkDirectory(
   }
 }
 
-/** What the open directories are called. */
+/** What the directories are called: errors are shown when they are closed. */
 const names = new Map<string, string>();
 
 function hold(directory: FileHandle, name: string): WorkDirectory {
   const path = pathOfOpen(directory);
   names.set(path, name);
-  return {
-    path,
-    async close() {
-      names.delete(path);
-      await directory.close();
-    },
-  };
+  return { path, close: () => directory.close() };
 }
 
-/** A text with the names that people gave to open work directories. */
+/** A text with the names that people gave to work directories. */
 export function nameHeld(text: string): string {
   if (names.size === 0) return text;
   return text.replaceAll(/\/proc\/\d+\/fd\/\d+/g, (path) => names.get(path) ?? path);
@@ -92,10 +87,17 @@ function makePrivately(path: string): void {
   }
 }
 
-async function requireOwnLink(path: string): Promise<void> {
+/** Whether it is a link at all. */
+async function isOwnLink(path: string): Promise<boolean> {
   const stats = await lstat(path);
-  if (!stats.isSymbolicLink() || stats.uid === 0) return;
-  if (!(await isOwnUser(stats.uid, path))) throw foreign(`the link "${path}"`, stats);
+  if (!stats.isSymbolicLink()) return false;
+  if (stats.uid === 0 || (await isOwnUser(stats.uid, path))) return true;
+  throw foreign(`the link "${path}"`, stats);
+}
+
+async function requireOwn(stats: Stats, path: string, root: string): Promise<void> {
+  if (await isOwnUser(stats.uid, join(root, 'probe'))) return;
+  throw foreign(`work directory "${path}"`, stats);
 }
 
 type Claim = {
@@ -106,8 +108,7 @@ type Claim = {
 
 async function claim(directory: FileHandle, { path, root, warn }: Claim): Promise<void> {
   const stats = await directory.stat();
-  if (!(await isOwnUser(stats.uid, join(root, 'probe'))))
-    throw foreign(`work directory "${path}"`, stats);
+  await requireOwn(stats, path, root);
   const wasOpen = (stats.mode & 0o077) !== 0;
   if (wasOpen) await makePrivate(directory, { path, root });
   await probeDirectory(root);

@@ -128,8 +128,8 @@ describe('a work directory', () => {
     mkdirSync(at('.sealift'));
     const cache = createBlobCache(join(held.path, 'cache', 'blobs'));
     const digest = await cache.put(Buffer.from('bytes'));
-    expect(nameHeld(`no ${cache.pathOf(digest)}`)).toMatch(`no ${at('.sealift')}/cache/blobs/`);
     await held.close();
+    expect(nameHeld(`no ${cache.pathOf(digest)}`)).toMatch(`no ${at('.sealift')}/cache/blobs/`);
     expect(readdirSync(at('.sealift'))).toEqual([]);
     expect(readdirSync(at('moved/cache/blobs/sha256'))).toHaveLength(1);
   });
@@ -142,6 +142,10 @@ describe.runIf(isRoot)('on a machine with other users, a work directory', () => 
     await expect(open()).rejects.toMatchObject({
       ...{ code: 'work-dir.foreign', expected: 'user 0', found: `user ${NOBODY}` },
       message: `work directory "${at('.sealift')}" belongs to another user`,
+    });
+    mkdirSync(at('of root'), { mode: 0o700 });
+    await expect(asUser([parent], () => open('of root'))).rejects.toMatchObject({
+      ...{ code: 'work-dir.foreign', found: 'user 0' },
     });
     mkdirSync(at('own'), { mode: 0o700 });
     symlinkSync('own', at('link'));
@@ -269,6 +273,8 @@ describe.runIf(isRoot)('a build of root in a directory that another user can wri
       0,
       expect.stringContaining('others can write'),
     ]);
+    const report = readFileSync(inWorld('one.iso.report.json'), 'utf8');
+    expect(first.stdout + first.stderr + report).not.toContain('/proc/');
     chmodSync(inWorld('.sealift'), 0o777);
     chmodSync(inWorld('.sealift/cache/installer'), 0o777);
     await replaceInstaller(inWorld('.sealift/cache/installer'));
