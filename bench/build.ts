@@ -1,7 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SIGNATURE_SETTINGS } from '../demo/release-signer.ts';
 import { formatOperators } from './operators.ts';
 import { runSealift, type MeasuredRun, type Source } from './run.ts';
+import { findSignatures } from './source-shape.ts';
 
 /** As many extents as a build pours at a time by default. */
 export const LANES = 8;
@@ -36,6 +38,7 @@ export function prepare(name: string, from: Source, site: Site): string {
       'build:',
       '  ignition: embedded',
       `  baseIso: ${site.base}`,
+      ...formatSignatures(findSignatures(site, from.pullspec)),
       ...(site.caBundle === undefined ? [] : [`  caBundle: ${site.caBundle}`]),
       `  concurrency: ${LANES}`,
       ...formatOperators(from.operators),
@@ -44,6 +47,9 @@ export function prepare(name: string, from: Source, site: Site): string {
   );
   return work;
 }
+
+const formatSignatures = (folder: string): readonly string[] =>
+  Object.entries(SIGNATURE_SETTINGS).map(([name, path]) => `  ${name}: ${join(folder, path)}`);
 
 /** Builds in a prepared folder, and removes it. */
 export async function build(

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { SIGNATURE_SETTINGS } from '../demo/release-signer.ts';
 import { createBlobFactory } from '../demo/payload.ts';
 import { buildImage } from '../demo/release.ts';
 import { startSourceRegistry } from '../demo/source-registry.ts';
@@ -89,7 +90,7 @@ async function buildLiveIso(directory: string, size: number): Promise<string> {
       useDefaultSourceNames: true,
       additionalImages: [{ name: release.additionalImage }, ...additionalImages],
       build: {
-        ...{ ignition: 'embedded', baseIso: base },
+        ...{ ignition: 'embedded', baseIso: base, ...SIGNATURE_SETTINGS },
         registriesConf: await writeMirrorConf(work, registry),
         insecureRegistries: [registry.host, bulk.host],
         kernelArguments: [

@@ -29,3 +29,7 @@ export type PublishedOperators = {
 
 /** Bytes that a source has sent since it began, and those of them that nobody has received yet. */
 export type Served = { readonly served: number; readonly undelivered: number };
+
+/** The folder with the signature of a release and the key to it, beside the base ISO. */
+export const findSignatures = ({ base }: Pick<SourceShape, 'base'>, pullspec: string): string =>
+  `${base}-${pullspec.slice(-12)}`;

@@ -11,7 +11,7 @@ import { startSourceRegistry, type SourceImage } from '../demo/source-registry.t
 import { countRequests } from './count-requests.ts';
 import { countUndelivered } from './count-undelivered.ts';
 import { addSignatures, publishOperators } from './operator-images.ts';
-import type { Served, SourceShape } from './source-shape.ts';
+import { findSignatures, type Served, type SourceShape } from './source-shape.ts';
 
 /*
  * The source registry of the bench, a process of its own: makes a payload of the size that is asked
@@ -59,6 +59,7 @@ for (let index = 0; index < shape.images; index++) {
   );
 }
 const pullspec = await publishRelease(registry, { version: '4.21.0', components });
+registry.signer.write(findSignatures(shape, pullspec));
 if (shape.operators) {
   for (const image of components.values()) addSignatures(registry, COMPONENT_REPOSITORY, image);
 }

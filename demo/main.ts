@@ -7,7 +7,8 @@ import { makeBaseIso } from './base-iso.ts';
 import { CATALOG_REPOSITORY, publishCatalog } from './catalog.ts';
 import { createBlobFactory } from './payload.ts';
 import { buildImage, makeCoreComponents, packLayer, publishRelease } from './release.ts';
-import { startSourceRegistry, type SourceRegistry } from './source-registry.ts';
+import { SIGNATURE_SETTINGS } from './release-signer.ts';
+import { SIGNATURES, startSourceRegistry, type SourceRegistry } from './source-registry.ts';
 
 const MIB = 1024 * 1024;
 const VERSION = '4.21.0';
@@ -29,6 +30,7 @@ async function main(): Promise<void> {
   const registry = await startSourceRegistry();
   try {
     const pullspec = await publishDemo(registry, directory);
+    registry.signer.write(directory);
     await writeFile(join(directory, 'registries.conf'), ''); // whatever mirrors this machine has
     await writeFile(join(directory, 'appliance-config.yaml'), configOf(pullspec, registry.host));
     for (const args of [
@@ -42,7 +44,7 @@ async function main(): Promise<void> {
       ['config-iso', 'build', 'field/sites.csv', '--template', 'field/template', '--out', 'isos'],
     ]) {
       console.log(`\n$ sealift ${args.join(' ')}`);
-      await runSealift(args, directory);
+      await runSealift(args, directory, registry);
       if (args[0] === 'init') await nameSecret(join(directory, 'field/template'));
     }
   } finally {
@@ -118,8 +120,17 @@ const ENV = {
   DEMO_PULL_SECRET: '{"auths":{"registry.example.com":{"auth":"ZGVtbzpkZW1v"}}}',
 };
 
-async function runSealift(args: readonly string[], cwd: string): Promise<void> {
-  const child = spawn(process.execPath, [SEALIFT, ...args], { cwd, stdio: 'inherit', env: ENV });
+async function runSealift(
+  args: readonly string[],
+  cwd: string,
+  { host }: SourceRegistry,
+): Promise<void> {
+  const env = {
+    ...ENV,
+    OCP_SIGNATURE_URL: `http://${host}${SIGNATURES}`, // the throw-away key signed the release
+    OCP_SIGNATURE_VERIFICATION_PK: SIGNATURE_SETTINGS.signatureKeys,
+  };
+  const child = spawn(process.execPath, [SEALIFT, ...args], { cwd, stdio: 'inherit', env });
   const code = await new Promise<number | null>((resolve) => child.on('exit', resolve));
   if (code !== 0) throw new Error(`sealift ${args.join(' ')} ended with ${code ?? 'a signal'}`);
 }

@@ -98,7 +98,9 @@ export async function publishRelease(
   });
   const image = buildImage([layer], { 'io.openshift.release': version });
   registry.add(RELEASE_REPOSITORY, image, `${version}-x86_64`);
-  return `${registry.host}/${RELEASE_REPOSITORY}@${topOf(image).descriptor.digest}`;
+  const { digest } = topOf(image).descriptor;
+  registry.signer.sign(digest, `quay.io/${RELEASE_REPOSITORY}:${version}-x86_64`);
+  return `${registry.host}/${RELEASE_REPOSITORY}@${digest}`;
 }
 
 export function topOf({ manifests: [top] }: SourceImage): StoredManifest {

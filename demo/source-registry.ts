@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { StoredManifest } from '../src/registry/manifest.ts';
 import type { Blob } from './payload.ts';
+import { createReleaseSigner, type ReleaseSigner } from './release-signer.ts';
 
 /** An image to serve: its manifests (the top one first) and its blobs. */
 export type SourceImage = {
@@ -15,12 +16,17 @@ export type SourceRegistry = {
   readonly host: string;
   /** Puts an image where its digests, and these tags, find it. */
   readonly add: (repository: string, image: SourceImage, ...tags: readonly string[]) => void;
+  /** Of the releases in it; the registry is their signature store, too, below `/signatures/`. */
+  readonly signer: ReleaseSigner;
   /** Bytes of blobs that were handed to sockets. */
   readonly bytesServed: () => number;
   readonly close: () => Promise<void>;
 };
 
 const PIECE = 256 * 1024;
+
+/** Where the signature store is. */
+export const SIGNATURES = '/signatures/';
 
 export type SourceOptions = {
   /** Milliseconds between two pieces of a blob, to be as slow as a network. */
@@ -35,8 +41,9 @@ export async function startSourceRegistry(options: SourceOptions = {}): Promise<
   const manifests = new Map<string, StoredManifest>();
   const blobs = new Map<string, Blob>();
   const counter = { bytes: 0 };
+  const signer = createReleaseSigner();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    answer(request, response, { manifests, blobs, counter, pauseMs });
+    answer(request, response, { manifests, blobs, signer, counter, pauseMs });
   };
   const server = tls ? createTlsServer(tls, listener) : createServer(listener);
   server.keepAliveTimeout = 60_000;
@@ -51,6 +58,7 @@ export async function startSourceRegistry(options: SourceOptions = {}): Promise<
       for (const tag of tags) if (top) manifests.set(`${repository} ${tag}`, top);
       for (const blob of image.blobs) blobs.set(`${repository} ${blob.digest}`, blob);
     },
+    signer,
     bytesServed: () => counter.bytes,
     async close() {
       server.closeAllConnections();
@@ -62,6 +70,7 @@ export async function startSourceRegistry(options: SourceOptions = {}): Promise<
 type Shelf = {
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   readonly blobs: ReadonlyMap<string, Blob>;
+  readonly signer: ReleaseSigner;
   readonly counter: { bytes: number };
   readonly pauseMs: number;
 };
@@ -72,6 +81,11 @@ function answer(request: IncomingMessage, response: ServerResponse, shelf: Shelf
     return;
   }
   const path = decodeURIComponent(request.url ?? '');
+  if (path.startsWith(SIGNATURES)) {
+    const message = shelf.signer.find(path.slice(SIGNATURES.length));
+    response.writeHead(message ? 200 : 404).end(message);
+    return;
+  }
   const [, name = '', kind = '', key = ''] =
     /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
   const stored = kind === 'manifests' ? shelf.manifests.get(`${name} ${key}`) : undefined;

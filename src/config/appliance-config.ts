@@ -46,6 +46,12 @@ export type BuildSettings = {
   readonly allArchitectures: boolean;
   /** Absent: as the environment says, and else as the release needs. */
   readonly disableImagePolicy?: boolean;
+  /** A folder or a file with signatures of releases. */
+  readonly signatures?: string;
+  /** Public keys that sign releases; absent: those of Red Hat. */
+  readonly signatureKeys?: string;
+  /** Whether nightlies and CI builds are accepted without a signature. */
+  readonly allowUnsigned: boolean;
   readonly concurrency?: number;
   /** Milliseconds without a byte after which a host is given up. */
   readonly retryFor?: number;

@@ -74,7 +74,8 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
     ...readPaths(view, directory),
     ...(ignition !== undefined && { ignition: ignition as 'installer' | 'embedded' }),
     kernelArguments: listTexts(view, 'build.kernelArguments'),
-    allArchitectures: view.flag('build.allArchitectures') ?? false,
+    allArchitectures: view.flag('build.allArchitectures') === true,
+    allowUnsigned: view.flag('build.allowUnsigned') === true,
     ...(disableImagePolicy !== undefined && { disableImagePolicy }),
     ...(concurrency !== undefined && { concurrency }),
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
@@ -105,7 +106,10 @@ function readArchitecture(view: View, given = ''): { readonly cpuArchitecture?: 
 }
 
 function readPaths(view: View, directory: string): Partial<BuildSettings> {
-  const names = ['installer', 'caBundle', 'registriesConf', 'nmstate'] as const;
+  const names = [
+    ...['installer', 'caBundle', 'registriesConf', 'nmstate'],
+    ...['signatures', 'signatureKeys'],
+  ];
   return Object.fromEntries(
     names.flatMap((name) => {
       const text = view.text(`build.${name}`);

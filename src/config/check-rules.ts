@@ -29,9 +29,10 @@ export function checkRules(view: View, directory: string): readonly ConfigProble
     ...checkPullSecret(view),
     ...checkMirrorPath(view, directory),
     ...checkBaseIso(view, directory),
-    ...['installer', 'caBundle', 'registriesConf', 'nmstate'].flatMap((name) =>
+    ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
       checkFile(view, `build.${name}`, directory),
     ),
+    ...checkSignatures(view, directory),
   ];
 }
 
@@ -162,6 +163,13 @@ function checkFile(view: View, path: string, directory: string): readonly Config
   const kind = readKind(full);
   if (kind === 'file') return [];
   return [view.document.report.at(path, `${full} ${describeMissing(kind, 'file')}`)];
+}
+
+/** A folder or a file. */
+function checkSignatures(view: View, directory: string): readonly ConfigProblem[] {
+  const path = 'build.signatures';
+  const isFolder = readKind(resolve(directory, view.text(path) ?? '')) === 'directory';
+  return isFolder ? [] : checkFile(view, path, directory);
 }
 
 type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';

@@ -1,6 +1,7 @@
 import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
 import { describeCatalogs, describeCluster } from '../openshift/node/describe-cluster.ts';
 import type { Manifest } from '../openshift/node/extra-manifests.ts';
+import { signaturesOf } from '../openshift/signature/release-signature.ts';
 import {
   planGeneratedManifests,
   planMirrorManifests,
@@ -8,7 +9,7 @@ import {
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
 import type { BuildTools } from './build-tools.ts';
 import { selectImages } from './live-iso/live-iso-images.ts';
-import { clusterSettingsOf, fetchSignatures } from './live-iso/live-iso-ignition.ts';
+import { clusterSettingsOf } from './live-iso/live-iso-ignition.ts';
 import type { LiveIsoRequest } from './live-iso/live-iso-request.ts';
 
 /**
@@ -22,12 +23,11 @@ export async function listResources(
 ): Promise<readonly Manifest[]> {
   const images = selectImages(request, tools);
   images.reserved.catch(() => undefined); // what does not fit has resources, too
-  const signatures = fetchSignatures(request, tools, images);
   const made = {
     release: await images.release,
     plan: await images.plan,
     catalogs: await images.catalogs,
-    signatures: await signatures,
+    signatures: signaturesOf(await images.release),
     ...(images.workspace && { workspace: await images.workspace }),
   };
   const registry = `${nodeRegistryDomain(request.config.enableInteractiveFlow)}:${NODE_REGISTRY_PORT}`;

@@ -5,38 +5,47 @@ import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
-import type { SurveyedWorkspace } from '../openshift/workspace/workspace-set.ts';
+import {
+  findWorkspaceRelease,
+  type SurveyedWorkspace,
+} from '../openshift/workspace/workspace-set.ts';
 import type { Reference } from '../registry/reference.ts';
 import { planMirror } from '../stages/plan-mirror.ts';
-import { resolveRelease } from '../stages/resolve-release.ts';
 import { selectOperators } from '../stages/select-operators.ts';
+import type { SignatureGate } from '../stages/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { SavedPlan } from './saved-plan.ts';
+import { resolveVerified } from './verified-release.ts';
 
 type PayloadRequest = {
   readonly config: ApplianceConfig;
   readonly graphUrl?: string;
   readonly saved?: SavedPlan;
+  readonly signatures: SignatureGate;
 };
 
 /**
- * The release that the configuration names, or that a saved plan found for it.
+ * The release that the configuration names, or that a saved plan found for it, verified.
  *
- * @param otherwise finds its reference, where neither names one
+ * @param workspace names a release and has its signature, where all images come from it
  */
 export function findRelease(
-  { config, graphUrl, saved }: PayloadRequest,
-  { engine }: BuildTools,
-  otherwise?: () => Promise<string>,
+  { config, graphUrl, saved, signatures }: PayloadRequest,
+  tools: BuildTools,
+  workspace?: Promise<SurveyedWorkspace>,
 ): Promise<Release> {
   const { version, channel, cpuArchitecture: arch } = config.ocpRelease;
-  const url = findPullspec(config, saved) ?? otherwise?.();
-  return engine.run(resolveRelease, {
-    ...{ version, channel },
-    ...(arch !== undefined && { arch }),
-    ...(url !== undefined && { url }),
-    ...(graphUrl !== undefined && { graphUrl }),
-  });
+  const url = findPullspec(config, saved) ?? workspace?.then(findWorkspaceRelease);
+  return resolveVerified(
+    {
+      ...{ version, channel },
+      ...(arch !== undefined && { arch }),
+      ...(url !== undefined && { url }),
+      ...(graphUrl !== undefined && { graphUrl }),
+    },
+    tools,
+    { signatures, ...(workspace && { workspace }) },
+  );
 }
 
 /** What is carried beside the operators and images of the configuration. */
@@ -61,7 +70,8 @@ export function selectPayload(
 } {
   const { release, workspace } = carried;
   const { allArchitectures } = config.build;
-  const arch = config.ocpRelease.cpuArchitecture ?? release.then(({ arch }) => arch);
+  // Catalogs may be large: none is fetched for a release that is refused.
+  const arch = release.then(({ arch }) => config.ocpRelease.cpuArchitecture ?? arch);
   const catalogs = engine.run(selectOperators, {
     ...{ catalogs: operators, arch, allArchitectures, unchanged: workspace !== undefined },
     ...(operators.some(({ local }) => local?.kind === 'directory') && {

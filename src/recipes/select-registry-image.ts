@@ -8,9 +8,10 @@ import {
 import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import { parseReference } from '../registry/reference.ts';
 import { inspectRegistryImage } from '../stages/inspect-registry-image.ts';
-import { resolveRelease } from '../stages/resolve-release.ts';
+import type { SignatureGate } from '../stages/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { SavedPlan } from './saved-plan.ts';
+import { resolveVerified } from './verified-release.ts';
 
 /** The channel that has the newest release with a registry server. */
 const CHANNEL = 'stable';
@@ -24,13 +25,15 @@ export async function selectRegistryImage(
     /** How a user would configure it. */
     readonly configure: Configure;
     readonly graphUrl?: string;
+    /** For the release that it is taken from, where that is another one. */
+    readonly signatures: SignatureGate;
     readonly saved?: SavedPlan | undefined;
     /** Whether no other release can be asked for. */
     readonly isOffline?: boolean;
   },
   tools: BuildTools,
 ): Promise<RegistryImageChoice> {
-  const { release, configure, graphUrl, saved } = options;
+  const { release, configure, graphUrl, saved, signatures } = options;
   const { version, arch } = release;
   const origin = chooseRegistryImage(options);
   if (origin.kind !== 'newer-release') {
@@ -44,11 +47,12 @@ export async function selectRegistryImage(
     const reference = parseReference(saved.registryImage);
     return tools.engine.run(inspectRegistryImage, { reference, ...component });
   }
-  const newer = await tools.engine.run(resolveRelease, {
+  const wanted = {
     ...{ version: minor, channel: CHANNEL, arch },
     ...(graphUrl !== undefined && { graphUrl }),
     otherwise: { message: describeNewerRelease(version, minor), hint: configure },
-  });
+  };
+  const newer = await resolveVerified(wanted, tools, { signatures });
   tools.tags.note(`release ${minor} of ${CHANNEL}`, digestOfRelease(newer));
   const reference = getRegistryComponent(newer, configure);
   return tools.engine.run(inspectRegistryImage, { reference, ...component });

@@ -18,6 +18,7 @@ import { describeMedium } from '../openshift/media/describe-medium.ts';
 import type { MediaIndex } from '../openshift/media/media-index.ts';
 import { INDEX_PATH } from '../openshift/media/media-paths.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import type { Release } from '../openshift/release/release-payload.ts';
 import { planMediaRegistry, type MediaRegistry } from '../openshift/media/media-registry.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 
@@ -40,6 +41,8 @@ export type InstallationIsoParts = {
 export type EmbeddedParts = Pick<MediaRegistry, 'plan'> & {
   /** What the index of the medium says that it installs. */
   readonly release: MediaIndex['release'];
+  /** The payload that images and live ISO are from, where one is named. */
+  readonly releases?: readonly Release[];
 };
 
 export type InstallationLayout = { readonly layout: Layout; readonly embedArea: EmbedAreaUse };

@@ -15,6 +15,8 @@ import { formatReference } from '../registry/reference.ts';
 
 export type UpgradeIsoParts = {
   readonly release: Release;
+  /** Those that are passed on the way. */
+  readonly passed?: readonly Release[];
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;
   /** Seconds since 1970, for everything on the medium; default: the release's creation. */
@@ -43,6 +45,7 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
         render: (extents) =>
           describeMedium({
             ...{ product: 'upgrade-iso', plan, extents },
+            releases: [...(parts.passed ?? []), release],
             release: {
               version: release.version,
               reference: formatReference(release.reference),

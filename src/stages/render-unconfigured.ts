@@ -17,7 +17,7 @@ export type RenderUnconfiguredInput = {
   /** For the hosts. The one that mirrors the images never belongs here. */
   readonly pullSecret?: Sealed;
   /** What the installer wrote; absent where the embedded templates take its place. */
-  readonly installed?: string;
+  readonly installed?: string | undefined;
 };
 
 /**

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
@@ -99,6 +100,7 @@ async function writeConfig({ work, registry, release }: ConfigInput): Promise<st
     useDefaultSourceNames: true,
     additionalImages: [{ name: release.additionalImage }],
     build: {
+      ...SIGNATURE_SETTINGS,
       registriesConf: await writeMirrorConf(work, registry),
       insecureRegistries: [registry.host],
       embed: { pullSecret: secret },

@@ -2,6 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Digest } from '../../src/base/digest.ts';
 import { makeDefinitions } from '../../demo/definitions.ts';
+import { createReleaseSigner } from '../../demo/release-signer.ts';
+import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
 import { nameImage, REGISTRY_IMAGE, type ImageRecipe } from './images.ts';
 import { pushImage, type Registry } from './registry.ts';
 
@@ -38,7 +40,10 @@ export type ReleaseOptions = {
   readonly version: string;
 };
 
-/** Pushes a release of the real shape and one additional image; returns how the origin names them. */
+/**
+ * Pushes a release of the real shape and one additional image; returns how the origin names them. Its
+ * signature and the key to it are in the folder, for `SIGNATURE_SETTINGS`.
+ */
 export async function pushRelease(options: ReleaseOptions): Promise<Release> {
   const { registry, work, version } = options;
   const components: Record<string, string> = {};
@@ -48,6 +53,9 @@ export async function pushRelease(options: ReleaseOptions): Promise<Release> {
   }
   const target = `${RELEASES}:${version}-x86_64`;
   const release = await pushImage(releaseImage(version, components), { registry, work, target });
+  const signer = createReleaseSigner(createThrowAwaySigner());
+  signer.sign(release, `${ORIGIN}/${RELEASES}:${version}-x86_64`);
+  signer.write(work);
   const tools: Digest = await pushImage(nameImage('tools'), {
     registry,
     work,

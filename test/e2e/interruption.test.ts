@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { makeBaseIso } from '../../demo/base-iso.ts';
 import { createBlobFactory } from '../../demo/payload.ts';
+import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { buildImage, makeCoreComponents, publishRelease } from '../../demo/release.ts';
 import { startSourceRegistry, type SourceRegistry } from '../../demo/source-registry.ts';
 import { digestFile, hasFile, readFileIfPresent } from '../../src/base/files.ts';
@@ -29,13 +30,15 @@ describe('an interrupted build', () => {
       components.set(`c${index}`, buildImage([makeBlob(index, 4 * MIB + index)]));
     }
     const pullspec = await publishRelease(registry, { version: '4.21.0', components });
+    registry.signer.write(directory);
     await writeFile(
       join(directory, 'appliance-config.yaml'),
       [
         ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:', '  version: "4.21.0"'],
         `  url: ${pullspec}`,
         `pullSecret: '{"auths":{"${registry.host}":{"auth":"dTpw"}}}'`,
-        ...['build:', '  ignition: embedded', '  baseIso: base.iso', `  concurrency: ${LANES}`, ''],
+        ...['build:', '  ignition: embedded', '  baseIso: base.iso', `  concurrency: ${LANES}`],
+        ...[...SIGNATURE_LINES, ''],
       ].join('\n'),
     );
     const { code, stderr } = await build('whole.iso').ended;

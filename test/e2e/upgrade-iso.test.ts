@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
 import { digestFile, hasFile, readFileIfPresent } from '../../src/base/files.ts';
 import { runProcess } from '../../src/base/process.ts';
@@ -90,7 +91,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
       `pullSecret: '{"auths":{"quay.io":{"auth":"dXNlcjpzZWNyZXQtd29yZA=="}}}'`,
       `additionalImages: [{name: "${registry.host}/team/tool:1"}]`,
       `operators: [{catalog: "${registry.host}/${INDEX}:v4.22", packages: [{name: alpha}]}]`,
-      ...['build:', `  insecureRegistries: ["${registry.host}"]`, ...lines, ''],
+      ...['build:', `  insecureRegistries: ["${registry.host}"]`, ...SIGNATURE_LINES, ...lines, ''],
     ];
     await writeFile(at('appliance-config.yaml'), text.join('\n'));
   }

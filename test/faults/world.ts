@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { makeBaseIso } from '../../demo/base-iso.ts';
 import { createBlobFactory } from '../../demo/payload.ts';
 import { buildImage, makeCoreComponents, publishRelease } from '../../demo/release.ts';
+import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { startSourceRegistry, type SourceRegistry } from '../../demo/source-registry.ts';
 import type { Random } from './random.ts';
 
@@ -51,6 +52,7 @@ export async function createWorld(directory: string): Promise<World> {
     registry,
     write(folder, host, { key, base, stopRegistry, lanes }) {
       mkdirSync(folder, { recursive: true });
+      registry.signer.write(folder);
       copyFileSync(bases[base] ?? '', join(folder, 'base.iso')); // edited in place
       writeFileSync(join(folder, 'registries.conf'), registriesConf(registry.host, host));
       writeFileSync(
@@ -61,7 +63,7 @@ export async function createWorld(directory: string): Promise<World> {
           `pullSecret: '{"auths":{"${registry.host}":{"auth":"ZmF1bHRzOmZhdWx0cw=="}}}'`,
           `sshKey: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH${'abc'[key] ?? 'a'}Xk2b4nQ2vN0rT3mB6yqW8eR1tY5uI7oP9aS0dF1gH2j user"`,
           `stopLocalRegistry: ${stopRegistry}`,
-          ...['build:', '  ignition: embedded', '  baseIso: base.iso'],
+          ...['build:', '  ignition: embedded', '  baseIso: base.iso', ...SIGNATURE_LINES],
           ...[`  concurrency: ${lanes}`, '  registriesConf: registries.conf'],
           '',
         ].join('\n'),

@@ -1,12 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import type { Digest } from '../../src/base/digest.ts';
 import type { StoredManifest } from '../../src/registry/manifest.ts';
+import { createReleaseSigner, type ReleaseSigner } from '../../demo/release-signer.ts';
 import type { TestImage } from './images.ts';
 import { serveLocally, type LocalServer } from './local-http.ts';
+import { createThrowAwaySigner } from './throw-away-signer.ts';
 
 export type ImageRegistry = LocalServer & {
   /** Puts an image into a repository, under these tags and its digests. */
   readonly add: (repository: string, image: TestImage, ...tags: string[]) => void;
+  /** Of the releases in it. */
+  readonly signer: ReleaseSigner;
   /** Answers `path` (`/v2/...`) with this status from now on, or never; without one, as it should. */
   readonly breakPath: (path: string, status?: number | 'never') => void;
 };
@@ -30,6 +34,7 @@ export async function serveImages(): Promise<ImageRegistry> {
   });
   return {
     ...server,
+    signer: createReleaseSigner(createThrowAwaySigner()),
     add(name, image, ...tags) {
       const repository: Repository = repositories.get(name) ?? {
         manifests: new Map(),

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
+import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import type { CliHost } from '../../src/cli/host.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { archNames } from '../../src/openshift/release/architecture.ts';
@@ -36,7 +37,7 @@ export async function createLiveWorld({
 }: Pick<ReleaseOptions, 'components' | 'installer'> &
   Pick<TestCoreosOptions, 'arch'> = {}): Promise<LiveWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-live-'));
-  const registry = await serveImages();
+  const registry = signInto(directory, await serveImages());
   const release = await addRelease(registry, {
     ...options,
     architecture: archNames.toGo(arch),
@@ -68,6 +69,7 @@ export async function createLiveWorld({
           'enableInteractiveFlow: true',
           'build:',
           '  ignition: embedded',
+          ...SIGNATURE_LINES,
           `  insecureRegistries: ["${registry.host}"]`,
           ...lines,
           '',
@@ -78,6 +80,16 @@ export async function createLiveWorld({
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Every release that is added gets its signature in the folder. */
+function signInto(directory: string, registry: ImageRegistry): ImageRegistry {
+  const { signer } = registry;
+  const sign: ImageRegistry['signer']['sign'] = (...release) => {
+    signer.sign(...release);
+    signer.write(directory);
+  };
+  return { ...registry, signer: { ...signer, sign } };
 }
 
 /** Takes what is written at once: a full pipe would make the writer wait. */

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { addCatalog, buildStandIn, makeOperator, type CatalogFiles } from './catalog.ts';
 import type { ImageRegistry } from './image-registry.ts';
@@ -65,6 +66,7 @@ export async function completeOveConfig(
     'build:',
     '  ignition: embedded',
     '  registriesConf: registries.conf',
+    ...SIGNATURE_LINES,
     '',
   ].join('\n');
 }

@@ -1,6 +1,6 @@
 import { makeDefinitions } from '../../demo/definitions.ts';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
-import { isAtLeast } from '../../src/openshift/release/version.ts';
+import { isAtLeast, isSignedVersion } from '../../src/openshift/release/version.ts';
 import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 import {
   compress,
@@ -29,6 +29,8 @@ export type ReleaseOptions = {
   readonly definitions?: Readonly<Record<string, string>>;
   /** Packs a layer above that of the release manifests, as no real release has. */
   readonly extraLayer?: boolean;
+  /** Default: as its version tells. Nightlies and CI builds are not signed. */
+  readonly isSigned?: boolean;
 };
 
 export type TestRelease = {
@@ -117,6 +119,9 @@ export async function addRelease(
   });
   registry.add(RELEASE, image, `${version}-${rpm}`);
   const digest = topDigest(image);
+  if (options.isSigned ?? isSignedVersion(version)) {
+    registry.signer.sign(digest, `quay.io/${RELEASE}:${version}-${rpm}`);
+  }
   return { image, digest, components, pullspec: `${registry.host}/${RELEASE}@${digest}` };
 }
 

@@ -13,6 +13,8 @@ import {
   type InstallationCommandOptions,
 } from './installation-command.ts';
 import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { formatSignatures } from './format-signatures.ts';
+import { addSignatureOptions } from './signature-options.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createForceOption, createOutputOption, writeFormatted } from '../terminal/output.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
@@ -37,7 +39,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       'take exactly the images of this report of an earlier build, whatever tags name now',
     )
     .addOption(createRetryOption());
-  addInstallationOptions(command)
+  addInstallationOptions(addSignatureOptions(command))
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -85,6 +87,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    ...formatSignatures(report.signatures, '  release   '),
     ...report.unverifiedTls.map(
       (host) =>
         `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,

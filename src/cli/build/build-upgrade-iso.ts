@@ -9,6 +9,7 @@ import {
   type UpgradeIsoReport,
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
 import type { CliHost } from '../host.ts';
+import { formatSignatures } from './format-signatures.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 import { formatShellPath } from '../terminal/shell-word.ts';
 import { addUpgradeOptions, runUpgrade, type UpgradeCommandOptions } from './upgrade-command.ts';
@@ -72,6 +73,7 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+    ...formatSignatures(report.signatures, '  release   '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...report.unverifiedTls.map(
       (host) =>
@@ -92,6 +94,7 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
   return [
     `release   ${plan.release.version} ${plan.release.architecture}`,
     `          ${plan.release.reference}`,
+    ...formatSignatures(plan.signatures, 'signature '),
     `label     ${plan.volumeId}`,
     ...formatPath(plan),
     `images    ${plan.images}, ${plan.blobs} blobs, ${formatSize(plan.payloadSize)}`,
@@ -108,7 +111,7 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
 }
 
 /** The text of risks is the graph's: the terminal takes no orders from it. */
-function formatPath({ path, unsigned }: UpgradeIsoPlan): readonly string[] {
+function formatPath({ path, signatures }: UpgradeIsoPlan): readonly string[] {
   const versions = [path.from, ...path.hops.map(({ version }) => version)];
   return [
     ...(path.from === undefined ? [] : [`path      ${versions.join(' -> ')}`]),
@@ -118,10 +121,11 @@ function formatPath({ path, unsigned }: UpgradeIsoPlan): readonly string[] {
           `warning   the update to ${version} is conditional: ${printable(`${name}: ${message} ${url}`)}`,
       ),
     ),
-    ...unsigned.map(
-      (version) =>
-        `warning   no signature of ${version} was found: a cluster refuses it without --force`,
-    ),
+    ...signatures
+      .filter(({ status }) => status === 'unsigned')
+      .map(
+        ({ version }) => `warning   ${version} is unsigned: a cluster refuses it without --force`,
+      ),
   ];
 }
 

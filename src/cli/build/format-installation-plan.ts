@@ -1,6 +1,7 @@
 import { formatSize } from '../../base/format-size.ts';
 import { printable } from '../../config/sites/document/report.ts';
 import type { InstallationIsoPlan } from '../../recipes/installation-iso/installation-iso-summary.ts';
+import { formatSignatures } from './format-signatures.ts';
 import { formatRoom } from './build-installation-iso.ts';
 
 /** Values of the configuration may hold anything, but give the terminal no orders. */
@@ -21,6 +22,7 @@ export function formatInstallationPlan(plan: InstallationIsoPlan): string {
       : []),
     `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
     `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    ...formatSignatures(plan.signatures, 'release        '),
     ...plan.registriesConf.map((file) => `mirrors from   ${file}`),
     `on the media   ${plan.secretsOnMedia.join(', ')}`,
     ...plan.unverifiedTls.map(

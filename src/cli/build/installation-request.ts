@@ -15,27 +15,29 @@ import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { DEFAULT_CONCURRENCY } from './concurrency.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
+import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
 
 export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
 
-export type InstallationRequestOptions = PlaceOptions & {
-  /** File with the report of an earlier build. */
-  readonly plan?: string;
-  readonly baseIso?: string;
-  readonly coreosStream?: string;
-  readonly release?: string;
-  readonly concurrency?: number;
-  /** Milliseconds. */
-  readonly retryFor?: number;
-  readonly embedSeed?: boolean;
-  readonly embedRelease?: boolean;
-  readonly embedPrecached?: boolean;
-  readonly embedImage?: readonly string[];
-  readonly registryImage?: string;
-  readonly registriesConf?: string;
-  readonly caBundle?: string;
-  readonly insecureRegistry?: readonly string[];
-};
+export type InstallationRequestOptions = PlaceOptions &
+  SignatureOptions & {
+    /** File with the report of an earlier build. */
+    readonly plan?: string;
+    readonly baseIso?: string;
+    readonly coreosStream?: string;
+    readonly release?: string;
+    readonly concurrency?: number;
+    /** Milliseconds. */
+    readonly retryFor?: number;
+    readonly embedSeed?: boolean;
+    readonly embedRelease?: boolean;
+    readonly embedPrecached?: boolean;
+    readonly embedImage?: readonly string[];
+    readonly registryImage?: string;
+    readonly registriesConf?: string;
+    readonly caBundle?: string;
+    readonly insecureRegistry?: readonly string[];
+  };
 
 /** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
 export async function readInstallationRequest(
@@ -67,6 +69,7 @@ export async function readInstallationRequest(
       saved: readSavedPlan(resolve(host.cwd, options.plan), 'installation-iso'),
     }),
     embed: readEmbed(options),
+    signatures: readSignatureGate(options, host),
     build: await readAccess(options, host),
     ...(base && { base }),
     ...(release !== undefined && { release }),
@@ -178,8 +181,8 @@ function checkBases(options: InstallationRequestOptions): void {
 }
 
 const listFiles = (options: InstallationRequestOptions): readonly (string | undefined)[] => {
-  const { baseIso, coreosStream, registriesConf, caBundle } = options;
-  return [baseIso, coreosStream, registriesConf, caBundle];
+  const { baseIso, coreosStream, registriesConf, caBundle, signatures, signatureKeys } = options;
+  return [baseIso, coreosStream, registriesConf, caBundle, signatures, signatureKeys];
 };
 
 const isCarrying = (options: InstallationRequestOptions): boolean =>

@@ -3,6 +3,7 @@ import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
 import { createConcurrencyOption } from './concurrency.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
+import { addSignatureOptions } from './signature-options.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createOutputOption } from '../terminal/output.ts';
@@ -17,7 +18,7 @@ const ISO_OUTPUT = {
 
 /** The options that `plan` and `build` share: what one says of a medium the other makes. */
 export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =>
-  command
+  addSignatureOptions(command)
     .option(output.flags, output.description)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .addOption(createConcurrencyOption())

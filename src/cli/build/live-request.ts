@@ -14,16 +14,18 @@ import type { CliHost } from '../host.ts';
 import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
+import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
 
-export type LiveIsoOptions = PlaceOptions & {
-  readonly concurrency?: number;
-  /** Milliseconds. */
-  readonly retryFor?: number;
-  readonly ignition?: 'installer' | 'embedded';
-  readonly baseIso?: string;
-  /** File with a saved plan. */
-  readonly plan?: string;
-};
+export type LiveIsoOptions = PlaceOptions &
+  SignatureOptions & {
+    readonly concurrency?: number;
+    /** Milliseconds. */
+    readonly retryFor?: number;
+    readonly ignition?: 'installer' | 'embedded';
+    readonly baseIso?: string;
+    /** File with a saved plan. */
+    readonly plan?: string;
+  };
 
 const DEFAULT_OUTPUT = 'appliance.iso';
 
@@ -39,7 +41,6 @@ export function readLiveIsoRequest(
   });
   const { mirrorPath } = config;
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);
-  const signatureStore = host.env['OCP_SIGNATURE_URL'];
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = readNmstate(config);
@@ -51,17 +52,21 @@ export function readLiveIsoRequest(
     config: withBuild(config, options),
     manifests,
     overrides: readOverrides(dirname(file)),
+    signatures: readSignatureGate(options, host, config.build),
     ...readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {
         config: file,
-        inputs: [options.baseIso, options.plan, ...listFolders(dirname(file)), mirrorPath],
+        inputs: [
+          ...[options.baseIso, options.plan, ...listFolders(dirname(file)), mirrorPath],
+          ...[options.signatures, options.signatureKeys],
+        ],
       },
       host,
     ),
     configuration: file,
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
-    ...withoutUndefined({ nmstate, baseIso, graphUrl, signatureStore, epoch, saved }),
+    ...withoutUndefined({ nmstate, baseIso, graphUrl, epoch, saved }),
     ...withoutUndefined({ disableImagePolicy }),
   };
 }

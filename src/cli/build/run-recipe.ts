@@ -1,6 +1,7 @@
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../../stages/pour/claim-iso.ts';
+import type { SignatureGate } from '../../stages/verify-release.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import type { OutputFormat } from '../terminal/output.ts';
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
@@ -25,7 +26,10 @@ export type RecipeCall<Options extends RecipeOptions> = {
  *
  * @param config what concerns the tools
  */
-export async function runRecipe<Request extends IsoPlace & { readonly saved?: SavedPlan }, Result>(
+export async function runRecipe<
+  Request extends IsoPlace & { readonly saved?: SavedPlan; readonly signatures: SignatureGate },
+  Result,
+>(
   { options, host, isBuild = false }: RecipeCall<RecipeOptions>,
   { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
   work: (request: Request, tools: BuildTools) => Promise<Result>,
@@ -38,7 +42,9 @@ export async function runRecipe<Request extends IsoPlace & { readonly saved?: Sa
     emit: progress.listener,
   });
   try {
-    return await work(request, tools);
+    // A plan reports what is missing, and a build refuses.
+    const signatures = { ...request.signatures, isRequired: isBuild };
+    return await work({ ...request, signatures }, tools);
   } finally {
     progress.close();
     await tools.close();

@@ -6,6 +6,7 @@ import { createOutputOption } from '../terminal/output.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
 import { createConcurrencyOption } from './concurrency.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
+import { addSignatureOptions } from './signature-options.ts';
 import {
   readUpgradeRequest,
   UPGRADE_OUTPUT,
@@ -16,7 +17,7 @@ export type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
 
 /** What `plan` and `build` have in common for an upgrade ISO. */
 export const addUpgradeOptions = (command: Command): Command =>
-  command
+  addSignatureOptions(command)
     .argument('[config]', 'configuration of an appliance', 'appliance-config.yaml')
     .option('--output <file>', 'the ISO to write', UPGRADE_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')

@@ -9,20 +9,22 @@ import type { CliHost } from '../host.ts';
 import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
+import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
 import { withBuild, withoutUndefined } from './live-request.ts';
 
 export const UPGRADE_OUTPUT = 'upgrade.iso';
 
-export type UpgradeRequestOptions = PlaceOptions & {
-  readonly concurrency?: number;
-  /** Milliseconds. */
-  readonly retryFor?: number;
-  /** File with a saved plan. */
-  readonly plan?: string;
-  readonly from?: string;
-  readonly machineConfig?: boolean;
-  readonly prepareHosts?: boolean;
-};
+export type UpgradeRequestOptions = PlaceOptions &
+  SignatureOptions & {
+    readonly concurrency?: number;
+    /** Milliseconds. */
+    readonly retryFor?: number;
+    /** File with a saved plan. */
+    readonly plan?: string;
+    readonly from?: string;
+    readonly machineConfig?: boolean;
+    readonly prepareHosts?: boolean;
+  };
 
 /** Everything an upgrade ISO is made from, out of the command line and the configuration. */
 export function readUpgradeRequest(
@@ -43,12 +45,12 @@ export function readUpgradeRequest(
     ...{ config: withBuild(config, options), configuration: file, machineConfig, prepareHosts },
     ...readIsoPlace(
       { ...options, output: options.output ?? UPGRADE_OUTPUT },
-      { config: file, inputs: [options.plan] },
+      { config: file, inputs: [options.plan, options.signatures, options.signatureKeys] },
       host,
     ),
+    signatures: readSignatureGate(options, host, config.build),
     ...withoutUndefined({
       ...{ from, graphUrl, saved, epoch: readEpoch(host.env) },
-      signatureStore: host.env['OCP_SIGNATURE_URL'],
     }),
   };
 }

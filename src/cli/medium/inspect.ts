@@ -77,6 +77,7 @@ function formatMedia({ media, mediaProblem }: Inspection): readonly string[] {
     `made by        sealift: ${media.product}`,
     `release        ${release.version} ${release.architecture}`,
     `               ${release.reference}`,
+    ...(media.unsigned ?? []).map((version) => `signature      ${version} is unsigned`),
     ...Object.entries(media.images).map(
       ([set, count]) => `images         ${set}: ${count}, ${formatSize(sizes[set] ?? 0)}`,
     ),

@@ -1,5 +1,7 @@
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../mirror/mirror-plan.ts';
+import type { Release } from '../release/release-payload.ts';
+import { isUnsigned } from '../signature/release-signature.ts';
 import {
   formatMediaIndex,
   type IndexExtent,
@@ -10,6 +12,8 @@ import {
 /** What an index tells of. */
 export type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release'> & {
   readonly plan: MirrorPlan;
+  /** All that it carries; those whose signature was not verified are named. */
+  readonly releases?: readonly Release[];
   /** All of the layout; zeros between the files are not told. */
   readonly extents: readonly (IndexExtent & { readonly source: { readonly kind: string } })[];
 };
@@ -22,11 +26,13 @@ export type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release'> &
 export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { product, base, release, plan, extents } = medium;
   const { images, registryImage } = plan;
+  const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
     format: 1,
     product,
     ...(base && { base: { digest: base.digest, size: base.size } }),
     release,
+    ...(unsigned.length > 0 && { unsigned }),
     images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
     extents: extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent),
   });

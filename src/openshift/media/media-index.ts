@@ -35,6 +35,8 @@ export type MediaIndex = {
     readonly reference: string;
     readonly architecture: string;
   };
+  /** Versions of releases on the medium whose signature was not verified; absent where there are none. */
+  readonly unsigned?: readonly string[];
   readonly images: readonly IndexImage[];
   readonly extents: readonly IndexExtent[];
 };
@@ -83,7 +85,7 @@ export function decodeMediaIndex(bytes: Uint8Array): {
   }
   const { release, base, product } = document;
   if (!isTexts(release, ['version', 'reference', 'architecture'])) throw malformed();
-  if (!isBase(base) || typeof product !== 'string') throw malformed();
+  if (!isBase(base) || typeof product !== 'string' || !isUnsigned(document)) throw malformed();
   if (!Array.isArray(document['extents']) || !Array.isArray(document['images'])) throw malformed();
   if (!(document['images'] as unknown[]).every(isImage)) throw malformed();
   const extents = (document['extents'] as unknown[]).map(parseExtent);
@@ -168,6 +170,10 @@ const isCount = (value: unknown): value is number =>
 
 const malformed = (): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
+
+/** Versions, where there are any. */
+const isUnsigned = ({ unsigned }: Document): boolean =>
+  unsigned === undefined || isTextList(unsigned);
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 

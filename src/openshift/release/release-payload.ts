@@ -23,7 +23,30 @@ export type Release = {
   readonly metadata: ReleaseMetadata;
   /** What the cluster version operator adds to a self-managed cluster. */
   readonly definitions: readonly ResourceDefinition[];
+  /** Absent where nobody has looked for one. */
+  readonly signature?: ReleaseSignature;
 };
+
+/** Whether a release is signed by a key that is trusted. Plain JSON. */
+export type ReleaseSignature =
+  | {
+      readonly status: 'verified';
+      /** Those of its source that were verified, base64, at least one. */
+      readonly messages: readonly string[];
+      /** Fingerprint of the key, upper-case hex. */
+      readonly key: string;
+      /** How the signer names the release. */
+      readonly identity: string;
+      /** Where the signature was found. */
+      readonly from: string;
+    }
+  | {
+      readonly status: 'unsigned';
+      /** Why it is not verified. */
+      readonly problem: string;
+      /** Whether the user accepts that, and the release is one that nobody signs. */
+      readonly isAllowed: boolean;
+    };
 
 /** `release-manifests/release-metadata`. */
 export type ReleaseMetadata = {

@@ -1,11 +1,17 @@
 import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { Document } from 'yaml';
-import { isDigest, type Digest } from '../../base/digest.ts';
+import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { readInputFile, unlessAbsent } from '../../base/files.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
+import {
+  isOfSignatures,
+  isWellFormed,
+  listStoredSignatures,
+  MAX_SIGNATURE_SIZE,
+} from '../signature/signature-config-maps.ts';
 import { splitDocuments, type Manifest, type SplitDocument } from '../node/extra-manifests.ts';
 
 /** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
@@ -149,11 +155,11 @@ function sortDocuments(documents: readonly SplitDocument[]): Sorted {
     } else if (kind === 'CatalogSource' || kind === 'ClusterCatalog') {
       const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
       catalogs.push({ name, file, text, ...(typeof image === 'string' && { image }) });
-    } else if (kind === 'ConfigMap' && isOfSignatures(document)) {
-      const found = readSignatures(document);
-      signatures.push(found.filter(isSignature));
+    } else if (isOfSignatures(document)) {
+      const found = listStoredSignatures(document);
+      signatures.push(found.filter(isWellFormed));
       warnings.push(
-        found.filter((one) => !isSignature(one)).map(({ digest }) => describeOdd(digest, file)),
+        found.filter((one) => !isWellFormed(one)).map(({ digest }) => describeOdd(digest, file)),
       );
     } else {
       warnings.push([`${kind} of ${file} in the mirror's cluster resources is not carried`]);
@@ -219,26 +225,5 @@ const toPlain = (node: unknown): unknown =>
     ? (node as { toJSON: () => unknown }).toJSON()
     : node;
 
-const SIGNATURES = 'release.openshift.io/verification-signatures';
-
-const isOfSignatures = (document: Document): boolean =>
-  document.hasIn(['metadata', 'labels', SIGNATURES]);
-
-/** What consumers of signature stores read, too. */
-const MAX_SIGNATURE_SIZE = 50 * 1024;
-
-const isSignature = ({ signature }: { readonly signature: string }): boolean =>
-  signature.length <= (MAX_SIGNATURE_SIZE * 4) / 3 &&
-  /^[A-Za-z0-9+/]+={0,2}$/.test(signature.replaceAll(/\s/g, ''));
-
 const describeOdd = (digest: Digest, file: string): string =>
   `a signature of ${digest} in ${file} is not base64 of at most ${MAX_SIGNATURE_SIZE} bytes, and is not carried`;
-
-/** Keys are `sha256-<hex>-<n>`. */
-function readSignatures(document: Document): { digest: Digest; signature: string }[] {
-  const entries = Object.entries(toPlain(document.get('binaryData')) ?? {});
-  return entries.flatMap(([key, signature]: [string, unknown]) => {
-    const digest = key.replace(/^sha256-([0-9a-f]+)-\d+$/, 'sha256:$1');
-    return isDigest(digest) && typeof signature === 'string' ? [{ digest, signature }] : [];
-  });
-}

@@ -12,9 +12,9 @@ import { checkSpace } from '../../stages/check-space.ts';
 import { inspectRegistryImage } from '../../stages/inspect-registry-image.ts';
 import { planMirror } from '../../stages/plan-mirror.ts';
 import { readPrecacheList } from '../../stages/read-precache-list.ts';
-import { resolveRelease } from '../../stages/resolve-release.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { selectRegistryImage } from '../select-registry-image.ts';
+import { resolveVerified } from '../verified-release.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 
 export const architectureOf = ({ architecture }: InstallationConfig): RpmArchitecture =>
@@ -23,14 +23,15 @@ export const architectureOf = ({ architecture }: InstallationConfig): RpmArchite
 /** `X.Y` asks the update graph only, and that is not consulted for a pullspec. */
 const ANY_VERSION = '4.0';
 
-/** The release payload that the request names. */
+/** The release payload that the request names, verified. */
 export function resolveNamedRelease(
-  { release: url, config }: InstallationIsoRequest,
-  { engine }: BuildTools,
+  { release: url, config, signatures }: InstallationIsoRequest,
+  tools: BuildTools,
 ): Promise<Release> | undefined {
   if (url === undefined) return undefined;
   const arch = architectureOf(config);
-  return engine.run(resolveRelease, { url, arch, version: ANY_VERSION, channel: '' });
+  const wanted = { url, arch, version: ANY_VERSION, channel: '' };
+  return resolveVerified(wanted, tools, { signatures });
 }
 
 /** The seed, the release and what else is carried, by digest, when there is room for it. */
@@ -72,7 +73,7 @@ const EVERYTHING = {
 } as const;
 
 async function chooseServer(
-  { config, embed: { registryImage }, graphUrl, saved }: InstallationIsoRequest,
+  { config, embed: { registryImage }, graphUrl, saved, signatures }: InstallationIsoRequest,
   tools: BuildTools,
   release: Release | undefined,
 ): Promise<RegistryImageChoice> {
@@ -85,7 +86,7 @@ async function chooseServer(
     });
   }
   if (release) {
-    const options = { release, saved, configure: CONFIGURE_BY_OPTION };
+    const options = { release, saved, signatures, configure: CONFIGURE_BY_OPTION };
     return selectRegistryImage({ ...options, ...(graphUrl !== undefined && { graphUrl }) }, tools);
   }
   throw new ConfigError(

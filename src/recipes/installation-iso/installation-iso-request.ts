@@ -4,6 +4,7 @@ import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.
 import type { SavedPlan } from '../saved-plan.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CoreosStream } from '../../stages/read-coreos-stream.ts';
+import type { SignatureGate } from '../../stages/verify-release.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
 /** Everything an installation ISO is made from. */
@@ -23,6 +24,8 @@ export type InstallationIsoRequest = IsoPlace & {
   readonly release?: string;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
+  /** What it takes for the release to be trusted. */
+  readonly signatures: SignatureGate;
   readonly embed: EmbedRequest;
   /** How registries are reached. */
   readonly build: {

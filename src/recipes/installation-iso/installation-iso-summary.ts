@@ -6,6 +6,7 @@ import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { Space } from '../../stages/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { DescribedSignature } from '../describe-signatures.ts';
 import { architectureOf } from './installation-iso-images.ts';
 import { listNotes } from './installation-iso-notes.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
@@ -23,6 +24,8 @@ export type PreparedInstallationIso = {
   readonly embedded?: EmbeddedImages;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
+  /** Of the release, where one is named. */
+  readonly signatures: readonly DescribedSignature[];
   readonly space: Space;
 };
 
@@ -49,6 +52,8 @@ type Announced = {
     /** Every blob once. */
     readonly payloadSize: number;
   };
+  /** Of the release, where one is named. */
+  readonly signatures: readonly DescribedSignature[];
   /** What each tag named: `--plan` takes these digests. */
   readonly tags: TagDigests;
   /** A digest of everything that is carried. */
@@ -91,7 +96,7 @@ export function describeInstallationIso(
     installationDisk: config.installationDisk,
     embedArea: area,
     ...(embedded && { embedded: describeEmbedded(embedded) }),
-    ...{ tags, contents },
+    ...{ tags, contents, signatures: made.signatures },
     secretsOnMedia: listSecrets(request),
     notes: [...request.notes, ...listNotes(request, replaced)],
     registriesConf,

@@ -15,6 +15,7 @@ import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
+import { describeSignatures } from '../describe-signatures.ts';
 import { fileOf } from '../file-of.ts';
 import { reportMovedTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
@@ -59,6 +60,8 @@ export async function prepareInstallationIso(
   const { engine } = tools;
   checkInstallation(request); // before anything is fetched
   const release = resolveNamedRelease(request, tools);
+  const releases = Promise.all(release ? [release] : []);
+  releases.catch(() => undefined); // what waits for the release tells
   const embedded = await planEmbedded(request, tools, release);
   const base = findBase(request, tools, release);
   const made = engine.run(layOutInstallationIso, {
@@ -66,7 +69,9 @@ export async function prepareInstallationIso(
     architecture: architectureOf(config),
     ignition: new Secret(renderIgnition(request, embedded)),
     ...(epoch !== undefined && { epoch }),
-    ...(embedded && { embedded: { plan: embedded.plan, release: describeSeed(config) } }),
+    ...(embedded && {
+      embedded: { plan: embedded.plan, release: describeSeed(config), releases: await releases },
+    }),
   });
   const layout = made.then(({ layout }) => layout);
   const space = await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
@@ -76,7 +81,9 @@ export async function prepareInstallationIso(
   if (saved) requirePlanned(saved, { contents, base: await base });
   const tags = tools.tags.list();
   await reportMovedTags(tags, { ...request, workDir: tools.workDir, emit: tools.emit });
-  const prepared = { base: await base, ...(await made), tags, contents, registriesConf, space };
+  const signatures = describeSignatures(await releases);
+  const found = { tags, contents, registriesConf, signatures, space };
+  const prepared = { base: await base, ...(await made), ...found };
   return { ...prepared, ...(embedded && { embedded }) };
 }
 

@@ -13,11 +13,9 @@ import { toNodeRelease, type ClusterSettings } from '../../openshift/node/descri
 import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
-import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
-import type { SurveyedWorkspace } from '../../openshift/workspace/workspace-set.ts';
+import { isRefused, signaturesOf } from '../../openshift/signature/release-signature.ts';
 import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/fetch-installer.ts';
-import { fetchReleaseSignatures } from '../../stages/fetch-release-signatures.ts';
 import { identifyInstaller } from '../../stages/identify-installer.ts';
 import { renderBootstrap, type RenderedBootstrap } from '../../stages/render-bootstrap.ts';
 import { renderUnconfigured } from '../../stages/render-unconfigured.ts';
@@ -45,7 +43,7 @@ export function renderIgnition(
     skipLocalRegistry: decideLocalRegistry(request, images),
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
-    signatures: fetchSignatures(request, tools, images),
+    signatures: release.then(signaturesOf),
     ...(disableImagePolicy !== undefined && { disableImagePolicy }),
     ...(sshKey !== undefined && { sshKey }),
     ...saltPassword(request, tools),
@@ -92,33 +90,6 @@ function decideLocalRegistry(
   );
 }
 
-export const fetchSignatures = (
-  { signatureStore }: Pick<LiveIsoRequest, 'signatureStore'>,
-  { engine, emit }: BuildTools,
-  { release, workspace }: Pick<LiveIsoImages, 'release' | 'workspace'>,
-): Promise<readonly string[]> =>
-  workspace
-    ? Promise.all([release, workspace]).then((found) => pickSignatures(...found, emit))
-    : engine.run(fetchReleaseSignatures, {
-        release,
-        ...(signatureStore !== undefined && { store: signatureStore }),
-      });
-
-/** Those that oc-mirror took along. */
-function pickSignatures(
-  release: Release,
-  workspace: SurveyedWorkspace,
-  emit: BuildTools['emit'],
-): readonly string[] {
-  const digest = digestOfRelease(release);
-  const signatures = workspace.signatures.filter((one) => one.digest === digest);
-  if (signatures.length === 0) {
-    const message = `the mirror's cluster resources have no signature of release ${release.version}`;
-    emit({ type: 'warning', message });
-  }
-  return signatures.map(({ signature }) => signature);
-}
-
 export const clusterSettingsOf = ({ config }: LiveIsoRequest): ClusterSettings => ({
   interactive: config.enableInteractiveFlow,
   enableDefaultSources: config.enableDefaultSources,
@@ -149,7 +120,12 @@ function renderForUser(
     ...settings,
     release: images.release.then(toNodeRelease),
     ...(request.ignition === 'installer' && {
-      installed: installUnconfigured(request, tools, images),
+      installed: images.release.then((release) =>
+        // A program out of a release that is refused is not run: a plan makes do with the templates.
+        build.installer === undefined && isRefused(release)
+          ? undefined
+          : installUnconfigured(request, tools, images),
+      ),
     }),
   });
 }

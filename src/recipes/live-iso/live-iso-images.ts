@@ -7,10 +7,7 @@ import type { Release } from '../../openshift/release/release-payload.ts';
 import { isMinorVersion } from '../../openshift/release/version.ts';
 import { checkSpace } from '../../stages/check-space.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../../openshift/node/node-registry.ts';
-import {
-  findWorkspaceRelease,
-  type SurveyedWorkspace,
-} from '../../openshift/workspace/workspace-set.ts';
+import type { SurveyedWorkspace } from '../../openshift/workspace/workspace-set.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';
 import { surveyWorkspace } from '../../stages/survey-workspace.ts';
 import type { BuildTools } from '../build-tools.ts';
@@ -32,11 +29,11 @@ export type LiveIsoImages = {
 
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, output, saved } = request;
+  const { config, graphUrl, output, saved, signatures } = request;
   const { maxSize } = config.build;
   const workspace = findWorkspace(config, tools.engine);
   const release = workspace
-    ? findRelease(request, tools, () => workspace.then(findWorkspaceRelease)).then((release) =>
+    ? findRelease(request, tools, workspace).then((release) =>
         requireMinor(config.ocpRelease.version, release),
       )
     : findRelease(request, tools);
@@ -45,6 +42,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
     selectRegistryImage(
       {
         ...{ release, uri, saved, configure: CONFIGURE, isOffline: workspace !== undefined },
+        signatures,
         ...(graphUrl !== undefined && { graphUrl }),
       },
       tools,

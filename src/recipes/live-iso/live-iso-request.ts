@@ -10,6 +10,7 @@ import type { UserManifests } from '../../stages/medium/read-manifests.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import type { SavedPlan } from '../saved-plan.ts';
 import type { Space } from '../../stages/check-size.ts';
+import type { SignatureGate } from '../../stages/verify-release.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
 /** Everything a live ISO is made from. */
@@ -30,8 +31,8 @@ export type LiveIsoRequest = IsoPlace & {
   readonly disableImagePolicy?: boolean;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
-  /** OCP_SIGNATURE_URL: where releases of others than Red Hat have their signatures. */
-  readonly signatureStore?: string;
+  /** What it takes for the release to be trusted. */
+  readonly signatures: SignatureGate;
   /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
   readonly epoch?: number;
 };

@@ -16,6 +16,7 @@ import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import { describeSignatures, type DescribedSignature } from '../describe-signatures.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
@@ -27,6 +28,8 @@ export type LiveIsoPlan = {
     readonly reference: string;
     readonly architecture: string;
   };
+  /** Of each release on the medium. */
+  readonly signatures: readonly DescribedSignature[];
   /** The registry server on the hosts, by digest. */
   readonly registryImage?: string;
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
@@ -130,6 +133,7 @@ export function summarizePayload(
       reference: formatReference(release.reference),
       architecture: release.arch,
     },
+    signatures: describeSignatures([release]),
     ...(plan.registryImage && { registryImage: formatReference(plan.registryImage.source) }),
     isoSize: layout.size,
     payloadSize: plan.blobSize,

@@ -58,6 +58,8 @@ export type Inspection = {
     readonly product: string;
     readonly release: MediaIndex['release'];
     readonly base?: MediaIndex['base'];
+    /** Versions of its releases whose signature was not verified. */
+    readonly unsigned?: readonly string[];
     /** How many, by set. */
     readonly images: Readonly<Record<string, number>>;
     /** Manifests, configs and layers by set; what several sets need counts in each of them. */
@@ -186,10 +188,10 @@ async function describeMedia(
     own.count++;
     for (const extent of extents) own.extents.add(extent);
   }
-  const { product, release, base, extents } = index;
+  const { product, release, base, extents, unsigned } = index;
   const all = [...sets];
   return {
-    ...{ product, release, ...(base && { base }) },
+    ...{ product, release, ...(base && { base }), ...(unsigned && { unsigned }) },
     images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),

@@ -4,7 +4,8 @@ import { describeCatalogs } from '../../openshift/node/describe-cluster.ts';
 import { renderUpgradeHostMachineConfigs } from '../../openshift/node/upgrade/upgrade-host.ts';
 import { renderUpgradeMachineConfig } from '../../openshift/node/upgrade/upgrade-machine-config.ts';
 import { renderUpgradeResources } from '../../openshift/node/upgrade/upgrade-resources.ts';
-import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
+import { digestOfRelease } from '../../openshift/release/release-payload.ts';
+import { signaturesOf } from '../../openshift/signature/release-signature.ts';
 import { sealSideFile } from './side-files.ts';
 import type {
   PreparedUpgradeIso,
@@ -13,16 +14,7 @@ import type {
   UpgradeIsoRequest,
 } from './upgrade-iso-request.ts';
 
-export type SignedRelease = {
-  readonly release: Release;
-  /** Base64. */
-  readonly signatures: readonly string[];
-};
-
-type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs'> & {
-  /** In the order of the path. */
-  readonly signed: readonly SignedRelease[];
-};
+type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs' | 'releases'>;
 
 /**
  * What a cluster is given: `upgrade-VERSION.yaml` for `oc apply`, and where they are wanted
@@ -54,24 +46,24 @@ export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): S
 
 const renderResources = (
   { config }: UpgradeIsoRequest,
-  { release, plan, catalogs, signed }: Carried,
+  { release, plan, catalogs, releases }: Carried,
 ): string =>
   renderUpgradeResources({
     version: release.version,
-    releases: signed.map(({ release, signatures }) => ({
+    releases: releases.map((release) => ({
       version: release.version,
       digest: digestOfRelease(release),
-      signatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
+      signatures: signaturesOf(release).map((base64) => Buffer.from(base64, 'base64')),
     })),
     mirrors: plan.mirrors,
     catalogs: describeCatalogs(catalogs),
     useDefaultSourceNames: config.useDefaultSourceNames,
   });
 
-function listHops({ release, path, signed }: Carried) {
+function listHops({ release, path, releases }: Carried) {
   return path.hops.map(({ version, image }, index) => ({
     ...{ version, releaseImage: image, fromVersions: listBefore({ release, path }, index) },
-    isSigned: signed[index]?.signatures.length !== 0,
+    isSigned: releases[index]?.signature?.status === 'verified',
   }));
 }
 

@@ -13,7 +13,7 @@ import type { LiveIsoRequest } from '../live-iso/live-iso-request.ts';
 export type UpgradeIsoRequest = IsoPlace &
   Pick<
     LiveIsoRequest,
-    'config' | 'configuration' | 'saved' | 'graphUrl' | 'signatureStore' | 'epoch'
+    'config' | 'configuration' | 'saved' | 'graphUrl' | 'signatures' | 'epoch'
   > & {
     /** The version of the cluster; absent: the release alone is carried. */
     readonly from?: string;
@@ -55,6 +55,6 @@ export type PreparedUpgradeIso = {
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
   readonly sideFiles: SideFiles;
-  /** Versions on the medium without a signature. */
-  readonly unsigned: readonly string[];
+  /** All on the medium, in the order of the path. */
+  readonly releases: readonly Release[];
 };

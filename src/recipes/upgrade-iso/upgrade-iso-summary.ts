@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import { describeSignatures } from '../describe-signatures.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
 import { formatUpgradeLabel } from '../../openshift/media/upgrade-medium.ts';
 import { listSideFiles } from './side-files.ts';
@@ -11,8 +12,6 @@ export type UpgradeIsoPlan = PayloadSummary & {
   readonly product: 'upgrade-iso';
   readonly volumeId: string;
   readonly path: UpgradePath;
-  /** Releases without a signature: a cluster refuses them unless it is forced. */
-  readonly unsigned: readonly string[];
   /** Paths of the files beside the ISO. */
   readonly files: readonly string[];
   /** What a person runs before, so that hosts can take the ISO. */
@@ -33,7 +32,8 @@ export type UpgradeIsoReport = Announced & PourReport;
 
 export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPlan => ({
   ...summarizePayload(prepared),
-  ...{ product: 'upgrade-iso', path: prepared.path, unsigned: prepared.unsigned },
+  ...{ product: 'upgrade-iso', path: prepared.path },
+  signatures: describeSignatures(prepared.releases),
   volumeId: formatUpgradeLabel(prepared.release),
   files: listSideFiles(prepared.sideFiles).map(({ path }) => path),
   preparation: [prepared.sideFiles.hosts].flatMap((file) => (file ? [formatApply(file)] : [])),

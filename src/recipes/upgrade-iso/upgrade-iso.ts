@@ -7,14 +7,13 @@ import { layOutUpgradeIso } from '../../stages/lay-out-upgrade-iso.ts';
 import { planUpgradePath } from '../../stages/plan-upgrade-path.ts';
 import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
-import { resolveRelease } from '../../stages/resolve-release.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { fetchSignatures } from '../live-iso/live-iso-ignition.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { findRelease, selectPayload } from '../select-payload.ts';
 import { claimSideFiles, writeSideFiles } from './side-files.ts';
-import { renderSideFiles, type SignedRelease } from './upgrade-iso-files.ts';
+import { resolveVerified } from '../verified-release.ts';
+import { renderSideFiles } from './upgrade-iso-files.ts';
 import type { PreparedUpgradeIso, UpgradeIsoRequest } from './upgrade-iso-request.ts';
 import { describeUpgradeIso, type UpgradeIsoReport } from './upgrade-iso-summary.ts';
 
@@ -30,10 +29,9 @@ export async function prepareUpgradeIso(
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
   const { catalogs, plan } = selectPayload(config, tools, { release, passed });
-  const signed = signReleases(request, tools, { release, passed });
-  for (const made of [passed, signed]) made.catch(() => undefined); // the stages that wait tell
+  passed.catch(() => undefined); // the stages that wait tell
   const layout = engine.run(layOutUpgradeIso, {
-    ...{ release, path, plan },
+    ...{ release, passed, path, plan },
     ...(epoch !== undefined && { epoch }),
   });
   const space = engine.run(checkSize, {
@@ -43,14 +41,12 @@ export async function prepareUpgradeIso(
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
   const contents = digestContents(made);
   if (saved) requirePlanned(saved, { contents });
-  const prepared = { ...made, contents, release: await release, path: await path };
+  const releases = [...(await passed), await release];
+  const prepared = { ...made, contents, release: await release, path: await path, releases };
   return {
     ...{ ...prepared, layout: await layout, space: await space },
     tags: await settleTags(request, tools, release),
-    sideFiles: renderSideFiles(request, { ...prepared, signed: await signed }),
-    unsigned: (await signed)
-      .filter(({ signatures }) => signatures.length === 0)
-      .map(({ release }) => release.version),
+    sideFiles: renderSideFiles(request, prepared),
   };
 }
 
@@ -73,8 +69,8 @@ async function findPath(
 
 /** The releases between, each by the digest that the graph names. */
 async function resolvePassed(
-  { config }: UpgradeIsoRequest,
-  { engine }: BuildTools,
+  { config, signatures }: UpgradeIsoRequest,
+  tools: BuildTools,
   { release, path }: { readonly release: Promise<Release>; readonly path: Promise<UpgradePath> },
 ): Promise<readonly Release[]> {
   const { channel } = config.ocpRelease;
@@ -84,25 +80,8 @@ async function resolvePassed(
     hops
       .slice(0, -1)
       .map(({ version, image }) =>
-        engine.run(resolveRelease, { url: image, version, channel, arch }),
+        resolveVerified({ url: image, version, channel, arch }, tools, { signatures }),
       ),
-  );
-}
-
-/** Every release on the medium in the order of the path, with the signatures that were found. */
-async function signReleases(
-  request: UpgradeIsoRequest,
-  tools: BuildTools,
-  {
-    release,
-    passed,
-  }: { readonly release: Promise<Release>; readonly passed: Promise<readonly Release[]> },
-): Promise<readonly SignedRelease[]> {
-  return Promise.all(
-    [...(await passed), await release].map(async (release) => ({
-      release,
-      signatures: await fetchSignatures(request, tools, { release: Promise.resolve(release) }),
-    })),
   );
 }
 
