@@ -87,6 +87,10 @@ export function createSigner(options: KeyOptions = {}): Signer {
     const head = Buffer.concat([covered, number(issuer.length, 2), issuer]);
     return makeSignature(content, head, { hash, trailer });
   };
+  const ownFingerprint = subpacket(
+    33,
+    Buffer.concat([Buffer.from([4]), Buffer.from(fingerprint, 'hex')]),
+  );
   const userId = Buffer.from(name);
   const certified = [framed, Buffer.from([0xb4]), number(userId.length, 4), userId];
   return {
@@ -129,7 +133,11 @@ export function createSigner(options: KeyOptions = {}): Signer {
             )
           : signVersion4([content], {
               ...{ type: 0, hash },
-              subpackets: [time(2, at), ...(validFor === undefined ? [] : [time(3, validFor)])],
+              subpackets: [
+                time(2, at),
+                ownFingerprint,
+                ...(validFor === undefined ? [] : [time(3, validFor)]),
+              ],
             });
       const onePass = Buffer.from([3, 0, HASH_IDS[hash], 1, ...keyId, 1]);
       const literal = Buffer.concat([Buffer.from('b\0'), number(at, 4), content]);

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
-import { PACKAGE_ROOT } from '../base/package-root.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { registerBuild } from './build/build.ts';
 import { registerCat } from './medium/cat.ts';
@@ -23,6 +21,7 @@ import { registerRegistry } from './medium/registry-serve.ts';
 import { registerResources } from './build/resources.ts';
 import { registerValidate } from './validate.ts';
 import { registerVerify } from './medium/verify.ts';
+import { readVersion, registerVersion } from './version.ts';
 import { registerWhy } from './build/why.ts';
 
 const EXIT_USAGE = 2;
@@ -49,6 +48,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerVerify,
   registerRegistry,
   registerCompletion,
+  registerVersion,
 ];
 
 /**
@@ -137,9 +137,4 @@ export function wantsJson(args: readonly string[]): boolean {
       /^(?:--output-format=|--log-format=|-o=?)json$/.test(word) ||
       (/^(?:-o|--output-format|--log-format)$/.test(word) && words[index + 1] === 'json'),
   );
-}
-
-function readVersion(): string {
-  const file = readFileSync(new URL('package.json', PACKAGE_ROOT), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startSealift } from '../support/child.ts';
 import { TEST_SSH_KEY, writeInstallationConfig } from '../support/installation-iso.ts';
+import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
 import { fileEntry } from './graft.ts';
@@ -183,7 +184,11 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
       const recipe = seedImage(release.components['cli'] ?? '');
       await pushImage(recipe, { registry, work, target: 'edge/seed:4.21.3' });
       const conf = await writeMirrorConf(work, registry);
-      const args = ['--release', release.reference, '--registries-conf', conf];
+      const args = [
+        ...['--release', release.reference, '--registries-conf', conf],
+        ...['--signatures', join(work, SIGNATURE_SETTINGS.signatures)],
+        ...['--signature-keys', join(work, SIGNATURE_SETTINGS.signatureKeys)],
+      ];
       const proofs = await build(
         { ignitionConfigOverride: override([CHCON]), imageDigestSources: [FAR] },
         [...args, '--embed-seed', '--embed-precached'],

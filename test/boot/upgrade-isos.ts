@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
+import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
 import { startSealift } from '../support/child.ts';
 import { serveLocally, type LocalServer } from '../support/local-http.ts';
 import { startRegistry, type Registry } from './registry.ts';
@@ -23,7 +24,7 @@ type World = {
   readonly work: string;
   readonly registry: Registry;
   readonly releases: readonly Release[];
-  /** The update graph, and the signature store. */
+  /** The update graph. */
   readonly server: LocalServer;
 };
 
@@ -42,11 +43,8 @@ export async function buildUpgradeIsos(
   for (const version of new Set(paths.flat())) {
     releases.push(await pushRelease({ registry, work, version }));
   }
-  const server = await serveLocally(({ url = '' }, response) => {
-    const [, hex] = /^\/sha256=([0-9a-f]{64})\/signature-1$/.exec(url) ?? [];
-    if (hex !== undefined) response.end(`"sha256:${hex}"`);
-    else if (url.includes('/signature-')) response.writeHead(404).end();
-    else response.end(JSON.stringify(graphOf(releases, paths)));
+  const server = await serveLocally((_, response) => {
+    response.end(JSON.stringify(graphOf(releases, paths)));
   });
   try {
     const isos: UpgradeIso[] = [];
@@ -82,13 +80,14 @@ async function build(path: readonly string[], world: World): Promise<UpgradeIso>
     build: {
       registriesConf: await writeMirrorConf(work, registry),
       insecureRegistries: [registry.host],
+      ...SIGNATURE_SETTINGS,
     },
   };
   await writeFile(join(work, 'appliance-config.yaml'), stringify(config), { mode: 0o600 });
   const iso = join(work, `upgrade-${version}.iso`);
   const { code, stderr } = await startSealift(
     ['build', 'upgrade-iso', '--from', from, '--machine-config', '--output', iso],
-    { cwd: work, env: { UPDATE_URL_OVERRIDE: server.url, OCP_SIGNATURE_URL: server.url } },
+    { cwd: work, env: { UPDATE_URL_OVERRIDE: server.url } },
   ).ended;
   if (code !== 0) throw new Error(stderr);
   const machineConfig = await readFile(

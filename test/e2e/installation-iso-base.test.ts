@@ -37,6 +37,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     const { exitCode, stdout, stderr } = await world.run(
       ...['build', 'installation-iso', '--output', 'payload.iso', '-o', 'json'],
       ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
+      ...['--signatures', 'release-signatures', '--signature-keys', 'release-keys.gpg'],
     );
     expect(exitCode, stderr).toBe(0);
     const report = JSON.parse(stdout) as InstallationIsoReport;

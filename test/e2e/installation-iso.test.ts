@@ -245,6 +245,7 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       world.registry.add('edge/seed', seed, '4.21.3');
       args = [
         ...['--release', world.release.pullspec, '--insecure-registry', world.registry.host],
+        ...['--signatures', 'release-signatures', '--signature-keys', 'release-keys.gpg'],
         ...['--embed-seed', '--embed-release'],
       ];
     });

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseIgnition } from '../../src/ignition/config.ts';
@@ -7,6 +7,7 @@ import {
   IMAGE_POLICY_VARIABLE,
 } from '../../src/openshift/release/image-policy.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { serveLocally } from '../support/local-http.ts';
 import { findFile, readContents } from '../support/node-configs.ts';
 import { addRelease, type TestRelease } from '../support/release.ts';
 import { requireTool } from '../support/tools.ts';
@@ -93,15 +94,82 @@ describe.skipIf(!hasTools)('a live ISO', () => {
   });
 
   it('of a nightly switches the image policy off, because nobody signs nightlies', async () => {
-    await configure();
+    await configure('  allowUnsigned: true');
     await takeNightly();
     expect(await build()).toEqual({ seen: false, written: true, warned: true });
   });
 
   it('leaves the image policy on when its configuration says so, whatever the environment says', async () => {
-    await configure('  disableImagePolicy: false');
+    await configure('  allowUnsigned: true', '  disableImagePolicy: false');
     await takeNightly();
     world.env[IMAGE_POLICY_VARIABLE] = 'true';
     expect(await build()).toEqual({ seen: false, written: false, warned: false });
+  });
+
+  it('of a nightly is refused before its images are fetched, until unsigned releases are accepted', async () => {
+    await configure();
+    await takeNightly();
+    const before = world.registry.requests.length;
+    const { exitCode, stderr } = await world.run(
+      'build',
+      '--work-dir',
+      'none',
+      '--output',
+      'y.iso',
+    );
+    expect(stderr).toContain('[signature.unsigned]');
+    expect(exitCode).toBe(5);
+    const fetched = world.registry.requests
+      .slice(before)
+      .filter((line) => line.includes('/art-dev/'));
+    expect(fetched).toEqual([]);
+  });
+
+  it('of a nightly is planned without running its installer, and the plan says that a build is refused', async () => {
+    await configure();
+    await world.writeConfig();
+    await takeNightly();
+    const { exitCode, stdout, stderr } = await world.run('plan', '--ignition', 'installer');
+    expect(exitCode, stderr).toBe(0);
+    expect(stdout).toContain('is unsigned: ');
+    expect(stdout).toContain('; a build is refused');
+    expect(stderr).not.toContain('run installer');
+  });
+
+  it('of a nightly says at every place that it is unsigned', async () => {
+    await configure();
+    await takeNightly();
+    const options = ['--allow-unsigned', '--ignition', 'embedded', '--output', 'u.iso'];
+    const planned = await world.run('plan', ...options);
+    expect(planned.stdout).toContain(`${NIGHTLY} is unsigned: `);
+    const built = await world.run('build', ...options);
+    expect(built.exitCode, built.stderr).toBe(0);
+    expect(built.stdout).toContain(`${NIGHTLY} is unsigned: `);
+    const report = JSON.parse(await readFile(at('u.iso.report.json'), 'utf8')) as object;
+    expect(report).toMatchObject({ signatures: [{ version: NIGHTLY, status: 'unsigned' }] });
+    const inspected = await world.run('inspect', 'u.iso');
+    expect(inspected.stdout).toContain(`${NIGHTLY} is unsigned`);
+    const json = await world.run('inspect', 'u.iso', '-o', 'json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ media: { unsigned: [NIGHTLY] } });
+  });
+
+  it('of a release whose signature is nowhere is refused, and planned with what is missing', async () => {
+    await configure();
+    const path = at('appliance-config.yaml');
+    const text = await readFile(path, 'utf8');
+    await writeFile(path, text.replace('signatures: release-signatures', 'signatures: empty'));
+    await mkdir(at('empty'), { recursive: true });
+    const stores = await serveLocally((_, response) => response.writeHead(502).end());
+    world.env['https_proxy'] = stores.url; // no test asks the public stores
+    const options = ['--ignition', 'embedded', '--retry-for', '0s'];
+    const built = await world.run('build', ...options, '--output', 'z.iso');
+    const planned = await world.run('plan', ...options);
+    delete world.env['https_proxy'];
+    await stores.close();
+    expect(built.stderr).toContain('[signature.missing]');
+    expect(built.stderr).toContain('https://mirror.openshift.com/pub/openshift-v4/signatures/');
+    expect(built.exitCode).toBe(5);
+    expect(planned.exitCode, planned.stderr).toBe(0);
+    expect(planned.stdout).toContain('4.21.3 is unsigned: no signature of release 4.21.3');
   });
 });

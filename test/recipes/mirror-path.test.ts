@@ -77,7 +77,9 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
 
   function resources(): Readonly<Record<string, string>> {
     const { host } = world.registry;
-    const signature = Buffer.from(`signed "${world.release.digest}"`).toString('base64');
+    const hex = hexOf(world.release.digest);
+    const message = world.registry.signer.find(`sha256=${hex}/signature-1`);
+    const signature = message?.toString('base64') ?? '';
     return {
       'idms-oc-mirror.yaml': [
         formatMirrorSet('idms-release-0', [
@@ -120,7 +122,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     const text = await readFile(at('appliance-config.yaml'), 'utf8');
     await writeFile(
       at('appliance-config.yaml'),
-      text.replace(/^(pullSecret| {2}url| {2}insecureRegistries):.*\n/gm, ''),
+      text.replace(/^(pullSecret| {2}url| {2}insecureRegistries| {2}signatures):.*\n/gm, ''),
     );
   }
 

@@ -37,6 +37,7 @@ const INSTALLER = Buffer.concat([
   TEST_INSTALLER,
 ]);
 const NEWEST_SERVER = '4.21.7';
+const SIGNATURES = ['--signatures', 'release-signatures', '--signature-keys', 'release-keys.gpg'];
 
 type Row = { readonly name: string; readonly version: string; readonly cells: string[] };
 
@@ -105,8 +106,8 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
 
   const ARGUMENTS: Readonly<Record<(typeof COMMANDS)[number], readonly string[]>> = {
     validate: ['validate'],
-    plan: ['plan', '-o', 'json'],
-    build: ['build', '--output', 'x.iso'],
+    plan: ['plan', '-o', 'json', ...SIGNATURES],
+    build: ['build', '--output', 'x.iso', ...SIGNATURES],
     verify: ['verify', 'x.iso'],
   };
 

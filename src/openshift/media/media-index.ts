@@ -83,9 +83,9 @@ export function decodeMediaIndex(bytes: Uint8Array): {
       hint: 'use a newer sealift',
     });
   }
-  const { release, base, product } = document;
-  if (!isTexts(release, ['version', 'reference', 'architecture'])) throw malformed();
-  if (!isBase(base) || typeof product !== 'string' || !isUnsigned(document)) throw malformed();
+  const { base, product } = document;
+  if (!isOfReleases(document)) throw malformed();
+  if (!isBase(base) || typeof product !== 'string') throw malformed();
   if (!Array.isArray(document['extents']) || !Array.isArray(document['images'])) throw malformed();
   if (!(document['images'] as unknown[]).every(isImage)) throw malformed();
   const extents = (document['extents'] as unknown[]).map(parseExtent);
@@ -171,9 +171,9 @@ const isCount = (value: unknown): value is number =>
 const malformed = (): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
 
-/** Versions, where there are any. */
-const isUnsigned = ({ unsigned }: Document): boolean =>
-  unsigned === undefined || isTextList(unsigned);
+const isOfReleases = ({ release, unsigned }: Document): boolean =>
+  isTexts(release, ['version', 'reference', 'architecture']) &&
+  (unsigned === undefined || isTextList(unsigned));
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 

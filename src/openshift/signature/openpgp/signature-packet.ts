@@ -10,6 +10,8 @@ export type SignaturePacket = {
   readonly validFor?: number;
   /** Lower-case hex; absent where the packet leaves it out. */
   readonly issuer?: string;
+  /** Upper-case hex, where the packet has all of it. */
+  readonly issuerFingerprint?: string;
   /** Of a key: seconds from the key's creation on that it may be used; absent for ever. */
   readonly keyValidFor?: number;
   /** Of a key: what it may be used for; absent where nothing is said. */
@@ -111,7 +113,13 @@ function parseValue(
 type Subpackets = Partial<
   Pick<
     SignaturePacket,
-    'created' | 'validFor' | 'issuer' | 'keyValidFor' | 'keyFlags' | 'unsupported'
+    | 'created'
+    | 'validFor'
+    | 'issuer'
+    | 'issuerFingerprint'
+    | 'keyValidFor'
+    | 'keyFlags'
+    | 'unsupported'
   >
 >;
 
@@ -150,13 +158,22 @@ function explainSubpacket(kind: number, isCritical: boolean, body: Buffer): Subp
     case 27:
       return { keyFlags: cursor.number(1) };
     case 33:
-      return body[0] === 4 ? { issuer: body.subarray(-8).toString('hex') } : {};
+      return explainFingerprint(body);
     default:
       return isCritical && !WITHOUT_EFFECT.includes(kind)
         ? { unsupported: `its critical subpacket ${kind} is unknown` }
         : {};
   }
 }
+
+/** RFC 9580 5.2.3.35: of keys of version 4, 20 bytes, whose last 8 are the key's id. */
+const explainFingerprint = (body: Buffer): Subpackets =>
+  body[0] === 4 && body.length === 21
+    ? {
+        issuer: body.subarray(-8).toString('hex'),
+        issuerFingerprint: body.subarray(1).toString('hex').toUpperCase(),
+      }
+    : {};
 
 /** Whether a key made a signature over this content. Never throws. */
 export function isSignedBy(

@@ -33,9 +33,9 @@ export function verifySignedMessage(
   now: number,
 ): VerifiedMessage {
   const { content, signature } = parseMessage(Buffer.from(message));
-  const { issuer = '' } = signature;
+  const { issuer = '', issuerFingerprint = issuer.toUpperCase() } = signature;
   const named = keys.filter((key) => keyIdOf(key) === issuer);
-  if (named.length === 0) throw untrusted(issuer, keys);
+  if (named.length === 0) throw untrusted(issuerFingerprint, keys);
   if (signature.unsupported !== undefined) {
     throw new IntegrityError(
       'openpgp.unsupported',
@@ -125,8 +125,8 @@ function untrusted(issuer: string, keys: readonly SigningKey[]): IntegrityError 
   const trusted = [...new Set(keys.map(({ fingerprint }) => fingerprint))].join(', ');
   return new IntegrityError(
     'signature.untrusted-key',
-    `the signature is by key ${issuer.toUpperCase()}, which is not trusted`,
-    { expected: trusted, found: issuer.toUpperCase() },
+    `the signature is by key ${issuer}, which is not trusted`,
+    { expected: trusted, found: issuer },
   );
 }
 
