@@ -382,6 +382,7 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
 
   it('leaves a file that somebody changed, unless it is forced', async () => {
     const changed = '# my own notes\n';
+    await build('--output', 'fresh.iso'); // without the releases of a path
     const unchanged = await readFile(at('upgrade-4.22.1.yaml'), 'utf8');
     await writeFile(at('upgrade-4.22.1.yaml'), `${unchanged}${changed}`);
     const { exitCode, stderr } = await attempt('build', 'upgrade-iso', '--output', 'x.iso');
