@@ -169,7 +169,7 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
       const text = bytes.toString('utf8');
       listUnusableEntries(text);
       const store = credentialsFromPullSecret(text, 'case');
-      await store.find(parseReference('quay.io/a/b:latest'));
+      await store.find(parseReference('quay.io/a/b:latest'), new AbortController().signal);
     },
   },
   signature: {
