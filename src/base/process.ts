@@ -11,6 +11,8 @@ export type ProcessOptions = {
   readonly input?: string;
   /** Milliseconds; 0 or absent is no limit. */
   readonly timeout?: number;
+  /** Characters of stdout and of stderr, each; default 64 Mi. More ends the program. */
+  readonly maxOutput?: number;
   readonly signal?: AbortSignal;
   /** Values that must not appear in an error, should the program print them. */
   readonly secrets?: readonly string[];
@@ -22,6 +24,8 @@ export type ProcessResult = { readonly stdout: string; readonly stderr: string }
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const KILL_DELAY = 1000;
+
+const MAX_OUTPUT = 64 << 20;
 
 /** Leaders of the groups that run now: they end with this process, however it ends itself. */
 const groups = new Set<number>();
@@ -35,7 +39,7 @@ process.on('exit', () => {
  * then nothing is waited for any more.
  *
  * @throws ToolError `tool.missing` when there is no such program, `tool.timeout` past the limit,
- * `tool.failed` with the last lines of stderr on any other exit; the signal's reason
+ * `tool.failed` with the last lines of stderr on any other exit, `tool.output-too-large`; the signal's reason
  */
 export async function runProcess(
   file: string,
@@ -49,6 +53,7 @@ export async function runProcess(
     ...(options.env && { env: options.env }),
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     ...(options.input !== undefined && { input: options.input }),
+    maxBuffer: options.maxOutput ?? MAX_OUTPUT,
     detached: true, // a group of its own
   });
   const ending = guard(running, options.shownAs ?? file, options);
@@ -134,6 +139,13 @@ function explain(file: string, error: unknown, options: ProcessOptions): unknown
   if (!(error instanceof ExecaError)) return error;
   if (error.code === 'ENOENT') {
     return new ToolError('tool.missing', `program "${file}" is not installed or not executable`);
+  }
+  if (error.isMaxBuffer) {
+    const limit = options.maxOutput ?? MAX_OUTPUT;
+    return new ToolError(
+      'tool.output-too-large',
+      `program "${file}" prints more than ${limit} characters`,
+    );
   }
   const stderr = typeof error.stderr === 'string' ? error.stderr : '';
   const lastLines = redact(stderr.trim().split('\n').slice(-12).join('\n'), options.secrets);

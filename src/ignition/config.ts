@@ -69,6 +69,12 @@ export type Unit = {
   readonly dropins?: readonly { readonly name: string; readonly contents?: string }[];
 };
 
+/** Problems of a configuration that an error names. */
+const SHOWN = 20;
+
+/** Nodes within nodes: the specification has eight. */
+const MAX_DEPTH = 250;
+
 /** The version of everything we render. */
 export const IGNITION_VERSION = '3.2.0';
 
@@ -83,7 +89,7 @@ const READABLE_VERSIONS: readonly string[] = ['3.0.0', '3.1.0', IGNITION_VERSION
  * @throws IntegrityError `ignition.malformed`, `ignition.version`
  */
 export function parseIgnition(text: string, name: string): IgnitionConfig {
-  const document = dropNulls(parseJson(text, name));
+  const document = dropNulls(parseJson(text, name), name);
   const version = versionOf(document);
   if (version === undefined) {
     throw new IntegrityError('ignition.malformed', `${name} has no ignition.version`);
@@ -97,7 +103,9 @@ export function parseIgnition(text: string, name: string): IgnitionConfig {
   }
   const wrong = findWrongTypes(document, { kind: 'object', members: DOCUMENT }, '$');
   if (wrong.length > 0) {
-    throw new IntegrityError('ignition.malformed', `${name} is malformed: ${wrong.join('; ')}`);
+    const shown = wrong.slice(0, SHOWN).join('; ');
+    const more = wrong.length > SHOWN ? `; and ${wrong.length - SHOWN} more` : '';
+    throw new IntegrityError('ignition.malformed', `${name} is malformed: ${shown}${more}`);
   }
   return document as IgnitionConfig;
 }
@@ -123,13 +131,16 @@ function parseJson(text: string, name: string): unknown {
   }
 }
 
-function dropNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(dropNulls);
+function dropNulls(value: unknown, name: string, depth = 0): unknown {
+  if (depth > MAX_DEPTH) {
+    throw new IntegrityError('ignition.malformed', `${name} is nested deeper than ${MAX_DEPTH}`);
+  }
+  if (Array.isArray(value)) return value.map((entry) => dropNulls(entry, name, depth + 1));
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, member]) => member !== null)
-      .map(([key, member]) => [key, dropNulls(member)]),
+      .map(([key, member]) => [key, dropNulls(member, name, depth + 1)]),
   );
 }
 
@@ -146,7 +157,10 @@ function findWrongTypes(value: unknown, field: Field, path: string): string[] {
         ? findWrongMembers(value, field.members, path)
         : [`${path} is no object`];
     case 'list':
-      return findWrongEntries(value, { kind: 'object', members: field.members }, path);
+      return [
+        ...findWrongEntries(value, { kind: 'object', members: field.members }, path),
+        ...findUnnamed(value, field.key, path),
+      ];
     case 'strings':
       return findWrongEntries(value, { kind: 'string' }, path);
     case 'integer':
@@ -160,6 +174,15 @@ function findWrongTypes(value: unknown, field: Field, path: string): string[] {
 function findWrongEntries(value: unknown, field: Field, path: string): string[] {
   if (!Array.isArray(value)) return [`${path} is no array`];
   return value.flatMap((entry: unknown, index) => findWrongTypes(entry, field, `${path}.${index}`));
+}
+
+/** The specification requires what alone identifies an entry: the name of a unit, the path of a file. */
+function findUnnamed(value: unknown, key: readonly string[], path: string): string[] {
+  const [member] = key;
+  if (member === undefined || key.length > 1 || !Array.isArray(value)) return [];
+  return value.flatMap((entry: unknown, index) =>
+    isObject(entry) && entry[member] === undefined ? [`${path}.${index} has no ${member}`] : [],
+  );
 }
 
 function findWrongMembers(

@@ -38,7 +38,7 @@ type OnFile = (path: string, entry: Entry) => Promise<void>;
  *
  * `output` appears by rename, with mode 0644, when all of it is on the disk.
  *
- * @throws IntegrityError `layer.file-missing`, `layer.link-loop`, and what `openLayer` and
+ * @throws IntegrityError `layer.file-missing`, `layer.link-loop`, `layer.too-many`, and what `openLayer` and
  * `addEntry` throw.
  */
 // eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
@@ -48,6 +48,7 @@ export async function extractFile(
   output: string,
   options: ExtractOptions,
 ): Promise<ExtractedFile> {
+  refuseManyLayers(layers);
   const wanted = normaliseName(path);
   await makeDirectory(dirname(output));
   const aside = await nameAside(output);
@@ -78,6 +79,7 @@ export async function readFiles(
   wanted: (path: string) => boolean,
   options: { readonly signal: AbortSignal; readonly limit?: number },
 ): Promise<Map<string, Uint8Array>> {
+  refuseManyLayers(layers);
   const collector = createCollector(options.limit ?? DEFAULT_LIMIT);
   const changesets: Changeset[] = [];
   for (const layer of layers.toReversed()) {
@@ -113,6 +115,7 @@ export async function listPresent(
   paths: readonly string[],
   { signal }: { readonly signal: AbortSignal },
 ): Promise<ReadonlySet<string>> {
+  refuseManyLayers(layers);
   const scanned: Changeset[] = [];
   const scan = async (depth: number): Promise<Changeset | undefined> => {
     while (scanned.length <= depth && scanned.length < layers.length) {
@@ -131,6 +134,19 @@ const skipBody: OnFile = (_path, entry) => {
   entry.skip();
   return Promise.resolve();
 };
+
+/** What overlay file systems take (`maxDepth` of containers/storage): no node can run an image of more. */
+const MAX_LAYERS = 500;
+
+/** @throws IntegrityError `layer.too-many` */
+export function refuseManyLayers(layers: readonly Layer[]): void {
+  if (layers.length <= MAX_LAYERS) return;
+  throw new IntegrityError(
+    'layer.too-many',
+    `image has ${layers.length} layers, but no node can mount more than ${MAX_LAYERS}`,
+    { expected: `at most ${MAX_LAYERS}`, found: String(layers.length) },
+  );
+}
 
 /** Reads all of a layer: what it changes, with every regular file's body given to `onFile`. */
 async function scanLayer(layer: Layer, signal: AbortSignal, onFile: OnFile): Promise<Changeset> {

@@ -4,8 +4,8 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import xz from 'xz-decompress';
 import type { Digest } from '../../base/digest.ts';
+import { decodeInThread } from '../../base/decode/decoder-threads.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/files.ts';
 import { createFile } from '../../base/open-file.ts';
@@ -46,6 +46,7 @@ export async function unpackFile(
 ): Promise<{ readonly size: number; readonly digest: Digest }> {
   const { path } = unpacking;
   await makeDirectory(dirname(path));
+  await rm(path, { force: true });
   try {
     return await writeUnpacked(unpacking);
   } catch (error) {
@@ -83,7 +84,7 @@ async function* readUnpacked(wanted: Source): AsyncGenerator<Uint8Array> {
   const source = createReadStream(wanted.packed, { highWaterMark: PIECE });
   let unreadable: Error | undefined;
   source.on('error', (error) => (unreadable = error));
-  const stream = packing === 'gz' ? gunzip(source) : unpackXz(source);
+  const stream = packing === 'gz' ? gunzip(source) : unpackXz(source, signal);
   try {
     for await (const piece of stream as AsyncIterable<Uint8Array>) {
       signal.throwIfAborted();
@@ -104,8 +105,8 @@ function gunzip(source: Readable): Readable {
   return source.pipe(unpacked);
 }
 
-const unpackXz = (source: Readable): Readable =>
-  Readable.fromWeb(new xz.XzReadableStream(Readable.toWeb(source)));
+const unpackXz = (source: Readable, signal: AbortSignal): Readable =>
+  Readable.from(decodeInThread('xz', source as AsyncIterable<Uint8Array>, { signal }));
 
 const NAMES = { gz: 'gzip', xz: 'xz' } as const;
 

@@ -29,7 +29,7 @@ const OPAQUE = '.wh..wh..opq';
 const AUFS_METADATA = '.wh..wh.';
 
 /** Far above any real image; keeps a bomb of empty files from filling the memory. */
-const MAX_NODES = 2_000_000;
+const MAX_NODES = 500_000;
 
 export const createChangeset = (): Changeset => ({
   nodes: new Map([['', { kind: 'directory' }]]),
@@ -98,9 +98,13 @@ function nodeOf(header: Header): LayerNode {
     case 'directory':
       return { kind: 'directory' };
     case 'symlink':
-      return { kind: 'symlink', target: header.linkname };
-    case 'link':
-      return { kind: 'link', target: normaliseName(header.linkname) };
+    case 'link': {
+      const target = header.linkname as string | null; // tar-stream's word for none
+      if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
+      return header.type === 'symlink'
+        ? { kind: 'symlink', target }
+        : { kind: 'link', target: normaliseName(target) };
+    }
     case 'block-device':
     case 'character-device':
     case 'fifo':

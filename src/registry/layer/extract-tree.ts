@@ -8,7 +8,7 @@ import { DiskError, IntegrityError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { makeDirectory, syncDirectory } from '../../base/files.ts';
 import { createFile } from '../../base/open-file.ts';
-import type { ExtractOptions } from '../layers.ts';
+import { refuseManyLayers, type ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';
 import { joinPath, normaliseName } from './names.ts';
@@ -29,6 +29,9 @@ export type ExtractedTree = {
 };
 
 const DEFAULT_LIMIT = 4 * 1024 ** 3;
+
+/** Each is synced to the disk; the catalogs of whole products have some thousand. */
+const MAX_FILES = 100_000;
 
 /** NAME_MAX of Linux, bytes. */
 const MAX_NAME_SIZE = 255;
@@ -58,6 +61,7 @@ export async function extractTree(
   output: string,
   options: ExtractTreeOptions,
 ): Promise<ExtractedTree> {
+  refuseManyLayers(layers);
   await makeDirectory(dirname(output));
   const aside = await nameAside(output);
   const staging = join(aside, 'staged');
@@ -100,6 +104,7 @@ function createStage(directory: string, options: ExtractTreeOptions): Stage {
       const { size } = entry.header;
       total += size;
       refuseBomb(total, place.path, options);
+      if (count >= MAX_FILES) throw tooMany();
       const key = keyOf(place);
       const earlier = staged.get(key);
       if (earlier) await rm(earlier.path);
@@ -298,6 +303,12 @@ function refuseBomb(total: number, path: string, { limit = DEFAULT_LIMIT }: Extr
     { expected: `at most ${limit} bytes`, found: `${total} bytes` },
   );
 }
+
+const tooMany = (): IntegrityError =>
+  new IntegrityError('layer.tree-too-large', `image has more than ${MAX_FILES} files to unpack`, {
+    expected: `at most ${MAX_FILES} files`,
+    found: 'more',
+  });
 
 function refuseLongName(path: string): void {
   const name = path.split('/').find((one) => Buffer.byteLength(one) > MAX_NAME_SIZE);

@@ -1,5 +1,6 @@
 import { parse, type CsvError } from 'csv-parse/sync';
 import { isColumnName } from './template/fill-template.ts';
+import { MAX_COLUMNS, refuseManyRows } from './read-limits.ts';
 import { printable } from './read-path.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 
@@ -16,6 +17,8 @@ const FAULTS: Readonly<Record<string, string>> = {
  * RFC 4180 with a header row. The separator is the comma, or `;` or a tab where the header has that
  * and no comma, as spreadsheets of many countries write, or what Excel's line `sep=;` before the header
  * says. White space around a cell is not part of it. Lines without any text are skipped.
+ *
+ * @throws ConfigError `sites.too-large`
  */
 export function readCsvTable(text: string, separator?: string): Table {
   const rowProblems: TableProblem[] = [];
@@ -54,10 +57,12 @@ function readLines(text: string, { delimiter, problems }: Reading): Line[] {
     skip_records_with_error: true,
     on_record: (cells: string[], context) => {
       if (cells.some((cell) => cell !== '')) lines.push({ line: next, cells });
+      refuseManyRows(lines.length);
       next = context.lines + 1;
       return null;
     },
     on_skip: (error: CsvError | undefined) => {
+      refuseManyRows(problems.length);
       problems.push({ line: next, problem: FAULTS[error?.code ?? ''] ?? 'is not well-formed' });
       next = Number(error?.['lines'] ?? next) + 1;
       return undefined;
@@ -75,7 +80,13 @@ const dropEmptyEnd = (cells: readonly string[]): readonly string[] =>
   cells.slice(0, cells.findLastIndex((cell) => cell.trim() !== '') + 1);
 
 function checkHeader(columns: readonly string[], line: number): TableProblem[] {
+  if (columns.length > MAX_COLUMNS) {
+    return [
+      { line, problem: `has ${columns.length} columns, and a table may have ${MAX_COLUMNS}` },
+    ];
+  }
   const problems: TableProblem[] = [];
+  const seen = new Set<string>();
   for (const [index, column] of columns.entries()) {
     if (column === '') problems.push({ line, problem: `column ${index + 1} has no name` });
     else if (!isColumnName(column)) {
@@ -83,9 +94,10 @@ function checkHeader(columns: readonly string[], line: number): TableProblem[] {
         line,
         problem: `column "${printable(column)}" may have letters, digits, "_", "-" and "." only`,
       });
-    } else if (columns.indexOf(column) < index) {
+    } else if (seen.has(column)) {
       problems.push({ line, problem: `column "${column}" is there twice` });
     }
+    seen.add(column);
   }
   return problems;
 }

@@ -6,6 +6,10 @@ export const MAX_FILE = 1 << 20;
 export const MAX_SITE = 16 << 20;
 const MAX_TOTAL = 4 * 2 ** 30;
 export const MAX_TABLE = 64 << 20;
+/** A site takes a few dozen values. */
+export const MAX_COLUMNS = 10_000;
+/** Ten thousand sites are what the program is made for. */
+const MAX_ROWS = 50_000;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
 /**
@@ -20,6 +24,14 @@ export function refuseManyMembers(count: number, shownAs: string): void {
   if (count <= MAX_MEMBERS) return;
   throw new ConfigError('sites.too-large', `${shownAs} has more than ${MAX_MEMBERS} members`, {
     hint: 'split the sites over several sources',
+  });
+}
+
+/** @throws ConfigError `sites.too-large` */
+export function refuseManyRows(count: number): void {
+  if (count <= MAX_ROWS) return;
+  throw new ConfigError('sites.too-large', `the table has more than ${MAX_ROWS} rows`, {
+    hint: 'split the table',
   });
 }
 

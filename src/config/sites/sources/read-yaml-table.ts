@@ -12,6 +12,7 @@ import {
 import { findYamlExcess } from '../../../base/yaml-bounds.ts';
 import { isColumnName } from './template/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
+import { refuseManyRows } from './read-limits.ts';
 import { printable } from './read-path.ts';
 
 type Piece = { readonly line: number; readonly text: string };
@@ -23,6 +24,8 @@ type Split = { readonly pieces: readonly Piece[]; readonly problems: readonly Ta
  * `yes` and `0x10` are not numbers or truths here. Each entry is parsed by itself, so that ten
  * thousand of them take little memory and a broken one does not hide the rest; an alias therefore
  * reaches anchors of its own entry only.
+ *
+ * @throws ConfigError `sites.too-large`
  */
 export function readYamlTable(text: string): Table {
   const { pieces, problems } = splitEntries(text);
@@ -48,8 +51,10 @@ function splitEntries(text: string): Split {
     start ??= startOf(line);
     const problem = findLineFault(line, pieces.length === 0 && !start.test(line));
     if (problem !== undefined) return { pieces: [], problems: [{ line: index + 1, problem }] };
-    if (start.test(line)) pieces.push({ line: index + 1, lines: [line] });
-    else pieces.at(-1)?.lines.push(line);
+    if (start.test(line)) {
+      pieces.push({ line: index + 1, lines: [line] });
+      refuseManyRows(pieces.length);
+    } else pieces.at(-1)?.lines.push(line);
   }
   return {
     pieces: pieces.map(({ line, lines }) => ({ line, text: `${lines.join('\n')}\n` })),

@@ -7,6 +7,8 @@ export type ObjectScan = {
   position: number;
   depth: number;
   deepest: number;
+  /** Commas, and openings of objects and arrays: there are no more values than these and one. */
+  values: number;
   inString: boolean;
   /** The next byte is the second one of an escape. */
   isEscaped: boolean;
@@ -30,6 +32,9 @@ export type ParseResult = ParsedDocument | { readonly problem: string };
 /** As deep as Go's encoding/json reads, and so the tools of the cluster. */
 const MAX_DEPTH = 10_000;
 
+/** Of some hundred megabytes when they are parsed; a bundle with all its manifests has thousands. */
+const MAX_VALUES = 1_000_000;
+
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
@@ -47,6 +52,7 @@ export const startScan = (): ObjectScan => ({
   position: 0,
   depth: 0,
   deepest: 0,
+  values: 0,
   inString: false,
   isEscaped: false,
   expectsKey: false,
@@ -82,10 +88,12 @@ function step(scan: ObjectScan, byte: number, at: number): void {
       if (scan.expectsKey && scan.depth === 1) scan.keyStart = at;
       break;
     case COMMA:
+      scan.values++;
       if (scan.depth === 1) scan.expectsKey = true;
       break;
     case OPEN_BRACE:
     case OPEN_BRACKET:
+      scan.values++;
       scan.depth++;
       scan.deepest = Math.max(scan.deepest, scan.depth);
       scan.expectsKey = scan.depth === 1;
@@ -123,6 +131,9 @@ function endString(scan: ObjectScan, end: number): void {
 export function parseObject(scan: ObjectScan, bytes: Buffer): ParseResult {
   if (scan.deepest > MAX_DEPTH) {
     return { problem: `is nested ${scan.deepest} deep, but at most ${MAX_DEPTH} is read` };
+  }
+  if (scan.values > MAX_VALUES) {
+    return { problem: `has more than ${MAX_VALUES} values, which is the most that is read` };
   }
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8', 0, scan.position));

@@ -6,6 +6,9 @@ export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSi
 
 const TIME_LIMIT = 60_000;
 
+/** Characters; tokens have some thousand. */
+const MAX_ANSWER = 1 << 20;
+
 /**
  * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
  * input, JSON back, where the user name `<token>` marks an identity token. A helper that has nothing
@@ -26,6 +29,7 @@ export async function askHelper(
     const { stdout } = await runProcess(program, ['get'], {
       input: host,
       timeout: TIME_LIMIT,
+      maxOutput: MAX_ANSWER,
       signal,
       env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
     });

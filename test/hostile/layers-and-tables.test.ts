@@ -1,0 +1,174 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decodeInThread } from '../../src/base/decode/decoder-threads.ts';
+import { readCsvTable } from '../../src/config/sites/sources/read-csv-table.ts';
+import { readYamlTable } from '../../src/config/sites/sources/read-yaml-table.ts';
+import { parseIgnition } from '../../src/ignition/config.ts';
+import {
+  parseObject,
+  scanObject,
+  startScan,
+} from '../../src/openshift/catalog/read/json-documents.ts';
+import { askHelper } from '../../src/registry/client/auth/credential-helper.ts';
+import { readFiles } from '../../src/registry/layers.ts';
+import { layerOf, packLayer } from '../support/images.ts';
+
+const { signal } = new AbortController();
+let folder = '';
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sealift-hostile-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** RFC 8878: a frame without content size, of `blocks` blocks that repeat one byte 128 Ki times. */
+function repeatedBlocks(blocks: number, window: number): Buffer {
+  const block = Buffer.alloc(4);
+  const frame = [Buffer.from('28b52ffd00', 'hex'), Buffer.of(window)];
+  for (let left = blocks; left > 0; left--) {
+    block.writeUIntLE((131_072 << 3) | 2 | Number(left === 1), 0, 3);
+    frame.push(Buffer.from(block));
+  }
+  return Buffer.concat(frame);
+}
+
+const read = (bytes: Buffer): Promise<unknown> =>
+  readFiles([layerOf(bytes)], () => false, { signal });
+
+describe('a layer of zstd', () => {
+  it('with a window of 128 MiB is refused, and the error names the size', async () => {
+    await expect(read(repeatedBlocks(2000, (27 - 10) << 3))).rejects.toMatchObject({
+      code: 'layer.window-too-large',
+      exitCode: 5,
+      message: expect.stringContaining('134217728') as string,
+    });
+  });
+
+  it('whose 16 KB unpack to 512 MiB is refused, though nothing of it is kept', async () => {
+    const start = process.cpuUsage();
+    await expect(read(repeatedBlocks(4096, (20 - 10) << 3))).rejects.toMatchObject({
+      code: 'layer.too-large',
+    });
+    const { user, system } = process.cpuUsage(start);
+    expect((user + system) / 1e6).toBeLessThan(10);
+  });
+
+  it('is ended when its decoder does not answer in time', async () => {
+    const source = Readable.from([repeatedBlocks(4096, (20 - 10) << 3)]);
+    const decoding = async () => {
+      for await (const _ of decodeInThread('zstd', source, { signal, limit: 1 }));
+    };
+    await expect(decoding()).rejects.toMatchObject({ problem: 'too-slow' });
+  });
+
+  it('is ended by a signal while its decoder works', async () => {
+    const stop = new AbortController();
+    const source = Readable.from([repeatedBlocks(8192, (20 - 10) << 3)]);
+    const decoding = async () => {
+      for await (const _ of decodeInThread('zstd', source, { signal: stop.signal })) {
+        stop.abort(new Error('enough'));
+      }
+    };
+    await expect(decoding()).rejects.toThrow('enough');
+  });
+});
+
+describe('a layer', () => {
+  it('of gzip whose zeros are skipped is refused when they are too many', async () => {
+    const header = (await packHeader()).subarray(0, 512);
+    const bomb = gzipSync(Buffer.concat([header, Buffer.alloc(300 << 20)]), { level: 9 });
+    await expect(read(bomb)).rejects.toThrow('unpack to more than 256.0 MiB');
+  });
+
+  it('with links that have no target is read, and only asking for one is an error', async () => {
+    const layer = await packLayer([
+      ['soft', { type: 'symlink', linkname: '' }],
+      ['hard', { type: 'link', linkname: '' }],
+      ['a', '1'],
+    ]);
+    const files = await readFiles([layer], (path) => path === 'a', { signal });
+    expect([...files.keys()]).toEqual(['a']);
+    await expect(readFiles([layer], () => true, { signal })).rejects.toMatchObject({
+      code: 'layer.file-unreadable',
+    });
+  });
+
+  it('that stands 20,000 times in an image is refused before it is opened', async () => {
+    const layer = await packLayer([['a', '1']]);
+    const layers = Array.from({ length: 20_000 }, () => layer);
+    await expect(readFiles(layers, () => true, { signal })).rejects.toMatchObject({
+      code: 'layer.too-many',
+    });
+  });
+});
+
+/** The header of a file of 8 GiB. */
+async function packHeader(): Promise<Buffer> {
+  const { pack } = await import('tar-stream');
+  const tar = pack();
+  tar.entry({ name: 'zeros', size: 8 * 1024 ** 3 - 1 });
+  for await (const chunk of tar) return chunk as Buffer;
+  throw new Error('tar has no header');
+}
+
+describe('a table', () => {
+  it('with 650,000 columns in 3.9 MB is refused with one problem', () => {
+    const header = Array.from({ length: 650_000 }, (_, index) => `c${index}`).join(',');
+    const { tableProblems } = readCsvTable(`${header}\n`);
+    expect(tableProblems).toEqual([
+      { line: 1, problem: 'has 650000 columns, and a table may have 10000' },
+    ]);
+  });
+
+  it('of more rows than 50,000 is refused, whatever it is written in', () => {
+    const tooLarge = expect.objectContaining({ code: 'sites.too-large' }) as Error;
+    expect(() => readCsvTable(`name\n${'a\n'.repeat(60_000)}`)).toThrow(tooLarge);
+    expect(() => readYamlTable('- a: b\n'.repeat(60_000))).toThrow(tooLarge);
+  });
+});
+
+describe('a document', () => {
+  it('of a catalog with a million values is refused before it is parsed', () => {
+    const bytes = Buffer.from(`{"a":[${'{},'.repeat(1_000_000)}0]}`);
+    const scan = startScan();
+    expect(scanObject(scan, bytes)).toBe(true);
+    expect(parseObject(scan, bytes)).toEqual({
+      problem: 'has more than 1000000 values, which is the most that is read',
+    });
+  });
+
+  it.each([
+    ['a unit', { systemd: { units: [{ enabled: true }] } }, 'systemd.units.0 has no name'],
+    [
+      'a drop-in',
+      { systemd: { units: [{ name: 'a.service', dropins: [{}] }] } },
+      'systemd.units.0.dropins.0 has no name',
+    ],
+    ['a file', { storage: { files: [{}] } }, 'storage.files.0 has no path'],
+  ])('of Ignition with %s that has no name is malformed', (_what, part, problem) => {
+    const text = JSON.stringify({ ignition: { version: '3.2.0' }, ...part });
+    expect(() => parseIgnition(text, 'config')).toThrow(`config is malformed: $.${problem}`);
+  });
+
+  it('of Ignition that is nested 100,000 deep is malformed', () => {
+    const text = `{"ignition":{"version":"3.2.0"},"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    expect(() => parseIgnition(text, 'config')).toThrow('config is nested deeper than 250');
+  });
+});
+
+describe('a credential helper', () => {
+  it('that prints without end is ended, and its output is not held', async () => {
+    const path = join(folder, 'docker-credential-endless');
+    await writeFile(path, '#!/bin/sh\nexec yes 0123456789abcdef\n');
+    await chmod(path, 0o755);
+    const env = { PATH: `${folder}:${process.env['PATH'] ?? ''}` };
+    await expect(askHelper('endless', 'registry.test', { env, signal })).rejects.toMatchObject({
+      code: 'tool.output-too-large',
+      exitCode: 6,
+    });
+  });
+});
