@@ -6,7 +6,7 @@ import type { RandomAccess } from './random-access.ts';
 /** Where directories and system use entries are read from, and what reading them may cost in all. */
 export type StructureSource = Pick<RandomAccess, 'read'> & {
   readonly budget: Budget<keyof typeof LIMITS>;
-  /** A sector; the last one is not read again, because the areas of a directory follow each other. */
+  /** A sector; those near it are read with it, because the areas of a directory follow each other. */
   readonly readContinued: (sector: number) => Promise<Uint8Array>;
 };
 
@@ -19,12 +19,19 @@ export const TOO_MUCH_STRUCTURE = 'iso.too-much-structure';
 const LIMITS = {
   'bytes of directories': 1 << 30,
   'directory records': 600_000,
-  'sectors with continuation areas': 20_000,
+  'blocks with continuation areas': 3_000,
   'system use entries': 4_000_000,
   'characters of paths': 1 << 25,
 };
 
-export function createStructureSource({ read }: Pick<RandomAccess, 'read'>): StructureSource {
+/** Sectors that are read at once, and how many such blocks are kept. */
+const BLOCK = 16;
+const KEPT_BLOCKS = 8;
+
+export function createStructureSource({
+  read,
+  size,
+}: Pick<RandomAccess, 'read' | 'size'>): StructureSource {
   const budget = createBudget(
     LIMITS,
     (kind, limit) =>
@@ -34,14 +41,24 @@ export function createStructureSource({ read }: Pick<RandomAccess, 'read'>): Str
         { expected: `at most ${limit}`, hint: 'give an image from its maker' },
       ),
   );
-  let last: { readonly sector: number; readonly bytes: Promise<Uint8Array> } | undefined;
+  const blocks = new Map<number, Promise<Uint8Array>>();
+  const readBlock = (block: number): Promise<Uint8Array> => {
+    budget.take('blocks with continuation areas', 1);
+    const start = block * BLOCK * SECTOR_SIZE;
+    return read(start, Math.min(BLOCK * SECTOR_SIZE, size - start));
+  };
   return {
     ...{ read, budget },
-    readContinued(sector) {
-      if (last?.sector === sector) return last.bytes;
-      budget.take('sectors with continuation areas', 1);
-      last = { sector, bytes: read(sector * SECTOR_SIZE, SECTOR_SIZE) };
-      return last.bytes;
+    async readContinued(sector) {
+      const offset = sector * SECTOR_SIZE;
+      if (offset + SECTOR_SIZE > size) return read(offset, SECTOR_SIZE); // which says so
+      const block = Math.floor(sector / BLOCK);
+      const bytes = blocks.get(block) ?? readBlock(block);
+      blocks.set(block, bytes);
+      const [oldest = block] = blocks.keys();
+      if (blocks.size > KEPT_BLOCKS) blocks.delete(oldest);
+      const at = (sector % BLOCK) * SECTOR_SIZE;
+      return (await bytes).subarray(at, at + SECTOR_SIZE);
     },
   };
 }

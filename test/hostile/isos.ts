@@ -112,16 +112,17 @@ async function writeContinuations(path: string): Promise<void> {
   await writeMovedRoot(path, { records, pieces: areas, at: FREE + 60 * areaSectors });
 }
 
-/** One sector each: a chain of areas that a record of 62 bytes has read 32 times. */
+/** Far from each other: a chain of areas that a record of 62 bytes has read 32 times. */
 async function writeScatteredContinuations(path: string): Promise<void> {
+  const at = (index: number): number => FREE + index * 16;
   const areas = times(30, (index): Piece => {
-    const next = index === 29 ? Buffer.alloc(0) : encodeContinuation(FREE + index + 1, 0, 28);
-    return [FREE + index, next];
+    const next = index === 29 ? Buffer.alloc(0) : encodeContinuation(at(index + 1), 0, 28);
+    return [at(index), next];
   });
   const records = times(30_000, (index) =>
     record({ identifier: ascii(`F${index}.;1`), systemUse: encodeContinuation(FREE, 0, 28) }),
   );
-  await writeMovedRoot(path, { records, pieces: areas, at: FREE + 30 });
+  await writeMovedRoot(path, { records, pieces: areas, at: at(30) });
 }
 
 type MovedRoot = {
@@ -297,7 +298,7 @@ export const HOSTILE_ISOS: readonly HostileIso[] = [
   },
   {
     title: 'many continuation areas',
-    problems: [/read more than 20000 sectors with continuation areas/],
+    problems: [/read more than 3000 blocks with continuation areas/],
     write: writeScatteredContinuations,
   },
   {
