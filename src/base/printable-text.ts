@@ -1,9 +1,12 @@
 import { escapeCharacter } from './escape-character.ts';
 
-/** What moves a terminal's cursor, changes its colours, or hides or turns text; not tab and line break. */
+/**
+ * What commands a terminal (C0, C1, DEL), turns text around (bidi controls), or is not seen: format
+ * characters, tags, variation selectors, fillers, blanks other than the space, halves of surrogate
+ * pairs. Not tab and line break. By Unicode's properties, so that none is forgotten.
+ */
 const COMMANDING =
-  // eslint-disable-next-line no-control-regex -- they are what is looked for
-  /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+  /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffe\uffff]/gu;
 
 /** A text of unknown origin on several lines, in which nothing commands the terminal. */
 export const toPrintableLines = (text: string): string =>

@@ -11,7 +11,7 @@ import { registerExtract } from './medium/extract.ts';
 import { registerIgnition } from './medium/ignition-show.ts';
 import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
-import { writeMessage } from './terminal/output.ts';
+import { writeMessage, writeResult } from './terminal/output.ts';
 import { printError } from './terminal/print-error.ts';
 import { toUsageError } from './terminal/usage-error.ts';
 import { registerInspect } from './medium/inspect.ts';
@@ -64,7 +64,7 @@ export function createProgram(host: CliHost, isJson = false): Command {
     .helpCommand('help [command]', 'print help of a command')
     .showSuggestionAfterError()
     .configureOutput({
-      writeOut: (text) => void host.stdout.write(text),
+      writeOut: (text) => void writeResult(host, text).catch(() => undefined),
       writeErr: (text) => {
         if (!isJson) writeMessage(host, text);
       },

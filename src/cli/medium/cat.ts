@@ -5,6 +5,7 @@ import { isErrno } from '../../base/errno.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
+import { writePiece } from '../terminal/output.ts';
 import { requireNode } from './ls.ts';
 
 /** `sealift cat ISO PATH`. */
@@ -57,7 +58,7 @@ async function writeStream(pieces: AsyncIterable<unknown>, host: CliHost): Promi
     for await (const piece of pieces) {
       host.signal.throwIfAborted();
       if (state.isClosed) return;
-      if (host.stdout.write(piece as Uint8Array)) continue;
+      if (writePiece(host, piece as Uint8Array)) continue;
       await drained(host);
     }
   } finally {

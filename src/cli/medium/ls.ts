@@ -4,6 +4,7 @@ import { UsageError } from '../../base/errors.ts';
 import type { IsoNode } from '../../iso/iso-node.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { openMedium } from '../../stages/medium/open-medium.ts';
+import { toPrintable } from '../../base/printable-text.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
@@ -86,11 +87,11 @@ function describe(path: string, node: IsoNode): Entry {
 }
 
 const formatShort = ({ path, kind }: Entry): string =>
-  `${path}${kind === 'directory' ? '/' : ''}\n`;
+  `${toPrintable(path)}${kind === 'directory' ? '/' : ''}\n`;
 
 function formatLong(entry: Entry): string {
   const size = String(entry.size ?? '').padStart(14);
   const time = (entry.modifiedAt ?? '').slice(0, 19).padEnd(19);
-  const target = entry.target === undefined ? '' : ` -> ${entry.target}`;
+  const target = entry.target === undefined ? '' : ` -> ${toPrintable(entry.target)}`;
   return `${entry.mode} ${size} ${time} ${formatShort(entry).trimEnd()}${target}\n`;
 }

@@ -64,6 +64,9 @@ export function writeContent({ stdout, signal }: CliHost, text: string): Promise
   });
 }
 
+/** Writes a piece of a file's content; false where the reader is slow, until `drain`. */
+export const writePiece = ({ stdout }: CliHost, piece: Uint8Array): boolean => stdout.write(piece);
+
 /** Prints a value as JSON with sorted keys, or as the text made of it. */
 export async function writeFormatted<T extends Json>(
   host: CliHost,

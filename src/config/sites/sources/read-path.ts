@@ -1,4 +1,4 @@
-import { escapeCharacter } from '../../../base/escape-character.ts';
+import { toPrintable } from '../../../base/printable-text.ts';
 
 /** PATH_MAX of Linux. */
 const MAX_PATH = 4096;
@@ -44,10 +44,9 @@ export const foldName = (name: string): string =>
 
 /** A name for messages: short, on one line, nothing that moves a terminal's cursor. */
 export const printable = (name: string): string =>
-  JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name)
-    .slice(1, -1)
-    .replaceAll(/[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g, escapeCharacter)
-    .replaceAll('\\\\', '\\');
+  toPrintable(
+    JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}...` : name).slice(1, -1),
+  ).replaceAll('\\\\', '\\');
 
 /** RFC 1123 2.1 as Kubernetes has it: what is wrong with it as a label, or undefined. */
 export function findLabelFault(name: string): string | undefined {
