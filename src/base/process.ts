@@ -14,8 +14,8 @@ export type ProcessOptions = {
   /** Characters of stdout and of stderr, each; default 64 Mi. More ends the program. */
   readonly maxOutput?: number;
   readonly signal?: AbortSignal;
-  /** Values that must not appear in an error, should the program print them. */
-  readonly secrets?: readonly string[];
+  /** Is shown all that a program printed which failed, before any of it goes into an error. */
+  readonly onFailure?: (output: string) => void;
   /** What errors call the program; default: its file. */
   readonly shownAs?: string;
 };
@@ -148,7 +148,8 @@ function explain(file: string, error: unknown, options: ProcessOptions): unknown
     );
   }
   const stderr = typeof error.stderr === 'string' ? error.stderr : '';
-  const lastLines = redact(stderr.trim().split('\n').slice(-12).join('\n'), options.secrets);
+  options.onFailure?.(`${String(error.stdout)}\n${stderr}`);
+  const lastLines = redact(stderr.trim()).split('\n').slice(-12).join('\n');
   const ending = error.signal ?? `exit code ${error.exitCode ?? '?'}`;
   return new ToolError('tool.failed', `program "${file}" ended with ${ending}: ${lastLines}`);
 }

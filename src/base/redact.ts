@@ -1,3 +1,5 @@
+import { listNameForms, listSecretForms, type SecretForm } from './secret-forms.ts';
+
 const SECRET_QUERY = /token|sig|secret|password|credential|auth|key|policy/i;
 const MASK = '[redacted]';
 
@@ -12,9 +14,130 @@ export function redactUrl(url: URL | string): string {
   return copy.href.replaceAll(encodeURIComponent(MASK), MASK);
 }
 
-/** Replaces every URL's secrets and every given secret value inside a text. */
-export function redact(text: string, secrets: readonly string[] = []): string {
-  let result = text.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
+/**
+ * Every form of every secret that this process has read. Of the whole process: a secret that is read in
+ * one place is printed in another, and whoever prints cannot be asked to know it.
+ */
+const known = new Map<string, SecretForm>();
+/** The longest first, so that no part of a secret is left beside a mask. */
+let ordered: readonly SecretForm[] | undefined;
+
+/** A line of a longer secret, such as a key, that is printed alone. */
+const SHORTEST_LINE = 12;
+
+/** Characters of a text that anyone prints as a whole. */
+const LONGEST = 64 * 1024;
+
+/**
+ * Has `redact` mask a password, token or key in each of its forms from now on; of a pull secret, every
+ * credential in it. Texts of one character are left: they would mask every other word.
+ */
+export function rememberSecret(value: string): void {
+  const text = value.trim();
+  if (text.length < 2 || /^<[\w-]+>$/.test(text)) return; // the placeholder of a template
+  if (text.startsWith('{')) rememberPullSecret(text);
+  if (text.length > LONGEST) return;
+  rememberForms(listSecretForms(text));
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim());
+  for (const line of lines.length > 1 ? lines : []) {
+    if (line.length >= SHORTEST_LINE && !line.startsWith('-----')) {
+      rememberForms(listSecretForms(line));
+    }
+  }
+}
+
+/** The same for `user:password`, its parts, and its base64 form as it is written. */
+export function rememberCredential(username: string, password: string): void {
+  rememberForms(listNameForms(username));
+  rememberSecret(password);
+  rememberSecret(`${username}:${password}`);
+}
+
+function rememberPullSecret(json: string): void {
+  let document: unknown;
+  try {
+    document = JSON.parse(json);
+  } catch {
+    return; // the whole text is remembered, and whoever needs its parts says that it is not JSON
+  }
+  const auths = (document as { auths?: unknown } | null)?.auths;
+  if (!isObject(auths)) return;
+  for (const entry of Object.values(auths)) if (isObject(entry)) rememberEntry(entry);
+}
+
+/** An entry of containers-auth.json(5). */
+export function rememberEntry(entry: Readonly<Record<string, unknown>>): void {
+  const text = (key: string): string => {
+    const value = entry[key];
+    return typeof value === 'string' ? value : '';
+  };
+  for (const key of ['auth', 'password', 'identitytoken', 'registrytoken']) {
+    rememberSecret(text(key));
+  }
+  for (const key of ['username', 'email']) rememberForms(listNameForms(text(key)));
+  const pair = Buffer.from(text('auth'), 'base64').toString();
+  const colon = pair.indexOf(':');
+  if (colon > 0)
+    rememberCredential(pair.slice(0, colon), pair.slice(colon + 1).replace(/\0+$/, ''));
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function rememberForms(forms: readonly SecretForm[]): void {
+  for (const form of forms) {
+    if (known.has(form.text)) continue;
+    known.set(form.text, form);
+    ordered = undefined;
+  }
+}
+
+/** A text without the secrets that were read, whatever stands around them. */
+export function redactValues(text: string): string {
+  ordered ??= [...known.values()].sort((a, b) => b.text.length - a.text.length);
+  return ordered.reduce(mask, text);
+}
+
+const BESIDE = {
+  text: '',
+  word: '[A-Za-z0-9]',
+  name: '[\\w./-]',
+  run: '',
+} as const satisfies Record<SecretForm['match'], string>;
+
+function mask(text: string, { text: form, match }: SecretForm): string {
+  if (!text.includes(form)) return text;
+  if (match === 'text') return text.replaceAll(form, MASK);
+  if (match === 'run') return maskRuns(text, form);
+  const beside = BESIDE[match];
+  return text.replaceAll(
+    new RegExp(
+      `(?<!${beside})${form.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')}(?!${beside})`,
+      'g',
+    ),
+    MASK,
+  );
+}
+
+const BASE64 = /[A-Za-z0-9+/=_-]/;
+
+/** A regular expression would look at a long run again from each of its characters. */
+function maskRuns(text: string, form: string): string {
+  let result = '';
+  let done = 0;
+  for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, done)) {
+    let [start, end] = [at, at + form.length];
+    while (start > done && BASE64.test(text.charAt(start - 1))) start -= 1;
+    while (end < text.length && BASE64.test(text.charAt(end))) end += 1;
+    result += text.slice(done, start) + MASK;
+    done = end;
+  }
+  return result + text.slice(done);
+}
+
+/** The same, and every URL without user info and with the values of secret-looking parameters masked. */
+export function redact(text: string): string {
+  return redactValues(text).replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
     const end = /[;:,.!?)\]]*$/.exec(match)?.[0] ?? ''; // of the sentence, not of the URL
     const url = match.slice(0, match.length - end.length);
     try {
@@ -24,8 +147,4 @@ export function redact(text: string, secrets: readonly string[] = []): string {
       return MASK; // not a URL after all: what we cannot parse we do not print
     }
   });
-  for (const secret of secrets) {
-    if (secret.length > 0) result = result.replaceAll(secret, MASK);
-  }
-  return result;
 }

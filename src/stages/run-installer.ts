@@ -6,6 +6,7 @@ import { digestOpenFile, makeDirectory, writeFileAtomic } from '../base/files.ts
 import { IntegrityError, ToolError } from '../base/errors.ts';
 import { copyToNew, openListed, pathOfOpen, readOwnFile } from '../base/open-file.ts';
 import { runProcess } from '../base/process.ts';
+import { rememberSecret } from '../base/redact.ts';
 import type { Sealed, Stage, StageContext } from '../engine/stage.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import type { FileDigests } from '../openshift/files/file-digests.ts';
@@ -113,13 +114,13 @@ async function execute(
   { program, assets, installer, args, environment, pullSecret }: Execution,
   { installerLimit, signal }: RunInstallerTools & StageContext,
 ): Promise<void> {
+  if (pullSecret) rememberSecret(pullSecret.reveal());
   await runProcess(program, [...args, '--dir', assets], {
     cwd: assets,
     env: { ...environment, PATH, HOME: assets },
     shownAs: installer.path,
     timeout: installerLimit ?? INSTALLER_LIMIT_MS,
     signal,
-    secrets: pullSecret === undefined ? [] : [pullSecret.reveal()],
   });
 }
 

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
 import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
-import { redact } from '../../base/redact.ts';
+import { redact, redactValues } from '../../base/redact.ts';
 import { waitFor } from '../../base/wait.ts';
 import { nameHeld } from '../../base/work-directory.ts';
 import type { CliHost } from '../host.ts';
@@ -52,7 +52,7 @@ export function writeEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): 
 
 /** Writes a result that people read: nothing in it commands the terminal. */
 export const writeResult = (host: CliHost, text: string): Promise<void> =>
-  writeContent(host, toPrintableLines(text));
+  writeContent(host, toPrintableLines(redactValues(text)));
 
 /** Writes the content of a file, to the byte. Waits until a slow reader has taken it. */
 export function writeContent({ stdout, signal }: CliHost, text: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { rememberSecret } from '../../base/redact.ts';
 import { basename, dirname, resolve } from 'node:path';
 import { LineCounter } from 'yaml';
 import { parseConfigDocument, type ConfigDocument, type Plain } from '../document/document.ts';
@@ -167,7 +168,7 @@ function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig
     installationDisk: string('installationDisk', ''),
     ...(networkConfig !== undefined && { networkConfig }),
     ...(proxy && { proxy }),
-    pullSecret: new Secret(string('pullSecret', '')),
+    pullSecret: readPullSecret(string('pullSecret', '')),
     releaseRegistry: string('releaseRegistry', ''),
     seedImage: string('seedImage', ''),
     seedVersion: string('seedVersion', ''),
@@ -240,3 +241,8 @@ const texts = (value: Plain | undefined): readonly string[] =>
 
 const isObject = (value: Plain | undefined): value is Readonly<Record<string, Plain>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function readPullSecret(text: string): Secret {
+  rememberSecret(text);
+  return new Secret(text);
+}

@@ -1,3 +1,4 @@
+import { rememberSecret } from '../../base/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import { readSecretSource } from './secret-source.ts';
@@ -34,6 +35,7 @@ export function resolveSecrets(
       problems.push(at(path, reading.problem));
     } else {
       values.set(path, reading.value);
+      if (path !== 'sshKey') rememberSecret(reading.value);
       problems.push(...checkValue(path, reading.value).map((problem) => at(path, problem)));
     }
   }

@@ -1,3 +1,4 @@
+import { rememberSecret } from '../../base/redact.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import { readSecretSource } from '../secret/secret-source.ts';
 import type { SiteDocument } from './document/site-document.ts';
@@ -30,14 +31,17 @@ export function resolveSiteReferences(
   const { value, report } = document;
   for (const key of KEYS) {
     const text = value[key];
+    noteSecret(key, text);
     if (text === undefined || !/^(?:file|env):/.test(text)) continue;
     if (directory === undefined && text.startsWith('file:')) {
       problems.push(report(key, IN_ARCHIVE, { hint: 'write env:NAME, or unpack the archive' }));
       continue;
     }
     const reading = readSecretSource(text, { directory: directory ?? '', env });
-    if (reading.kind === 'value') references.set(key, reading.value);
-    else {
+    if (reading.kind === 'value') {
+      references.set(key, reading.value);
+      noteSecret(key, reading.value);
+    } else {
       const hint = reading.kind === 'absent' ? reading.hint : undefined;
       problems.push(report(key, reading.problem, { hint }));
     }
@@ -51,5 +55,9 @@ export function resolveSiteReferences(
     },
   };
 }
+
+const noteSecret = (key: string, value = ''): void => {
+  if (key === 'pullSecret') rememberSecret(value);
+};
 
 const IN_ARCHIVE = 'a file: reference cannot be used inside an archive';

@@ -1,5 +1,6 @@
 import { ConfigError, ToolError } from '../../../base/errors.ts';
 import { runProcess } from '../../../base/process.ts';
+import { rememberCredential, rememberSecret } from '../../../base/redact.ts';
 import type { Credential } from './credential.ts';
 
 export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
@@ -32,6 +33,7 @@ export async function askHelper(
       maxOutput: MAX_ANSWER,
       signal,
       env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
+      onFailure: rememberAnswers,
     });
     return parseAnswer(stdout, program, `${program} for ${host}`);
   } catch (error) {
@@ -39,6 +41,15 @@ export async function askHelper(
       return undefined;
     }
     throw error;
+  }
+}
+
+/** One that fails after it printed its answer, or prints it to standard error, is quoted without it. */
+function rememberAnswers(output: string): void {
+  for (const [, value = ''] of output.matchAll(
+    /"(?:Secret|Username)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
+  )) {
+    rememberSecret(value);
   }
 }
 
@@ -54,6 +65,7 @@ function parseAnswer(stdout: string, program: string, from: string): Credential 
     throw malformed(program, 'has no Username and Secret');
   }
   if (secret === '') return undefined;
+  rememberCredential(username, secret);
   if (username === '<token>') return { kind: 'identity', token: secret, from };
   return { kind: 'basic', username, password: secret, from };
 }

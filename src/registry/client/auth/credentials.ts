@@ -1,6 +1,7 @@
 import { describeValue } from '../../../base/describe-value.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { readFileIfPresent } from '../../../base/files.ts';
+import { rememberEntry } from '../../../base/redact.ts';
 import { untilAborted } from '../../../base/wait.ts';
 import type { Credential, CredentialStore } from './credential.ts';
 import { askHelper, type Asking } from './credential-helper.ts';
@@ -185,6 +186,7 @@ const normaliseKey = (key: string): string =>
 /** An entry without anything in it means: ask anonymously. */
 function parseEntry(entry: unknown, from: string): Entry {
   if (!isObject(entry)) return { kind: 'unusable', reason: 'it is not an object' };
+  rememberEntry(entry);
   const { auth, identitytoken: token, username, password } = entry;
   if (typeof token === 'string' && token !== '') return { kind: 'identity', token, from };
   if (typeof auth === 'string' && auth !== '') return parseAuth(auth, from);

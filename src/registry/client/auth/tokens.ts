@@ -1,5 +1,6 @@
 import { kindOfHost } from '../../../base/address.ts';
 import { RegistryError } from '../../../base/errors.ts';
+import { rememberSecret } from '../../../base/redact.ts';
 import type { Http } from '../../../base/http.ts';
 import { explainNetworkFailure } from '../../../base/network-failure.ts';
 import { untilAborted } from '../../../base/wait.ts';
@@ -173,6 +174,7 @@ function parseToken(text: string, { url, headers }: TransportResponse, askedAt: 
     const type = headerOf(headers, 'content-type') ?? 'no type';
     throw new RegistryError('registry.token', `${url.host} answers without a token (${type})`);
   }
+  rememberSecret(value);
   const life = Number(answer['expires_in'] ?? MIN_LIFE);
   const seconds = Number.isFinite(life) ? Math.max(MIN_LIFE, life) : MIN_LIFE;
   return { value, freshUntil: askedAt + seconds * 1000 * FRESH_PART };

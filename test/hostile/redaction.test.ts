@@ -1,0 +1,120 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runProcess } from '../../src/base/process.ts';
+import { redact, rememberSecret } from '../../src/base/redact.ts';
+import { toMessage } from '../../src/cli/terminal/output.ts';
+import {
+  credentialsFromFiles,
+  credentialsFromPullSecret,
+} from '../../src/registry/client/auth/credentials.ts';
+
+/** With everything that some program escapes. */
+const PASSWORD = `c4nary/pa+ss=&<w>"o'r\\d é%`;
+const USER = 'canary+robot|7';
+const PAIR = `${USER}:${PASSWORD}`;
+const AUTH = Buffer.from(PAIR).toString('base64');
+const TOKEN = 'canary.eyJhbGciOiJSUzI1NiJ9_refresh-token/+x';
+const PULL_SECRET = JSON.stringify({
+  auths: {
+    'quay.io': { auth: AUTH, email: 'canary.person7@example.com' },
+    'registry.example': { username: USER, password: PASSWORD },
+    'token.example': { identitytoken: TOKEN },
+  },
+});
+/** No output has any of these. */
+const CANARIES = [PASSWORD, USER, AUTH, TOKEN, 'canary', 'c4nary', AUTH.slice(4, 24)];
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const escapeGo = (text: string): string =>
+  JSON.stringify(text)
+    .replaceAll('&', String.raw`\u0026`)
+    .replaceAll('<', String.raw`\u003c`)
+    .replaceAll('>', String.raw`\u003e`);
+
+/** What programs print a text as. */
+const FORMS: Readonly<Record<string, (text: string) => string>> = {
+  'as it is': (text) => text,
+  'in JSON': (text) => JSON.stringify({ a: text }),
+  'in JSON inside of JSON': (text) => JSON.stringify(JSON.stringify({ a: text })),
+  'in JSON of Go': escapeGo,
+  'in YAML': (text) => `a: '${text.replaceAll("'", "''")}'`,
+  'percent-encoded': (text) => `a=${encodeURIComponent(text)}&b`,
+  'percent-encoded in lower case': (text) =>
+    encodeURIComponent(text).replaceAll(/%../g, (escape) => escape.toLowerCase()),
+  'in a form': (text) => new URLSearchParams({ a: text }).toString(),
+  'in base64': base64,
+  'in base64url': (text) => Buffer.from(text).toString('base64url'),
+  'in base64 with one byte before it': (text) => base64(`x${text}y`),
+  'in base64 with two bytes before it': (text) => base64(`xx${text}yy`),
+};
+
+const directory = mkdtempSync(join(tmpdir(), 'sealift-redaction-'));
+afterAll(() => {
+  rmSync(directory, { recursive: true });
+});
+
+beforeAll(() => {
+  credentialsFromPullSecret(PULL_SECRET, 'pullSecret');
+});
+
+const expectNoCanary = (text: string): void => {
+  const printed = toMessage(text);
+  expect(CANARIES.filter((canary) => printed.includes(canary))).toEqual([]);
+};
+
+describe('a credential of a pull secret is masked', () => {
+  it.each(Object.entries(FORMS))('%s', (_, form) => {
+    for (const secret of [PASSWORD, PAIR, AUTH, TOKEN, PULL_SECRET]) {
+      expectNoCanary(`level=fatal msg=${form(secret)}, while pulling`);
+    }
+    expect(redact(`error: ${form(PASSWORD)}`)).toContain('[redacted]');
+  });
+
+  it('in a pull secret that was printed again on several lines', () => {
+    expectNoCanary(JSON.stringify(JSON.parse(PULL_SECRET), null, 2));
+    expectNoCanary(escapeGo(JSON.stringify(JSON.parse(PULL_SECRET), null, '\t')));
+    expectNoCanary(base64(JSON.stringify(JSON.parse(PULL_SECRET), null, 4)));
+  });
+
+  it('and what stands around it is not', () => {
+    rememberSecret('hush');
+    const text = `image quay.io/hushed/a@sha256:${'ab'.repeat(32)} of "hush": 12 MiB`;
+    expect(redact(text)).toBe(text.replace('"hush"', '"[redacted]"'));
+  });
+});
+
+describe('what another program prints and fails is quoted', () => {
+  const script = (name: string, ...lines: readonly string[]): string => {
+    const path = join(directory, name);
+    writeFileSync(path, `#!/bin/sh\n${lines.join('\n')}\n`);
+    chmodSync(path, 0o755);
+    return path;
+  };
+
+  it('without a pull secret in any form, as the installer may print it', async () => {
+    writeFileSync(join(directory, 'a.json'), JSON.stringify(JSON.parse(PULL_SECRET), null, 2));
+    const path = script('installer', `cat ${directory}/a.json >&2`, 'echo level=fatal >&2; exit 1');
+    const failure = await runProcess(path, []).then(() => 'no failure', String);
+    expect(failure).toContain('level=fatal');
+    expectNoCanary(failure);
+  });
+
+  it('without the answer of a credential helper', async () => {
+    const answer = '{"ServerURL":"a","Username":"canary-u1","Secret":"canary\\"unheard"}';
+    script('docker-credential-evil', `echo '${answer}' >&2; echo locked >&2; exit 1`);
+    const auth = join(directory, 'auth.json');
+    writeFileSync(auth, '{"credHelpers":{"a.example":"evil"}}');
+    const env = {
+      REGISTRY_AUTH_FILE: auth,
+      PATH: `${directory}${delimiter}${process.env['PATH'] ?? ''}`,
+    };
+    const { signal } = new AbortController();
+    const failure = await credentialsFromFiles(env)
+      .find({ registry: 'a.example', repository: 'b' }, signal)
+      .then(() => 'no failure', String);
+    expect(failure).toContain('locked');
+    expectNoCanary(failure);
+  });
+});
