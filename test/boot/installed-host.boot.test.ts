@@ -82,31 +82,27 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     return name === 'version' ? `${command} ${image?.[1] ?? body}` : name;
   }
 
-  it('mounts the appliance ISO by its udev rule and copies the registry from it', async () => {
-    const first = await bootHost([medium]);
+  it('copies the registry from the appliance ISO that udev mounts, and requests an upgrade after its signature', async () => {
+    const isos = [medium, upgradeOf('4.21.6').iso];
+    const first = await bootHost(isos, cluster.loseNextAnswer());
     expect(first).toContain('PROOF answers from /dev/vdc[/registry]');
     expect(first).toContain('PROOF medium: ActiveState=active ConditionResult=yes');
     expect(first).toContain('is complete: the appliance ISO is no longer needed');
     expect(first).toContain(`PROOF component ${component} is on the disk`);
-  });
-
-  it('serves its copy without the appliance ISO, and requests an upgrade after its signature', async () => {
-    const second = await bootHost([upgradeOf('4.21.6').iso], cluster.loseNextAnswer());
-    expect(second).toContain('PROOF answers from /dev/vdb[/appliance-registry]');
-    expect(second).toContain('PROOF medium: \n');
-    expect(second).not.toContain('registry data: copying');
-    expect(second).toContain(`PROOF component ${component} is on the disk`);
-    expect(second).toContain('PROOF upgrade 4.21.6: ActiveState=active ConditionResult=yes');
+    expect(first).toContain('PROOF upgrade 4.21.6: ActiveState=active ConditionResult=yes');
     expect(takeChanges()).toEqual([
       ...[MACHINE_CONFIG, ...RESOURCES],
       ...['pause', 'oc adm upgrade 4.21.4'],
     ]);
   });
 
-  it('goes on with the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
-    const third = await bootHost([upgradeOf('4.21.6').iso, medium]);
-    expect(third).toContain('PROOF medium: ActiveState=inactive ConditionResult=no');
-    expect(third).toContain('PROOF release 4.21.6 is on the disk');
+  it('serves its copy without the appliance ISO, goes on with the upgrade after a power cut, requests each release once, and removes the MachineConfig', async () => {
+    const second = await bootHost([upgradeOf('4.21.6').iso]);
+    expect(second).toContain('PROOF answers from /dev/vdb[/appliance-registry]');
+    expect(second).toContain('PROOF medium: \n');
+    expect(second).not.toContain('registry data: copying');
+    expect(second).toContain(`PROOF component ${component} is on the disk`);
+    expect(second).toContain('PROOF release 4.21.6 is on the disk');
     expect(takeChanges()).toEqual([
       ...RESOURCES,
       'oc adm upgrade 4.21.6',
@@ -118,9 +114,10 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
     );
   });
 
-  it('is upgraded a second time, and an old MachineConfig does not pull it back', async () => {
-    const fourth = await bootHost([upgradeOf('4.21.7').iso]);
-    expect(fourth).toContain('PROOF release 4.21.7 is on the disk');
+  it('leaves the appliance ISO alone, is upgraded a second time, and an old MachineConfig does not pull it back', async () => {
+    const third = await bootHost([upgradeOf('4.21.7').iso, medium]);
+    expect(third).toContain('PROOF medium: ActiveState=inactive ConditionResult=no');
+    expect(third).toContain('PROOF release 4.21.7 is on the disk');
     expect(takeChanges()).toEqual([
       ...[MACHINE_CONFIG, 'release-signatures-4.21.7', 'idms-release-4.21.7'],
       ...['pause', 'oc adm upgrade 4.21.7', 'resume', removal('4.21.7')],
