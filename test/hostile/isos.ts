@@ -178,33 +178,6 @@ async function writeLargeDirectory(path: string): Promise<void> {
   });
 }
 
-/** Directories within the bounds of one, with short names: 40,000 records each. */
-async function writeManyRecords(path: string): Promise<void> {
-  const perSector = Math.floor(SECTOR / 44);
-  const sectors = Math.floor(40_000 / perSector);
-  const directory = repeat(
-    packRecords(times(perSector, (index) => record({ identifier: ascii(`FILE${index}.;1`) }))),
-    sectors,
-  );
-  const count = 20;
-  await writeSparseImage(path, {
-    sectors: FREE + count * sectors,
-    pieces: [
-      [
-        ROOT,
-        packDirectory(
-          ROOT,
-          SECTOR,
-          times(count, (index) =>
-            namedDirectory(`d${index}`, FREE + index * sectors, directory.length),
-          ),
-        ),
-      ],
-      ...times(count, (index): Piece => [FREE + index * sectors, directory]),
-    ],
-  });
-}
-
 /** A path of directories, one sector each from `at` on; `last` fills the last of them. */
 const pathPieces = (
   names: readonly string[],
@@ -310,11 +283,6 @@ export const HOSTILE_ISOS: readonly HostileIso[] = [
     title: 'a directory of 64 MiB',
     problems: [/directory at byte \d+ has 67108864 bytes, more than/],
     write: writeLargeDirectory,
-  },
-  {
-    title: 'directories of many records',
-    problems: [/read more than \d+ directory records/, /read more than \d+ characters of paths/],
-    write: writeManyRecords,
   },
   {
     title: 'a registry directory that contains itself',
