@@ -108,6 +108,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'verify': [['evil.iso'], [EVIL]],
   'registry serve': [['evil.iso'], [EVIL], ['evil.iso', '--port', EVIL], ['--host', EVIL, EVIL]],
   'completion': [[EVIL]],
+  'version': [[`--${EVIL}`]],
 };
 
 const listCommands = (parent: Command, prefix = ''): readonly string[] =>
