@@ -47,23 +47,24 @@ export async function runProcess(
   options: ProcessOptions = {},
 ): Promise<ProcessResult> {
   options.signal?.throwIfAborted();
+  const { maxOutput: maxBuffer = MAX_OUTPUT, shownAs = file } = options;
   const running = execa(file, args, {
     extendEnv: options.env === undefined,
     stdin: options.input === undefined ? 'ignore' : 'pipe',
     ...(options.env && { env: options.env }),
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     ...(options.input !== undefined && { input: options.input }),
-    maxBuffer: options.maxOutput ?? MAX_OUTPUT,
+    maxBuffer,
     detached: true, // a group of its own
   });
-  const ending = guard(running, options.shownAs ?? file, options);
+  const ending = guard(running, shownAs, options);
   try {
     const { stdout, stderr } = await untilAborted(running, ending.signal);
     ending.throwIfStopped();
     return { stdout, stderr };
   } catch (error) {
     ending.throwIfStopped();
-    throw explain(options.shownAs ?? file, error, options);
+    throw explain(shownAs, error, options);
   } finally {
     ending.forget();
   }

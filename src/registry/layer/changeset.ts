@@ -98,13 +98,8 @@ function nodeOf(header: Header): LayerNode {
     case 'directory':
       return { kind: 'directory' };
     case 'symlink':
-    case 'link': {
-      const target = header.linkname as string | null; // tar-stream's word for none
-      if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
-      return header.type === 'symlink'
-        ? { kind: 'symlink', target }
-        : { kind: 'link', target: normaliseName(target) };
-    }
+    case 'link':
+      return linkOf(header.type, header.linkname);
     case 'block-device':
     case 'character-device':
     case 'fifo':
@@ -112,6 +107,12 @@ function nodeOf(header: Header): LayerNode {
     default: // tar-stream hands over null for a type it has no word for, whatever its types say
       return { kind: 'unreadable', reason: 'an entry of a type that pax does not define' };
   }
+}
+
+/** For a link without a target, tar-stream hands over null, whatever its types say. */
+function linkOf(kind: 'symlink' | 'link', target: string | null): LayerNode {
+  if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
+  return { kind, target: kind === 'link' ? normaliseName(target) : target };
 }
 
 /** GNU tar's sparse forms in pax headers hold a map in front of the data. */
