@@ -13,9 +13,8 @@ export type StructureSource = Pick<RandomAccess, 'read'> & {
 export const TOO_MUCH_STRUCTURE = 'iso.too-much-structure';
 
 /**
- * For everything that one command reads of an image, directories that are read again included. A
- * verification reads each directory
- * about three times; a mirror of 1,000 images has 50,000 files and as many records `.` and `..`.
+ * For what one reading takes of an image, directories that are read again included. An image of a mirror
+ * takes about 100 records, and no pass reads a directory more than twice.
  */
 const LIMITS = {
   'bytes of directories': 1 << 30,

@@ -34,7 +34,9 @@ export async function verifyIso(path: string, options: VerifyOptions): Promise<V
   const files = iso ?? (await guard('structure', findings, () => openDamaged(path)));
   try {
     if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
+    iso?.structure.budget.reset(); // it reads all directories again
     if (files) await verifyFiles(files, findings, options);
+    iso?.structure.budget.reset();
     if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
     if (iso) await guard('bundle', findings, () => verifyBundle(iso, findings));
   } finally {
