@@ -7,8 +7,7 @@ import { BugFound, readerOf } from './readers.ts';
 import type { ReaderName } from './seeds.ts';
 
 /*
- * Reads one mutated file after the other with one reader, or the files that are named, until the time
- * is over. Before each it writes the case and its number to files, so that the parent knows which one
+ * Reads one mutated file after the other with one reader, then the files that are named. Before each it writes the case and its number to files, so that the parent knows which one
  * it was when this process hangs, dies or is killed. Ends with 0, or with 70 behind a failure on stdout.
  */
 
@@ -21,7 +20,9 @@ const { values, positionals } = parseArgs({
     current: { type: 'string' },
     seed: { type: 'string', default: '0' },
     first: { type: 'string', default: '0' },
+    /** Until both are over. */
     seconds: { type: 'string', default: '0' },
+    count: { type: 'string', default: '0' },
   },
 });
 
@@ -87,8 +88,8 @@ function checkMemory(index: number, isAlone: boolean): void {
 async function readMany(): Promise<void> {
   const seeds = await reader.seeds();
   const end = Date.now() + Number(values.seconds) * 1000;
-  let index = Number(values.first);
-  for (; Date.now() < end; index++) {
+  const first = Number(values.first);
+  for (let index = first; Date.now() < end || index < first + Number(values.count); index++) {
     const random = createRandom((Number(values.seed) + index * 7919) >>> 0);
     const bytes = makeCase({ seeds, shape: reader.shape, random });
     writeFileSync(current, bytes);
@@ -98,7 +99,7 @@ async function readMany(): Promise<void> {
   }
 }
 
-if (positionals.length === 0) await readMany();
+await readMany();
 for (const [index, line] of positionals.entries()) {
   const [path = '', turn = '0'] = line.split('#');
   note(index);
