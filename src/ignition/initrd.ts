@@ -1,11 +1,13 @@
+import { Readable } from 'node:stream';
 import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
-import { decompress as decompressZstd } from 'fzstd';
 import { createBudget, type Budget } from '../base/budget.ts';
+import { createByteReader } from '../base/decode/byte-reader.ts';
+import { explainDecodeError } from '../base/decode/decode-error.ts';
+import { unzstdFrame } from '../base/decode/zstd.ts';
 import { isErrno } from '../base/errno.ts';
-import { IntegrityError } from '../base/errors.ts';
+import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 import { decodeXz } from './xz.ts';
-import { measureZstdFrame } from './zstd-frame.ts';
 
 /** Of all archives of an area together: far above any configuration, far below memory. */
 const LIMITS = { 'bytes': 32 << 20, 'files': 20_000, 'LZMA2 chunks': 20_000 };
@@ -41,13 +43,13 @@ export function encodeInitrd(members: readonly CpioMember[]): Uint8Array {
  * the last counts, as in the kernel. An area of zeros has no files.
  *
  * @throws IntegrityError `initrd.compression`, `initrd.malformed`, `initrd.garbage`,
- * `initrd.too-large`, `cpio.malformed`, `cpio.truncated`
+ * `initrd.too-large`, `initrd.window-too-large`, `initrd.too-slow`, `cpio.malformed`, `cpio.truncated`
  */
-export function decodeInitrd(bytes: Uint8Array): Map<string, Uint8Array> {
+export async function decodeInitrd(bytes: Uint8Array): Promise<Map<string, Uint8Array>> {
   const files = new Map<string, Uint8Array>();
   const budget = createInitrdBudget();
   for (let offset = skipZeros(bytes, 0); offset < bytes.length;) {
-    const { members, end } = decodeArchive(bytes, offset, budget);
+    const { members, end } = await decodeArchive(bytes, offset, budget);
     for (const member of members) files.set(member.name, member.data);
     offset = skipZeros(bytes, end);
   }
@@ -56,11 +58,15 @@ export function decodeInitrd(bytes: Uint8Array): Map<string, Uint8Array> {
 
 type Archive = { readonly members: readonly CpioMember[]; readonly end: number };
 
-function decodeArchive(bytes: Uint8Array, start: number, budget: InitrdBudget): Archive {
+async function decodeArchive(
+  bytes: Uint8Array,
+  start: number,
+  budget: InitrdBudget,
+): Promise<Archive> {
   if (isCpio(bytes, start)) return readCpio(bytes, start, budget);
   const magic = Buffer.from(bytes.subarray(start, start + 6)).toString('hex');
   const rest = bytes.subarray(start);
-  const { unpacked, size } = unpack(magic, rest, budget);
+  const { unpacked, size } = await unpack(magic, rest, budget);
   return { members: decodeWhole(unpacked, budget), end: start + size };
 }
 
@@ -71,7 +77,11 @@ const readCpio = (bytes: Uint8Array, start: number, budget: InitrdBudget): Archi
 
 type Unpacked = { readonly unpacked: Uint8Array; readonly size: number };
 
-function unpack(magic: string, bytes: Uint8Array, budget: InitrdBudget): Unpacked {
+function unpack(
+  magic: string,
+  bytes: Uint8Array,
+  budget: InitrdBudget,
+): Unpacked | Promise<Unpacked> {
   if (magic.startsWith('1f8b')) return unpackGzip(bytes, budget);
   if (magic.startsWith('28b52ffd')) return unpackZstd(bytes, budget);
   if (magic === 'fd377a585a00') {
@@ -149,21 +159,23 @@ function measureGzipHeader(bytes: Uint8Array): number {
   return (flags & 2) === 0 ? offset : offset + 2;
 }
 
-function unpackZstd(bytes: Uint8Array, budget: InitrdBudget): Unpacked {
-  const frame = measureZstdFrame(bytes);
-  if (frame.unpackedSize > budget.left('bytes')) budget.take('bytes', frame.unpackedSize);
-  const unpacked = decodeZstdFrame(bytes.subarray(0, frame.size));
-  budget.take('bytes', unpacked.length);
-  return { unpacked, size: frame.size };
+async function unpackZstd(bytes: Uint8Array, budget: InitrdBudget): Promise<Unpacked> {
+  const reader = createByteReader(Readable.from([bytes], { objectMode: false }));
+  const pieces: Buffer[] = [];
+  try {
+    for await (const piece of unzstdFrame(reader, NEVER)) {
+      budget.take('bytes', piece.length);
+      pieces.push(piece);
+    }
+  } catch (cause) {
+    if (cause instanceof SealiftError) throw cause;
+    throw explainDecodeError('initrd', 'zstd archive', cause);
+  }
+  return { unpacked: Buffer.concat(pieces), size: reader.position };
 }
 
-function decodeZstdFrame(frame: Uint8Array): Uint8Array {
-  try {
-    return decompressZstd(frame);
-  } catch (cause) {
-    throw malformed('zstd', 'cannot be unpacked', cause);
-  }
-}
+/** An area unpacks in less time than anybody needs to interrupt it: its thread has a limit. */
+const NEVER = new AbortController().signal;
 
 function skipZeros(bytes: Uint8Array, start: number): number {
   let offset = start;

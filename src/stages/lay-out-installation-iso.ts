@@ -112,7 +112,8 @@ const OTHER_BASE = 'give another live ISO, or set architecture in the configurat
 /** A description that lies about the area would have something else overwritten. */
 async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly string[]> {
   try {
-    return [...decodeInitrd(await iso.readBytes(area.offset, area.size)).keys()];
+    const files = await decodeInitrd(await iso.readBytes(area.offset, area.size));
+    return [...files.keys()];
   } catch (cause) {
     if (!(cause instanceof IntegrityError)) throw cause;
     throw new IntegrityError(

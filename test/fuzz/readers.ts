@@ -106,7 +106,7 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
     shape: 'iso',
     read: (bytes, { directory, turn }) => runOn(write(join(directory, 'case.iso'), bytes), turn),
   },
-  initrd: { shape: 'binary', read: (bytes) => Promise.resolve(decodeInitrd(bytes)) },
+  initrd: { shape: 'binary', read: decodeInitrd },
   ignition: {
     shape: 'text',
     read: (bytes) => {

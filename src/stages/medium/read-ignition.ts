@@ -15,14 +15,14 @@ export async function readEmbeddedIgnition(iso: IsoImage): Promise<string | unde
   const { offset, size } = await findEmbedArea(iso);
   const bytes = await iso.readBytes(offset, size);
   if (bytes.every((byte) => byte === 0)) return undefined;
-  return toText(decodeInitrd(bytes).get('config.ign'));
+  return toText((await decodeInitrd(bytes)).get('config.ign'));
 }
 
 /** The bootstrap config of a medium of ours, as text; undefined on other images. */
 export async function readBootstrapIgnition(iso: IsoImage): Promise<string | undefined> {
   const node = await iso.find(BOOTSTRAP_IMAGE_PATH);
   if (node?.kind !== 'file') return undefined;
-  const members = decodeInitrd(await iso.readFile(node, BOOTSTRAP_LIMIT));
+  const members = await decodeInitrd(await iso.readFile(node, BOOTSTRAP_LIMIT));
   return toText(
     members.get(BOOTSTRAP_IGNITION_PATH) ?? members.get(BOOTSTRAP_IGNITION_PATH.slice(1)),
   );
