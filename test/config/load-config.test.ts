@@ -74,6 +74,7 @@ describe('what is absent gets its default', () => {
       kernelArguments: [],
       insecureRegistries: [],
       allArchitectures: false,
+      allowUnsigned: false,
       embed: {},
     });
     expect(config.createPinnedImageSets).toBe(false);

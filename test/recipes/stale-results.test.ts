@@ -318,6 +318,9 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
         'build.maxSize',
         'build.installer',
         'build.retryFor',
+        'build.signatures',
+        'build.signatureKeys',
+        'build.allowUnsigned',
       ],
     ];
   });
