@@ -33,10 +33,15 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Nothing but the configuration, its base ISO and a work directory with all that was fetched. */
+const KEPT: readonly string[] = [
+  ...['.sealift', 'test.iso', 'kept.iso', 'kept.iso.report.json'],
+  ...['release-signatures', 'release-keys.gpg'],
+];
+
+/** Nothing but the configuration, its base ISO, its signatures and a work directory with all that was fetched. */
 beforeEach(async () => {
   for (const name of await readdir(world.directory)) {
-    if (!['.sealift', 'test.iso', 'kept.iso', 'kept.iso.report.json'].includes(name)) {
+    if (!KEPT.includes(name)) {
       await rm(at(name), { recursive: true });
     }
   }

@@ -76,7 +76,9 @@ export async function adoptOldState(out: string): Promise<void> {
   if (names.length === 0 && !isLockAlone(old)) return;
   // Who writes there chooses the keys of clusters.
   await (await openOwnDirectory(old)).close();
-  for (const name of await readdir(old)) await readOwnFile(join(old, name));
+  const files = await readdir(old);
+  for (const file of files.filter((name) => OLD_FILE.test(name)))
+    await readOwnFile(join(old, file));
   const unlock = await lockOutput(join(old, 'build.lock'));
   try {
     const numbersOf = indexGenerations(out);
