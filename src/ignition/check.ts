@@ -1,3 +1,4 @@
+import { append } from '../base/lists.ts';
 import type { File, IgnitionConfig, Node, Resource, Unit } from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
 
@@ -76,7 +77,7 @@ function checkNode(node: Node & { readonly mode?: number }, links: ReadonlySet<s
   else if (!isSimplified(path)) problems.push(`path "${path}" is not simplified`);
   const link = parentsOf(path).find((parent) => links.has(parent));
   if (link !== undefined) problems.push(`path "${path}" passes through the link "${link}"`);
-  if (mode !== undefined) problems.push(...checkMode(mode));
+  if (mode !== undefined) append(problems, checkMode(mode));
   for (const owner of [user, group]) {
     if (owner?.id !== undefined && owner.name !== undefined) {
       problems.push(`owner has both the id ${owner.id} and the name "${owner.name}"`);
@@ -119,7 +120,7 @@ function checkFile(file: File, path: string): Problem[] {
 function checkResource(resource: Resource): string[] {
   const { source, compression, verification } = resource;
   const problems: string[] = [];
-  if (source !== undefined) problems.push(...checkSource(source));
+  if (source !== undefined) append(problems, checkSource(source));
   if (compression !== undefined && !['', 'gzip'].includes(compression)) {
     problems.push(`compression "${compression}" is not gzip`);
   }

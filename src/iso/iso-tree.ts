@@ -1,4 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
+import { append } from '../base/lists.ts';
 import { cacheChildren } from './directory/directory-cache.ts';
 import { createClaims, createRepeatableClaims, type DirectoryClaims } from './directory/claims.ts';
 import {
@@ -81,7 +82,7 @@ async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
       if (isSelfOrParent(record) || (record.flags & FILE_FLAG.associated) !== 0) continue;
       pending.push(record);
       if ((record.flags & FILE_FLAG.multiExtent) !== 0) continue;
-      nodes.push(...(decodeNode(reader, pending) ?? (await readNode(reader, pending))));
+      append(nodes, decodeNode(reader, pending) ?? (await readNode(reader, pending)));
       pending = [];
     }
   }

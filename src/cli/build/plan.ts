@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
+import { maxOf } from '../../base/lists.ts';
 import { isInstallationConfig } from '../../config/installation/read-installation-config.ts';
 import { readConfigText } from '../../config/load-config.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
@@ -145,7 +146,7 @@ export function formatInternalRelease({
 /** Names are of any length: a catalog is called by its reference. */
 function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
   const title = 'part of the configuration';
-  const width = Math.max(...[title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
+  const width = maxOf([title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
   return [
     `${title.padEnd(width)}  images        size  left out saves`,
     ...parts.map(({ part, images, size, marginalSize }) =>

@@ -1,3 +1,4 @@
+import { append } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
 import type { ConfigProblem } from '../document/problem.ts';
@@ -36,7 +37,10 @@ export function resolveSecrets(
     } else {
       values.set(path, reading.value);
       if (path !== 'sshKey') rememberSecret(reading.value);
-      problems.push(...checkValue(path, reading.value).map((problem) => at(path, problem)));
+      append(
+        problems,
+        checkValue(path, reading.value).map((problem) => at(path, problem)),
+      );
     }
   }
   return { values, problems, absent };

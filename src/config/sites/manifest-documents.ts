@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
 import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
+import { append } from '../../base/lists.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 import { explainYaml } from '../document/explain-yaml.ts';
 
@@ -37,7 +38,7 @@ const MOST_FAULTS = 20;
 function listFaults(text: string): readonly ManifestFault[] {
   const faults: ManifestFault[] = [];
   for (const piece of splitDocuments(text)) {
-    faults.push(...checkDocument(piece));
+    append(faults, checkDocument(piece));
     if (faults.length >= MOST_FAULTS) break;
   }
   return faults.slice(0, MOST_FAULTS);

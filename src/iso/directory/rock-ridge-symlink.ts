@@ -1,3 +1,4 @@
+import { append } from '../../base/lists.ts';
 import { requireBytes } from '../bounds.ts';
 import type { SystemUseEntry } from './system-use.ts';
 
@@ -63,7 +64,7 @@ function componentsOf(target: string): Uint8Array[] {
   for (const part of target.split('/').filter((text) => text !== '')) {
     if (part === '.') components.push(Uint8Array.of(COMPONENT.current, 0));
     else if (part === '..') components.push(Uint8Array.of(COMPONENT.parent, 0));
-    else components.push(...namedComponents(Buffer.from(part, 'utf8')));
+    else append(components, namedComponents(Buffer.from(part, 'utf8')));
   }
   return components;
 }

@@ -1,4 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
+import { append } from '../../base/lists.ts';
 import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
 import { partOf, requireBytes } from '../bounds.ts';
 import { SECTOR_SIZE } from '../extent.ts';
@@ -78,7 +79,10 @@ export async function readSystemUse(
       );
     }
     const found: SystemUseEntry[] = decodeSystemUse(current);
-    entries.push(...found.filter((entry) => !isContinuation(entry)));
+    append(
+      entries,
+      found.filter((entry) => !isContinuation(entry)),
+    );
     const next = found.find(isContinuation);
     current = next && (await read(decodeContinuation(next)));
   }

@@ -1,4 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
+import { maxOf } from '../../base/lists.ts';
 import { BUFFER_SIZE } from './buffers.ts';
 import type { HashStream, Slice } from './hasher.ts';
 import type { OutputFile } from './output-file.ts';
@@ -204,7 +205,7 @@ export class Frontier {
   #spill(urgent: boolean): void {
     const isNear = this.#outstanding > 0 || (!urgent && this.#rate.read() > FAST);
     if (isNear && this.#catchingUp === 0) return;
-    const farthest = Math.max(-1, ...this.#held.keys());
+    const farthest = maxOf(this.#held.keys(), -1);
     const slice = this.#held.get(farthest);
     if (!slice) return;
     this.#held.delete(farthest);

@@ -3,6 +3,7 @@ import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import type { FileInput } from '../../base/file-input.ts';
 import { digestFile } from '../../base/files.ts';
+import { maxOf } from '../../base/lists.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
 import { extractFile } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
@@ -51,7 +52,7 @@ export async function extractComponentFile(
   const { signal } = tools;
   const { digest } = await extractFile(layers, wanted.path, aside, { signal }).catch(
     (error: unknown) => {
-      const needed = Math.max(...image.layers.map(({ size }) => size));
+      const needed = maxOf(image.layers.map(({ size }) => size));
       throw explainDiskFailure(error, { directory: wanted.directory, needed });
     },
   );

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
+import { maxOf } from '../../base/lists.ts';
 import { fingerprintOf } from '../../openshift/image-based/identity/fingerprint.ts';
 import { parseState } from '../../openshift/image-based/identity/identity-state.ts';
 import { indexGenerations, readGenerations, type Generation } from './site/generations.ts';
@@ -40,7 +41,12 @@ export async function listGenerations(
   const generations = [...readGenerations(places, numbers)];
   for (const path of listOldStates(out, name)) {
     const state = parseState(await readFile(path, 'utf8'));
-    generations.push({ number: Math.max(0, ...generations.map((one) => one.number)) + 1, state });
+    const number =
+      maxOf(
+        generations.map((one) => one.number),
+        0,
+      ) + 1;
+    generations.push({ number, state });
   }
   const inUse = generations.at(-1)?.number;
   if (inUse === undefined) {

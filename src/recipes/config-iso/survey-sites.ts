@@ -1,5 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
+import { append } from '../../base/lists.ts';
 import { checkAcrossSites } from '../../config/sites/check-sites.ts';
 import type { CheckOptions, SiteFacts } from '../../config/sites/check-site.ts';
 import type { SiteList } from '../../config/sites/sources/read-list.ts';
@@ -68,7 +69,7 @@ export async function surveySites(
       looked.set(name, kept);
       if (site?.imageBased.networkConfig !== undefined) {
         if (!tools.nmstate) unseen.push(name);
-        kept.findings.push(...(await askNmstate(site, input, tools)));
+        append(kept.findings, await askNmstate(site, input, tools));
       }
       room -= sizeOf(input);
       if (site && room > 0) remembered.set(name, site);

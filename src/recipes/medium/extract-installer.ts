@@ -6,6 +6,7 @@ import { checkOutputPlace, claimOutput } from '../../base/claim-output.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { digestFile, syncDirectory } from '../../base/files.ts';
+import { maxOf } from '../../base/lists.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { readCoreosLive } from '../../iso/coreos/coreos.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
@@ -226,7 +227,10 @@ async function writeInstaller(
   const directory = dirname(aside);
   const { size } = await extractFile(layers, INSTALLER_PATH, aside, { signal }).catch(
     (error: unknown) => {
-      const needed = Math.max(0, ...layers.map(({ descriptor }) => descriptor.size));
+      const needed = maxOf(
+        layers.map(({ descriptor }) => descriptor.size),
+        0,
+      );
       throw explainDiskFailure(error, { directory, needed });
     },
   );

@@ -28,4 +28,4 @@ export type VerifyOptions = {
   readonly onProgress: (bytes: number, total?: number) => void;
 };
 
-export type Report = (...problems: readonly VerifyProblem[]) => void;
+export type Report = (problem: VerifyProblem) => void;

@@ -57,7 +57,7 @@ export async function checkContents(
   for (const extent of index.extents) {
     if (overlaps.has(extent)) report(describeOverlap(extent));
     else if (endOf(extent) <= iso.fileSize) present.push(extent);
-    else report(...describeLost(extent, iso.fileSize, usersOf(extent)));
+    else for (const lost of describeLost(extent, iso.fileSize, usersOf(extent))) report(lost);
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
   const gaps = new Set(findGaps(present));

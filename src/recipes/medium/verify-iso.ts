@@ -55,13 +55,11 @@ function createFindings(): Findings {
   return {
     problems,
     oddities: [],
-    report: (...found) => {
-      for (const problem of found) {
-        const room = left.get(problem.kind) ?? MAX_PROBLEMS;
-        left.set(problem.kind, room - 1);
-        if (room > 0) problems.push(problem);
-        else if (room === 0) problems.push({ kind: problem.kind, problem: MORE });
-      }
+    report: (problem) => {
+      const room = left.get(problem.kind) ?? MAX_PROBLEMS;
+      left.set(problem.kind, room - 1);
+      if (room > 0) problems.push(problem);
+      else if (room === 0) problems.push({ kind: problem.kind, problem: MORE });
     },
     checked: { extents: 0, bytes: 0, images: 0 },
   };
@@ -140,7 +138,7 @@ async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise
     ...compareBundleFile(bundle, index),
     ...(await compareBundleImage(isoRegistryTree(iso, REGISTRY_ROOT), bundle)),
   ];
-  report(...problems.map((problem) => ({ kind: 'bundle', problem, path: BUNDLE_PATH }) as const));
+  for (const problem of problems) report({ kind: 'bundle', problem, path: BUNDLE_PATH });
 }
 
 function conclude({ problems, oddities, checked }: Findings): Verification {

@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errno.ts';
+import { append, maxOf } from '../../base/lists.ts';
 import { openToRead } from '../../base/open-file.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../../iso/pour/hasher.ts';
 import type { IndexExtent } from '../../openshift/media/media-index.ts';
@@ -62,7 +63,7 @@ export async function verifyExtents(
     const lanes = Array.from({ length: count }, async (_, number) => {
       const lane = { ...shared, start: number * PIECES * PIECE, open: openerOf(hasher, number) };
       try {
-        for (const task of tasks) damaged.push(...(await verifyTask(lane, task)));
+        for (const task of tasks) append(damaged, await verifyTask(lane, task));
       } catch (error) {
         failure.abort(error);
         throw error;
@@ -123,7 +124,7 @@ async function verifyTask(lane: Lane, task: Task): Promise<DamagedExtent[]> {
     if (unreadable === undefined) throw error;
     if (task.length === 1) return [{ extent: first, unreadable }];
     const damaged: DamagedExtent[] = [];
-    for (const extent of task) damaged.push(...(await verifyTask(lane, [extent])));
+    for (const extent of task) append(damaged, await verifyTask(lane, [extent]));
     return damaged;
   }
 }
@@ -131,7 +132,7 @@ async function verifyTask(lane: Lane, task: Task): Promise<DamagedExtent[]> {
 async function verifySmall(lane: Lane, task: Task): Promise<DamagedExtent[]> {
   lane.signal.throwIfAborted();
   const { offset } = task[0];
-  const size = Math.max(...task.map(endOf)) - offset;
+  const size = maxOf(task.map(endOf)) - offset;
   const window = await readPiece(lane, { start: lane.start, size }, offset);
   const damaged: DamagedExtent[] = [];
   for (const extent of task) {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
+import { walkCatalog } from '../../../src/openshift/catalog/read/catalog-files.ts';
 import { isIgnored, parseIgnoreFile } from '../../../src/openshift/catalog/read/ignore-file.ts';
 import { requireTool } from '../../support/tools.ts';
 
@@ -127,5 +128,19 @@ describe.skipIf(!requireTool('git'))('rules without exceptions', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test('may have more lines than a call has room for arguments', async () => {
+    const catalog = await mkdtemp(join(tmpdir(), 'sealift-ignore-'));
+    try {
+      await writeFile(join(catalog, 'a.yaml'), '');
+      await writeFile(join(catalog, 'b.yaml'), '');
+      await writeFile(join(catalog, '.indexignore'), `${'x\n'.repeat(130_000)}a.yaml\n`);
+      const files = [];
+      for await (const { file } of walkCatalog(catalog)) files.push(file);
+      expect(files).toEqual(['b.yaml']);
+    } finally {
+      await rm(catalog, { recursive: true });
+    }
   });
 });

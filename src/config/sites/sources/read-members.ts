@@ -1,5 +1,6 @@
 import { ConfigError } from '../../../base/errors.ts';
 import { formatSize } from '../../../base/format-size.ts';
+import { append } from '../../../base/lists.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { MAX_FILE, MAX_SITE, refuseTotal } from './read-limits.ts';
 import type { MemberSource, SiteList, SiteMember, SiteProblem } from './read-list.ts';
@@ -52,7 +53,7 @@ export function listMembers(source: MemberSource): SiteList {
     const shownAs = `${source.shownAs}/${printable(entry.member.path)}`;
     const refusal = findMemberFault(entry);
     const isStray = name === '' || (path === '' && entry.member.kind === 'file');
-    if (isStray) problems.push(...judgeStray(shownAs, refusal, entry.member));
+    if (isStray) append(problems, judgeStray(shownAs, refusal, entry.member));
     else
       addMember(
         findOrCreate(found, name, source),

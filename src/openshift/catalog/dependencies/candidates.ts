@@ -1,4 +1,5 @@
 import { ConfigError } from '../../../base/errors.ts';
+import { append } from '../../../base/lists.ts';
 import type { Catalog, CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { planChannelGraph, type ChannelGraph } from '../filter/channel-graph.ts';
 import { groupBy } from '../filter/groups.ts';
@@ -50,8 +51,11 @@ export function listCandidates(
       const bundle = known.get(name);
       return bundle === undefined ? [] : [{ ...graphed, bundle }];
     };
-    preferred.push(...[...first].flatMap(find));
-    skipped.push(...rest.flatMap(find).sort((a, b) => compareVersions(b.bundle, a.bundle)));
+    append(preferred, [...first].flatMap(find));
+    append(
+      skipped,
+      rest.flatMap(find).sort((a, b) => compareVersions(b.bundle, a.bundle)),
+    );
   }
   return [...preferred, ...skipped];
 }

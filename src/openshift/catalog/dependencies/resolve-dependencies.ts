@@ -1,3 +1,4 @@
+import { append } from '../../../base/lists.ts';
 import type { CatalogBundle, Requirement } from '../catalog.ts';
 import type { FilteredCatalog } from '../filter/filter-catalog.ts';
 import { compareText } from '../filter/version/bundle-version.ts';
@@ -64,8 +65,9 @@ export function resolveDependencies(
       const found = findCandidate(growing, open);
       if (found === undefined) continue;
       const added = growing[found.at]?.add(found.candidate) ?? [];
-      additions[found.at]?.push(
-        ...added.map((bundle) => describeAddition(bundle, found.candidate, { open, catalogs })),
+      append(
+        additions[found.at] ?? [],
+        added.map((bundle) => describeAddition(bundle, found.candidate, { open, catalogs })),
       );
       hasGrown = true;
     }

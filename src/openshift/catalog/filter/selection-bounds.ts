@@ -1,3 +1,4 @@
+import { append } from '../../../base/lists.ts';
 import type { Bounds, PackageSelection, VersionBounds } from '../selection.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
@@ -29,7 +30,7 @@ export function findBoundProblems(selected: PackageSelection, full: boolean): re
   for (const channel of selected.channels) {
     const place = `${where} channel "${channel.name}"`;
     const own = describeBounds(channel);
-    problems.push(...checkBounds(channel, { where: place, full }));
+    append(problems, checkBounds(channel, { where: place, full }));
     if (bounds !== undefined && own !== undefined)
       problems.push(
         `${where} has version range "${bounds}" and its channel "${channel.name}" has "${own}": only one of them may have a range`,

@@ -4,6 +4,7 @@ import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
 import { isIgnored, parseIgnoreFile } from './ignore-file.ts';
 import type { Dirent } from 'node:fs';
+import { append } from '../../../base/lists.ts';
 import type { IgnoreRule } from './ignore-file.ts';
 
 /** A file of a catalog, `/` between names, or one that should not be there. */
@@ -59,7 +60,7 @@ async function* walkDirectory(
   const ignoreFile = entries.find((entry) => entry.name === IGNORE_FILE && !entry.isDirectory());
   if (ignoreFile !== undefined) {
     const file = await examine(walk, path, ignoreFile);
-    if (file.problem === undefined) rules.push(...(await readRules(walk, path)));
+    if (file.problem === undefined) append(rules, await readRules(walk, path));
     else yield file;
   }
   for (const entry of entries) {

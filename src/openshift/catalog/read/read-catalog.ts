@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { IntegrityError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
+import { append } from '../../../base/lists.ts';
 import { openToRead } from '../../../base/open-file.ts';
 import { malformedCatalog } from '../malformed-catalog.ts';
 import { walkCatalog } from './catalog-files.ts';
@@ -95,7 +96,7 @@ function addParsed(parts: CatalogParts, problems: Problems, parsed: Parsed): voi
   });
   if (lines.length === 0) return;
   if (more > 0) lines.push(`${where}: and ${more} more`);
-  problems.lines.push(...lines);
+  append(problems.lines, lines);
   if (owner === undefined) problems.isUnreadable = true;
   else parts.malformed.push({ ...owner, problems: lines, place });
 }

@@ -1,5 +1,6 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import { IntegrityError } from '../../../base/errors.ts';
+import { maxOf } from '../../../base/lists.ts';
 import { malformed, openCursor, parsePackets, TAG, takeInteger, type Packet } from './packets.ts';
 import {
   isExpired,
@@ -134,7 +135,7 @@ function readStatements(
     const made = signatures.filter((one) => isSignedBy(key, subject, one));
     isRevoked ||= made.some(({ type }) => type === SIGNATURE.keyRevocation);
     const revocations = made.filter(({ type }) => type === SIGNATURE.certificationRevocation);
-    const withdrawn = Math.max(...revocations.map(({ created }) => created));
+    const withdrawn = maxOf(revocations.map(({ created }) => created));
     for (const one of made) {
       if (!SIGNATURE.statements.includes(one.type)) continue;
       if (one.created <= withdrawn || isExpired(one, now)) continue;

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { digestOf, type Digest } from '../../../base/digest.ts';
+import { maxOf } from '../../../base/lists.ts';
 import type { Site } from '../../../config/sites/site.ts';
 import { encodeSmallIso } from '../../../iso/small-iso.ts';
 import { readValidity } from '../../../openshift/image-based/identity/certificates/certificate-validity.ts';
@@ -78,8 +79,8 @@ function describeMade(
     readValidity(certificate),
   );
   const validity = {
-    notBefore: new Date(Math.max(...all.map(({ notBefore }) => notBefore))).toISOString(),
-    notAfter: new Date(Math.min(...all.map(({ notAfter }) => notAfter))).toISOString(),
+    notBefore: new Date(maxOf(all.map(({ notBefore }) => notBefore))).toISOString(),
+    notAfter: new Date(-maxOf(all.map(({ notAfter }) => -notAfter))).toISOString(),
   };
   return { ...iso, clusterId, infraId, generation: number, validity };
 }

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { ConfigError, type SealiftError } from '../../../base/errors.ts';
+import { maxOf } from '../../../base/lists.ts';
 import {
   formatState,
   type IdentityState,
@@ -92,7 +93,10 @@ function describeOrder(
 }
 
 const nextNumber = (generations: readonly Generation[]): number =>
-  Math.max(0, ...generations.map(({ number }) => number)) + 1;
+  maxOf(
+    generations.map(({ number }) => number),
+    0,
+  ) + 1;
 
 async function makeGeneration(
   number: number,

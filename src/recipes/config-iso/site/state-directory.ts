@@ -9,6 +9,7 @@ import {
   unlessAbsent,
   writeFileAtomic,
 } from '../../../base/files.ts';
+import { maxOf } from '../../../base/lists.ts';
 import { openOwnDirectory, readOwnFile } from '../../../base/open-file.ts';
 import { lockOutput } from '../../../iso/pour/lock.ts';
 import { indexGenerations } from './generations.ts';
@@ -126,7 +127,7 @@ async function addGenerations(
   numbers: readonly number[],
 ): Promise<void> {
   const known = numbers.map((number) => readFileSync(places.generation(number), 'utf8'));
-  let next = Math.max(0, ...numbers) + 1;
+  let next = maxOf(numbers, 0) + 1;
   for (const path of [`${old}.before.json`, `${old}.json`]) {
     const text = unlessAbsent(() => readFileSync(path, 'utf8'));
     if (text === undefined || known.includes(text)) continue;

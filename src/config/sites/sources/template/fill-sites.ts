@@ -1,5 +1,6 @@
 import { ConfigError } from '../../../../base/errors.ts';
 import { formatSize } from '../../../../base/format-size.ts';
+import { append } from '../../../../base/lists.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './fill-folder.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './fill-template.ts';
 import { findContextFault, normalizeValue } from './write-value.ts';
@@ -124,7 +125,7 @@ function checkRows(
     for (const problem of faults) report(filling, { line: row.line, problem }, label);
     if (faults.length > 0) continue;
     const { names, problems } = listMembers(fill(filling, row));
-    filling.problems.push(...problems);
+    append(filling.problems, problems);
     if (names.length > 0) usable.set(name, row);
   }
   return usable;
