@@ -10,7 +10,7 @@ import { addEntry, createChangeset, hides, type Changeset } from './layer/change
 import { normaliseName } from './layer/names.ts';
 import { openLayer, type Entry, type Layer } from './layer/stream.ts';
 import { createCollector, type Place } from './layer/collector.ts';
-import { findFile } from './layer/tree.ts';
+import { createFileFinder } from './layer/tree.ts';
 
 export type { Layer } from './layer/stream.ts';
 
@@ -38,8 +38,8 @@ type OnFile = (path: string, entry: Entry) => Promise<void>;
  *
  * `output` appears by rename, with mode 0644, when all of it is on the disk.
  *
- * @throws IntegrityError `layer.file-missing`, `layer.link-loop`, `layer.too-many`, and what `openLayer` and
- * `addEntry` throw.
+ * @throws IntegrityError `layer.file-missing`, `layer.too-many`, and what `openLayer`, `addEntry` and
+ * `createFileFinder` throw.
  */
 // eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
 export async function extractFile(
@@ -92,7 +92,7 @@ export async function readFiles(
     });
     changesets.push(changeset);
   }
-  const files = await findWanted(changesets, wanted);
+  const files = await findWanted(changesets, wanted, options.signal);
   const linked = [...files.values()].filter((place) => collector.get(place) === undefined);
   for (const depth of new Set(linked.map((place) => place.depth))) {
     const paths = new Set(linked.filter((place) => place.depth === depth).map(({ path }) => path));
@@ -124,8 +124,9 @@ export async function listPresent(
     return scanned[depth];
   };
   const present = new Set<string>();
+  const findFile = createFileFinder(scan, signal);
   for (const path of paths) {
-    if ((await findFile(scan, path)) !== undefined) present.add(path);
+    if ((await findFile(path)) !== undefined) present.add(path);
   }
   return present;
 }
@@ -173,12 +174,13 @@ async function copyFile(
       else copied = { depth, path, result: await copyBody(entry, options) };
     });
   const scanned: Changeset[] = [];
-  const found = await findFile(async (depth) => {
+  const changesets = async (depth: number): Promise<Changeset | undefined> => {
     while (scanned.length <= depth && scanned.length < layers.length) {
       scanned.push(await scan(scanned.length, wanted));
     }
     return scanned[depth];
-  }, wanted);
+  };
+  const found = await createFileFinder(changesets, options.signal)(wanted);
   if (found === undefined) return missing(wanted);
   const isCopied = (): boolean => copied?.depth === found.depth && copied.path === found.path;
   if (!isCopied()) await scan(found.depth, found.path);
@@ -223,11 +225,13 @@ async function writeFully(file: FileHandle, bytes: Buffer, position: number): Pr
 async function findWanted(
   changesets: readonly Changeset[],
   wanted: (path: string) => boolean,
+  signal: AbortSignal,
 ): Promise<Map<string, Place>> {
   const files = new Map<string, Place>();
+  const findFile = createFileFinder((depth) => Promise.resolve(changesets[depth]), signal);
   for (const path of new Set(changesets.flatMap(({ nodes }) => [...nodes.keys()]))) {
     if (!wanted(path)) continue;
-    const found = await findFile((depth) => Promise.resolve(changesets[depth]), path);
+    const found = await findFile(path);
     if (found !== undefined) files.set(path, found);
   }
   return files;

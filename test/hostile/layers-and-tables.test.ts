@@ -97,6 +97,61 @@ describe('a layer', () => {
     });
   });
 
+  it('with names 1,900 directories deep is refused at the first of them', async () => {
+    const layer = await packLayer([[`${'a/'.repeat(1900)}b`, '1']]);
+    await expect(readFiles([layer], () => true, { signal })).rejects.toMatchObject({
+      code: 'layer.path-malformed',
+      message: expect.stringContaining('1901 directories deep') as string,
+    });
+  });
+
+  it('with a link whose target no file system can hold is refused', async () => {
+    const linkname = `/a${'/.'.repeat(3000)}/b`;
+    const layer = await packLayer([['l', { type: 'symlink', linkname }]]);
+    await expect(readFiles([layer], () => true, { signal })).rejects.toMatchObject({
+      code: 'layer.path-malformed',
+      message: expect.stringContaining('link target of 6004 bytes') as string,
+    });
+  });
+
+  it('of 1,000 files as deep as is allowed costs time that grows with their names only', async () => {
+    const deep = (index: number) => `${`${index % 20}${'a'.repeat(12)}/`.repeat(254)}${index}`;
+    const files = Array.from({ length: 1000 }, (_, index) => [deep(index), ''] as const);
+    const layers = [await packLayer(files), await packLayer([['top', '']])];
+    const start = process.cpuUsage();
+    expect((await readFiles(layers, () => true, { signal })).size).toBe(1001);
+    const { user, system } = process.cpuUsage(start);
+    expect((user + system) / 1e6).toBeLessThan(4);
+  });
+
+  it('whose links lead through half a million components in all is refused', async () => {
+    const linkname = '/a/..'.repeat(800);
+    const links = Array.from({ length: 400 }, (_, index) => {
+      return [`l${index}`, { type: 'symlink', linkname }] as const;
+    });
+    const layer = await packLayer([['a', { type: 'directory' }], ...links]);
+    await expect(readFiles([layer], () => true, { signal })).rejects.toMatchObject({
+      code: 'layer.links-too-long',
+    });
+  });
+
+  it('whose files are looked for lets a signal end the search', async () => {
+    const layer = await packLayer(
+      Array.from({ length: 5000 }, (_, index) => [`${index}`, { type: 'symlink', linkname: 'x' }]),
+    );
+    const stop = new AbortController();
+    let asked = 0;
+    const wanted = () => {
+      if (++asked === 1)
+        setImmediate(() => {
+          stop.abort(new Error('enough'));
+        });
+      return true;
+    };
+    await expect(readFiles([layer], wanted, { signal: stop.signal })).rejects.toThrow('enough');
+    expect(asked).toBeLessThan(5000);
+  });
+
   it('that stands 20,000 times in an image is refused before it is opened', async () => {
     const layer = await packLayer([['a', '1']]);
     const layers = Array.from({ length: 20_000 }, () => layer);

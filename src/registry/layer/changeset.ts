@@ -1,6 +1,6 @@
 import type { Header } from 'tar-stream';
 import { IntegrityError } from '../../base/errors.ts';
-import { ancestorsOf, joinPath, normaliseName, splitPath } from './names.ts';
+import { joinPath, normaliseName, refuseLongPath, splitPath } from './names.ts';
 
 /** What stands at a path of one layer. */
 export type LayerNode =
@@ -21,6 +21,8 @@ export type Changeset = {
   readonly whiteouts: Set<string>;
   /** Directories whose content in the layers below does not shine through. */
   readonly opaque: Set<string>;
+  /** Directories that `hides` was asked about, so that it looks at each ancestor once. */
+  readonly closed: Map<string, boolean>;
 };
 
 const WHITEOUT = '.wh.';
@@ -31,10 +33,14 @@ const AUFS_METADATA = '.wh..wh.';
 /** Far above any real image; keeps a bomb of empty files from filling the memory. */
 const MAX_NODES = 500_000;
 
+/** Answers that are kept for a layer: some megabytes. */
+const MAX_CLOSED = 10_000;
+
 export const createChangeset = (): Changeset => ({
   nodes: new Map([['', { kind: 'directory' }]]),
   whiteouts: new Set(),
   opaque: new Set(),
+  closed: new Map(),
 });
 
 /**
@@ -46,7 +52,8 @@ export const createChangeset = (): Changeset => ({
 export function addEntry(changeset: Changeset, header: Header): string | undefined {
   const path = normaliseName(nameOf(header));
   const { parent, name } = splitPath(path);
-  addAncestors(changeset, path);
+  changeset.closed.clear();
+  addAncestors(changeset, parent);
   if (name === OPAQUE) {
     changeset.opaque.add(parent);
     return undefined;
@@ -64,21 +71,28 @@ export function addEntry(changeset: Changeset, header: Header): string | undefin
 /** Whether a layer hides what the layers below it have at this path. */
 export function hides(changeset: Changeset, path: string): boolean {
   if (changeset.whiteouts.has(path)) return true;
-  return ancestorsOf(path).some((ancestor) => {
-    const node = changeset.nodes.get(ancestor);
-    return (
-      changeset.whiteouts.has(ancestor) ||
-      changeset.opaque.has(ancestor) ||
-      (node !== undefined && node.kind !== 'directory')
-    );
-  });
+  return path !== '' && isClosed(changeset, splitPath(path).parent);
+}
+
+/** Whether nothing of the layers below shines through in this directory. */
+function isClosed(changeset: Changeset, directory: string): boolean {
+  const { nodes, whiteouts, opaque, closed } = changeset;
+  const known = closed.get(directory);
+  if (known !== undefined) return known;
+  const isClosedHere =
+    whiteouts.has(directory) ||
+    opaque.has(directory) ||
+    (nodes.get(directory)?.kind ?? 'directory') !== 'directory' ||
+    (directory !== '' && isClosed(changeset, splitPath(directory).parent));
+  if (closed.size >= MAX_CLOSED) closed.clear();
+  closed.set(directory, isClosedHere);
+  return isClosedHere;
 }
 
 /** Unpacking makes the directories that the packer left out. */
-function addAncestors(changeset: Changeset, path: string): void {
-  for (const ancestor of ancestorsOf(path).reverse()) {
-    if (changeset.nodes.has(ancestor)) return;
-    changeset.nodes.set(ancestor, { kind: 'directory' });
+function addAncestors(changeset: Changeset, parent: string): void {
+  for (let path = parent; !changeset.nodes.has(path); path = splitPath(path).parent) {
+    changeset.nodes.set(path, { kind: 'directory' });
     refuseBomb(changeset);
   }
 }
@@ -112,7 +126,9 @@ function nodeOf(header: Header): LayerNode {
 /** For a link without a target, tar-stream hands over null, whatever its types say. */
 function linkOf(kind: 'symlink' | 'link', target: string | null): LayerNode {
   if (!target) return { kind: 'unreadable', reason: 'a link without a target' };
-  return { kind, target: kind === 'link' ? normaliseName(target) : target };
+  if (kind === 'link') return { kind, target: normaliseName(target) };
+  refuseLongPath(target, 'a link target');
+  return { kind, target };
 }
 
 /** GNU tar's sparse forms in pax headers hold a map in front of the data. */

@@ -13,7 +13,7 @@ import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from
 import type { Place } from './collector.ts';
 import { joinPath, normaliseName } from './names.ts';
 import { openLayer, type Entry, type Layer } from './stream.ts';
-import { findFile, type Changesets } from './tree.ts';
+import { createFileFinder, type Changesets } from './tree.ts';
 
 export type ExtractTreeOptions = ExtractOptions & {
   /** Bytes that all files may have together, read or written; default 4 GiB. */
@@ -51,7 +51,7 @@ const WRITE_SIZE = 1 << 20;
  * may share an inode where the image has links.
  *
  * @throws IntegrityError `layer.directory-missing`, `layer.tree-too-large`, `layer.link-unfollowed`,
- * `layer.name-too-long`, and what `openLayer`, `addEntry` and `findFile` throw; DiskError
+ * `layer.name-too-long`, and what `openLayer`, `addEntry` and `createFileFinder` throw; DiskError
  * `layer.output-exists`, `disk.full`
  */
 // eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
@@ -72,7 +72,7 @@ export async function extractTree(
     const root = normaliseName(directory);
     const stage = createStage(staging, options);
     const stack = await stageTree(layers, root, { stage, ...options });
-    const places = await findFiles(stack, root);
+    const places = await findFiles(stack, root, options.signal);
     await stageLinked(layers, places.values(), { stage, signal: options.signal });
     const extracted = await assemble(places, { stage, root, tree, ...options });
     await syncTree(tree);
@@ -166,14 +166,16 @@ const UNTOUCHED = createChangeset();
 async function findFiles(
   { related, changesets }: Stack,
   root: string,
+  signal: AbortSignal,
 ): Promise<Map<string, Place>> {
   if (findVisible(related.values(), root)?.kind !== 'directory') throw missing(root);
   const paths = new Set([...related.values()].flatMap(({ nodes }) => [...nodes.keys()]));
   const files = new Map<string, Place>();
+  const findFile = createFileFinder(changesets, signal);
   for (const path of [...paths].filter((one) => isBelow(one, root)).sort()) {
     const node = findVisible(related.values(), path);
     if (node === undefined || node.kind === 'directory' || node.kind === 'device') continue;
-    const found = await findFile(changesets, path);
+    const found = await findFile(path);
     if (found !== undefined) files.set(path, found);
     else if (node.kind === 'symlink') throw unfollowed(path, node.target);
   }

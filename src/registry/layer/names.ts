@@ -1,7 +1,10 @@
 import { IntegrityError } from '../../base/errors.ts';
 
-/** PATH_MAX of Linux: no runtime could unpack a longer name. */
+/** PATH_MAX of Linux, bytes: no runtime could unpack a longer name. */
 const MAX_PATH_SIZE = 4096;
+
+/** Far above any real image: the time to look up a path grows with its depth. */
+const MAX_DEPTH = 255;
 
 /**
  * A tar entry's name as a path from the root of the image, without a leading slash: `/a`, `./a` and
@@ -10,13 +13,9 @@ const MAX_PATH_SIZE = 4096;
  * @throws IntegrityError `layer.path-escape` for names with `..`, `layer.path-malformed`
  */
 export function normaliseName(name: string): string {
-  if (name.includes('\0') || name.length > MAX_PATH_SIZE) {
-    throw new IntegrityError(
-      'layer.path-malformed',
-      `layer has an entry name of ${name.length} characters, "${printable(name)}", that no file system can hold`,
-    );
-  }
+  refuseLongPath(name, 'an entry name');
   const components = name.split('/').filter((component) => !['', '.'].includes(component));
+  if (components.length > MAX_DEPTH) throw tooDeep(name, components.length);
   if (!components.includes('..')) return components.join('/');
   throw new IntegrityError(
     'layer.path-escape',
@@ -25,13 +24,18 @@ export function normaliseName(name: string): string {
   );
 }
 
-/** The directories above a path, outermost first: `a/b/c` has '', `a` and `a/b`. */
-export function ancestorsOf(path: string): string[] {
-  const ancestors = path === '' ? [] : [''];
-  for (let slash = path.indexOf('/'); slash !== -1; slash = path.indexOf('/', slash + 1)) {
-    ancestors.push(path.slice(0, slash));
-  }
-  return ancestors;
+/**
+ * @param what `an entry name`
+ * @throws IntegrityError `layer.path-malformed` for what no file system can hold
+ */
+export function refuseLongPath(path: string, what: string): void {
+  const size = Buffer.byteLength(path);
+  if (size <= MAX_PATH_SIZE && !path.includes('\0')) return;
+  throw new IntegrityError(
+    'layer.path-malformed',
+    `layer has ${what} of ${size} bytes, "${printable(path)}", that no file system can hold`,
+    { expected: `at most ${MAX_PATH_SIZE} bytes, none of them 0`, found: `${size} bytes` },
+  );
 }
 
 /** A path's parent and last component. */
@@ -44,3 +48,10 @@ export const joinPath = (parent: string, name: string): string =>
   parent === '' ? name : `${parent}/${name}`;
 
 const printable = (name: string): string => JSON.stringify(name.slice(0, 200)).slice(1, -1);
+
+const tooDeep = (name: string, depth: number): IntegrityError =>
+  new IntegrityError(
+    'layer.path-malformed',
+    `layer entry "${printable(name)}" is ${depth} directories deep, but at most ${MAX_DEPTH} are read`,
+    { expected: `at most ${MAX_DEPTH} components`, found: `${depth} components` },
+  );

@@ -11,34 +11,74 @@ export type Found = { readonly depth: number; readonly path: string; readonly si
 /** As many links as Linux follows in one path (path_resolution(7)). */
 const MAX_LINKS = 40;
 
+/** Far above any real image: what the targets of all links that are followed may have together. */
+const MAX_LINK_COMPONENTS = 500_000;
+
+/** Directories that are kept so that the next file starts from there: some megabytes. */
+const MAX_KNOWN = 10_000;
+
+/** Look-ups between two chances for signals and timers. */
+const BATCH_SIZE = 1000;
+
 type Placed = { readonly depth: number; readonly node: LayerNode };
 
 /**
- * Finds the regular file a path means in the flattened image. Symbolic links are followed in any
- * component and never leave the image: `/` is its root, and `..` ends there. Layers are asked for
- * from the top, no further down than needed.
+ * Gives a function that finds the regular file a path means in the flattened image, in time that grows
+ * with the path's length. Symbolic links are followed in any component and never leave the image: `/`
+ * is its root, and `..` ends there. Layers are asked for from the top, no further down than needed.
  *
- * @throws IntegrityError `layer.link-loop`, `layer.file-unreadable`
+ * The function throws IntegrityError `layer.link-loop`, `layer.links-too-long`,
+ * `layer.file-unreadable`, and the signal's reason.
  */
-export async function findFile(changesets: Changesets, path: string): Promise<Found | undefined> {
-  let todo = path.split('/');
-  let done = '';
-  let links = 0;
-  for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
-    const here = step(done, name);
-    const placed = await findNode(changesets, here, 0);
-    if (placed?.node.kind === 'directory') {
-      done = here;
-    } else if (placed?.node.kind === 'symlink') {
-      if (++links > MAX_LINKS) throw loopError(path);
-      if (placed.node.target.startsWith('/')) done = '';
-      todo = [...placed.node.target.split('/'), ...todo];
-    } else {
-      const isLast = placed !== undefined && todo.length === 0;
-      return isLast ? await followHardLinks(changesets, here, placed) : undefined;
+export function createFileFinder(
+  changesets: Changesets,
+  signal: AbortSignal,
+): (path: string) => Promise<Found | undefined> {
+  const known = new Set<string>(['']);
+  let linkComponents = 0;
+  let steps = 0;
+  const look = async (path: string): Promise<Placed | undefined> => {
+    if (++steps % BATCH_SIZE === 0) await new Promise(setImmediate);
+    signal.throwIfAborted();
+    const placed = await findNode(changesets, path, 0);
+    if (placed?.node.kind !== 'directory') return placed;
+    if (known.size > MAX_KNOWN) known.clear();
+    known.add('').add(path);
+    return placed;
+  };
+  const readLink = (target: string): string[] => {
+    const components = target.split('/');
+    linkComponents += components.length;
+    if (linkComponents > MAX_LINK_COMPONENTS) throw tooLong();
+    return components;
+  };
+  return async (path) => {
+    let done = findKnownParent(known, path);
+    let todo = path.slice(done.length).split('/');
+    let links = 0;
+    for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
+      const here = step(done, name);
+      const placed = known.has(here) ? undefined : await look(here);
+      if (known.has(here)) {
+        done = here;
+      } else if (placed?.node.kind === 'symlink') {
+        if (++links > MAX_LINKS) throw loopError(path);
+        if (placed.node.target.startsWith('/')) done = '';
+        todo = [...readLink(placed.node.target), ...todo];
+      } else {
+        const isLast = placed !== undefined && todo.length === 0;
+        return isLast ? await followHardLinks(changesets, here, placed) : undefined;
+      }
     }
-  }
-  return undefined;
+    return undefined;
+  };
+}
+
+/** The lowest directory above a path that is known to be one; the root is. */
+function findKnownParent(known: ReadonlySet<string>, path: string): string {
+  let { parent } = splitPath(path);
+  while (!known.has(parent)) ({ parent } = splitPath(parent));
+  return parent;
 }
 
 function step(directory: string, name: string): string {
@@ -88,6 +128,13 @@ const loopError = (path: string): IntegrityError =>
   new IntegrityError(
     'layer.link-loop',
     `path "${path}" goes through more than ${MAX_LINKS} links of its image`,
+  );
+
+const tooLong = (): IntegrityError =>
+  new IntegrityError(
+    'layer.links-too-long',
+    `targets of the links of an image have more than ${MAX_LINK_COMPONENTS} components`,
+    { expected: `at most ${MAX_LINK_COMPONENTS}`, found: 'more' },
   );
 
 const unreadable = (path: string, reason: string): IntegrityError =>
