@@ -70,6 +70,8 @@ export function networkCodeOf(error: unknown): string | undefined {
   for (let next = error; next instanceof Error; next = next.cause) {
     if (next instanceof SealiftError) continue;
     if ('code' in next && typeof next.code === 'string') return next.code;
+    // undici gives some of these no code.
+    if (next.name === 'HTTPParserError') return 'HPE_INVALID';
   }
   return undefined;
 }

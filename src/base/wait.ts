@@ -93,3 +93,26 @@ export function follow(
     for (const stop of undo) stop();
   };
 }
+
+/**
+ * Work with a signal that is also aborted after so many milliseconds, with a DOMException `TimeoutError`.
+ * `AbortSignal.any` would not do: Node 20 lets the garbage collector take the signal of
+ * `AbortSignal.timeout` behind it, which then never comes.
+ */
+export async function withTimeLimit<Value>(
+  milliseconds: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value> {
+  const limit = new AbortController();
+  const forget = follow([signal], limit);
+  const timer = startTimer(milliseconds, () => {
+    limit.abort(new DOMException(`no answer in ${milliseconds / 1000} s`, 'TimeoutError'));
+  });
+  try {
+    return await work(limit.signal);
+  } finally {
+    timer.stop();
+    forget();
+  }
+}

@@ -4,6 +4,7 @@ import { readInputFile, readListed } from '../base/files.ts';
 import type { Http, HttpResponse, TlsOptions } from '../base/http.ts';
 import { explainNetworkFailure } from '../base/network-failure.ts';
 import { redactUrl } from '../base/redact.ts';
+import { withTimeLimit } from '../base/wait.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
 import { fetchPublic } from '../openshift/files/http-get.ts';
 import {
@@ -230,10 +231,11 @@ const HINTS: Readonly<Record<string, string>> = {
 };
 
 /** Undefined when the store has none of this number. */
-async function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
-  const signal = AbortSignal.any([tools.signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  return tools.http.retries.run({ host: url.host, signal }, () =>
-    askForSignature(url, { ...tools, signal }),
+function fetchSignature(url: URL, tools: Tools): Promise<Buffer | undefined> {
+  return withTimeLimit(TIMEOUT_MS, tools.signal, (signal) =>
+    tools.http.retries.run({ host: url.host, signal }, () =>
+      askForSignature(url, { ...tools, signal }),
+    ),
   );
 }
 

@@ -1,7 +1,8 @@
 import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
+import { connect, createServer as createRawServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttp, type Http } from '../../src/base/http.ts';
+import { explainNetworkFailure } from '../../src/base/network-failure.ts';
 
 let server: Server;
 let proxy: Server;
@@ -90,5 +91,19 @@ describe('the door to HTTP', () => {
     http = createHttp({ env: { HTTP_PROXY, NO_PROXY: '127.0.0.1' } });
     (await http.request({ url: urlOf('/') })).body.resume();
     expect(connects).toHaveLength(1);
+  });
+
+  it('says that a server that does not speak HTTP cannot be reached', async () => {
+    const raw = createRawServer((socket) => {
+      socket.on('error', () => undefined).end('HTTP/1.1 200 OK\r\nno header\u0001\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve));
+    const { port } = raw.address() as AddressInfo;
+    http = createHttp({ env: {} });
+    const failure: unknown = await http
+      .request({ url: new URL(`http://127.0.0.1:${port}/`) })
+      .catch((error: unknown) => error);
+    raw.close();
+    expect(explainNetworkFailure('host', failure)).toMatchObject({ code: 'registry.unreachable' });
   });
 });

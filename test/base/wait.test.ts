@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { sleep, untilAborted } from '../../src/base/wait.ts';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { createHttp } from '../../src/base/http.ts';
+import { sleep, untilAborted, withTimeLimit } from '../../src/base/wait.ts';
+import { serveLocally } from '../support/local-http.ts';
 
 const HOUR = 3_600_000;
 const forever = (): Promise<never> => new Promise(() => undefined);
@@ -38,5 +42,41 @@ describe('a wait with a signal', () => {
     stop.abort(new Error('stopped'));
     await expect(wait).rejects.toThrow('stopped');
     await new Promise((resolve) => setTimeout(resolve, 10));
+  });
+});
+
+describe('work with a time limit', () => {
+  it('ends while a body drips in, though the garbage collector runs', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const { url, close } = await serveLocally((_request, response) => {
+      response.writeHead(200);
+      const dripping = setInterval(() => {
+        response.write('x');
+        collect();
+      }, 20);
+      response.on('close', () => {
+        clearInterval(dripping);
+      });
+    });
+    const http = createHttp({ env: {} });
+    try {
+      const { signal } = new AbortController();
+      const reading = withTimeLimit(300, signal, async (limited) => {
+        const { body } = await http.request({ url: new URL(url), signal: limited });
+        return body.toArray();
+      });
+      await expect(reading).rejects.toThrow('no answer in 0.3 s');
+    } finally {
+      await http.close();
+      await close();
+    }
+  });
+
+  it('ends with the reason of the signal when that comes first', async () => {
+    const stop = new AbortController();
+    const waiting = withTimeLimit(HOUR, stop.signal, (limited) => sleep(HOUR, limited));
+    stop.abort(new Error('stopped'));
+    await expect(waiting).rejects.toThrow('stopped');
   });
 });

@@ -4,6 +4,7 @@ import { TransientError } from '../../base/network-failure.ts';
 import { redactUrl } from '../../base/redact.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
+import { withTimeLimit } from '../../base/wait.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
@@ -170,19 +171,20 @@ function graphUrl({ url, arch }: GraphAccess, channel: string): URL {
 }
 
 async function fetchGraph(url: URL, { http, signal, tls }: GraphAccess): Promise<UpdateGraph> {
-  const timeout = AbortSignal.timeout(TIMEOUT);
+  const limit = { isOver: false };
   try {
-    const response = await fetchPublic(http, {
-      url,
-      headers: { accept: 'application/json' },
-      signal: AbortSignal.any([signal, timeout]),
-      ...(tls && { tls }),
+    return await withTimeLimit(TIMEOUT, signal, async (limited) => {
+      limited.addEventListener('abort', () => (limit.isOver = !signal.aborted));
+      const response = await fetchPublic(http, {
+        ...{ url, headers: { accept: 'application/json' }, signal: limited },
+        ...(tls && { tls }),
+      });
+      const text = await readText(response, url);
+      if (response.status !== 200) throw refused(url, response.status, text);
+      return parseGraph(text, url);
     });
-    const text = await readText(response, url);
-    if (response.status !== 200) throw refused(url, response.status, text);
-    return parseGraph(text, url);
   } catch (error) {
-    if (!timeout.aborted || signal.aborted) throw error;
+    if (!limit.isOver) throw error;
     throw new TransientError(
       'http.timeout',
       `${redactUrl(url)} took longer than ${TIMEOUT / 1000} s to answer`,

@@ -40,12 +40,16 @@ const challenge = (text: string): Script => ({
 });
 
 /** A registry whose tokens are numbered. `accept` says which Authorization is good enough. */
-function scriptTokens(accept: (request: LoggedRequest) => boolean, more = ''): void {
+function scriptTokens(
+  accept: (request: LoggedRequest) => boolean,
+  more = '',
+  life: unknown = 100,
+): void {
   let issued = 0;
   registry.script((request) => {
     if (request.path.startsWith('/token')) {
       issued += 1;
-      return { status: 200, body: JSON.stringify({ token: `t${issued}`, expires_in: 100 }) };
+      return { status: 200, body: JSON.stringify({ token: `t${issued}`, expires_in: life }) };
     }
     const realm = `Bearer realm="http://${registry.host}/token",service="reg"${more}`;
     return accept(request) ? undefined : challenge(realm);
@@ -54,6 +58,17 @@ function scriptTokens(accept: (request: LoggedRequest) => boolean, more = ''): v
 
 const hasToken = ({ headers }: LoggedRequest): boolean =>
   headers.authorization?.startsWith('Bearer t') ?? false;
+
+it.each([{ toString: 1, valueOf: 1 }, 'soon', null, [], -5])(
+  'a token that is valid for %j s is used as one of the shortest life',
+  async (life) => {
+    scriptTokens(hasToken, '', life);
+    const client = clientWith(basic);
+    await client.fetchManifest(at('v1'), { signal });
+    expect(registry.requestsOf('token')).toHaveLength(1);
+    await client.close();
+  },
+);
 
 describe('a registry with passwords', () => {
   it('gets the password once it asked for one', async () => {

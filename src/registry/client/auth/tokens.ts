@@ -175,7 +175,8 @@ function parseToken(text: string, { url, headers }: TransportResponse, askedAt: 
     throw new RegistryError('registry.token', `${url.host} answers without a token (${type})`);
   }
   rememberSecret(value);
-  const life = Number(answer['expires_in'] ?? MIN_LIFE);
+  const { expires_in: given } = answer;
+  const life = typeof given === 'number' || typeof given === 'string' ? Number(given) : MIN_LIFE;
   const seconds = Number.isFinite(life) ? Math.max(MIN_LIFE, life) : MIN_LIFE;
   return { value, freshUntil: askedAt + seconds * 1000 * FRESH_PART };
 }
