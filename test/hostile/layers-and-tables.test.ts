@@ -179,6 +179,18 @@ describe('a table', () => {
     ]);
   });
 
+  it('of more than 2,000,000 cells is refused while it is read, though all but one are empty', () => {
+    const text = `name\n${`a${','.repeat(999)}\n`.repeat(2100)}`;
+    expect(() => readCsvTable(text)).toThrow(
+      expect.objectContaining({
+        code: 'sites.too-large',
+        message: expect.stringContaining(
+          '2000001 cells or more, and a table may have 2000000',
+        ) as string,
+      }) as Error,
+    );
+  });
+
   it('of more rows than 50,000 is refused, whatever it is written in', () => {
     const tooLarge = expect.objectContaining({ code: 'sites.too-large' }) as Error;
     expect(() => readCsvTable(`name\n${'a\n'.repeat(60_000)}`)).toThrow(tooLarge);

@@ -1,6 +1,6 @@
 import { parse, type CsvError } from 'csv-parse/sync';
 import { isColumnName } from './template/fill-template.ts';
-import { MAX_COLUMNS, refuseManyRows } from './read-limits.ts';
+import { MAX_COLUMNS, refuseManyCells, refuseManyRows } from './read-limits.ts';
 import { printable } from './read-path.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 
@@ -51,11 +51,14 @@ type Reading = { readonly delimiter: string; readonly problems: TableProblem[] }
 function readLines(text: string, { delimiter, problems }: Reading): Line[] {
   const lines: Line[] = [];
   let next = 1;
+  let count = 0;
   parse(text, {
     delimiter,
     relax_column_count: true,
     skip_records_with_error: true,
     on_record: (cells: string[], context) => {
+      count += cells.length;
+      refuseManyCells(count);
       if (cells.some((cell) => cell !== '')) lines.push({ line: next, cells });
       refuseManyRows(lines.length);
       next = context.lines + 1;

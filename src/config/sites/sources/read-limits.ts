@@ -10,6 +10,8 @@ export const MAX_TABLE = 64 << 20;
 export const MAX_COLUMNS = 10_000;
 /** Ten thousand sites are what the program is made for. */
 const MAX_ROWS = 50_000;
+/** Ten thousand sites of two hundred columns each. */
+const MAX_CELLS = 2_000_000;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
 /**
@@ -33,6 +35,16 @@ export function refuseManyRows(count: number): void {
   throw new ConfigError('sites.too-large', `the table has more than ${MAX_ROWS} rows`, {
     hint: 'split the table',
   });
+}
+
+/** @throws ConfigError `sites.too-large` */
+export function refuseManyCells(count: number): void {
+  if (count <= MAX_CELLS) return;
+  throw new ConfigError(
+    'sites.too-large',
+    `the table has ${count} cells or more, and a table may have ${MAX_CELLS}`,
+    { hint: 'split the table, or remove columns that are empty' },
+  );
 }
 
 /** @throws ConfigError `sites.too-large` when so many bytes came out of so few. */
