@@ -10,11 +10,13 @@ import {
 } from './lzma.ts';
 
 const HEADER_SIZE = 12;
+/** What one byte of the index can count. Each block takes a decoder with its tables, even an empty one. */
+const MAX_BLOCKS = 127;
 
 /**
  * Unpacks the xz stream at the start of `bytes` (the .xz file format 1.1.0) and says how many bytes
- * it takes. As in the kernel: one filter, LZMA2, and no check but CRC32. `onChunk` gets the bytes of
- * each chunk before any of its block is unpacked, and may throw.
+ * it takes. As in the kernel: one filter, LZMA2, and no check but CRC32. `onChunk` gets 0 for each
+ * block, and the bytes of each chunk before any of its block is unpacked; it may throw.
  *
  * @throws IntegrityError `initrd.malformed`, `initrd.compression` (other filters and checks)
  */
@@ -31,6 +33,8 @@ export function decodeXz(
   const blocks: Uint8Array[] = [];
   let offset = HEADER_SIZE;
   while (byteAt(input, offset) !== 0) {
+    if (blocks.length === MAX_BLOCKS) throw tooManyBlocks();
+    onChunk(0);
     const block = decodeBlock(input, offset, onChunk);
     offset = block.end;
     if (check === 1 && readUInt32(input, offset) !== crc32(block.unpacked)) {
@@ -127,7 +131,7 @@ function decodeChunk(decoder: LzmaDecoder, chunk: Chunk): void {
 function measureIndex(input: Buffer, start: number): number {
   let offset = start + 1;
   const count = byteAt(input, offset);
-  if (count >= 0x80) throw malformed('has more than 127 blocks');
+  if (count > MAX_BLOCKS) throw tooManyBlocks();
   offset++;
   for (let integer = 0; integer < count * 2; integer++) offset = skipInteger(input, offset);
   const end = start + align4(offset - start);
@@ -160,6 +164,8 @@ function byteAt(input: Buffer, offset: number): number {
 }
 
 const align4 = (size: number): number => Math.ceil(size / 4) * 4;
+
+const tooManyBlocks = (): IntegrityError => malformed(`has more than ${MAX_BLOCKS} blocks`);
 
 const malformed = (reason: string, cause?: unknown): IntegrityError =>
   new IntegrityError('initrd.malformed', `xz archive ${reason}`, { cause });

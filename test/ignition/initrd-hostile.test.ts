@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { gzipSync } from 'node:zlib';
+import { crc32, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IntegrityError } from '../../src/base/errors.ts';
@@ -10,6 +10,36 @@ import { requireTool } from '../support/tools.ts';
 const archive = Buffer.from(
   encodeCpio([{ name: 'config.ign', mode: 0o644, data: Buffer.from('{"ignition":{}}') }]),
 );
+
+const withChecksum = (bytes: Buffer, from = 0): Buffer => {
+  const checksum = Buffer.alloc(4);
+  checksum.writeUInt32LE(crc32(bytes.subarray(from)));
+  return Buffer.concat([bytes, checksum]);
+};
+
+/** The .xz file format without checks: blocks of no chunk, before them one of a chunk as it is. */
+function xzStream(empty: number, content?: Uint8Array): Buffer {
+  const header = withChecksum(Buffer.from([2, 0, 0x21, 1, 0, 0, 0, 0]));
+  const block = (chunks: Buffer): Buffer => {
+    const data = Buffer.concat([chunks, Buffer.of(0)]);
+    return Buffer.concat([header, data, Buffer.alloc(-data.length & 3)]);
+  };
+  const blocks = Array.from({ length: empty }, () => block(Buffer.alloc(0)));
+  if (content) {
+    const size = content.length - 1;
+    blocks.unshift(block(Buffer.concat([Buffer.of(1, size >> 8, size & 255), content])));
+  }
+  const records = Buffer.concat([
+    Buffer.of(0, blocks.length),
+    ...blocks.map(() => Buffer.of(1, 1)),
+  ]);
+  return Buffer.concat([
+    withChecksum(Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 0]), 6),
+    ...blocks,
+    withChecksum(Buffer.concat([records, Buffer.alloc(-records.length & 3)])),
+    Buffer.from('0000000000YZ'),
+  ]);
+}
 
 const codeOf = async (image: Uint8Array): Promise<string> => {
   try {
@@ -104,6 +134,17 @@ describe('decodeInitrd of a damaged area', () => {
       );
     },
   );
+
+  it('refuses xz blocks without content as soon as they are too many', async () => {
+    await expect(decodeInitrd(xzStream(127))).rejects.toMatchObject({ code: 'cpio.truncated' });
+    await expect(decodeInitrd(xzStream(128))).rejects.toThrow(
+      'xz archive has more than 127 blocks',
+    );
+    const archives = Buffer.concat(Array.from({ length: 200 }, () => xzStream(126, archive)));
+    await expect(decodeInitrd(archives)).rejects.toThrow(
+      'archives of the initrd hold more than 20000 LZMA2 chunks',
+    );
+  });
 
   it.skipIf(!requireTool('xz'))('refuses any damage to an xz archive', async () => {
     const input = Buffer.concat([archive, Buffer.alloc(1000)]);
