@@ -156,6 +156,8 @@ function listStatements(): string[] {
     change(`"${DIGEST}"`, `["${DIGEST}"]`),
     change(IDENTITY, ''),
     change(IDENTITY, ' '),
+    change(IDENTITY, `${IDENTITY}\\nsigned by: somebody else`),
+    change(IDENTITY, `${IDENTITY}\\u202e`),
     change(`"${IDENTITY}"`, 'null'),
     change(/"optional":\{.*\}\}$/, '"optional":null}'),
     change(/,"optional":\{.*\}\}$/, '}'),

@@ -24,7 +24,10 @@ export function parseReleaseStatement(content: Uint8Array): ReleaseStatement {
   if (critical['type'] !== TYPE) throw malformed(`its type is not "${TYPE}"`);
   const digest = readText(image, 'docker-manifest-digest');
   if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
-  return { digest, identity: readText(identity, 'docker-reference') };
+  const reference = readText(identity, 'docker-reference');
+  // It is shown to people, who must not take a part of it for what the program says.
+  if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is no reference');
+  return { digest, identity: reference };
 }
 
 const TYPE = 'atomic container signature';
