@@ -5,6 +5,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeInThread } from '../../src/base/decode/decoder-threads.ts';
+import { unzstd } from '../../src/base/decode/zstd.ts';
 import { readCsvTable } from '../../src/config/sites/sources/read-csv-table.ts';
 import { readYamlTable } from '../../src/config/sites/sources/read-yaml-table.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
@@ -55,6 +56,16 @@ describe('a layer of zstd', () => {
     });
     const { user, system } = process.cpuUsage(start);
     expect((user + system) / 1e6).toBeLessThan(10);
+  });
+
+  it('in 60,000 frames of nothing is not handed to the decoder frame by frame', async () => {
+    const layer = Buffer.alloc(9 * 60_000, Buffer.from('28b52ffd2000010000', 'hex'));
+    const start = process.cpuUsage();
+    for await (const bytes of unzstd(Readable.from([layer]), signal)) {
+      expect(bytes).toHaveLength(0);
+    }
+    const { user, system } = process.cpuUsage(start);
+    expect((user + system) / 1e6).toBeLessThan(3);
   });
 
   it('is ended when its decoder does not answer in time', async () => {

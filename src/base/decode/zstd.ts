@@ -65,15 +65,27 @@ function decodeFrames(pieces: AsyncIterable<Buffer>, signal: AbortSignal): Async
   return source.compose(decoder, { signal }) as AsyncIterable<Buffer>;
 }
 
-/** Frames as they are, in pieces of which none has bytes of two; those to skip are left out. */
+/** Frames as they are, small ones together in a piece; those to skip are left out. */
 async function* readFrames(reader: ByteReader): AsyncGenerator<Buffer> {
+  let parts: Buffer[] = [];
+  let size = 0;
   while (await reader.hasMore()) {
     const magic = await reader.take(4);
     const number = magic.readUInt32LE();
     if ((number & 0xfffffff0) >>> 0 === SKIPPABLE_MAGIC) {
       await reader.skip((await reader.take(4)).readUInt32LE());
-    } else yield* readFrame(reader, magic);
+      continue;
+    }
+    for await (const piece of readFrame(reader, magic)) {
+      parts.push(piece);
+      size += piece.length;
+      if (size < PIECE_SIZE) continue;
+      yield Buffer.concat(parts);
+      parts = [];
+      size = 0;
+    }
   }
+  if (size > 0) yield Buffer.concat(parts);
 }
 
 /** RFC 8878 3.1.1: a header, blocks, and a checksum where the header announces one. */
