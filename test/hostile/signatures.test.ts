@@ -111,6 +111,18 @@ describe('mutated release signatures', () => {
     expect(judge(signText(signer, STATEMENT.toString()))).toBe('accepted');
   });
 
+  it('a file with keys that begins armour in every line, or has a name without end, is refused at once', () => {
+    const begins = 'a:-----BEGIN PGP PUBLIC KEY BLOCK-----\n'.repeat(27_000);
+    const keyLength = signer.publicKey.readUInt16BE(1) + 3;
+    const name = Buffer.concat([Buffer.from([0xcd, 0xff, 0, 7, 0, 0]), Buffer.alloc(0x70000, 'n')]);
+    const key = signer.publicKey.subarray(0, keyLength);
+    const { user } = process.cpuUsage();
+    for (const file of [Buffer.from(begins), Buffer.concat([key, name])]) {
+      expect(() => parseKeys(file, NOW)).toThrow(SealiftError);
+    }
+    expect(process.cpuUsage().user - user).toBeLessThan(2_000_000);
+  });
+
   it('a mutated file with keys is read or refused, and trusts no other key', () => {
     const other = createThrowAwaySigner({ created: 1_690_000_000 });
     const forged = other.sign(STATEMENT);

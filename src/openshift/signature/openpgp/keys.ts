@@ -50,17 +50,24 @@ export function parseKeys(bytes: Uint8Array, now: number): SigningKey[] {
   );
 }
 
-const ARMOUR =
-  /-----BEGIN PGP PUBLIC KEY BLOCK-----[ \t]*\r?\n((?:[^\r\n:]+:[^\r\n]*\r?\n)*)[ \t]*\r?\n([A-Za-z0-9+/=\s]*?)-----END PGP PUBLIC KEY BLOCK-----/g;
+const BEGIN = '-----BEGIN PGP PUBLIC KEY BLOCK-----';
+const END = '-----END PGP PUBLIC KEY BLOCK-----';
 
 /** RFC 4880 6.2; the checksum is of no use where the contents prove themselves. */
 function removeArmour(bytes: Buffer): Buffer {
   if (((bytes[0] ?? 0) & 0x80) !== 0) return bytes;
-  const blocks = [...bytes.toString('latin1').matchAll(ARMOUR)];
+  const [, ...begun] = bytes.toString('latin1').split(BEGIN);
+  const blocks = begun.filter((block) => block.includes(END)).map(readBlock);
   if (blocks.length === 0) throw malformed('the file with keys is neither armoured nor binary');
-  return Buffer.concat(
-    blocks.map(([, , body = '']) => Buffer.from(body.replace(/^=.{4}\s*$/m, ''), 'base64')),
-  );
+  return Buffer.concat(blocks);
+}
+
+/** Headers, a blank line, base64, and a checksum behind an equals sign. */
+function readBlock(block: string): Buffer {
+  const lines = block.slice(0, block.indexOf(END)).split(/\r?\n/);
+  const blank = lines.findIndex((line, at) => at > 0 && line.trim() === '');
+  const body = lines.slice(blank + 1).filter((line) => !line.startsWith('='));
+  return Buffer.from(body.join(''), 'base64');
 }
 
 /** Packets in groups that begin with one of this tag; what comes before the first is left out. */
@@ -73,10 +80,13 @@ function splitAt(packets: readonly Packet[], tag: number): Packet[][] {
   return groups;
 }
 
+type RawKey = Pick<SigningKey, 'fingerprint' | 'created' | 'key'> & {
+  /** As it is hashed. */
+  readonly packet: Buffer;
+};
+
 /** Undefined for what is not RSA of version 4, or has a length that is not trusted. */
-function parseKey(
-  body: Buffer,
-): (Pick<SigningKey, 'fingerprint' | 'created' | 'key'> & { packet: Buffer }) | undefined {
+function parseKey(body: Buffer): RawKey | undefined {
   const cursor = openCursor(body, 'a key packet');
   if (cursor.number(1) !== 4) return undefined;
   const created = cursor.number(4);
@@ -125,14 +135,17 @@ function findRefusal({ isRevoked, last }: Statements): SigningKey['refused'] {
 
 /** What a key says of itself in signatures that hold: of several, the newest counts. */
 function readStatements(
-  { packet, key }: { readonly packet: Buffer; readonly key: KeyObject },
+  { packet, key, fingerprint }: RawKey,
   packets: readonly Packet[],
   now: number,
 ): Statements {
+  const own = keyIdOf({ fingerprint });
   let isRevoked = false;
   let last: SignaturePacket | undefined;
   for (const { subject, signatures } of listSubjects(packet, packets)) {
-    const made = signatures.filter((one) => isSignedBy(key, subject, one));
+    const made = signatures.filter(
+      ({ issuer, ...one }) => (issuer ?? own) === own && isSignedBy(key, subject, one),
+    );
     isRevoked ||= made.some(({ type }) => type === SIGNATURE.keyRevocation);
     const revocations = made.filter(({ type }) => type === SIGNATURE.certificationRevocation);
     const withdrawn = maxOf(revocations.map(({ created }) => created));
@@ -145,11 +158,16 @@ function readStatements(
   return { isRevoked, ...(last && { last }) };
 }
 
+/** Bytes of a user ID, as GnuPG limits it: each signature hashes it again. */
+const MAX_NAME = 2048;
+
 /** What is signed, and the signatures over it: the key alone, then the key with each of its names. */
 function listSubjects(packet: Buffer, packets: readonly Packet[]) {
   const subjects = [{ subject: [packet], signatures: [] as SignaturePacket[] }];
   for (const { tag, body } of packets) {
     if (tag === TAG.publicSubkey || tag === TAG.userAttribute) break;
+    if (tag === TAG.userId && body.length > MAX_NAME)
+      throw malformed('a key has a name without end');
     if (tag === TAG.userId) subjects.push({ subject: [packet, frame(0xb4, body)], signatures: [] });
     if (tag === TAG.signature) subjects.at(-1)?.signatures.push(parseSignature(body));
   }
