@@ -1,12 +1,11 @@
-import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { existsSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
-import { kindOfAddress, kindOfHost, mayName, widestKind, type AddressKind } from './address.ts';
-import { RegistryError } from './errors.ts';
+import { kindOfHost, widestKind, type AddressKind } from './address.ts';
 import { readInputFile, readListed } from './files.ts';
+import { checkName, guardLookup, lookupAll, passLookup, type Lookup } from './lookup.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
 import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
 import { createRetries, type Retries } from './retry.ts';
@@ -70,16 +69,6 @@ export type HttpOptions = {
   readonly lookup?: Lookup;
 };
 
-/** All addresses of a name; an error as of the system's own. */
-export type Lookup = (
-  hostname: string,
-  report: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
-
-const lookupAll: Lookup = (hostname, report) => {
-  systemLookup(hostname, { all: true }, report);
-};
-
 /** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
 const BODY_BUFFER = 256 * 1024;
 
@@ -125,7 +114,7 @@ export function createHttp(options: HttpOptions = {}): Http {
       const { host } = wanted.url;
       const limit = Math.min(wanted.headersTimeout ?? HEADERS_TIMEOUT, retries.ask(host));
       try {
-        checkName(wanted);
+        checkName(wanted.url.hostname, wanted.namedBy);
         const context = { limit, closing: closing.signal };
         const response = await send(dispatcherFor(wanted), wanted, context);
         retries.noteAnswer(host, !isPassingStatus(response.status));
@@ -249,44 +238,6 @@ function createDispatcher(
   return proxy === undefined
     ? new Agent({ connect: { ...connect, ...(lookup && { lookup }) }, connections })
     : createProxyAgent(proxy, { connect, connections });
-}
-
-/** Names are checked when a connection is made: what they stand for may change at any time. */
-const guardLookup = (lookup: Lookup, namedBy: AddressKind): LookupFunction =>
-  passLookup((hostname, report) => {
-    lookup(hostname, (error, addresses) => {
-      const refused = addresses.find(({ address }) => !mayName(namedBy, kindOfAddress(address)));
-      if (error || !refused) report(error, addresses);
-      else report(refuseAddress(hostname, refused.address, namedBy), []);
-    });
-  });
-
-const passLookup =
-  (lookup: Lookup): LookupFunction =>
-  (hostname, { all = false }, report) => {
-    lookup(hostname, (error, addresses) => {
-      if (error || all) report(error, addresses);
-      else report(null, addresses[0]?.address ?? '', addresses[0]?.family);
-    });
-  };
-
-function checkName({ url: { hostname }, namedBy }: HttpRequest): void {
-  const kind = kindOfHost(hostname);
-  if (namedBy === undefined || kind === undefined || mayName(namedBy, kind)) return;
-  throw refuseAddress(hostname, hostname, namedBy);
-}
-
-function refuseAddress(host: string, address: string, namedBy: AddressKind): RegistryError {
-  const kind = kindOfHost(address) ?? kindOfAddress(address);
-  return new RegistryError(
-    'registry.address',
-    `${host} has a ${kind} address, which a host with a ${namedBy} address may not name`,
-    {
-      expected: `a ${namedBy} address`,
-      found: address,
-      hint: 'have the registry name a host that others can reach, too',
-    },
-  );
 }
 
 const CONNECT_TIMEOUT = 20_000;

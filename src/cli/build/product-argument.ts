@@ -7,7 +7,7 @@ import type { CliHost } from '../host.ts';
 
 const PRODUCTS = ['live-iso', 'installation-iso', 'upgrade-iso'] as const;
 
-/** A product that is no command of its own here, and the name of its configuration. */
+/** Products that may be named in front of the configuration, each with the default name of that file. */
 const DEFAULT_CONFIGS = {
   'live-iso': 'appliance-config.yaml',
   'installation-iso': INSTALLATION_CONFIG_NAME,

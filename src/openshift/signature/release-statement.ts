@@ -26,7 +26,7 @@ export function parseReleaseStatement(content: Uint8Array): ReleaseStatement {
   if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
   const reference = readText(identity, 'docker-reference');
   // It is shown to people, who must not take a part of it for what the program says.
-  if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is no reference');
+  if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is not a reference');
   return { digest, identity: reference };
 }
 

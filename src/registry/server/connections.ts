@@ -7,7 +7,7 @@ export type ConnectionLimits = {
   readonly connections: number;
   /** A connection that took nothing for so long may be closed in favour of a new one. */
   readonly stalled: number;
-  /** A connection on which nothing moves for so long is closed. */
+  /** A connection that has been idle for so long is closed. */
   readonly idle: number;
   /** For the head of a request, and for a TLS handshake. */
   readonly head: number;
@@ -24,8 +24,8 @@ export type NoteProgress = (socket: Socket) => void;
 type Connection = { readonly socket: Socket; readonly movedAt: number };
 
 /**
- * Closes connections on which nothing moves. Where there is no place for a new one, the one that has
- * taken nothing for longest gives way; where all are in use, the new one does.
+ * Closes idle connections. When a new one would be too many, the one that has been idle longest is closed;
+ * when all are in use, the new one is.
  */
 export function limitConnections(
   server: Server | TlsServer,

@@ -7,7 +7,7 @@ export type ObjectScan = {
   position: number;
   depth: number;
   deepest: number;
-  /** Commas, and openings of objects and arrays: there are no more values than these and one. */
+  /** Commas, and openings of objects and arrays. There is at most one value more than these. */
   values: number;
   inString: boolean;
   /** The next byte is the second one of an escape. */
