@@ -81,6 +81,11 @@ export default defineConfig(
           message: 'Wait with src/base/wait.ts.',
         })),
         { name: 'node:events', importNames: ['once'], message: 'Wait with src/base/wait.ts.' },
+        {
+          name: 'yaml',
+          importNames: ['default', 'Composer', 'parse', 'parseAllDocuments', 'parseDocument'],
+          message: 'Parse with src/base/yaml.ts.',
+        },
       ],
       'no-restricted-globals': [
         'error',

@@ -25,9 +25,6 @@ let ordered: readonly SecretForm[] | undefined;
 /** A line of a longer secret, such as a key, that is printed alone. */
 const SHORTEST_LINE = 12;
 
-/** Characters of a text that anyone prints as a whole. */
-const LONGEST = 64 * 1024;
-
 /**
  * Has `redact` mask a password, token or key in each of its forms from now on; of a pull secret, every
  * credential in it. Texts of one character are left: they would mask every other word.
@@ -36,8 +33,9 @@ export function rememberSecret(value: string): void {
   const text = value.trim();
   if (text.length < 2 || /^<[\w-]+>$/.test(text)) return; // the placeholder of a template
   if (text.startsWith('{')) rememberPullSecret(text);
-  if (text.length > LONGEST) return;
-  rememberForms(listSecretForms(text));
+  const forms = listSecretForms(text);
+  if (forms.length === 0) return; // too long to be printed, and so are its lines together
+  rememberForms(forms);
   const lines = text.split(/[\r\n]+/).map((line) => line.trim());
   for (const line of lines.length > 1 ? lines : []) {
     if (line.length >= SHORTEST_LINE && !line.startsWith('-----')) {

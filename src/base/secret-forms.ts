@@ -11,11 +11,17 @@ export type SecretForm = {
 /** Shorter ones are parts of words everywhere. */
 const LONG = 8;
 
+/** Characters of a text that anyone prints as a whole. */
+const LONGEST = 64 * 1024;
+const LONGEST_NAME = 1024;
+
 /**
  * Every form in which programs print a secret: as it is, escaped as JSON (once, twice, as Go does), in
  * quotes of YAML, percent-encoded (RFC 3986, forms), and in base64 of it or of any text with it inside.
+ * None of a text over 64 KiB.
  */
 export function listSecretForms(given: string): readonly SecretForm[] {
+  if (given.length > LONGEST) return [];
   const value = Buffer.from(given).toString(); // halves of surrogate pairs have no percent-encoding
   const match = value.length < LONG ? 'word' : 'text';
   const json = escapeJson(value);
@@ -25,8 +31,9 @@ export function listSecretForms(given: string): readonly SecretForm[] {
     ...[value, json, escapeJson(json), escapeJson(escapeJson(json))],
     ...[go, escapeJson(go), escapeGo(json), escapeGo(go)],
   ];
-  const texts = bases.flatMap(listQuoted);
-  const encoded = bases.flatMap((text) => listBase64(Buffer.from(text)));
+  const different = [...new Set(bases)];
+  const texts = different.flatMap(listQuoted);
+  const encoded = different.flatMap((text) => listBase64(Buffer.from(text)));
   return [
     ...[...new Set(texts)].map((text) => ({ text, match }) as const),
     ...[...new Set(encoded)].map((text) => ({ text, match: 'run' }) as const),
@@ -44,7 +51,7 @@ function listQuoted(text: string): readonly string[] {
 
 /** A user name: plain words are left, as `admin` says nothing and is in many texts. */
 export function listNameForms(name: string): readonly SecretForm[] {
-  if (name.length < 4 || /^[a-z]+$/.test(name)) return [];
+  if (name.length < 4 || name.length > LONGEST_NAME || /^[a-z]+$/.test(name)) return [];
   return listSecretForms(name).map((form) =>
     form.match === 'run' || !/^[\w-]+$/.test(name) ? form : { ...form, match: 'name' },
   );

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseDocument, visit } from 'yaml';
+import { visit } from 'yaml';
+import { parseDocument } from '../base/yaml.ts';
 import { isWithin } from '../base/claim-output.ts';
 
 /** PATH_MAX of Linux. */

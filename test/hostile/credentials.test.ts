@@ -1,5 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mayName } from '../../src/base/address.ts';
 import { createHttp, type Http } from '../../src/base/http.ts';
@@ -7,7 +11,11 @@ import type { Lookup } from '../../src/base/lookup.ts';
 import { parseNoProxy } from '../../src/base/no-proxy.ts';
 import { createTokens } from '../../src/registry/client/auth/tokens.ts';
 import { createTransport } from '../../src/registry/client/transport.ts';
-import type { Credential } from '../../src/registry/client/auth/credentials.ts';
+import {
+  credentialsFromFiles,
+  type Credential,
+} from '../../src/registry/client/auth/credentials.ts';
+import { parseReference } from '../../src/registry/reference.ts';
 import { createTestClient, storeOf } from '../support/registry-client.ts';
 import { createTestRetries } from '../support/test-clock.ts';
 import {
@@ -291,5 +299,20 @@ describe('a refusal', () => {
     const message = failure instanceof Error ? failure.message : failure;
     expect(message).toContain(`${other.host}, to which ${registry.host} redirects`);
     expect(message).not.toContain('entry A');
+  });
+});
+
+describe('an auth file', () => {
+  it('of more than a megabyte, or that is a pipe, is refused by name and not read', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sealift-auth-'));
+    const [large, pipe] = [join(directory, 'large.json'), join(directory, 'pipe')];
+    writeFileSync(large, Buffer.alloc((1 << 20) + 1, ' '));
+    execFileSync('mkfifo', [pipe]);
+    const reference = parseReference('quay.io/a/b:latest');
+    const find = (path: string): Promise<unknown> =>
+      credentialsFromFiles({ REGISTRY_AUTH_FILE: path }).find(reference, signal);
+    await expect(find(large)).rejects.toMatchObject({ code: 'credentials.too-large' });
+    await expect(find(pipe)).rejects.toMatchObject({ code: 'credentials.unreadable' });
+    rmSync(directory, { recursive: true });
   });
 });

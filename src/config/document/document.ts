@@ -1,4 +1,5 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
+import { parseDocument } from '../../base/yaml.ts';
 import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 import { explainYaml } from './explain-yaml.ts';

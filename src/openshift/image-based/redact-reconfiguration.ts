@@ -1,4 +1,5 @@
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
+import { parse } from '../../base/yaml.ts';
 import { redact } from '../../base/redact.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { parseDocument } from 'yaml';
+import { parseDocument } from '../../base/yaml.ts';
 import { isErrno } from '../../base/errno.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/files.ts';

@@ -1,15 +1,6 @@
 import { basename, extname } from 'node:path';
-import {
-  CST,
-  isMap,
-  isScalar,
-  Parser,
-  parseAllDocuments,
-  stringify,
-  visit,
-  type Document,
-  type Scalar,
-} from 'yaml';
+import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
+import { parseAllDocuments } from '../../base/yaml.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 

@@ -1,4 +1,4 @@
-import { parse } from 'yaml';
+import { parse } from '../../base/yaml.ts';
 import type { Manifest } from './extra-manifests.ts';
 import {
   isInDefaultSet,

@@ -1,4 +1,4 @@
-import { parse } from 'yaml';
+import { parse } from '../../base/yaml.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
 

@@ -1,5 +1,6 @@
-import { Composer, isScalar } from 'yaml';
+import { isScalar } from 'yaml';
 import type { Document, LineCounter } from 'yaml';
+import { composeDocuments } from '../../../base/yaml.ts';
 import { readYamlTokens } from '../../../base/yaml-bounds.ts';
 
 /** Of a megabyte of text that is as dense as any site's; what is composed takes 100 MiB at most. */
@@ -11,14 +12,13 @@ const MOST_LEXEMES = 250_000;
  *
  * @throws YamlExcess
  */
-export const parseYaml = (text: string, lines?: LineCounter): readonly Document.Parsed[] => [
-  // Every scalar as text: what it means depends on what its place wants.
-  ...new Composer({ prettyErrors: false, uniqueKeys: false, schema: 'failsafe' }).compose(
+export const parseYaml = (text: string, lines?: LineCounter): readonly Document.Parsed[] =>
+  composeDocuments(
     readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES }),
-    true,
     text.length,
-  ),
-];
+    // Every scalar as text: what it means depends on what its place wants.
+    { prettyErrors: false, uniqueKeys: false, schema: 'failsafe' },
+  );
 
 /** As after a marker at the end of a file. */
 export const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>

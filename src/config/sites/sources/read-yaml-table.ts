@@ -4,11 +4,11 @@ import {
   isScalar,
   isSeq,
   LineCounter,
-  parseDocument,
   type Document,
   type Scalar,
   type YAMLMap,
 } from 'yaml';
+import { parseDocument } from '../../../base/yaml.ts';
 import { findYamlExcess } from '../../../base/yaml-bounds.ts';
 import { isColumnName } from './template/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';

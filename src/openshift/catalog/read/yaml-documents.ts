@@ -1,4 +1,5 @@
-import { Composer, isMap, isScalar, LineCounter, type Document } from 'yaml';
+import { isMap, isScalar, LineCounter, type Document } from 'yaml';
+import { composeDocuments } from '../../../base/yaml.ts';
 import { readYamlTokens, YamlExcess } from '../../../base/yaml-bounds.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan } from './json-documents.ts';
 import type { ParseResult } from './json-documents.ts';
@@ -131,10 +132,9 @@ function findExcess(bytes: Buffer): string | undefined {
 
 /** The piece ends before a second document begins; of an empty one there is an empty document. */
 function composeFirst(text: string, lines: LineCounter): Document.Parsed {
-  const composer = new Composer({ merge: true, prettyErrors: false, uniqueKeys: false });
-  const tokens = readYamlTokens(text, { lines });
-  const { value } = composer.compose(tokens, true, text.length).next();
-  return value as Document.Parsed;
+  const options = { merge: true, prettyErrors: false, uniqueKeys: false };
+  const [document] = composeDocuments(readYamlTokens(text, { lines }), text.length, options);
+  return document;
 }
 
 const describeFault = (

@@ -1,8 +1,7 @@
 import { describeValue } from '../../../base/describe-value.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { readFileIfPresent } from '../../../base/files.ts';
+import { readInputFile, unlessAbsent } from '../../../base/files.ts';
 import { rememberEntry } from '../../../base/redact.ts';
-import { untilAborted } from '../../../base/wait.ts';
 import type { Credential, CredentialStore } from './credential.ts';
 import { askHelper, type Asking } from './credential-helper.ts';
 import type { Reference } from '../../reference.ts';
@@ -63,12 +62,12 @@ export function credentialsFromPullSecret(json: string, name: string): Credentia
  * (credHelpers, credsStore) are run as `docker-credential-NAME get`.
  */
 export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
-  let reading: Promise<readonly AuthFile[]> | undefined;
+  let files: readonly AuthFile[] | undefined;
   return {
     async find(reference, signal) {
-      reading ??= readAuthFiles(env);
+      files ??= readAuthFiles(env);
       const keys = keysOf(reference);
-      for (const file of await untilAborted(reading, signal)) {
+      for (const file of files) {
         const found = (await askHelpers(file, keys, { env, signal })) ?? findEntry(file, keys);
         if (found) return found;
       }
@@ -111,10 +110,15 @@ async function askHelpers(
 
 const DOCKER_INDEX = 'https://index.docker.io/v1/';
 
-async function readAuthFiles(env: NodeJS.ProcessEnv): Promise<readonly AuthFile[]> {
+const LARGEST_AUTH_FILE = 1 << 20;
+
+const readAuthFile = (path: string): Buffer | undefined =>
+  unlessAbsent(() => readInputFile(path, { domain: 'credentials', limit: LARGEST_AUTH_FILE }));
+
+function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
   const explicit = env['REGISTRY_AUTH_FILE'];
   if (explicit) {
-    const bytes = await readFileIfPresent(explicit);
+    const bytes = readAuthFile(explicit);
     if (bytes) return [parseAuthFile(bytes.toString(), explicit)];
     throw new ConfigError('credentials.missing', `there is no file ${explicit}`, {
       hint: 'correct or unset REGISTRY_AUTH_FILE',
@@ -122,7 +126,7 @@ async function readAuthFiles(env: NodeJS.ProcessEnv): Promise<readonly AuthFile[
   }
   const files: AuthFile[] = [];
   for (const name of listAuthFiles(env)) {
-    const bytes = await readFileIfPresent(name);
+    const bytes = readAuthFile(name);
     if (bytes) files.push(parseAuthFile(bytes.toString(), name));
   }
   return files;

@@ -1,4 +1,5 @@
-import { LineCounter, parseAllDocuments } from 'yaml';
+import { LineCounter } from 'yaml';
+import { parseAllDocuments } from '../../../../base/yaml.ts';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import { formatSize } from '../../../../base/format-size.ts';
 import { findNearestName } from '../../../../base/nearest-name.ts';

@@ -1,4 +1,5 @@
-import { CST, isCollection, isMap, isScalar, Lexer, parseDocument, Scalar } from 'yaml';
+import { CST, isCollection, isMap, isScalar, Lexer, Scalar } from 'yaml';
+import { parseDocument } from '../../../../base/yaml.ts';
 import { escapeCharacter } from '../../../../base/escape-character.ts';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import type { HoleContext } from './hole-context.ts';

@@ -1,4 +1,4 @@
-import { parseDocument } from 'yaml';
+import { parseDocument } from '../../../../base/yaml.ts';
 import { ConfigError } from '../../../../base/errors.ts';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 

@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
-import { parse } from 'yaml';
+import { parse } from '../../../../base/yaml.ts';
 import { ConfigError } from '../../../../base/errors.ts';
 import { findYamlExcess } from '../../../../base/yaml-bounds.ts';
 import { isObject } from './retained-json.ts';

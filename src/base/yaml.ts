@@ -1,0 +1,44 @@
+// eslint-disable-next-line no-restricted-imports -- this is where it is parsed
+import * as yaml from 'yaml';
+import type { CST, Document } from 'yaml';
+
+/*
+ * What parses YAML. The library makes an error for each fault of a text, and V8 a stack for each error:
+ * half a megabyte of quotes took five seconds. Here no error has a stack.
+ */
+
+function withoutStacks<Value>(compose: () => Value): Value {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return compose();
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+export const parse = (text: string, options: ParseOptions = {}): unknown =>
+  withoutStacks(() => yaml.parse(text, options) as unknown);
+
+export const parseDocument = ((text, options) =>
+  withoutStacks(() => yaml.parseDocument(text, options))) as typeof yaml.parseDocument;
+
+export const parseAllDocuments = ((text, options) =>
+  withoutStacks(() => yaml.parseAllDocuments(text, options))) as typeof yaml.parseAllDocuments;
+
+/** The documents of tokens, one of which there is always. `size` is that of their text. */
+export const composeDocuments = (
+  tokens: Iterable<CST.Token>,
+  size: number,
+  options: ComposerOptions,
+): readonly [Document.Parsed, ...Document.Parsed[]] =>
+  withoutStacks(
+    () =>
+      [...new yaml.Composer(options).compose(tokens, true, size)] as unknown as [Document.Parsed],
+  );
+
+type ParseOptions = yaml.ParseOptions &
+  yaml.DocumentOptions &
+  yaml.SchemaOptions &
+  yaml.ToJSOptions;
+type ComposerOptions = NonNullable<ConstructorParameters<typeof yaml.Composer>[0]>;
