@@ -2,6 +2,7 @@ import { openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { SealiftError } from '../../src/base/errors.ts';
 import { createRandom } from '../faults/random.ts';
+import { unpackCase } from './kept-case.ts';
 import { makeCase } from './make-case.ts';
 import { BugFound, readerOf } from './readers.ts';
 import type { ReaderName } from './seeds.ts';
@@ -103,7 +104,7 @@ await readMany();
 for (const [index, line] of positionals.entries()) {
   const [path = '', turn = '0'] = line.split('#');
   note(index);
-  await read(readFileSync(path), Number(turn));
+  await read(unpackCase(readFileSync(path)), Number(turn));
   checkMemory(index, true);
 }
 process.exit(0);

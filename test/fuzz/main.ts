@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { packCase } from './kept-case.ts';
 import { nameCase, READER_NAMES } from './readers.ts';
 import { buildChild, runChild, type ChildEnd } from './run-child.ts';
 import type { ReaderName } from './seeds.ts';
@@ -27,9 +28,6 @@ const { values } = parseArgs({
   },
 });
 
-/** Larger ones are told and not kept. */
-const LARGEST_KEPT = 64 << 10;
-
 const names = (values.reader ?? READER_NAMES) as readonly ReaderName[];
 const unknown = names.filter((name) => !READER_NAMES.includes(name));
 if (unknown.length > 0) throw new Error(`readers are ${READER_NAMES.join(', ')}`);
@@ -44,23 +42,20 @@ async function confirm(
   { index, failure = '', bytes }: ChildEnd,
 ): Promise<void> {
   if (!bytes) throw new Error(`no bytes of a case of ${reader}: ${failure}`);
-  const name = `${nameCase(bytes)}.${index % 6}`;
+  const name = `${nameCase(bytes)}.${index % 6}.br`;
   const path = join(directory, name);
-  writeFileSync(path, bytes);
+  writeFileSync(path, packCase(bytes));
   const again = await runChild(program, { reader, directory, args: [`${path}#${index % 6}`] });
   if (again.failure === undefined) {
     console.log(`${reader}: case ${index} failed only after others: ${failure.slice(0, 300)}`);
     if (failure.startsWith('memory')) return; // garbage of many cases
   }
   found++;
-  const isKept = bytes.length <= LARGEST_KEPT;
   const kept = join(values.cases, reader, name);
-  if (isKept) {
-    mkdirSync(join(values.cases, reader), { recursive: true });
-    writeFileSync(kept, bytes);
-  }
+  mkdirSync(join(values.cases, reader), { recursive: true });
+  copyFileSync(path, kept);
   console.log(`${reader}: case ${index} of seed ${seed}, ${bytes.length} bytes: ${failure}`);
-  console.log(isKept ? `  kept as ${kept}` : '  too large to be kept');
+  console.log(`  kept as ${kept}`);
 }
 
 async function fuzz(reader: ReaderName, seconds: number): Promise<void> {

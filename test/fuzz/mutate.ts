@@ -10,7 +10,7 @@ export type Mutation = (
 export type Shape = 'binary' | 'iso' | 'text';
 
 /** Larger cases cost time and show nothing that smaller ones do not. */
-const LARGEST = 4 << 20;
+const LARGEST = 2 << 20;
 
 /** A few mutations one after the other. */
 export function mutate(

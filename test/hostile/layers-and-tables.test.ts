@@ -71,7 +71,9 @@ describe('a layer of zstd', () => {
   it('is ended when its decoder does not answer in time', async () => {
     const source = Readable.from([repeatedBlocks(4096, (20 - 10) << 3)]);
     const decoding = async () => {
-      await decodeInThread('zstd', source, { signal, limit: 1 }).next();
+      for await (const piece of decodeInThread('zstd', source, { signal, limit: 1 })) {
+        expect(piece.length).toBeGreaterThan(0);
+      }
     };
     await expect(decoding()).rejects.toMatchObject({ problem: 'too-slow' });
   });
@@ -200,6 +202,20 @@ describe('a table', () => {
         ) as string,
       }) as Error,
     );
+  });
+
+  it('with 10,000 quotes within one cell is refused, and three are one problem of their line', () => {
+    expect(() => readCsvTable(`name\n${'a"'.repeat(10_000)}\n`)).toThrow(
+      expect.objectContaining({
+        code: 'sites.too-large',
+        message: 'line 2 of the table has too many quotes in cells that do not begin with one',
+      }) as Error,
+    );
+    const problem = 'has a quote in a cell that does not begin with one';
+    expect(readCsvTable('name\na"b"c"\nd\ne"\n').rowProblems).toEqual([
+      { line: 2, problem },
+      { line: 4, problem },
+    ]);
   });
 
   it('of more rows than 50,000 is refused, whatever it is written in', () => {

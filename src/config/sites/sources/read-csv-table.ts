@@ -1,6 +1,6 @@
 import { parse, type CsvError } from 'csv-parse/sync';
 import { isColumnName } from './template/fill-template.ts';
-import { MAX_COLUMNS, refuseManyCells, refuseManyRows } from './read-limits.ts';
+import { MAX_COLUMNS, refuseManyCells, refuseManyQuotes, refuseManyRows } from './read-limits.ts';
 import { printable } from './read-path.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 
@@ -46,12 +46,16 @@ export function readCsvTable(text: string, separator?: string): Table {
 /** The end of its line stays, so that lines keep their numbers. */
 const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
 
+/** The parser makes an error for each quote that is wrong, with a stack: as costly as so many bytes. */
+const FAULT_COST = 100;
+
 type Reading = { readonly delimiter: string; readonly problems: TableProblem[] };
 
 function readLines(text: string, { delimiter, problems }: Reading): Line[] {
   const lines: Line[] = [];
   let next = 1;
   let count = 0;
+  let quoted = 0;
   parse(text, {
     delimiter,
     relax_column_count: true,
@@ -65,9 +69,14 @@ function readLines(text: string, { delimiter, problems }: Reading): Line[] {
       return null;
     },
     on_skip: (error: CsvError | undefined) => {
+      const line = Number(error?.['lines'] ?? next);
+      const field: unknown = error?.['field'];
+      quoted += FAULT_COST + (typeof field === 'string' ? field.length : 0);
+      refuseManyQuotes({ quoted, size: text.length, line });
+      if (line < next) return undefined; // the line has a problem already
       refuseManyRows(problems.length);
       problems.push({ line: next, problem: FAULTS[error?.code ?? ''] ?? 'is not well-formed' });
-      next = Number(error?.['lines'] ?? next) + 1;
+      next = line + 1;
       return undefined;
     },
   });

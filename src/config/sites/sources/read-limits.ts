@@ -12,6 +12,8 @@ export const MAX_COLUMNS = 10_000;
 const MAX_ROWS = 50_000;
 /** Ten thousand sites of two hundred columns each. */
 const MAX_CELLS = 2_000_000;
+const MAX_QUOTED = 4;
+const QUOTED_FLOOR = 1 << 20;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
 /**
@@ -44,6 +46,30 @@ export function refuseManyCells(count: number): void {
     'sites.too-large',
     `the table has ${count} cells or more, and a table may have ${MAX_CELLS}`,
     { hint: 'split the table, or remove columns that are empty' },
+  );
+}
+
+/**
+ * The parser copies a cell for each quote that is wrong in it, so that a line of quotes costs the
+ * square of its size.
+ *
+ * @param quoted bytes of all those copies
+ * @throws ConfigError `sites.too-large` when they are many times the size of the table
+ */
+export function refuseManyQuotes({
+  quoted,
+  size,
+  line,
+}: {
+  readonly quoted: number;
+  readonly size: number;
+  readonly line: number;
+}): void {
+  if (quoted <= QUOTED_FLOOR + MAX_QUOTED * size) return;
+  throw new ConfigError(
+    'sites.too-large',
+    `line ${line} of the table has too many quotes in cells that do not begin with one`,
+    { hint: 'put each such cell in quotes, and double the quotes in it' },
   );
 }
 
