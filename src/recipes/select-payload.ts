@@ -10,6 +10,7 @@ import {
   type SurveyedWorkspace,
 } from '../openshift/workspace/workspace-set.ts';
 import type { Reference } from '../registry/reference.ts';
+import { checkImagePolicy, type ImagePolicyCheck } from '../stages/check-image-policy.ts';
 import { planMirror } from '../stages/plan-mirror.ts';
 import { selectOperators } from '../stages/select-operators.ts';
 import type { SignatureGate } from '../stages/verify-release.ts';
@@ -57,16 +58,19 @@ type Carried = {
   readonly registryImage?: Promise<Reference>;
   /** Where all images come from, when it is one of oc-mirror. */
   readonly workspace?: Promise<SurveyedWorkspace>;
+  /** Of live ISOs; see `disablesImagePolicy`. */
+  readonly disableImagePolicy?: boolean;
 };
 
 /** Operators and images of the configuration, with what is carried beside them. */
 export function selectPayload(
   { additionalImages, operators, ...config }: ApplianceConfig,
   { engine }: BuildTools,
-  carried: Carried,
+  { disableImagePolicy, ...carried }: Carried,
 ): {
   readonly catalogs: Promise<readonly SelectedCatalog[]>;
   readonly plan: Promise<MirrorPlan>;
+  readonly imagePolicy: Promise<ImagePolicyCheck>;
 } {
   const { release, workspace } = carried;
   const { allArchitectures } = config.build;
@@ -84,7 +88,11 @@ export function selectPayload(
     includeSignatures: true,
     noSignaturesFrom: config.disableSigstoreRegistries,
   });
-  return { catalogs, plan };
+  const imagePolicy = engine.run(checkImagePolicy, {
+    ...{ release, plan },
+    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
+  });
+  return { catalogs, plan, imagePolicy };
 }
 
 /** What the graph answered when it was planned is not asked again. */

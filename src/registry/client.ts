@@ -6,6 +6,7 @@ import { createCertsReader, SYSTEM_CERTS_DIRS } from './client/certs.ts';
 import { createConnections } from './client/connections.ts';
 import {
   fetchManifest,
+  fetchReferrers,
   headManifest,
   unknownManifest,
   type Candidate,
@@ -35,6 +36,8 @@ export type RegistryClient = {
   fetchManifest: (reference: Reference, options: RequestOptions) => Promise<StoredManifest>;
   /** What a reference names now; undefined only where every candidate answers 404. */
   resolveTag: (reference: Reference, options: RequestOptions) => Promise<Descriptor | undefined>;
+  /** What is attached to a manifest (by digest); empty where no candidate knows of anything. */
+  fetchReferrers: (reference: Reference, options: RequestOptions) => Promise<readonly Descriptor[]>;
   /** Where the blobs of a repository may be had: its mirrors in order, then the origin. */
   sourcesOf: (reference: Reference) => readonly BlobSource[];
   /** By host, in order of first contact. */
@@ -85,6 +88,14 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
       );
       if ('found' in asked) return asked.found;
       if (isAbsent(asked.answers)) return undefined;
+      throw joinAnswers(asked.answers);
+    },
+    async fetchReferrers(reference, { signal }) {
+      const asked = await askInTurn(candidatesOf(reference), signal, (candidate) =>
+        fetchReferrers(requester, { ...candidate, signal }),
+      );
+      if ('found' in asked) return asked.found;
+      if (isAbsent(asked.answers)) return [];
       throw joinAnswers(asked.answers);
     },
     sourcesOf,

@@ -131,11 +131,24 @@ function parseDescriptor(value: unknown, member: string): Descriptor {
   if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
     return refuse('has no size');
   }
+  return { mediaType, digest: digest as Digest, size, ...parseOptional(value) };
+}
+
+function parseOptional({
+  urls,
+  platform,
+  annotations,
+  artifactType,
+}: Readonly<Record<string, unknown>>): Partial<Descriptor> {
   return {
-    mediaType,
-    digest: digest as Digest,
-    size,
-    ...(Array.isArray(value['urls']) && { urls: value['urls'].map(describeValue) }),
-    ...(isObject(value['platform']) && { platform: value['platform'] as Platform }),
+    ...(Array.isArray(urls) && { urls: urls.map(describeValue) }),
+    ...(isObject(platform) && { platform: platform as Platform }),
+    ...(isObject(annotations) && { annotations: textsOf(annotations) }),
+    ...(typeof artifactType === 'string' && { artifactType }),
   };
 }
+
+const textsOf = (object: object): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(object).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
+  );

@@ -39,6 +39,7 @@ export function createTreeClient(options: TreeClientOptions): RegistryClient {
       const digest = await findDigest(reference, options);
       return digest && (await readStored(tree, { digest, root })).descriptor;
     },
+    fetchReferrers: () => Promise.resolve([]), // oc-mirror copies none
     sourcesOf: () => [source],
     statistics: () => [],
     close: () => Promise.resolve(),

@@ -19,13 +19,12 @@ import {
   parseImageReferences,
   parseReleaseMetadata,
   RELEASE_METADATA_PATH,
+  type ImageReferences,
   type Release,
 } from '../openshift/release/release-payload.ts';
-import {
-  isManifestPath,
-  parseResourceDefinitions,
-  type ResourceDefinition,
-} from '../openshift/release/resource-definitions.ts';
+import { IMAGE_POLICY, readImagePolicies } from '../openshift/release/image-policy.ts';
+import { isManifestPath, readManifests } from '../openshift/release/payload-manifests.ts';
+import { DEFINITION, readDefinitions } from '../openshift/release/resource-definitions.ts';
 import { resolveInGraph } from '../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../openshift/release/version.ts';
 
@@ -52,7 +51,7 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
  * manifests is fetched.
  *
  * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
- * IntegrityError `release.malformed`, `release.version-conflict`, `release.definition-unreadable`,
+ * IntegrityError `release.malformed`, `release.version-conflict`, `release.manifest-unreadable`,
  * `release.no-definitions`; and what the graph and the
  * registry client throw.
  */
@@ -80,7 +79,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
   if (config.architecture !== archNames.toGo(arch)) {
     throw archMismatch(arch, config.architecture, reference);
   }
-  const { references, metadata, definitions } = await readManifests(tools, opened);
+  const { references, metadata, ...manifests } = await readPayload(tools, opened);
   const { version } = metadata;
   checkSame(version, references.version, 'its image-references');
   checkSame(version, config.version ?? version, 'its label io.openshift.release');
@@ -92,7 +91,7 @@ async function resolve(input: ResolveReleaseInput, tools: Tools): Promise<Releas
     created: formatCreated(references.created ?? config.created, reference),
     components: references.components,
     metadata,
-    definitions,
+    ...manifests,
   };
 }
 
@@ -140,14 +139,15 @@ async function findPayload(
 }
 
 /** The last layer has the release manifests; all are read only where it has not. */
-async function readManifests(
+async function readPayload(
   tools: ImageTools,
   { reference, image }: OpenImage,
-): Promise<{
-  references: ReturnType<typeof parseImageReferences>;
-  metadata: ReturnType<typeof parseReleaseMetadata>;
-  definitions: readonly ResourceDefinition[];
-}> {
+): Promise<
+  { readonly references: ImageReferences } & Pick<
+    Release,
+    'metadata' | 'definitions' | 'imagePolicies'
+  >
+> {
   const layers = openLayers(tools, reference, image.layers);
   const files = await readWanted(layers.slice(-1), tools.signal);
   const isWhole = NAMED_FILES.every((path) => files.has(path));
@@ -166,7 +166,7 @@ async function readManifests(
   return {
     references: parseImageReferences(text(IMAGE_REFERENCES_PATH)),
     metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
-    definitions: readDefinitions(whole, reference),
+    ...readRelevant(whole, reference),
   };
 }
 
@@ -179,19 +179,19 @@ const readWanted = (
   readFiles(layers, (path) => NAMED_FILES.includes(path) || isManifestPath(path), { signal });
 
 /** Every release defines kinds; one that seems not to would get a medium without a single manifest. */
-function readDefinitions(
+function readRelevant(
   files: ReadonlyMap<string, Uint8Array>,
   reference: Reference,
-): readonly ResourceDefinition[] {
-  const manifests = [...files].filter(([path]) => isManifestPath(path));
-  const definitions = parseResourceDefinitions(new Map(manifests));
-  if (definitions.length > 0) return definitions;
+): Pick<Release, 'definitions' | 'imagePolicies'> {
+  const manifests = readManifests(files, [DEFINITION, IMAGE_POLICY]);
+  const definitions = readDefinitions(manifests);
+  if (definitions.length > 0) return { definitions, imagePolicies: readImagePolicies(manifests) };
   throw new IntegrityError(
     'release.no-definitions',
     `payload ${formatReference(reference)} has no CustomResourceDefinition for self-managed clusters in its release-manifests`,
     {
       expected: 'at least one CustomResourceDefinition',
-      found: `none in ${manifests.length} manifests`,
+      found: `none in ${files.size} files`,
       hint: 'take the release from where it was published, or mirror it again',
     },
   );

@@ -7,7 +7,7 @@ import {
   parseImageReferences,
   parseReleaseMetadata,
 } from '../../src/openshift/release/release-payload.ts';
-import { parseResourceDefinitions } from '../../src/openshift/release/resource-definitions.ts';
+import { readDefinitionsOf } from '../support/node-configs.ts';
 import { findUpgradePath } from '../../src/openshift/release/upgrade-path.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}` as const;
@@ -86,9 +86,9 @@ describe('a payload with a hundred thousand components', () => {
 describe('the definitions of a payload', () => {
   const HEAD = 'kind: CustomResourceDefinition\nspec:\n';
   const parse = (text: string): unknown =>
-    parseResourceDefinitions(new Map([['release-manifests/a.yaml', Buffer.from(text)]]));
+    readDefinitionsOf(new Map([['release-manifests/a.yaml', Buffer.from(text)]]));
   const refused = expect.objectContaining({
-    code: 'release.definition-unreadable',
+    code: 'release.manifest-unreadable',
     exitCode: 5,
   }) as Error;
 

@@ -27,6 +27,7 @@ const releaseOf = (version: string, ...components: string[]): Release => ({
     reference: parseReference(`quay.io/ocp/art@${digest('b')}`),
   })),
   definitions: [],
+  imagePolicies: [],
   metadata: { version, previous: [], metadata: {} },
 });
 

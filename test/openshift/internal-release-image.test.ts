@@ -5,8 +5,7 @@ import {
   findInternalReleaseImage,
   skipsLocalRegistry,
 } from '../../src/openshift/release/internal-release-image.ts';
-import { parseResourceDefinitions } from '../../src/openshift/release/resource-definitions.ts';
-import { definitionsOf } from '../support/node-configs.ts';
+import { definitionsOf, readDefinitionsOf } from '../support/node-configs.ts';
 
 const SELF_MANAGED = 'include.release.openshift.io/self-managed-high-availability';
 const HYPERSHIFT = 'include.release.openshift.io/ibm-cloud-managed';
@@ -39,7 +38,7 @@ const filesOf = (...texts: readonly string[]): ReadonlyMap<string, Uint8Array> =
   );
 
 const find = (...texts: readonly string[]) =>
-  findInternalReleaseImage(parseResourceDefinitions(filesOf(...texts)));
+  findInternalReleaseImage(readDefinitionsOf(filesOf(...texts)));
 
 describe('the version of InternalReleaseImage', () => {
   it('is none for a payload without its definition', () => {
@@ -114,7 +113,7 @@ describe('a definition of a payload', () => {
     const text = definition(['v1']).replace('spec:', 'spec: ]');
     expect(() => find(definition(['v1']), text)).toThrow(
       expect.objectContaining({
-        code: 'release.definition-unreadable',
+        code: 'release.manifest-unreadable',
         exitCode: 5,
         message: expect.stringContaining('release-manifests/1.crd.yaml') as string,
       }),
@@ -125,7 +124,7 @@ describe('a definition of a payload', () => {
     const text = definition(['v1']).replace(/^ {2}group:.*\n/m, '');
     expect(() => find(text)).toThrow(
       expect.objectContaining({
-        code: 'release.definition-unreadable',
+        code: 'release.manifest-unreadable',
         message: expect.stringContaining('0.crd.yaml') as string,
       }),
     );

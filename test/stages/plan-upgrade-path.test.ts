@@ -22,7 +22,12 @@ it('reads the channels of both major versions for an upgrade from one to the oth
         from: '4.22.1',
         release: {
           ...{ version: '5.0.1', reference: parseReference(payload('5')), arch: 'x86_64' },
-          ...{ created: '2026-11-01T00:00:00Z', components: [], definitions: [] },
+          ...{
+            created: '2026-11-01T00:00:00Z',
+            components: [],
+            definitions: [],
+            imagePolicies: [],
+          },
           metadata: { version: '5.0.1', previous: [], metadata: {} },
         },
         ...{ channel: 'stable', arch: 'x86_64', graphUrl: url },

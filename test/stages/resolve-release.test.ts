@@ -187,7 +187,7 @@ describe('a release by pullspec', () => {
     };
     const { pullspec } = await addRelease(world.registry, { definitions });
     await expect(resolve({ url: pullspec })).rejects.toMatchObject({
-      code: 'release.definition-unreadable',
+      code: 'release.manifest-unreadable',
       exitCode: 5,
       message: expect.stringContaining('0000_80_broken.crd.yaml') as string,
     });

@@ -25,7 +25,13 @@ const good = signer.sign(stateRelease(DIGEST, IDENTITY));
 const releaseOf = (version = '4.21.3'): Release => ({
   version,
   reference: { registry: 'mirror.example', repository: 'ocp/release', digest: DIGEST },
-  ...{ arch: 'x86_64', created: '2026-01-12T18:29:52Z', components: [], definitions: [] },
+  ...{
+    arch: 'x86_64',
+    created: '2026-01-12T18:29:52Z',
+    components: [],
+    definitions: [],
+    imagePolicies: [],
+  },
   metadata: { version, previous: [], metadata: {} },
 });
 

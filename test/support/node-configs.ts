@@ -2,14 +2,21 @@ import { digestFromHex } from '../../src/base/digest.ts';
 import type { File, IgnitionConfig } from '../../src/ignition/config.ts';
 import { makeDefinitions } from '../../demo/definitions.ts';
 import type { BootstrapInput } from '../../src/openshift/node/bootstrap-ignition.ts';
+import { readManifests } from '../../src/openshift/release/payload-manifests.ts';
 import {
-  parseResourceDefinitions,
+  DEFINITION,
+  readDefinitions,
   type ResourceDefinition,
 } from '../../src/openshift/release/resource-definitions.ts';
 
-/** What payloads of a version define, as the program reads it. */
+/** What files of a payload define, as the program reads it. */
+export const readDefinitionsOf = (
+  files: ReadonlyMap<string, Uint8Array>,
+): readonly ResourceDefinition[] => readDefinitions(readManifests(files, [DEFINITION]));
+
+/** What payloads of a version define. */
 export const definitionsOf = (version: string): readonly ResourceDefinition[] =>
-  parseResourceDefinitions(
+  readDefinitionsOf(
     new Map(
       Object.entries(makeDefinitions(version)).map(
         ([path, text]) => [path, Buffer.from(text)] as const,

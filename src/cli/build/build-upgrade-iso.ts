@@ -9,6 +9,7 @@ import {
   type UpgradeIsoReport,
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
 import type { CliHost } from '../host.ts';
+import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 import { formatShellPath } from '../terminal/shell-word.ts';
@@ -74,6 +75,7 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
       `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
     ...formatSignatures(report.signatures, '  release   '),
+    ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...report.unverifiedTls.map(
       (host) =>
@@ -95,6 +97,7 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
     `release   ${plan.release.version} ${plan.release.architecture}`,
     `          ${plan.release.reference}`,
     ...formatSignatures(plan.signatures, 'signature '),
+    ...formatImagePolicy(plan.imagePolicy, 'policy    '),
     `label     ${plan.volumeId}`,
     ...formatPath(plan),
     `images    ${plan.images}, ${plan.blobs} blobs, ${formatSize(plan.payloadSize)}`,

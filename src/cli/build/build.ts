@@ -8,6 +8,7 @@ import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
 import { findConfigArgument } from './product-argument.ts';
+import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
@@ -71,6 +72,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     `  cluster   ${formatInternalRelease(report)}`,
     ...formatSignatures(report.signatures, '  release   '),
+    ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.warnings.map((warning) => `  warning   ${warning}`),
     ...report.unverifiedTls.map(
       (host) =>

@@ -19,6 +19,7 @@ import {
 import { INSTALLATION_OUTPUT } from './installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
 import { findConfigArgument } from './product-argument.ts';
+import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
@@ -104,6 +105,7 @@ function formatPlan(plan: LiveIsoPlan): string {
     `release        ${release.version} ${release.architecture}`,
     `               ${release.reference}`,
     ...formatSignatures(plan.signatures, 'signature      '),
+    ...formatImagePolicy(plan.imagePolicy, 'image policy   '),
     `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
     `images         ${plan.images}`,
     `unique blobs   ${plan.blobs}, ${formatSize(plan.payloadSize)}`,

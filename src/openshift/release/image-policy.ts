@@ -1,3 +1,6 @@
+import { createPublicKey } from 'node:crypto';
+import type { Reference } from '../../registry/reference.ts';
+import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
 import { isSignedVersion } from './version.ts';
 
 /**
@@ -13,3 +16,90 @@ export const IMAGE_POLICY_VARIABLE = 'OPENSHIFT_INSTALL_EXPERIMENTAL_DISABLE_IMA
  */
 export const disablesImagePolicy = (version: string, wish: boolean | undefined): boolean =>
   wish ?? !isSignedVersion(version);
+
+export const IMAGE_POLICY = 'ClusterImagePolicy';
+
+/** A ClusterImagePolicy (config.openshift.io/v1) as nodes apply it. Plain JSON. */
+export type ImagePolicy = {
+  readonly name: string;
+  /** Images it is for: a registry, namespace, repository, tag or digest, or `*.` and a domain. */
+  readonly scopes: readonly string[];
+  /** Feature sets of the clusters that have it; absent: every cluster. */
+  readonly featureSets?: readonly string[];
+  /** PEM of the key that must have signed; absent where the policy asks for something else. */
+  readonly key?: string;
+  /** Which name of the image the signature must have. */
+  readonly identity: SignedIdentity;
+};
+
+/** containers-policy.json(5), signedIdentity; for images by digest. */
+export type SignedIdentity =
+  | { readonly kind: 'repository' }
+  | { readonly kind: 'exact-repository'; readonly repository: string }
+  | { readonly kind: 'remapped'; readonly prefix: string; readonly signedPrefix: string };
+
+/** @throws IntegrityError `release.manifest-unreadable` */
+export const readImagePolicies = (manifests: readonly PayloadManifest[]): readonly ImagePolicy[] =>
+  manifests
+    .filter(({ document }) => document['kind'] === IMAGE_POLICY)
+    .map(({ path, document, featureSets }) => {
+      const spec = objectOr(document['spec']);
+      const { name } = objectOr(document['metadata']);
+      const { scopes } = spec;
+      if (typeof name !== 'string' || !isTexts(scopes)) {
+        throw unreadableManifest(path, 'it has no metadata.name or spec.scopes');
+      }
+      const { rootOfTrust, signedIdentity } = objectOr(spec['policy']);
+      const key = readKey(objectOr(rootOfTrust), path);
+      return {
+        ...{ name, scopes, identity: readIdentity(objectOr(signedIdentity), path) },
+        ...(featureSets && { featureSets }),
+        ...(key !== undefined && { key }),
+      };
+    });
+
+/** A signature that a transparency log must confirm, or a certificate authority, is not verified here. */
+function readKey({ policyType, publicKey }: Members, path: string): string | undefined {
+  const { keyData, rekorKeyData } = objectOr(publicKey);
+  if (policyType !== 'PublicKey' || rekorKeyData !== undefined) return undefined;
+  const pem = Buffer.from(typeof keyData === 'string' ? keyData : '', 'base64').toString('utf8');
+  try {
+    return createPublicKey(pem).export({ type: 'spki', format: 'pem' }).toString();
+  } catch (cause) {
+    throw unreadableManifest(path, 'its keyData is not a public key in PEM', cause);
+  }
+}
+
+function readIdentity(identity: Members, path: string): SignedIdentity {
+  const { matchPolicy } = identity;
+  const { repository } = objectOr(identity['exactRepository']);
+  const { prefix, signedPrefix } = objectOr(identity['remapIdentity']);
+  if (matchPolicy === 'ExactRepository' && typeof repository === 'string') {
+    return { kind: 'exact-repository', repository };
+  }
+  if (matchPolicy === 'RemapIdentity' && isTexts([prefix, signedPrefix])) {
+    return { kind: 'remapped', prefix: String(prefix), signedPrefix: String(signedPrefix) };
+  }
+  if (REPOSITORY_POLICIES.includes(matchPolicy)) return { kind: 'repository' };
+  throw unreadableManifest(path, 'its spec.policy.signedIdentity is not known');
+}
+
+/** The first is the default. They differ for images by tag alone. */
+const REPOSITORY_POLICIES: readonly unknown[] = [
+  ...[undefined, 'MatchRepoDigestOrExact', 'MatchRepository'],
+];
+
+/** containers-policy.json(5), "docker:": whether a scope has an image by digest in it. */
+export function isInScope(scope: string, { registry, repository, digest }: Reference): boolean {
+  if (scope.startsWith('*.')) return registry.replace(/:\d+$/, '').endsWith(scope.slice(1));
+  const name = `${registry}/${repository}`;
+  return name === scope || name.startsWith(`${scope}/`) || `${name}@${digest ?? ''}` === scope;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+const objectOr = (value: unknown): Members =>
+  typeof value === 'object' && value !== null ? (value as Members) : {};
+
+const isTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');

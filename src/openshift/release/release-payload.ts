@@ -3,6 +3,7 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isTag } from '../../registry/layout/names.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
+import type { ImagePolicy } from './image-policy.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import type { ResourceDefinition } from './resource-definitions.ts';
 import { isVersion } from './version.ts';
@@ -23,6 +24,8 @@ export type Release = {
   readonly metadata: ReleaseMetadata;
   /** What the cluster version operator adds to a self-managed cluster. */
   readonly definitions: readonly ResourceDefinition[];
+  /** What nodes demand of images. */
+  readonly imagePolicies: readonly ImagePolicy[];
   /** Absent where nobody has looked for one. */
   readonly signature?: ReleaseSignature;
 };

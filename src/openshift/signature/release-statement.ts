@@ -1,7 +1,7 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 
-/** What the signature of a release says. */
+/** What the signature of an image says. */
 export type ReleaseStatement = {
   readonly digest: Digest;
   /** How the signer names the image; mirrors have other names. */
@@ -12,16 +12,24 @@ export type ReleaseStatement = {
  * containers/image atomic-signature.md: the signed JSON, to the letter. Only `optional` may have members
  * that are not known here.
  *
+ * @param type of a signature in an OpenPGP message, or of one that cosign made, whose `optional` may be
+ * null
  * @throws IntegrityError `signature.malformed`
  */
-export function parseReleaseStatement(content: Uint8Array): ReleaseStatement {
+export function parseReleaseStatement(
+  content: Uint8Array,
+  type: StatementType = 'atomic container signature',
+): ReleaseStatement {
   const text = decodeText(content);
   const whole = readMembers(parseJson(text), ['critical', 'optional'], 'it');
-  if (!isObject(whole['optional'])) throw malformed('its member optional is not an object');
+  const isAbsent = whole['optional'] === null && type === 'cosign container image signature';
+  if (!isAbsent && !isObject(whole['optional'])) {
+    throw malformed('its member optional is not an object');
+  }
   const critical = readMembers(whole['critical'], ['image', 'type', 'identity'], 'critical');
   const image = readMembers(critical['image'], ['docker-manifest-digest'], 'image');
   const identity = readMembers(critical['identity'], ['docker-reference'], 'identity');
-  if (critical['type'] !== TYPE) throw malformed(`its type is not "${TYPE}"`);
+  if (critical['type'] !== type) throw malformed(`its type is not "${type}"`);
   const digest = readText(image, 'docker-manifest-digest');
   if (!isDigest(digest)) throw malformed(`its digest "${digest}" is not sha256: and 64 hex digits`);
   const reference = readText(identity, 'docker-reference');
@@ -30,7 +38,7 @@ export function parseReleaseStatement(content: Uint8Array): ReleaseStatement {
   return { digest, identity: reference };
 }
 
-const TYPE = 'atomic container signature';
+type StatementType = 'atomic container signature' | 'cosign container image signature';
 
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError(

@@ -5,6 +5,7 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { CONFIGURE, type RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { isMinorVersion } from '../../openshift/release/version.ts';
+import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
 import { checkSpace } from '../../stages/check-space.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../../openshift/node/node-registry.ts';
 import type { SurveyedWorkspace } from '../../openshift/workspace/workspace-set.ts';
@@ -21,6 +22,7 @@ export type LiveIsoImages = {
   readonly registryImage: Promise<RegistryImageChoice>;
   readonly catalogs: Promise<readonly SelectedCatalog[]>;
   readonly plan: Promise<MirrorPlan>;
+  readonly imagePolicy: Promise<ImagePolicyCheck>;
   /** Present where all images come from a workspace of oc-mirror. */
   readonly workspace?: Promise<SurveyedWorkspace>;
   /** There is room for what is fetched. */
@@ -29,7 +31,7 @@ export type LiveIsoImages = {
 
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, output, saved, signatures } = request;
+  const { config, graphUrl, output, saved, signatures, disableImagePolicy } = request;
   const { maxSize } = config.build;
   const workspace = findWorkspace(config, tools.engine);
   const release = workspace
@@ -49,15 +51,17 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
     ),
   );
   registryImage.catch(() => undefined); // the stages that wait for it tell
-  const { catalogs, plan } = selectPayload(workspace ? nameCopies(config) : config, tools, {
+  const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
     ...{ release, registryImage: registryImage.then(({ reference }) => reference) },
     ...(workspace && { workspace }),
+    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
   });
+  const { plan } = selected;
   const reserved = tools.engine.run(checkSpace, {
     ...{ plan, output },
     ...(maxSize !== undefined && { maxSize }),
   });
-  return { release, registryImage, catalogs, plan, reserved, ...(workspace && { workspace }) };
+  return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
 }
 
 function findWorkspace(

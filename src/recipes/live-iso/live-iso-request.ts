@@ -9,6 +9,7 @@ import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { UserManifests } from '../../stages/medium/read-manifests.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import type { SavedPlan } from '../saved-plan.ts';
+import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
 import type { Space } from '../../stages/check-size.ts';
 import type { SignatureGate } from '../../stages/verify-release.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
@@ -41,6 +42,7 @@ export type LiveIsoRequest = IsoPlace & {
 export type PreparedLiveIso = {
   readonly release: Release;
   readonly plan: MirrorPlan;
+  readonly imagePolicy: ImagePolicyCheck;
   readonly catalogs: readonly SelectedCatalog[];
   /** What tags named. */
   readonly tags: TagDigests;

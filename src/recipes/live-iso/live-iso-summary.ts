@@ -15,6 +15,7 @@ import {
 import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
+import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { describeSignatures, type DescribedSignature } from '../describe-signatures.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
@@ -30,6 +31,8 @@ export type LiveIsoPlan = {
   };
   /** Of each release on the medium. */
   readonly signatures: readonly DescribedSignature[];
+  /** What nodes will say to the images of OpenShift. */
+  readonly imagePolicy: ImagePolicyCheck;
   /** The registry server on the hosts, by digest. */
   readonly registryImage?: string;
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
@@ -134,6 +137,7 @@ export function summarizePayload(
       architecture: release.arch,
     },
     signatures: describeSignatures([release]),
+    imagePolicy: prepared.imagePolicy,
     ...(plan.registryImage && { registryImage: formatReference(plan.registryImage.source) }),
     isoSize: layout.size,
     payloadSize: plan.blobSize,

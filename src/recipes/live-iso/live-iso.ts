@@ -24,7 +24,7 @@ export async function prepareLiveIso(
   const { config, output, epoch } = request;
   const { maxSize } = config.build;
   const images = selectImages(request, tools);
-  const { release, catalogs, plan } = images;
+  const { release, catalogs, plan, imagePolicy } = images;
   const base = findBase(request, tools, images);
   const { bootstrap, unconfigured } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
@@ -43,7 +43,8 @@ export async function prepareLiveIso(
   const { warnings } = await bootstrap;
   const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
   if (request.saved) requirePlanned(request.saved, prepared);
-  return { ...prepared, space: await space, tags: await settleTags(request, tools, release) };
+  const tags = await settleTags(request, tools, release);
+  return { ...prepared, space: await space, imagePolicy: await imagePolicy, tags };
 }
 
 /** The live ISO to build on. */

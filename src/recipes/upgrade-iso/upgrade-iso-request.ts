@@ -5,6 +5,7 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
+import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
 import type { Space } from '../../stages/check-size.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 import type { LiveIsoRequest } from '../live-iso/live-iso-request.ts';
@@ -45,6 +46,7 @@ export type PreparedUpgradeIso = {
   readonly release: Release;
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;
+  readonly imagePolicy: ImagePolicyCheck;
   readonly catalogs: readonly SelectedCatalog[];
   /** What tags named. */
   readonly tags: TagDigests;

@@ -28,7 +28,7 @@ export async function prepareUpgradeIso(
   const release = findRelease(request, tools);
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
-  const { catalogs, plan } = selectPayload(config, tools, { release, passed });
+  const { catalogs, plan, imagePolicy } = selectPayload(config, tools, { release, passed });
   passed.catch(() => undefined); // the stages that wait tell
   const layout = engine.run(layOutUpgradeIso, {
     ...{ release, passed, path, plan },
@@ -43,8 +43,9 @@ export async function prepareUpgradeIso(
   if (saved) requirePlanned(saved, { contents });
   const releases = [...(await passed), await release];
   const prepared = { ...made, contents, release: await release, path: await path, releases };
+  const checked = { ...prepared, imagePolicy: await imagePolicy };
   return {
-    ...{ ...prepared, layout: await layout, space: await space },
+    ...{ ...checked, layout: await layout, space: await space },
     tags: await settleTags(request, tools, release),
     sideFiles: renderSideFiles(request, prepared),
   };

@@ -74,6 +74,29 @@ export async function headManifest(
   return descriptor ?? (await fetchManifest(requester, asked))?.descriptor;
 }
 
+/**
+ * What is attached to a manifest, as the registry lists it (end-12a), or as the tag does that stands for
+ * the list where a registry has none ("Unavailable Referrers API"). No further pages are asked for.
+ */
+export async function fetchReferrers(
+  requester: Requester,
+  asked: Asked,
+): Promise<readonly Descriptor[] | undefined> {
+  const { registry, repository, digest = '' } = asked.reference;
+  const answered = await requester(
+    { ...askFor(asked, 'GET'), path: `referrers/${digest}` },
+    async (response) => {
+      if (response.status !== 200) return drain(response);
+      return readManifest(response, { registry, repository });
+    },
+  );
+  const tag = digest.replace(':', '-');
+  const listed =
+    answered ??
+    (await fetchManifest(requester, { ...asked, reference: { registry, repository, tag } }));
+  return listed?.manifest.kind === 'index' ? listed.manifest.manifests : undefined;
+}
+
 function askFor({ reference, insecure, signal }: Asked, method: 'GET' | 'HEAD'): Ask {
   const name = reference.digest ?? reference.tag ?? 'latest';
   return {

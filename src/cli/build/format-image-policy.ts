@@ -1,0 +1,43 @@
+import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
+
+const MOST_NAMED = 5;
+
+/** What nodes say to the images: one line where they pull them all, else one for each reason as well. */
+export function formatImagePolicy(
+  { policies, unchecked, isDisabled, images, refused }: ImagePolicyCheck,
+  label: string,
+): readonly string[] {
+  const indent = ' '.repeat(label.length);
+  const names = policies.join(', ');
+  const left = unchecked.map((name) => `${name} was not checked: it does not ask for one key`);
+  const [first, ...more] = [
+    ...(policies.length === 0 ? [] : [summarize(names, { isDisabled, images, refused })]),
+    ...formatReasons(refused),
+    ...left,
+  ];
+  return first === undefined ? [] : [`${label}${first}`, ...more.map((line) => `${indent}${line}`)];
+}
+
+function summarize(
+  names: string,
+  { isDisabled, images, refused }: Pick<ImagePolicyCheck, 'isDisabled' | 'images' | 'refused'>,
+): string {
+  if (isDisabled) return `${names} is switched off on this medium: nodes pull unsigned images`;
+  if (images === 0) return `${names} is for no image of this medium`;
+  if (refused.length === 0) return `${names} accepts all ${images} images that it is for`;
+  return `${names}: nodes refuse ${refused.length} of ${images} images at first boot`;
+}
+
+/** `etcd, cli and 3 more: it has no signature`. */
+function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] {
+  const byReason = new Map<string, string[]>();
+  for (const { name, problem } of refused) {
+    byReason.set(problem, [...(byReason.get(problem) ?? []), name]);
+  }
+  return [...byReason].map(([problem, all]) => {
+    const names = [...new Set(all)];
+    const rest = names.length - MOST_NAMED;
+    const shown = names.slice(0, MOST_NAMED).join(', ');
+    return `${shown}${rest > 0 ? ` and ${rest} more` : ''}: ${problem}`;
+  });
+}

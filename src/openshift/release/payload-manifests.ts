@@ -1,0 +1,113 @@
+import { parse } from '../../base/yaml.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
+
+/** A manifest that the cluster version operator applies to a self-managed cluster. */
+export type PayloadManifest = {
+  /** Of its file in the release image. */
+  readonly path: string;
+  readonly document: Readonly<Record<string, unknown>>;
+  /** Feature sets of the clusters that have it; absent: every cluster. */
+  readonly featureSets?: readonly string[];
+};
+
+/** Files of a payload that may hold manifests; the cluster version operator reads no others. */
+export const isManifestPath = (path: string): boolean =>
+  /^release-manifests\/[^/]+\.(?:ya?ml|json)$/.test(path);
+
+const SELF_MANAGED = 'include.release.openshift.io/self-managed-high-availability';
+const FEATURE_SET = 'release.openshift.io/feature-set';
+
+/**
+ * The manifests of these kinds, by path, that self-managed clusters get. Most files have none, and are not
+ * parsed.
+ *
+ * @throws IntegrityError `release.manifest-unreadable`
+ */
+export function readManifests(
+  files: ReadonlyMap<string, Uint8Array>,
+  kinds: readonly string[],
+): readonly PayloadManifest[] {
+  const parse = createParser();
+  const isWanted = (text: string): boolean => kinds.some((kind) => text.includes(kind));
+  return [...files]
+    .filter(([path]) => isManifestPath(path))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([path, bytes]) =>
+      Buffer.from(bytes)
+        .toString('utf8')
+        .split(/^---(?=\s|$)/m)
+        .filter(isWanted)
+        .map((text) => ({ path, document: objectOr(parse(text, path)) })),
+    )
+    .filter(({ document: { kind } }) => typeof kind === 'string' && kinds.includes(kind))
+    .flatMap(toSelfManaged);
+}
+
+function toSelfManaged({ path, document }: PayloadManifest): readonly PayloadManifest[] {
+  const annotations = objectOr(objectOr(document['metadata'])['annotations']);
+  if (annotations[SELF_MANAGED] !== 'true') return [];
+  const sets = annotations[FEATURE_SET];
+  if (typeof sets !== 'string') return [{ path, document }];
+  return [{ path, document, featureSets: sets.split(',').map((set) => set.trim()) }];
+}
+
+/** Characters that all of them together may have for the parser; payloads need an eighth. */
+const MOST_PARSED = 8 << 20;
+
+/**
+ * Schemas are nearly all of a definition, some ten megabytes a payload, and the parser needs seconds for
+ * them: it gets the text without them, and all of it where that turns out not to be YAML.
+ */
+function createParser(): (text: string, path: string) => unknown {
+  let parsed = 0;
+  const parseBounded = (text: string): unknown => {
+    parsed += text.length;
+    if (parsed > MOST_PARSED) throw new Error(`it takes more than ${MOST_PARSED} characters`);
+    const excess = findYamlExcess(text);
+    if (excess) throw excess;
+    return parseYaml(text);
+  };
+  return (text, path) => {
+    try {
+      return parseBounded(dropSchemas(text));
+    } catch {
+      try {
+        return parseBounded(text);
+      } catch (cause) {
+        throw unreadableManifest(path, (cause as Error).message, cause);
+      }
+    }
+  };
+}
+
+/** As Kubernetes reads it, YAML 1.1, without what takes the square of its size: double keys, aliases. */
+const parseYaml = (text: string): unknown =>
+  parse(text, {
+    ...{ version: '1.1', uniqueKeys: false, maxAliasCount: 0 },
+    ...{ prettyErrors: false, logLevel: 'error' },
+  });
+
+/** Leaves out what is indented deeper than a `schema:` that ends its line (YAML 1.2.2, 8.2.2). */
+function dropSchemas(text: string): string {
+  let depth = Infinity;
+  return text
+    .split('\n')
+    .filter((line) => {
+      const indent = line.search(/[^ ]/);
+      if (indent < 0 || indent > depth) return depth === Infinity;
+      depth = /^ *schema: *\r?$/.test(line) ? indent : Infinity;
+      return true;
+    })
+    .join('\n');
+}
+
+export const unreadableManifest = (path: string, reason: string, cause?: unknown): IntegrityError =>
+  new IntegrityError(
+    'release.manifest-unreadable',
+    `manifest ${path} of the payload cannot be read: ${reason}`,
+    { found: reason, cause },
+  );
+
+const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};

@@ -1,0 +1,66 @@
+import { verify, type KeyObject } from 'node:crypto';
+import type { Digest } from '../../../base/digest.ts';
+import { SealiftError } from '../../../base/errors.ts';
+import { parseReference, type Reference } from '../../../registry/reference.ts';
+import type { SignedIdentity } from '../../release/image-policy.ts';
+import { parseReleaseStatement } from '../release-statement.ts';
+
+/** Media type of the layer with what cosign signed, and its annotation with the signature, base64. */
+export const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
+export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
+
+/** A layer of the image that cosign attaches to another as `sha256-HEX.sig`. */
+export type SimpleSignature = {
+  readonly payload: Uint8Array;
+  /** Base64. */
+  readonly signature: string;
+};
+
+/** What a signature has to be for. */
+export type Signed = {
+  /** Of a manifest; that of an index is not asked for. */
+  readonly digest: Digest;
+  /** As the cluster names the image. */
+  readonly image: Reference;
+  readonly key: KeyObject;
+  readonly identity: SignedIdentity;
+};
+
+/**
+ * Why a node refuses a signature; undefined where it accepts it (containers-policy.json(5),
+ * sigstoreSigned with one key): RSA PKCS #1 v1.5 or ECDSA with SHA-256, or Ed25519, over the payload; then
+ * its digest and its identity.
+ */
+export function findSignatureProblem(
+  { payload, signature }: SimpleSignature,
+  { digest, image, key, identity }: Signed,
+): string | undefined {
+  if (!isBase64(signature)) return 'its signature is not base64';
+  if (!isSignedBy(payload, Buffer.from(signature, 'base64'), key)) return 'it is by another key';
+  try {
+    const statement = parseReleaseStatement(payload, 'cosign container image signature');
+    if (statement.digest !== digest) return `it is for ${statement.digest}`;
+    const name = nameOf(parseReference(statement.identity));
+    const expected = nameSigned(nameOf(image), identity);
+    return name === expected ? undefined : `it is for ${name}, not ${expected}`;
+  } catch (error) {
+    if (error instanceof SealiftError) return error.message;
+    throw error;
+  }
+}
+
+export const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
+  verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', data, key, signature);
+
+const isBase64 = (text: string): boolean =>
+  text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+
+const nameOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`;
+
+function nameSigned(name: string, identity: SignedIdentity): string {
+  if (identity.kind === 'exact-repository') return nameOf(parseReference(identity.repository));
+  if (identity.kind === 'repository') return name;
+  const { prefix, signedPrefix } = identity;
+  const isBelow = name === prefix || name.startsWith(`${prefix}/`);
+  return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;
+}
