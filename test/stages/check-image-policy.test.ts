@@ -182,29 +182,22 @@ describe('what nodes say to images', () => {
   );
 
   it.each([
-    [
-      'ExactRepository',
-      { exactRepository: { repository: 'quay.io/other/tools' } },
-      'quay.io/other/tools',
-      0,
-    ],
-    [
-      'ExactRepository',
-      { exactRepository: { repository: 'quay.io/other/tools' } },
-      'quay.io/a/tools',
-      1,
-    ],
-    ['RemapIdentity', 'team', 'quay.io/signed/tools', 0],
-    ['MatchRepository', {}, 'quay.io/signed/tools', 1],
+    ['ExactRepository', 'quay.io/exact/tools', 0],
+    ['ExactRepository', 'quay.io/other/tools', 1],
+    ['RemapIdentity', 'quay.io/signed/tools', 0],
+    ['MatchRepository', 'quay.io/signed/tools', 1],
   ])(
-    'honours signedIdentity %s %j: signed as %s, %i are refused',
-    async (matchPolicy, members, identity, count) => {
+    'honours signedIdentity %s: signed as %s, %i are refused',
+    async (matchPolicy, name, count) => {
       const digest = await addTool('renamed');
-      const remap = { remapIdentity: { prefix: at('team'), signedPrefix: 'quay.io/signed' } };
+      const members = {
+        exactRepository: { repository: 'quay.io/exact/tools' },
+        remapIdentity: { prefix: at('team'), signedPrefix: 'quay.io/signed' },
+      };
       const policy = makeImagePolicy(EC, [at('team')], {
-        signedIdentity: { matchPolicy, ...(members === 'team' ? remap : (members as object)) },
+        signedIdentity: { matchPolicy, ...members },
       });
-      const signed = signature(digest, EC, { statement: stateImage(digest, identity) });
+      const signed = signature(digest, EC, { statement: stateImage(digest, name) });
       attach(world.registry, { repository: TOOLS, digest }, packSignatures([signed]));
       const { refused } = await check({ policy, images: [`${at(TOOLS)}@${digest}`] });
       expect(refused).toHaveLength(count);

@@ -4,7 +4,7 @@ import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 import type { ImageRegistry } from './image-registry.ts';
 import { descriptorOf, storeManifest, type TestImage } from './images.ts';
 
-export const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
+const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
 const ANNOTATION = 'dev.cosignproject.cosign/signature';
 const BUNDLE = 'application/vnd.dev.sigstore.bundle.v0.3+json';
 const STATEMENT = 'application/vnd.in-toto+json';
