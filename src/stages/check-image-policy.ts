@@ -178,8 +178,8 @@ async function findAttachedProblem(
   return `its signature is refused: ${first ?? ''}`;
 }
 
-const MOST_SIGNATURES = 64;
-const LARGEST_PAYLOAD = 1 << 20;
+const MOST_SIGNATURES = 16;
+const LARGEST_PAYLOAD = 64 << 10;
 
 const isSignature = ({ mediaType, size }: Descriptor): boolean =>
   mediaType === SIMPLE_SIGNING && size <= LARGEST_PAYLOAD;
