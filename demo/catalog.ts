@@ -5,14 +5,17 @@ import type { SourceRegistry } from './source-registry.ts';
 const MIB = 1024 * 1024;
 const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';
 
-/** Operators of the demo: versions from the oldest to the newest, and how many images each has. */
+/**
+ * Operators of the demo: versions from the oldest to the newest, and how many images each has. The names
+ * are those of the example in `appliance-config.yaml`; the bytes of the images are noise.
+ */
 const OPERATORS = [
-  { name: 'demo-storage-operator', versions: ['4.20.1', '4.21.0'], images: 2 },
-  { name: 'demo-network-operator', versions: ['4.21.0'], images: 1 },
+  { name: 'local-storage-operator', versions: ['4.20.1', '4.21.0'], images: 2 },
+  { name: 'kubernetes-nmstate-operator', versions: ['4.21.0'], images: 1 },
   { name: 'demo-unused-operator', versions: ['1.0.0'], images: 1 },
 ] as const;
 
-export const CATALOG_REPOSITORY = 'redhat/redhat-operator-index';
+const CATALOG_REPOSITORY = 'redhat/redhat-operator-index';
 
 /** Publishes a catalog of a few operators whose images share the release's lowest layers. */
 export async function publishCatalog(
@@ -20,15 +23,17 @@ export async function publishCatalog(
   tools: {
     readonly makeBlob: (seed: number, size: number) => Blob;
     readonly shared: readonly Blob[];
+    /** The registry's name in all references. */
+    readonly host: string;
   },
 ): Promise<void> {
-  const { makeBlob, shared } = tools;
+  const { makeBlob, shared, host } = tools;
   let seed = 500;
   const publish = (repository: string): string => {
     const image = buildImage([...shared, makeBlob(seed, MIB + seed)]);
     seed++;
     registry.add(repository, image);
-    return `${registry.host}/${repository}@${topOf(image).descriptor.digest}`;
+    return `${host}/${repository}@${topOf(image).descriptor.digest}`;
   };
   const files = OPERATORS.map(({ name, versions, images }) => {
     const bundles = versions.map((version) => {

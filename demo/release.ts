@@ -68,12 +68,20 @@ function store(bytes: Uint8Array): StoredManifest {
 export const RELEASE_REPOSITORY = 'openshift-release-dev/ocp-release';
 export const COMPONENT_REPOSITORY = 'openshift-release-dev/ocp-v4.0-art-dev';
 
-/** Publishes components and the release image that lists them; returns the release's pullspec. */
+/**
+ * Publishes components and the release image that lists them; returns the release's pullspec.
+ *
+ * @param release `host` is the registry's name in all references; default: where it listens
+ */
 export async function publishRelease(
   registry: SourceRegistry,
-  release: { readonly version: string; readonly components: ReadonlyMap<string, SourceImage> },
+  release: {
+    readonly version: string;
+    readonly components: ReadonlyMap<string, SourceImage>;
+    readonly host?: string;
+  },
 ): Promise<string> {
-  const { version, components } = release;
+  const { version, components, host = registry.host } = release;
   const digests = new Map<string, Digest>();
   for (const [name, image] of components) {
     registry.add(COMPONENT_REPOSITORY, image);
@@ -86,7 +94,7 @@ export async function publishRelease(
       lookupPolicy: { local: false },
       tags: [...digests].sort().map(([name, digest]) => ({
         name,
-        from: { kind: 'DockerImage', name: `${registry.host}/${COMPONENT_REPOSITORY}@${digest}` },
+        from: { kind: 'DockerImage', name: `${host}/${COMPONENT_REPOSITORY}@${digest}` },
       })),
     },
   };
@@ -100,7 +108,7 @@ export async function publishRelease(
   registry.add(RELEASE_REPOSITORY, image, `${version}-x86_64`);
   const { digest } = topOf(image).descriptor;
   registry.signer.sign(digest, `quay.io/${RELEASE_REPOSITORY}:${version}-x86_64`);
-  return `${registry.host}/${RELEASE_REPOSITORY}@${digest}`;
+  return `${host}/${RELEASE_REPOSITORY}@${digest}`;
 }
 
 export function topOf({ manifests: [top] }: SourceImage): StoredManifest {

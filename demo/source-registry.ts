@@ -18,6 +18,8 @@ export type SourceRegistry = {
   readonly add: (repository: string, image: SourceImage, ...tags: readonly string[]) => void;
   /** Of the releases in it; the registry is their signature store, too, below `/signatures/`. */
   readonly signer: ReleaseSigner;
+  /** Makes it an update graph, too, at `GRAPH`: every channel has these releases. */
+  readonly publishGraph: (nodes: readonly GraphNode[]) => void;
   /** Bytes of blobs that were handed to sockets. */
   readonly bytesServed: () => number;
   readonly close: () => Promise<void>;
@@ -27,6 +29,11 @@ const PIECE = 256 * 1024;
 
 /** Where the signature store is. */
 export const SIGNATURES = '/signatures/';
+
+/** Where the update graph is. */
+export const GRAPH = '/graph';
+
+type GraphNode = { readonly version: string; readonly payload: string };
 
 export type SourceOptions = {
   /** Milliseconds between two pieces of a blob, to be as slow as a network. */
@@ -41,9 +48,10 @@ export async function startSourceRegistry(options: SourceOptions = {}): Promise<
   const manifests = new Map<string, StoredManifest>();
   const blobs = new Map<string, Blob>();
   const counter = { bytes: 0 };
+  const graph: GraphNode[] = [];
   const signer = createReleaseSigner();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    answer(request, response, { manifests, blobs, signer, counter, pauseMs });
+    answer(request, response, { manifests, blobs, graph, signer, counter, pauseMs });
   };
   const server = tls ? createTlsServer(tls, listener) : createServer(listener);
   server.keepAliveTimeout = 60_000;
@@ -59,6 +67,7 @@ export async function startSourceRegistry(options: SourceOptions = {}): Promise<
       for (const blob of image.blobs) blobs.set(`${repository} ${blob.digest}`, blob);
     },
     signer,
+    publishGraph: (nodes) => void graph.push(...nodes),
     bytesServed: () => counter.bytes,
     async close() {
       server.closeAllConnections();
@@ -70,6 +79,7 @@ export async function startSourceRegistry(options: SourceOptions = {}): Promise<
 type Shelf = {
   readonly manifests: ReadonlyMap<string, StoredManifest>;
   readonly blobs: ReadonlyMap<string, Blob>;
+  readonly graph: readonly GraphNode[];
   readonly signer: ReleaseSigner;
   readonly counter: { bytes: number };
   readonly pauseMs: number;
@@ -81,6 +91,11 @@ function answer(request: IncomingMessage, response: ServerResponse, shelf: Shelf
     return;
   }
   const path = decodeURIComponent(request.url ?? '');
+  if (path.startsWith(`${GRAPH}?`)) {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ nodes: shelf.graph, edges: [], conditionalEdges: [] }));
+    return;
+  }
   if (path.startsWith(SIGNATURES)) {
     const message = shelf.signer.find(path.slice(SIGNATURES.length));
     response.writeHead(message ? 200 : 404).end(message);

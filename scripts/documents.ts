@@ -2,14 +2,17 @@ import { fileURLToPath } from 'node:url';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
-import { readInstallationSchema } from '../src/config/installation/fields.ts';
-import { readSchema, type SchemaNode } from '../src/config/document/schema.ts';
+import { renderSiteSchema } from './site-schema.ts';
+import { renderTemplate } from '../src/config/template.ts';
+import { readSchema, SCHEMA, type SchemaNode } from '../src/config/document/schema.ts';
 
 /** The documents made from the program itself, by their path in the repository. */
 export const DOCUMENTS: readonly { readonly path: string; readonly render: () => string }[] = [
   { path: pathOf('docs/configuration.md'), render: renderConfiguration },
   { path: pathOf('docs/installation-configuration.md'), render: renderInstallation },
   { path: pathOf('docs/cli.md'), render: renderCommandLine },
+  { path: pathOf(SCHEMA.site), render: renderSiteSchema },
+  { path: pathOf('appliance-config.yaml'), render: () => renderTemplate('minimal') },
 ];
 
 function pathOf(name: string): string {
@@ -44,7 +47,7 @@ function renderInstallation(): string {
     '`sealift init --template ibi` writes a file to start from. Relative paths of `file:PATH` start at',
     'the directory of the file.',
     '',
-    ...formatTable(listKeys(readInstallationSchema(), '')),
+    ...formatTable(listKeys(readSchema(SCHEMA.installation), '')),
   ].join('\n');
 }
 

@@ -1,5 +1,4 @@
 import { basename, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
 import { toPrintable } from '../base/printable-text.ts';
@@ -10,7 +9,6 @@ import {
 } from '../config/imageset/import-imageset.ts';
 import { readConfigText } from '../config/load-config.ts';
 import type { ImportNote } from '../config/imageset/import-note.ts';
-import { SCHEMA_PATH } from '../config/document/schema.ts';
 import type { CliHost } from './host.ts';
 import {
   createForceOption,
@@ -54,10 +52,7 @@ export function registerImportImageset(program: Command, host: CliHost): void {
 
 async function importFile(host: CliHost, file: string, options: Options): Promise<void> {
   const imported = importImageSet(readConfigText(resolve(host.cwd, file)), file);
-  const text = renderImportedConfig(imported.config, {
-    origin: basename(file),
-    schema: pathToFileURL(SCHEMA_PATH).href,
-  });
+  const text = renderImportedConfig(imported.config, basename(file));
   const { output, outputFormat } = options;
   const texts = [{ path: output ?? '-', text }];
   const isPrinted = outputFormat === 'json' && output === undefined;

@@ -1,11 +1,9 @@
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Option, type Command } from 'commander';
-import { INSTALLATION_SCHEMA_PATH } from '../config/installation/fields.ts';
 import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
-import { renderInstallationTemplate } from '../config/installation/template.ts';
+import { INSTALLATION_TEMPLATE } from '../config/installation/template.ts';
 import { PLACEHOLDER } from '../config/secret/placeholder.ts';
-import { SCHEMA_PATH } from '../config/document/schema.ts';
+import { readSchemaText, SCHEMA } from '../config/document/schema.ts';
 import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
@@ -20,29 +18,38 @@ type Template = {
   readonly next: (first: string) => string;
 };
 
-const toUrl = (path: string): string => pathToFileURL(path).href;
+/** The schema goes beside, so that no file names a path of this machine. */
+const schemaFile = (path: (typeof SCHEMA)[keyof typeof SCHEMA]): StarterFile => ({
+  path,
+  text: readSchemaText(path),
+});
 
-const beginConfig = (path: string, text: string, command: string): Template => ({
-  files: [{ path, text }],
+const beginConfig = (files: readonly StarterFile[], command: string): Template => ({
+  files,
   next: (first) =>
     `put your pull secret at ${join(dirname(first), 'pull-secret.json')}, ` +
     `then run: sealift ${command} ${formatShellPath(first)}`,
 });
 
 const beginAppliance = (name: 'ove' | 'minimal'): Template =>
-  beginConfig('appliance-config.yaml', renderTemplate(name, toUrl(SCHEMA_PATH)), 'validate');
+  beginConfig(
+    [{ path: 'appliance-config.yaml', text: renderTemplate(name) }, schemaFile(SCHEMA.appliance)],
+    'validate',
+  );
 
 const TEMPLATES: Readonly<Record<string, () => Template>> = {
   ove: () => beginAppliance('ove'),
   minimal: () => beginAppliance('minimal'),
   ibi: () =>
     beginConfig(
-      INSTALLATION_CONFIG_NAME,
-      renderInstallationTemplate(toUrl(INSTALLATION_SCHEMA_PATH)),
+      [
+        { path: INSTALLATION_CONFIG_NAME, text: INSTALLATION_TEMPLATE },
+        schemaFile(SCHEMA.installation),
+      ],
       'build installation-iso --base-iso rhcos-live.x86_64.iso',
     ),
   sites: () => ({
-    files: SITES_STARTER,
+    files: [...SITES_STARTER, schemaFile(SCHEMA.site)],
     next: nextOfSites,
   }),
 };

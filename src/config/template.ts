@@ -1,12 +1,12 @@
+import { formatModeline, SCHEMA } from './document/schema.ts';
+
 export type TemplateName = 'ove' | 'minimal';
 
-/** A commented configuration that passes validation; `schema` is where an editor finds the schema. */
-export function renderTemplate(name: TemplateName, schema: string): string {
-  const head = `# yaml-language-server: $schema=${schema}\n${HEAD}`;
-  return name === 'ove' ? `${head}${OVE}${REST}` : `${head}${MINIMAL}${REST}`;
-}
+/** A commented configuration that passes validation. */
+export const renderTemplate = (name: TemplateName): string =>
+  [HEAD, name === 'ove' ? OVE : MINIMAL, REST].join('');
 
-const HEAD = `# What goes on the appliance media. Check it: sealift validate
+const HEAD = `${formatModeline(SCHEMA.appliance)}# What goes on the appliance media. Check it: sealift validate
 apiVersion: v1beta1
 kind: ApplianceConfig
 
@@ -66,6 +66,16 @@ additionalImages:
 `;
 
 const REST = `
+# Operators to carry, by catalog, package and channel. "sealift catalog list" shows what a catalog has,
+# "sealift plan" what each package costs.
+# operators:
+#   - catalog: registry.redhat.io/redhat/redhat-operator-index:v4.21
+#     packages:
+#       - name: local-storage-operator
+#         channels:
+#           - name: stable
+#       - name: kubernetes-nmstate-operator
+
 # Images to leave out: regular expressions.
 # blockedImages:
 #   - name: registry.example.com/unwanted/.*

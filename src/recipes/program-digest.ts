@@ -12,24 +12,31 @@ const CODE = fileURLToPath(new URL('..', import.meta.url));
 const WRITTEN = 'program-digest.json';
 
 /**
- * A digest of the program: its code, its templates and schemas, and the versions of what it depends on.
- * The build writes it; from sources it is computed.
+ * A digest of the program: its code with that of its packages, its templates and schemas. The build writes
+ * it; from sources it is computed, where the lock file stands for the packages.
  */
 export async function readProgramDigest(): Promise<Digest> {
   const text = (await readFileIfPresent(join(CODE, WRITTEN)))?.toString('utf8');
   const { digest } = text === undefined ? {} : (JSON.parse(text) as { digest?: string });
-  return digest !== undefined && isDigest(digest) ? digest : digestProgram(ROOT, CODE);
+  return digest !== undefined && isDigest(digest) ? digest : digestSources(ROOT);
 }
 
 /**
- * @param root folder with `templates`, `schema` and the package files
- * @param code folder with the code
+ * @param root folder with `templates` and `schema`
+ * @param code folder with the bundled code
  */
-export async function digestProgram(root: string, code: string): Promise<Digest> {
-  const folders = [code, join(root, 'templates'), join(root, 'schema')];
-  const files = await Promise.all(folders.map(listDigests));
-  return digestOf(formatCanonicalJson([...files, await listDependencies(root)]));
+export const digestProgram = (root: string, code: string): Promise<Digest> =>
+  digestFolders([code, join(root, 'templates'), join(root, 'schema')]);
+
+/** @param root folder with `src`, `templates`, `schema` and the lock file */
+export async function digestSources(root: string): Promise<Digest> {
+  const lock = await readFileIfPresent(join(root, 'package-lock.json'));
+  const program = await digestProgram(root, join(root, 'src'));
+  return digestOf(formatCanonicalJson([program, lock === undefined ? null : digestOf(lock)]));
 }
+
+const digestFolders = async (folders: readonly string[]): Promise<Digest> =>
+  digestOf(formatCanonicalJson(await Promise.all(folders.map(listDigests))));
 
 async function listDigests(folder: string): Promise<Json> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -41,20 +48,4 @@ async function listDigests(folder: string): Promise<Json> {
     }),
   );
   return Object.fromEntries(digests);
-}
-
-/** Of packages that run with the program: version and integrity, as the lock file has them. */
-async function listDependencies(root: string): Promise<Json> {
-  const text = await readFileIfPresent(join(root, 'package-lock.json'));
-  // Without the lock file this is a package that was installed without its digest: the ranges are what is known.
-  if (!text) return (await readFile(join(root, 'package.json'))).toString('utf8');
-  const { packages } = JSON.parse(text.toString('utf8')) as {
-    readonly packages: Readonly<
-      Record<string, { readonly version?: string; readonly integrity?: string; dev?: boolean }>
-    >;
-  };
-  const run = Object.entries(packages).filter(([name, { dev }]) => name !== '' && dev !== true);
-  return Object.fromEntries(
-    run.map(([name, { version = '', integrity = '' }]) => [name, `${version} ${integrity}`]),
-  );
 }

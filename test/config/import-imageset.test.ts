@@ -47,10 +47,7 @@ const mirror = (text: string): string =>
   `${HEAD}mirror:\n${text.replaceAll(/^/gm, '  ').trimEnd()}\n`;
 
 const render = (text: string): string =>
-  renderImportedConfig(importImageSet(text, 'i.yaml').config, {
-    origin: 'i.yaml',
-    schema: 'file:///schema.json',
-  });
+  renderImportedConfig(importImageSet(text, 'i.yaml').config, 'i.yaml');
 
 const notesOf = (text: string): readonly string[] =>
   importImageSet(text, 'i.yaml').notes.map(
@@ -82,8 +79,7 @@ function problemsOf(text: string): readonly string[] {
 describe('an image set of one release with operators', () => {
   it('becomes a configuration without loss', () => {
     expect(notesOf(OVE)).toEqual([]);
-    expect(render(OVE)).toBe(`# yaml-language-server: $schema=file:///schema.json
-# Made from i.yaml. Check it: sealift validate
+    expect(render(OVE)).toBe(`# Made from i.yaml. Check it: sealift validate
 apiVersion: v1beta1
 kind: ApplianceConfig
 

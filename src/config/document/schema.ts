@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../base/package-root.ts';
 
 /** What we use of JSON Schema draft 7. */
@@ -18,17 +17,31 @@ export type SchemaNode = {
   readonly pattern?: string;
 };
 
-/** The schema that ships with the program; editors read the same file. */
-export const SCHEMA_PATH = fileURLToPath(
-  new URL('schema/appliance-config.schema.json', PACKAGE_ROOT),
-);
+/**
+ * The schemas that ship with the program, by what they describe. `init` writes each at the same path beside
+ * what it begins, where editors find it on every machine.
+ */
+export const SCHEMA = {
+  appliance: 'schema/appliance-config.schema.json',
+  installation: 'schema/image-based-installation-config.schema.json',
+  site: 'schema/site.schema.json',
+} as const;
 
-let schema: SchemaNode | undefined;
+type SchemaPath = (typeof SCHEMA)[keyof typeof SCHEMA];
 
-export function readSchema(): SchemaNode {
-  schema ??= JSON.parse(readFileSync(SCHEMA_PATH, 'utf8')) as SchemaNode;
+export const readSchemaText = (path: SchemaPath): string =>
+  readFileSync(new URL(path, PACKAGE_ROOT), 'utf8');
+
+const schemas = new Map<SchemaPath, SchemaNode>();
+
+export function readSchema(path: SchemaPath = SCHEMA.appliance): SchemaNode {
+  const schema = schemas.get(path) ?? (JSON.parse(readSchemaText(path)) as SchemaNode);
+  schemas.set(path, schema);
   return schema;
 }
+
+/** The line by which editors find the schema of a YAML file, relative to the file. */
+export const formatModeline = (path: string): string => `# yaml-language-server: $schema=${path}\n`;
 
 /** The name of every key on any level, in lower case. */
 export function listKeys(node: SchemaNode = readSchema()): ReadonlySet<string> {

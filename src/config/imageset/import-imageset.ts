@@ -97,11 +97,10 @@ function noteRest(view: View): readonly ImportNote[] {
 /** The same, as a commented file to go on with. `origin` is what it was made from. */
 export function renderImportedConfig(
   { ocpRelease, pullSecret, additionalImages, blockedImages, operators, ...head }: ImportedConfig,
-  { origin, schema }: { readonly origin: string; readonly schema: string },
+  origin: string,
 ): string {
   return [
-    `# yaml-language-server: $schema=${schema}\n` +
-      `# Made from ${oneLine(origin)}. Check it: sealift validate\n${formatYaml(head)}`,
+    `# Made from ${oneLine(origin)}. Check it: sealift validate\n${formatYaml(head)}`,
     formatYaml({ ocpRelease }),
     '# Credentials to fetch with; they do not go on the media. The JSON text, file:PATH or env:NAME.\n' +
       formatYaml({ pullSecret }),

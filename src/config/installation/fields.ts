@@ -1,28 +1,16 @@
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { PACKAGE_ROOT } from '../../base/package-root.ts';
 import type { ConfigDocument, Plain } from '../document/document.ts';
 import { findNearestName } from '../../base/nearest-name.ts';
 import type { ConfigProblem } from '../document/problem.ts';
-import type { SchemaNode } from '../document/schema.ts';
+import { readSchema, SCHEMA, type SchemaNode } from '../document/schema.ts';
 
 type PlainObject = Readonly<Record<string, Plain>>;
 
-/** The schema of image-based-installation-config.yaml, which editors read too. */
-export const INSTALLATION_SCHEMA_PATH = fileURLToPath(
-  new URL('schema/image-based-installation-config.schema.json', PACKAGE_ROOT),
-);
-
-let schema: SchemaNode | undefined;
-
-export function readInstallationSchema(): SchemaNode {
-  schema ??= JSON.parse(readFileSync(INSTALLATION_SCHEMA_PATH, 'utf8')) as SchemaNode;
-  return schema;
-}
-
 /** Unknown keys, and values of another type than their key has. */
 export function checkFields(document: ConfigDocument): readonly ConfigProblem[] {
-  return checkValue(document, document.value, { schema: readInstallationSchema(), path: '' });
+  return checkValue(document, document.value, {
+    schema: readSchema(SCHEMA.installation),
+    path: '',
+  });
 }
 
 type Place = { readonly schema: SchemaNode; readonly path: string };

@@ -6,7 +6,7 @@ import { explainYaml } from '../document/explain-yaml.ts';
 import { readConfigText } from '../load-config.ts';
 import { maskLines } from '../document/masked-lines.ts';
 import { ConfigProblems, type ConfigProblem } from '../document/problem.ts';
-import { listKeys } from '../document/schema.ts';
+import { listKeys, readSchema, SCHEMA } from '../document/schema.ts';
 import { Secret } from '../secret/secret.ts';
 import { checkNetworkConfig } from '../sites/network/check-network-config.ts';
 import { formatNetworkConfig } from '../sites/network/format-network-config.ts';
@@ -15,7 +15,7 @@ import { isEmptyDocument, parseYaml } from '../sites/document/parse-yaml.ts';
 import { PUBLIC_KEYS } from '../sites/document/public-keys.ts';
 import { FREE, record } from '../sites/document/shape.ts';
 import { readSiteDocument } from '../sites/document/site-document.ts';
-import { checkFields, readInstallationSchema } from './fields.ts';
+import { checkFields } from './fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 import { resolveReferences, type ReferenceSource } from './references.ts';
 import { checkInstallationRules } from './rules.ts';
@@ -87,7 +87,7 @@ export function checkInstallationConfig(
   if (unread?.isBroken) {
     return { config: applyDefaults({}), problems: [unread.problem], warnings: [] };
   }
-  const document = parseConfigDocument(text, shownAs, readInstallationSchema());
+  const document = parseConfigDocument(text, shownAs, readSchema(SCHEMA.installation));
   const network = readNetworkConfig(text, shownAs);
   const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
   const config = applyDefaults(resolved.value, network.text);
@@ -142,7 +142,7 @@ function reportNetwork({ report, offsetOf }: ConfigDocument, why: string): Confi
 
 /** Lines without secrets: an Ignition config may hold passwords, a proxy's URL too. */
 function maskText(text: string): readonly string[] {
-  const known = [...listKeys(readInstallationSchema())];
+  const known = [...listKeys(readSchema(SCHEMA.installation))];
   const shown = new Set([
     ...known.filter((key) => key !== 'ignitionconfigoverride'),
     ...PUBLIC_KEYS,

