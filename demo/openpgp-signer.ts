@@ -24,6 +24,8 @@ export type KeyOptions = {
   /** RFC 4880 5.2.3.21; certify and sign where absent. */
   readonly flags?: number;
   readonly isRevoked?: boolean;
+  /** Of its revocation; SHA-256 where absent. */
+  readonly revocationHash?: Hash;
   /** Of its signature over itself. */
   readonly hash?: Hash;
 };
@@ -102,7 +104,8 @@ export function createSigner(options: KeyOptions = {}): Signer {
             packet(
               2,
               signVersion4([framed], {
-                ...{ type: 0x20, hash: 'sha256', subpackets: [time(2, created)] },
+                ...{ type: 0x20, hash: options.revocationHash ?? 'sha256' },
+                subpackets: [time(2, created)],
               }),
             ),
           ]

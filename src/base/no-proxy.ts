@@ -33,7 +33,7 @@ const hostOf = ({ hostname, port, protocol }: URL): Host => ({
   port: port === '' ? (DEFAULT_PORTS[protocol] ?? '') : port,
 });
 
-function isLoopbackHost(name: string): boolean {
+export function isLoopbackHost(name: string): boolean {
   return name === 'localhost' || isInside(name, LOOPBACK);
 }
 

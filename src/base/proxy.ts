@@ -2,8 +2,8 @@ import type { SecureContext } from 'node:tls';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import { ConfigError } from './errors.ts';
 import { ProxyFailure } from './network-failure.ts';
-import { rememberCredential } from './redact.ts';
 import { parseNoProxy } from './no-proxy.ts';
+import { readUserInfo } from './user-info.ts';
 
 /** The address of the proxy that a URL is asked through; undefined where it is asked directly. */
 export type ProxyOf = (url: URL) => string | undefined;
@@ -30,25 +30,12 @@ function readProxy(env: NodeJS.ProcessEnv, name: string): string {
   const text = readEither(env, name);
   if (text === '') return '';
   const url = text.includes('://') ? text : `http://${text}`;
-  if (URL.canParse(url)) rememberPassword(new URL(url));
+  if (URL.canParse(url)) readUserInfo(new URL(url)); // masked from now on
   if (URL.canParse(url) && SCHEMES.includes(new URL(url).protocol)) return url;
   throw new ConfigError('proxy.malformed', `${name} is not the address of a proxy`, {
     expected: 'http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT',
     hint: `correct or unset ${name}`,
   });
-}
-
-function rememberPassword({ username, password }: URL): void {
-  for (const text of [password, decodeText(password)]) rememberCredential(username, text);
-}
-
-/** What is not percent-encoded stays as it is. */
-function decodeText(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 const readEither = (env: NodeJS.ProcessEnv, name: string): string =>

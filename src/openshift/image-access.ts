@@ -104,12 +104,23 @@ function selectChild(
   throw noPlatform(reference, platform, formatPlatforms(children));
 }
 
-/** A small blob, whole: a config. */
+/**
+ * A small blob, whole: a config.
+ *
+ * @throws IntegrityError `blob.too-large` above the size of a manifest, and what fetching throws
+ */
 export async function readBlob(
   tools: ImageTools,
   reference: Reference,
   blob: Descriptor,
 ): Promise<Uint8Array> {
+  if (blob.size > MAX_MANIFEST_SIZE) {
+    throw new IntegrityError(
+      'blob.too-large',
+      `config ${blob.digest} of image ${formatReference(reference)} should have at most ${MAX_MANIFEST_SIZE} bytes, but has ${blob.size}`,
+      { expected: `at most ${MAX_MANIFEST_SIZE}`, found: String(blob.size) },
+    );
+  }
   return readFile(await ensureBlob(tools, reference, blob));
 }
 

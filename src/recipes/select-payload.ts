@@ -72,10 +72,12 @@ export function selectPayload(
   readonly plan: Promise<MirrorPlan>;
   readonly imagePolicy: Promise<ImagePolicyCheck>;
 } {
-  const { release, workspace } = carried;
+  const { release, passed, workspace } = carried;
   const { allArchitectures } = config.build;
   // Catalogs may be large: none is fetched for a release that is refused.
-  const arch = release.then(({ arch }) => config.ocpRelease.cpuArchitecture ?? arch);
+  const arch = Promise.all([release, passed]).then(
+    ([{ arch }]) => config.ocpRelease.cpuArchitecture ?? arch,
+  );
   const catalogs = engine.run(selectOperators, {
     ...{ catalogs: operators, arch, allArchitectures, unchanged: workspace !== undefined },
     ...(operators.some(({ local }) => local?.kind === 'directory') && {

@@ -1,6 +1,7 @@
 import type { Http, TlsOptions } from '../base/http.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
+import type { Descriptor } from '../registry/descriptor.ts';
 import { readFiles, type Layer } from '../registry/layers.ts';
 import { formatReference, parseReference, type Reference } from '../registry/reference.ts';
 import { restate } from '../registry/source-answers.ts';
@@ -51,7 +52,8 @@ export type ResolveReleaseTools = Pick<ImageTools, 'client' | 'cache'> & {
  * manifests is fetched.
  *
  * @throws ConfigError `release.not-found`, `release.version-mismatch`, `release.arch-mismatch`;
- * IntegrityError `release.malformed`, `release.version-conflict`, `release.manifest-unreadable`,
+ * IntegrityError `release.malformed`, `release.too-large`, `release.version-conflict`,
+ * `release.manifest-unreadable`,
  * `release.no-definitions`; and what the graph and the
  * registry client throw.
  */
@@ -138,7 +140,7 @@ async function findPayload(
   return { ...found, isByUrl: false };
 }
 
-/** The last layer has the release manifests; all are read only where it has not. */
+/** The last layer has the release manifests; all are read only where it has not, and they are small. */
 async function readPayload(
   tools: ImageTools,
   { reference, image }: OpenImage,
@@ -148,10 +150,13 @@ async function readPayload(
     'metadata' | 'definitions' | 'imagePolicies'
   >
 > {
-  const layers = openLayers(tools, reference, image.layers);
-  const files = await readWanted(layers.slice(-1), tools.signal);
-  const isWhole = NAMED_FILES.every((path) => files.has(path));
-  const whole = isWhole ? files : await readWanted(layers, tools.signal);
+  const read = (descriptors: readonly Descriptor[]): Promise<Map<string, Uint8Array>> =>
+    readWanted(openLayers(tools, reference, descriptors), tools.signal);
+  const last = image.layers.slice(-1);
+  refuseLarge(last, reference);
+  const files = await read(last);
+  const isWhole = NAMED_FILES.every((path) => files.has(path)) || isLarge(image.layers);
+  const whole = isWhole ? files : await read(image.layers);
   const text = (path: string): string => {
     const bytes = whole.get(path);
     if (bytes) return Buffer.from(bytes).toString('utf8');
@@ -168,6 +173,25 @@ async function readPayload(
     metadata: parseReleaseMetadata(text(RELEASE_METADATA_PATH)),
     ...readRelevant(whole, reference),
   };
+}
+
+/** Bytes of layers that are fetched before the signature is verified; real release manifests take 3 MiB. */
+const MAX_FETCHED = 64 << 20;
+
+const isLarge = (layers: readonly Descriptor[]): boolean =>
+  layers.reduce((total, { size }) => total + size, 0) > MAX_FETCHED;
+
+function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
+  if (!isLarge(last)) return;
+  const [found] = last.map(({ size }) => String(size));
+  throw new IntegrityError(
+    'release.too-large',
+    `the last layer of payload ${formatReference(reference)} should have at most ${MAX_FETCHED} bytes, but has ${found}`,
+    {
+      ...{ expected: `at most ${MAX_FETCHED}`, found: found ?? '' },
+      hint: 'name a release image that "oc adm release new" made',
+    },
+  );
 }
 
 const NAMED_FILES: readonly string[] = [IMAGE_REFERENCES_PATH, RELEASE_METADATA_PATH];

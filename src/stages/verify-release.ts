@@ -32,8 +32,6 @@ export type SignatureGate = {
   readonly keys?: string;
   /** Whether releases that nobody signs, nightlies and CI builds, are accepted. */
   readonly allowUnsigned: boolean;
-  /** Whether a release that is not accepted ends the run; else it is reported. */
-  readonly isRequired: boolean;
 };
 
 export type VerifyReleaseInput = SignatureGate & {
@@ -87,10 +85,8 @@ export const verifyRelease: Stage<VerifyReleaseInput, Release, VerifyReleaseTool
       }
     }
     const error = explain(release, answers);
-    const isAllowed = input.allowUnsigned && isNightly(release);
-    if (input.isRequired && !isAllowed) throw error;
-    if (!isAllowed) context.warn(`${error.message}; a build is refused`);
-    return { ...release, signature: { status: 'unsigned', problem: error.message, isAllowed } };
+    if (!input.allowUnsigned || !isNightly(release)) throw error;
+    return { ...release, signature: { status: 'unsigned', problem: error.message } };
   },
 };
 
@@ -119,9 +115,12 @@ type Source = { readonly from: string } & (
 function listSources(input: VerifyReleaseInput, digest: Digest): readonly (readonly Source[])[] {
   const { files, workspace, store, release } = input;
   const toStore = (address: string): Source => {
-    const base = address.endsWith('/') ? address : `${address}/`;
-    const path = `sha256=${hexOf(digest)}/signature-`;
-    return { from: redactUrl(new URL(base)), store: (number) => new URL(`${path}${number}`, base) };
+    const base = new URL(address);
+    if (!base.pathname.endsWith('/')) base.pathname += '/';
+    const folder = `${base.pathname}sha256=${hexOf(digest)}`;
+    const store = (number: number): URL =>
+      Object.assign(new URL(base), { pathname: `${folder}/signature-${number}` });
+    return { from: redactUrl(base), store };
   };
   const own = workspace?.filter((one) => one.digest === digest);
   const messages = own?.map(({ signature }) => Buffer.from(signature, 'base64'));
@@ -138,6 +137,8 @@ function listSources(input: VerifyReleaseInput, digest: Digest): readonly (reado
 type Answer = {
   readonly from: string;
   readonly messages: readonly Buffer[];
+  /** Files and workspaces say nothing of what the stores have. */
+  readonly isStore: boolean;
   /** Of a store that did not answer. */
   readonly failure?: string;
   readonly refused?: readonly SealiftError[];
@@ -145,7 +146,7 @@ type Answer = {
 
 async function ask(source: Source, tools: Tools): Promise<Answer> {
   const { from } = source;
-  if ('read' in source) return { from, messages: source.read() };
+  if ('read' in source) return { from, isStore: false, messages: source.read() };
   const messages: Buffer[] = [];
   try {
     for (let number = 1; number <= MAX_SIGNATURES; number++) {
@@ -156,14 +157,14 @@ async function ask(source: Source, tools: Tools): Promise<Answer> {
   } catch (error) {
     tools.signal.throwIfAborted();
     if (!(error instanceof SealiftError) && !isTimeout(error)) throw error;
-    return { from, messages, failure: (error as Error).message };
+    return { from, isStore: true, messages, failure: (error as Error).message };
   }
-  return { from, messages };
+  return { from, isStore: true, messages };
 }
 
 /** What of an answer holds, and why the rest does not. */
 function judge(
-  { from, messages }: Answer,
+  { from, messages }: Pick<Answer, 'from' | 'messages'>,
   known: Known,
 ): { readonly accepted?: ReleaseSignature; readonly refused: readonly SealiftError[] } {
   const refused: SealiftError[] = [];
@@ -198,21 +199,26 @@ function explain(release: Release, answers: readonly Answer[]): SealiftError {
       {
         ...(expected !== undefined && { expected }),
         ...(found !== undefined && { found }),
-        hint: HINTS[code] ?? 'take the signature again from where it was published',
+        hint: HINTS[code] ?? first.hint ?? 'take the signature again from where it was published',
       },
     );
   }
+  return explainAbsence(release, answers);
+}
+
+function explainAbsence(release: Release, answers: readonly Answer[]): SealiftError {
+  const { version } = release;
   const told = answers.map(({ from, failure }) => `${from}: ${failure ?? 'none'}`).join('; ');
-  const asked = answers.some(({ failure }) => failure === undefined);
   if (isNightly(release)) {
     return new IntegrityError(
       'signature.unsigned',
-      `release ${version} is a nightly or CI build without a signature`,
+      `release ${version} is a nightly or CI build without a signature${told && ` (${told})`}`,
       { hint: 'if you trust where it is from, build with --allow-unsigned or build.allowUnsigned' },
     );
   }
   const message = `no signature of release ${version} (${digestOfRelease(release)}) was found: ${told}`;
-  return answers.some(({ failure }) => failure !== undefined) && !asked
+  const stores = answers.filter(({ isStore }) => isStore);
+  return stores.length > 0 && stores.every(({ failure }) => failure !== undefined)
     ? new RegistryError('signature.store-failed', message, { hint: HOW_TO_SUPPLY })
     : new IntegrityError('signature.missing', message, { hint: HOW_TO_SUPPLY });
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { stateRelease, type Signer } from '../../demo/openpgp-signer.ts';
 import { SealiftError } from '../../src/base/errors.ts';
+import { redact } from '../../src/base/redact.ts';
+import { readSignatureGate } from '../../src/cli/build/signature-options.ts';
 import { parseKeys } from '../../src/openshift/signature/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openshift/signature/openpgp/signed-message.ts';
 import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
@@ -69,6 +71,23 @@ function signedPart(message: Buffer, { length, version }: Form): string {
 
 /** Of the message before its mutation. */
 type Form = { readonly length: number; readonly version: 3 | 4 };
+
+describe('the address of a signature store', () => {
+  const read = (signatureUrl: string) =>
+    readSignatureGate({ signatureUrl }, { cwd: '/', env: {} }).store;
+
+  it('with a password is taken over https and from this machine, and else refused without the password', () => {
+    expect(read('https://me:hush-hush-8@store.example/s/')).toContain('hush-hush-8');
+    expect(read('http://me:hush-hush-8@127.0.0.1/s/')).toContain('hush-hush-8');
+    expect(() => read('http://me:hush-hush-8@store.example/s/')).toThrow(
+      expect.objectContaining({
+        code: 'usage.signature-url',
+        found: 'http://store.example/s/',
+      }),
+    );
+    expect(redact('answers to hush-hush-8')).toBe('answers to [redacted]');
+  });
+});
 
 describe('mutated release signatures', () => {
   it('of 1000 with a mutation none is accepted, and of 100 without one all are', () => {

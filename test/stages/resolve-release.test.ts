@@ -5,7 +5,7 @@ import type { RpmArchitecture } from '../../src/openshift/release/release-bundle
 import { formatReference } from '../../src/registry/reference.ts';
 import { resolveRelease, type ResolveReleaseInput } from '../../src/stages/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../support/image-tools.ts';
-import { buildIndex } from '../support/images.ts';
+import { buildIndex, storeManifest } from '../support/images.ts';
 import { serveLocally } from '../support/local-http.ts';
 import { addRelease, buildLayeredImage } from '../support/release.ts';
 
@@ -160,6 +160,28 @@ describe('a release by pullspec', () => {
       code: 'release.malformed',
       message: expect.stringContaining('is no release payload') as string,
     });
+  });
+
+  it('is refused before a large layer or config is fetched', async () => {
+    const { image } = await addRelease(world.registry);
+    const [top] = image.manifests;
+    if (top?.manifest.kind !== 'manifest') throw new Error('a release is an image');
+    const { config, layers } = top.manifest;
+    const big = { ...layers.at(-1), size: 65 << 20 };
+    const before = world.registry.requests.length;
+    for (const [tag, changed, code] of [
+      ['layer', { layers: [...layers.slice(0, -1), big] }, 'release.too-large'],
+      ['below', { layers: [big, ...layers.slice(0, 1)] }, 'release.malformed'],
+      ['config', { config: { ...config, size: 5 << 20 } }, 'blob.too-large'],
+    ] as const) {
+      const { mediaType } = top.descriptor;
+      const manifest = storeManifest({ schemaVersion: 2, mediaType, config, layers, ...changed });
+      world.registry.add('ocp/release', { ...image, manifests: [manifest] }, tag);
+      const url = `${world.registry.host}/ocp/release:${tag}`;
+      await expect(resolve({ url }), tag).rejects.toMatchObject({ code, exitCode: 5 });
+    }
+    const fetched = world.registry.requests.slice(before);
+    expect(fetched.some((line) => line.includes(big.digest ?? 'no digest'))).toBe(false);
   });
 
   it('is refused when its parts name different versions', async () => {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -71,7 +71,7 @@ describe('the signature of a release', () => {
   const run = (input: Partial<VerifyReleaseInput> = {}, warnings: string[] = []) =>
     verifyRelease.run(
       {
-        ...{ release: releaseOf(), keys: at('keys.gpg'), allowUnsigned: false, isRequired: true },
+        ...{ release: releaseOf(), keys: at('keys.gpg'), allowUnsigned: false },
         publicStores: [`${store.url}/public`],
         ...input,
       },
@@ -113,6 +113,59 @@ describe('the signature of a release', () => {
     await writeFile(at('map.json'), JSON.stringify(map));
     const { signature } = await run({ files: at('map.json') });
     expect(signature).toMatchObject({ status: 'verified', from: at('map.json') });
+  });
+
+  it.each([
+    ['a ConfigMap without a label', (map: object) => JSON.stringify(map)],
+    [
+      'a List, as "oc get -o json" writes it',
+      (map: object) => JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [map] }),
+    ],
+    [
+      'a ConfigMap behind other documents',
+      (map: object) => `kind: Namespace\n---\n${JSON.stringify(map)}`,
+    ],
+  ])('is taken from a file with %s', async (_, format) => {
+    const binaryData = { [`sha256-${hexOf(DIGEST)}-1`]: good.toString('base64') };
+    await writeFile(at('map.yaml'), format({ kind: 'ConfigMap', binaryData }));
+    const { signature } = await run({ files: at('map.yaml') });
+    expect(signature).toMatchObject({ status: 'verified', from: at('map.yaml') });
+  });
+
+  it('is refused by name where a file with ConfigMaps has none, or has it broken', async () => {
+    const files = at('wrong.yaml');
+    await writeFile(files, 'kind: Secret\ndata: {}\n');
+    await expect(run({ files })).rejects.toMatchObject({ code: 'signature.no-config-map' });
+    const binaryData = { [`sha256-${hexOf(DIGEST)}-1`]: '!' };
+    await writeFile(files, JSON.stringify({ kind: 'ConfigMap', binaryData }));
+    serve();
+    await expect(run({ files })).rejects.toMatchObject({ code: 'openpgp.malformed' });
+  });
+
+  it('is asked for with the query and the password of the address of its store, which no other host gets', async () => {
+    const seen: unknown[] = [];
+    const elsewhere = await serveLocally(({ headers }, response) => {
+      seen.push(headers.authorization);
+      response.end(good);
+    });
+    answer = ({ url = '', headers }, response) => {
+      seen.push([url, headers.authorization]);
+      response.writeHead(307, { location: `${elsewhere.url}/there` }).end();
+    };
+    const address = new URL(`${store.url}/named?edition=4&token=hush-hush-7`);
+    Object.assign(address, { username: 'reader', password: 'p@ss word' });
+    const { signature } = await run({ store: address.href });
+    await elsewhere.close();
+    expect(seen.slice(0, 2)).toEqual([
+      [
+        `/named/sha256=${hexOf(DIGEST)}/signature-1?edition=4&token=hush-hush-7`,
+        `Basic ${Buffer.from('reader:p@ss word').toString('base64')}`,
+      ],
+      undefined,
+    ]);
+    expect(signature).toMatchObject({
+      from: `${store.url}/named/?edition=4&token=[redacted]`,
+    });
   });
 
   it('is taken from a workspace of oc-mirror, then from the named store, then from the public ones', async () => {
@@ -162,6 +215,25 @@ describe('the signature of a release', () => {
     });
   });
 
+  it('is an error of the stores where all of them fail, whatever else was looked through', async () => {
+    answer = ({ url = '' }, response) => {
+      response.writeHead(url.startsWith('/broken/') ? 500 : 503).end();
+    };
+    await mkdir(at('empty'), { recursive: true });
+    const input = { files: at('empty'), workspace: [], store: `${store.url}/named` };
+    await expect(run({ ...input, publicStores: [`${store.url}/broken`] })).rejects.toMatchObject({
+      code: 'signature.store-failed',
+      message: expect.stringMatching(
+        /empty: none; the mirror's cluster resources: none; .*\/named\/: .* 503.*; .*\/broken\/: .* 500/,
+      ) as string,
+    });
+    const release = releaseOf(NIGHTLY);
+    await expect(run({ ...input, release })).rejects.toMatchObject({
+      code: 'signature.unsigned',
+      message: expect.stringContaining('/named/: ') as string,
+    });
+  });
+
   it.each([
     ['of a text that names the digest', () => Buffer.from(`"${DIGEST}"`), 'openpgp.malformed'],
     [
@@ -193,7 +265,7 @@ describe('the signature of a release', () => {
 
   it('is not found with the keys of Red Hat when a throw-away key made it', async () => {
     serve(good);
-    const input = { release: releaseOf(), allowUnsigned: false, isRequired: true };
+    const input = { release: releaseOf(), allowUnsigned: false };
     await expect(
       verifyRelease.run(
         { ...input, publicStores: [`${store.url}/public`] },
@@ -225,18 +297,10 @@ describe('the signature of a release', () => {
         hint: expect.stringContaining('--allow-unsigned') as string,
       });
       const { signature } = await run({ release, allowUnsigned: true });
-      expect(signature).toMatchObject({ status: 'unsigned', isAllowed: true });
+      expect(signature).toMatchObject({ status: 'unsigned' });
       expect(store.requests).toEqual([]);
     },
   );
-
-  it('that is not found is reported, and no error, where it is not required', async () => {
-    serve();
-    const warnings: string[] = [];
-    const { signature } = await run({ isRequired: false }, warnings);
-    expect(signature).toMatchObject({ status: 'unsigned', isAllowed: false });
-    expect(warnings).toEqual([expect.stringContaining('a build is refused')]);
-  });
 
   /** The content of one message in the place of another's: same length, another digest. */
   function forge(): Buffer {

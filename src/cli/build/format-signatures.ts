@@ -8,5 +8,5 @@ export const formatSignatures = (
   signatures.map((one) =>
     one.status === 'verified'
       ? `${label}${one.version} is ${one.identity}, by key ${one.key}`
-      : `${label}${one.version} is unsigned: ${one.problem}${one.isAllowed ? '' : '; a build is refused'}`,
+      : `${label}${one.version} is unsigned: ${one.problem}`,
   );

@@ -1,7 +1,6 @@
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../../stages/pour/claim-iso.ts';
-import type { SignatureGate } from '../../stages/verify-release.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import type { OutputFormat } from '../terminal/output.ts';
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
@@ -26,10 +25,7 @@ export type RecipeCall<Options extends RecipeOptions> = {
  *
  * @param config what concerns the tools
  */
-export async function runRecipe<
-  Request extends IsoPlace & { readonly saved?: SavedPlan; readonly signatures: SignatureGate },
-  Result,
->(
+export async function runRecipe<Request extends IsoPlace & { readonly saved?: SavedPlan }, Result>(
   { options, host, isBuild = false }: RecipeCall<RecipeOptions>,
   { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
   work: (request: Request, tools: BuildTools) => Promise<Result>,
@@ -42,9 +38,7 @@ export async function runRecipe<
     emit: progress.listener,
   });
   try {
-    // A plan reports what is missing, and a build refuses.
-    const signatures = { ...request.signatures, isRequired: isBuild };
-    return await work({ ...request, signatures }, tools);
+    return await work(request, tools);
   } finally {
     progress.close();
     await tools.close();

@@ -1,7 +1,9 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
+import { isLoopbackHost } from '../../base/no-proxy.ts';
 import { redactUrl } from '../../base/redact.ts';
+import { readUserInfo } from '../../base/user-info.ts';
 import type { BuildSettings } from '../../config/appliance-config.ts';
 import type { SignatureGate } from '../../stages/verify-release.ts';
 import type { CliHost } from '../host.ts';
@@ -55,17 +57,27 @@ export function readSignatureGate(
     ...(keys !== undefined && { keys }),
     ...(store !== undefined && { store }),
     allowUnsigned: options.allowUnsigned ?? build.allowUnsigned,
-    isRequired: true,
   };
 }
 
 function readStore(text = ''): string | undefined {
   if (text === '') return undefined;
   const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url) refuseClearPassword(url);
   if (url && /^https?:$/.test(url.protocol)) return text;
   throw new UsageError('usage.signature-url', 'the signature store is not an address', {
     expected: 'https://HOST/PATH/',
     found: url ? redactUrl(url) : 'no address',
     hint: 'correct --signature-url or OCP_SIGNATURE_URL',
   });
+}
+
+function refuseClearPassword(url: URL): void {
+  const isSecret = readUserInfo(url) !== undefined;
+  if (!isSecret || url.protocol === 'https:' || isLoopbackHost(url.hostname)) return;
+  throw new UsageError(
+    'usage.signature-url',
+    'the password of the signature store would be sent without encryption',
+    { expected: 'https://', found: redactUrl(url), hint: 'name the store with https://' },
+  );
 }

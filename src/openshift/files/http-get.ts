@@ -7,6 +7,8 @@ import {
 } from '../../base/network-failure.ts';
 import { redactUrl } from '../../base/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
+import { readUserInfo } from '../../base/user-info.ts';
+import { formatBasic } from '../../registry/client/auth/credential.ts';
 
 export type GetOptions = {
   readonly url: URL;
@@ -18,15 +20,17 @@ export type GetOptions = {
 const MAX_REDIRECTS = 10;
 
 /**
- * GET of a public document: redirects are followed, never from HTTPS to HTTP. The status is the
- * caller's to judge, but those that a later attempt may cure are thrown.
+ * GET of a public document: redirects are followed, never from HTTPS to HTTP. User name and password of
+ * the URL are sent to its own origin, as Go's client does. The status is the caller's to judge, but those
+ * that a later attempt may cure are thrown.
  *
  * @throws RegistryError `http.redirect`, `http.unavailable`, and what `Http` throws
  */
 export async function fetchPublic(http: Http, options: GetOptions): Promise<HttpResponse> {
   let url = options.url;
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-    const response = await http.request({ ...options, url });
+    const headers = { ...options.headers, ...authorize(options.url, url) };
+    const response = await http.request({ ...options, url, headers });
     const { location } = response.headers;
     if (![301, 302, 303, 307, 308].includes(response.status) || typeof location !== 'string') {
       return checkTransient(response, url);
@@ -38,6 +42,11 @@ export async function fetchPublic(http: Http, options: GetOptions): Promise<Http
     'http.redirect',
     `${redactUrl(options.url)} redirects more than ${MAX_REDIRECTS} times`,
   );
+}
+
+function authorize(named: URL, url: URL): { readonly authorization?: string } {
+  const userInfo = url.origin === named.origin ? readUserInfo(named) : undefined;
+  return userInfo ? { authorization: formatBasic(userInfo) } : {};
 }
 
 /** The body as text, or undefined when it has more bytes than the limit. */

@@ -44,11 +44,10 @@ export type ReleaseSignature =
       readonly from: string;
     }
   | {
+      /** A nightly or CI build, which nobody signs, and the user accepts that. */
       readonly status: 'unsigned';
       /** Why it is not verified. */
       readonly problem: string;
-      /** Whether the user accepts that, and the release is one that nobody signs. */
-      readonly isAllowed: boolean;
     };
 
 /** `release-manifests/release-metadata`. */

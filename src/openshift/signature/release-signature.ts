@@ -34,7 +34,3 @@ export const signaturesOf = ({ signature }: Release): readonly string[] =>
   signature?.status === 'verified' ? signature.messages : [];
 
 export const isUnsigned = ({ signature }: Release): boolean => signature?.status === 'unsigned';
-
-/** Neither verified nor accepted without: no program of it may run. */
-export const isRefused = ({ signature }: Release): boolean =>
-  signature?.status === 'unsigned' && !signature.isAllowed;

@@ -16,9 +16,18 @@ const LABEL = 'release.openshift.io/verification-signatures';
 export const isOfSignatures = (document: Document): boolean =>
   document.get('kind') === 'ConfigMap' && document.hasIn(['metadata', 'labels', LABEL]);
 
+/** The ConfigMaps of a document: itself, or the items of a List, as `oc get -o yaml` writes it. */
+export function listConfigMaps(document: Document): readonly object[] {
+  const object = document.toJSON() as { readonly kind?: unknown; readonly items?: unknown };
+  const items: readonly unknown[] = Array.isArray(object.items) ? object.items : [];
+  const isConfigMap = (value: unknown): value is object =>
+    typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'ConfigMap';
+  return [object, ...items].filter(isConfigMap);
+}
+
 /** Keys are `sha256-<hex>-<n>`; others are passed over. */
-export function listStoredSignatures(document: Document): StoredSignature[] {
-  const { binaryData } = (document.toJSON() ?? {}) as { binaryData?: unknown };
+export function listStoredSignatures(configMap: object): StoredSignature[] {
+  const { binaryData } = configMap as { binaryData?: unknown };
   const entries = Object.entries(binaryData ?? {});
   return entries.flatMap(([key, signature]: [string, unknown]) => {
     const digest = key.replace(/^sha256-([0-9a-f]+)-\d+$/, 'sha256:$1');

@@ -156,7 +156,7 @@ function sortDocuments(documents: readonly SplitDocument[]): Sorted {
       const image: unknown = document.getIn(IMAGE_MEMBER[kind]);
       catalogs.push({ name, file, text, ...(typeof image === 'string' && { image }) });
     } else if (isOfSignatures(document)) {
-      const found = listStoredSignatures(document);
+      const found = listStoredSignatures(document.toJSON() as object);
       signatures.push(found.filter(isWellFormed));
       warnings.push(
         found.filter((one) => !isWellFormed(one)).map(({ digest }) => describeOdd(digest, file)),

@@ -13,7 +13,7 @@ import { toNodeRelease, type ClusterSettings } from '../../openshift/node/descri
 import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
-import { isRefused, signaturesOf } from '../../openshift/signature/release-signature.ts';
+import { signaturesOf } from '../../openshift/signature/release-signature.ts';
 import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/fetch-installer.ts';
 import { identifyInstaller } from '../../stages/identify-installer.ts';
@@ -120,12 +120,7 @@ function renderForUser(
     ...settings,
     release: images.release.then(toNodeRelease),
     ...(request.ignition === 'installer' && {
-      installed: images.release.then((release) =>
-        // A program out of a release that is refused is not run: a plan makes do with the templates.
-        build.installer === undefined && isRefused(release)
-          ? undefined
-          : installUnconfigured(request, tools, images),
-      ),
+      installed: installUnconfigured(request, tools, images),
     }),
   });
 }

@@ -92,6 +92,11 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
 
   const keys: [string, KeyOptions, string][] = [
     ['revoked', { isRevoked: true }, 'signature.key-refused'],
+    [
+      'revoked with a hash that nobody else may use',
+      { isRevoked: true, revocationHash: 'sha1' },
+      'signature.key-refused',
+    ],
     ['expired', { validFor: 3600 }, 'signature.key-expired'],
     ['of a signature over itself with SHA-1', { hash: 'sha1' }, 'signature.key-refused'],
     ['only for certifying', { flags: 0x01 }, 'signature.key-refused'],
@@ -130,6 +135,32 @@ describe.skipIf(!HAS_GPGV)('an OpenPGP message and gpgv', () => {
     );
   });
 
+  it('a key that was revoked with SHA-1 is revoked for both', async () => {
+    const own = createThrowAwaySigner({ isRevoked: true, revocationHash: 'sha1' });
+    const message = own.sign(STATEMENT);
+    expect(judge(message, own.publicKey)).toBe('signature.key-refused');
+    expect(await askGpgv(directory, message, own.publicKey)).toBe('bad');
+  });
+
+  it('a signature of a key of the future is refused by both, but for some minutes of clock skew here', async () => {
+    const own = createThrowAwaySigner({ created: Math.floor(NOW) + 3600 });
+    const message = own.sign(STATEMENT);
+    expect(judge(message, own.publicKey)).toBe('signature.in-future');
+    expect(await askGpgv(directory, message, own.publicKey)).toBe('bad');
+    const early = createThrowAwaySigner({ created: Math.floor(NOW) + 120 });
+    expect(judge(early.sign(STATEMENT), early.publicKey)).toBe('good');
+  });
+
+  it.each([3, 4] as const)(
+    'a signature of version %i that was made in the future is refused, but for some minutes of clock skew',
+    (version) => {
+      const after = (seconds: number): Buffer =>
+        sign(STATEMENT, { version, created: Math.floor(NOW) + seconds });
+      expect(judge(after(3600), publicKey)).toBe('signature.in-future');
+      expect(judge(after(240), publicKey)).toBe('good');
+    },
+  );
+
   it('two signed messages in a row are refused', () => {
     const one = sign(STATEMENT, { isCompressed: false });
     expect(judge(Buffer.concat([one, one]), publicKey)).toBe('openpgp.malformed');
@@ -146,7 +177,18 @@ describe('a file with keys', () => {
     const base64 = publicKey.toString('base64').replace(/.{64}/g, '$&\n');
     const block = `-----BEGIN PGP PUBLIC KEY BLOCK-----\nVersion: 1\n\n${base64}\n=abcd\n-----END PGP PUBLIC KEY BLOCK-----\n`;
     const keys = parseKeys(Buffer.from(`keys of ours\n${block}\nand the same\n${block}`), NOW);
-    expect(keys.map((key) => key.fingerprint)).toEqual([fingerprint, fingerprint]);
+    expect(keys.map((key) => key.fingerprint)).toEqual([fingerprint]);
+  });
+
+  it('with several copies of a key trusts none of them when one is revoked, in any order', () => {
+    const revoked = createThrowAwaySigner({ isRevoked: true });
+    expect(revoked.fingerprint).toBe(fingerprint);
+    for (const copies of [
+      [revoked.publicKey, publicKey],
+      [publicKey, revoked.publicKey],
+    ]) {
+      expect(judge(sign(STATEMENT), Buffer.concat(copies))).toBe('signature.key-refused');
+    }
   });
 
   it('without an RSA key of version 4 is refused', () => {

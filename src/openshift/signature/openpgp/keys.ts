@@ -32,14 +32,23 @@ export const keyIdOf = ({ fingerprint }: Pick<SigningKey, 'fingerprint'>): strin
 
 /**
  * RFC 4880 11.1: public keys of version 4 with RSA, armoured or binary, one or several. What else such a
- * file has (newer versions, other algorithms, subkeys) is passed over.
+ * file has (newer versions, other algorithms, subkeys) is passed over. What several copies of a key say
+ * of it counts together: a revocation in one of them revokes it.
  *
  * @param now seconds since 1970
  * @throws IntegrityError `openpgp.malformed`, `openpgp.no-key`
  */
 export function parseKeys(bytes: Uint8Array, now: number): SigningKey[] {
   const packets = parsePackets(removeArmour(Buffer.from(bytes)), 'the file with keys');
-  const keys = splitAt(packets, TAG.publicKey).flatMap((own) => readKey(own, now));
+  const copies = new Map<string, { readonly raw: RawKey; readonly packets: Packet[][] }>();
+  for (const [first, ...more] of splitAt(packets, TAG.publicKey)) {
+    const raw = parseKey(first?.body ?? Buffer.alloc(0));
+    if (!raw) continue;
+    const known = copies.get(raw.fingerprint);
+    if (known) known.packets.push(more);
+    else copies.set(raw.fingerprint, { raw, packets: [more] });
+  }
+  const keys = [...copies.values()].map(({ raw, packets }) => readKey(raw, packets, now));
   if (keys.length > 0) return keys;
   throw new IntegrityError(
     'openpgp.no-key',
@@ -108,21 +117,17 @@ function frame(mark: 0x99 | 0xb4, body: Buffer): Buffer {
 }
 
 /** RFC 4880 11.1: a key, and the signatures by which it says what it may be used for. */
-function readKey([first, ...packets]: readonly Packet[], now: number): SigningKey[] {
-  const raw = parseKey(first?.body ?? Buffer.alloc(0));
-  if (!raw) return [];
+function readKey(raw: RawKey, copies: readonly Packet[][], now: number): SigningKey {
   const { fingerprint, created, key } = raw;
-  const name = packets.find(({ tag }) => tag === TAG.userId)?.body.toString('utf8') ?? '';
-  const statements = readStatements(raw, packets, now);
+  const userId = copies.flat().find(({ tag }) => tag === TAG.userId);
+  const statements = readStatements(raw, copies, now);
   const { keyValidFor = 0 } = statements.last ?? {};
   const refused = findRefusal(statements);
-  return [
-    {
-      ...{ fingerprint, name, created, key },
-      ...(keyValidFor !== 0 && { expires: created + keyValidFor }),
-      ...(refused && { refused }),
-    },
-  ];
+  return {
+    ...{ fingerprint, name: userId?.body.toString('utf8') ?? '', created, key },
+    ...(keyValidFor !== 0 && { expires: created + keyValidFor }),
+    ...(refused && { refused }),
+  };
 }
 
 type Statements = { readonly isRevoked: boolean; readonly last?: SignaturePacket };
@@ -136,15 +141,16 @@ function findRefusal({ isRevoked, last }: Statements): SigningKey['refused'] {
 /** What a key says of itself in signatures that hold: of several, the newest counts. */
 function readStatements(
   { packet, key, fingerprint }: RawKey,
-  packets: readonly Packet[],
+  copies: readonly Packet[][],
   now: number,
 ): Statements {
   const own = keyIdOf({ fingerprint });
   let isRevoked = false;
   let last: SignaturePacket | undefined;
-  for (const { subject, signatures } of listSubjects(packet, packets)) {
+  for (const { subject, signatures } of listSubjects(packet, copies)) {
     const made = signatures.filter(
-      ({ issuer, ...one }) => (issuer ?? own) === own && isSignedBy(key, subject, one),
+      ({ issuer, ...one }) =>
+        (issuer ?? own) === own && (isDoubtful(one) || isSignedBy(key, subject, one)),
     );
     isRevoked ||= made.some(({ type }) => type === SIGNATURE.keyRevocation);
     const revocations = made.filter(({ type }) => type === SIGNATURE.certificationRevocation);
@@ -158,18 +164,31 @@ function readStatements(
   return { isRevoked, ...(last && { last }) };
 }
 
+/** A revocation that cannot be checked, of SHA-1 for example, counts: the key may be a stolen one. */
+const isDoubtful = ({ type, unsupported }: Omit<SignaturePacket, 'issuer'>): boolean =>
+  unsupported !== undefined &&
+  (type === SIGNATURE.keyRevocation || type === SIGNATURE.certificationRevocation);
+
 /** Bytes of a user ID, as GnuPG limits it: each signature hashes it again. */
 const MAX_NAME = 2048;
 
+type Subject = { readonly subject: readonly Buffer[]; readonly signatures: SignaturePacket[] };
+
 /** What is signed, and the signatures over it: the key alone, then the key with each of its names. */
-function listSubjects(packet: Buffer, packets: readonly Packet[]) {
-  const subjects = [{ subject: [packet], signatures: [] as SignaturePacket[] }];
-  for (const { tag, body } of packets) {
-    if (tag === TAG.publicSubkey || tag === TAG.userAttribute) break;
-    if (tag === TAG.userId && body.length > MAX_NAME)
-      throw malformed('a key has a name without end');
-    if (tag === TAG.userId) subjects.push({ subject: [packet, frame(0xb4, body)], signatures: [] });
-    if (tag === TAG.signature) subjects.at(-1)?.signatures.push(parseSignature(body));
+function listSubjects(packet: Buffer, copies: readonly Packet[][]): Iterable<Subject> {
+  const alone: Subject = { subject: [packet], signatures: [] };
+  const named = new Map<string, Subject>();
+  for (const packets of copies) {
+    let current = alone;
+    for (const { tag, body } of packets) {
+      if (tag === TAG.publicSubkey || tag === TAG.userAttribute) break;
+      if (tag === TAG.signature) current.signatures.push(parseSignature(body));
+      if (tag !== TAG.userId) continue;
+      if (body.length > MAX_NAME) throw malformed('a key has a name without end');
+      const name = body.toString('latin1');
+      current = named.get(name) ?? { subject: [packet, frame(0xb4, body)], signatures: [] };
+      named.set(name, current);
+    }
   }
-  return subjects;
+  return [alone, ...named.values()];
 }

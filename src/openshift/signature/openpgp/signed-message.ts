@@ -25,7 +25,7 @@ const MAX_SIZE = 1 << 20;
  *
  * @param now seconds since 1970
  * @throws IntegrityError `openpgp.malformed`, `openpgp.unsupported`, `signature.untrusted-key`,
- * `signature.wrong`, `signature.expired`, `signature.key-expired`, `signature.key-refused`
+ * `signature.wrong`, `signature.in-future`, `signature.expired`, `signature.key-expired`, `signature.key-refused`
  */
 export function verifySignedMessage(
   message: Uint8Array,
@@ -143,10 +143,27 @@ function checkTimes(signature: SignaturePacket, key: SigningKey, now: number): v
     const end = signature.created + (signature.validFor ?? 0);
     throw new IntegrityError('signature.expired', `the signature expired at ${formatTime(end)}`);
   }
+  checkFuture(signature, key, now);
   if (signature.created >= key.created) return;
   throw new IntegrityError(
     'signature.wrong',
     `the signature is of ${formatTime(signature.created)}, before ${named} was made`,
+  );
+}
+
+/** Seconds by which the clocks of the signer and of this machine may differ. */
+const MAX_SKEW = 300;
+
+function checkFuture(signature: SignaturePacket, key: SigningKey, now: number): void {
+  const [what, created] =
+    key.created > now + MAX_SKEW
+      ? [`key ${key.fingerprint}`, key.created]
+      : ['the signature', signature.created];
+  if (created <= now + MAX_SKEW) return;
+  throw new IntegrityError(
+    'signature.in-future',
+    `${what} was made at ${formatTime(created)}, but it is ${formatTime(now)} now`,
+    { hint: 'set the clock of this machine, if it is wrong' },
   );
 }
 

@@ -17,5 +17,8 @@ export type CredentialStore = {
 };
 
 /** RFC 7617 2, in UTF-8. */
-export const formatBasic = ({ username, password }: Credential & { kind: 'basic' }): string =>
+export const formatBasic = ({
+  username,
+  password,
+}: Pick<Credential & { kind: 'basic' }, 'username' | 'password'>): string =>
   `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
