@@ -47,7 +47,7 @@ export function readCsvTable(text: string, separator?: string): Table {
 const TOLD_DELIMITER = /^sep=([,;\t])(?=\r?\n)/i;
 
 /** The parser makes an error for each quote that is wrong, with a stack: as costly as so many bytes. */
-const FAULT_COST = 100;
+const FAULT_COST = 1000;
 
 type Reading = { readonly delimiter: string; readonly problems: TableProblem[] };
 

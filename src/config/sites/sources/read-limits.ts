@@ -13,7 +13,7 @@ const MAX_ROWS = 50_000;
 /** Ten thousand sites of two hundred columns each. */
 const MAX_CELLS = 2_000_000;
 const MAX_QUOTED = 4;
-const QUOTED_FLOOR = 1 << 20;
+const QUOTED_FLOOR = 16 << 20;
 /** Ten thousand sites of fifty files each. */
 const MAX_MEMBERS = 500_000;
 /**
