@@ -1,7 +1,7 @@
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type BuildOptions } from 'esbuild';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { digestProgram } from '../src/recipes/program-digest.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -31,18 +31,22 @@ export async function buildProgram(): Promise<void> {
  * takes more processor time than all else that a short command does.
  *
  * @param folder two levels below the root, as `src/base/package-root.ts` expects
+ * @param options.name default: that of the entry
  * @returns the path of the program.
  */
-export async function bundle(entry: string, folder: string): Promise<string> {
-  const program = join(folder, basename(entry).replace(/\.ts$/, '.js'));
+export async function bundle(
+  entry: string,
+  folder: string,
+  { name = basename(entry, '.ts'), plugins = [] }: { name?: string; plugins?: Plugin[] } = {},
+): Promise<string> {
   await mkdir(folder, { recursive: true });
-  await write({ entryPoints: { [basename(program, '.js')]: entry }, outdir: folder });
+  await write({ entryPoints: { [name]: entry }, outdir: folder, plugins });
   const threads = WORKERS.map((path) => [basename(path, '.mjs'), path]);
   await write({
     ...{ entryPoints: Object.fromEntries(threads) as Record<string, string>, outdir: folder },
     outExtension: { '.js': '.mjs' },
   });
-  return program;
+  return join(folder, `${name}.js`);
 }
 
 async function write(options: BuildOptions): Promise<void> {

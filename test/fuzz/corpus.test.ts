@@ -1,8 +1,9 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { OLD_BUGS, putBack, sourceOf } from './old-bugs.ts';
 import { READER_NAMES } from './readers.ts';
 import { buildChild, runChild } from './run-child.ts';
 
@@ -37,4 +38,10 @@ describe('files that were mutated, and those that a reader once failed on', () =
       expect([failure, index]).toEqual([undefined, expect.any(Number)]);
     },
   );
+});
+
+it.each(OLD_BUGS)('the sources are such that $name can be put back into them', ({ edits }) => {
+  for (const edit of edits) {
+    expect(putBack(readFileSync(sourceOf(edit.file), 'utf8'), edit)).not.toContain(edit.now);
+  }
 });

@@ -1,11 +1,12 @@
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { packCase } from './kept-case.ts';
-import { nameCase, READER_NAMES } from './readers.ts';
-import { buildChild, runChild, type ChildEnd } from './run-child.ts';
+import { failsAlone, fuzzReader, type Failure } from './fuzz-reader.ts';
+import { OLD_BUGS, type OldBug } from './old-bugs.ts';
+import { READER_NAMES } from './readers.ts';
+import { buildChild } from './run-child.ts';
 import type { ReaderName } from './seeds.ts';
 
 /*
@@ -16,15 +17,21 @@ import type { ReaderName } from './seeds.ts';
  *     npm run fuzz -- [--seconds 120] [--reader iso] [--seed N] [--cases FOLDER]
  *
  * The seconds are those of all readers together.
+ *
+ *     npm run fuzz -- --old-bugs [--seconds 600] [--reader iso] [--seed N]
+ *
+ * puts defects of the past back into the program, one after the other, and says how long it takes to
+ * find them: at most so many seconds each.
  */
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '120' },
-    reader: { type: 'string', multiple: true },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000_000) },
+    'old-bugs': { type: 'boolean', default: false },
+    'seconds': { type: 'string' },
+    'reader': { type: 'string', multiple: true },
+    'seed': { type: 'string', default: String(Date.now() % 1_000_000_000) },
     /** Where failing cases go. */
-    cases: { type: 'string', default: fileURLToPath(new URL('corpus', import.meta.url)) },
+    'cases': { type: 'string', default: fileURLToPath(new URL('corpus', import.meta.url)) },
   },
 });
 
@@ -34,47 +41,63 @@ if (unknown.length > 0) throw new Error(`readers are ${READER_NAMES.join(', ')}`
 const seed = Number(values.seed);
 const directory = mkdtempSync(join(tmpdir(), 'sealift-fuzz-'));
 const program = await buildChild();
-let found = 0;
+const secondsSince = (start: number): number => Math.round((Date.now() - start) / 1000);
 
-/** A case fails by itself, or what was before it made it fail. */
-async function confirm(
-  reader: ReaderName,
-  { index, failure = '', bytes }: ChildEnd,
-): Promise<void> {
-  if (!bytes) throw new Error(`no bytes of a case of ${reader}: ${failure}`);
-  const name = `${nameCase(bytes)}.${index % 6}.br`;
-  const path = join(directory, name);
-  writeFileSync(path, packCase(bytes));
-  const again = await runChild(program, { reader, directory, args: [`${path}#${index % 6}`] });
-  if (again.failure === undefined) {
-    console.log(`${reader}: case ${index} failed only after others: ${failure.slice(0, 300)}`);
-    if (failure.startsWith('memory')) return; // garbage of many cases
+/** @returns how many cases failed */
+async function fuzzAll(seconds: number): Promise<number> {
+  let found = 0;
+  for (const reader of names) {
+    const start = Date.now();
+    const fuzzing = { reader, program, directory, seed, seconds: seconds / names.length };
+    const cases = await fuzzReader(fuzzing, (failure) => {
+      found += Number(keep(failure));
+      return false;
+    });
+    console.log(`${reader}: ${cases} cases in ${secondsSince(start)} s`);
   }
-  found++;
+  console.log(`${found} cases failed, seed ${seed}`);
+  return found;
+}
+
+/** Not when many cases before it left garbage. */
+function keep({ reader, index, what, size, name, path, isAlone }: Failure): boolean {
+  const alone = isAlone ? '' : ', but not alone';
+  console.log(`${reader}: case ${index} of seed ${seed}, ${size} bytes: ${what}${alone}`);
+  if (!isAlone && what.startsWith('memory')) return false;
   const kept = join(values.cases, reader, name);
   mkdirSync(join(values.cases, reader), { recursive: true });
   copyFileSync(path, kept);
-  console.log(`${reader}: case ${index} of seed ${seed}, ${bytes.length} bytes: ${failure}`);
   console.log(`  kept as ${kept}`);
+  return true;
 }
 
-async function fuzz(reader: ReaderName, seconds: number): Promise<void> {
-  const began = Date.now();
-  const left = (): number => seconds - (Date.now() - began) / 1000;
-  let first = 0;
-  do {
-    const args = ['--seed', String(seed), '--first', String(first), '--seconds', left().toFixed(1)];
-    const end = await runChild(program, { reader, directory, args });
-    if (end.failure !== undefined) await confirm(reader, end);
-    first = end.index + 1;
-  } while (left() > 1);
-  console.log(`${reader}: ${first} cases in ${Math.round((Date.now() - began) / 1000)} s`);
+/** @returns how many were not found */
+async function findOldBugs(seconds: number): Promise<number> {
+  const missed: OldBug[] = [];
+  for (const bug of OLD_BUGS.filter(({ reader }) => names.includes(reader))) {
+    const { reader } = bug;
+    const start = Date.now();
+    const old = await buildChild(bug);
+    let what: string | undefined;
+    const fuzzing = { reader, program: old, directory, seed, seconds };
+    const cases = await fuzzReader(fuzzing, async (failure) => {
+      const isOld = failure.isAlone && !(await failsAlone(program, { ...failure, directory }));
+      if (isOld) what = failure.what.split('\n', 1)[0];
+      return isOld;
+    });
+    rmSync(old);
+    if (what === undefined) missed.push(bug);
+    const time = `${secondsSince(start)} s, ${cases} cases`;
+    console.log(`${reader}, ${bug.name}: ${what ?? 'not found'} (${time})`);
+  }
+  return missed.length;
 }
 
 try {
-  for (const name of names) await fuzz(name, Number(values.seconds) / names.length);
+  const isBad = values['old-bugs']
+    ? await findOldBugs(Number(values.seconds ?? 600))
+    : await fuzzAll(Number(values.seconds ?? 120));
+  process.exitCode = isBad === 0 ? 0 : 1;
 } finally {
   rmSync(directory, { recursive: true, force: true });
 }
-console.log(`${found} cases failed, seed ${seed}`);
-process.exitCode = found === 0 ? 0 : 1;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { bundle } from '../../scripts/bundle.ts';
+import { bugPlugin, type OldBug } from './old-bugs.ts';
 import type { ReaderName } from './seeds.ts';
 
 /** The most processor time that one case may take. */
@@ -17,9 +18,14 @@ const TICKS = 100;
 const BUILT = fileURLToPath(new URL('../built', import.meta.url));
 const KEY = 'throw-away-key.pem';
 
-/** Builds the program of the children, with the key that the seeds are signed with beside it. */
-export async function buildChild(): Promise<string> {
-  const program = await bundle('test/fuzz/child.ts', BUILT);
+/**
+ * Builds the program of the children, with the key that the seeds are signed with beside it.
+ *
+ * @param bug what its sources get back
+ */
+export async function buildChild(bug?: OldBug): Promise<string> {
+  const options = bug && { name: `child-${process.pid}`, plugins: [bugPlugin(bug)] };
+  const program = await bundle('test/fuzz/child.ts', BUILT, options);
   copyFileSync(fileURLToPath(new URL(`../support/${KEY}`, import.meta.url)), join(BUILT, KEY));
   return program;
 }

@@ -1,0 +1,148 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Plugin } from 'esbuild';
+import type { ReaderName } from './seeds.ts';
+
+/** A defect that the program once had, as what its sources said then. */
+export type OldBug = {
+  readonly name: string;
+  /** Where fuzzing should find it. */
+  readonly reader: ReaderName;
+  readonly edits: readonly Edit[];
+};
+
+type Edit = {
+  /** Below `src`. */
+  readonly file: string;
+  /** Is there once. */
+  readonly now: string;
+  readonly then: string;
+};
+
+const NO_BUDGET: readonly Edit[] = [
+  ["'bytes of directories': 1 << 30", "'bytes of directories': Infinity"],
+  ["'directory records': 600_000", "'directory records': Infinity"],
+  ["'system use entries': 4_000_000", "'system use entries': Infinity"],
+  ["'characters of paths': 1 << 25", "'characters of paths': Infinity"],
+].map(([now = '', then = '']) => ({ file: 'iso/structure-source.ts', now, then }));
+
+export const OLD_BUGS: readonly OldBug[] = [
+  {
+    name: 'directories that overlap',
+    reader: 'iso',
+    edits: [
+      {
+        file: 'iso/directory/claims.ts',
+        now: 'Math.max(1, Math.ceil(extent.size / SECTOR_SIZE))',
+        then: '1',
+      },
+      ...NO_BUDGET,
+    ],
+  },
+  {
+    name: 'a directory that contains itself',
+    reader: 'iso',
+    edits: [
+      { file: 'iso/directory/claims.ts', now: 'if (before) throw', then: 'if (false) throw' },
+      ...NO_BUDGET,
+    ],
+  },
+  {
+    name: 'archives of an initrd that are bounded one by one',
+    reader: 'initrd',
+    edits: [
+      {
+        file: 'ignition/initrd.ts',
+        now: 'await decodeArchive(bytes, offset, budget)',
+        then: 'await decodeArchive(bytes, offset, createInitrdBudget())',
+      },
+      { file: 'ignition/initrd.ts', now: "'bytes': 32 << 20", then: "'bytes': 1 << 29" },
+    ],
+  },
+  {
+    name: 'a link without a target',
+    reader: 'layer',
+    edits: [{ file: 'registry/layer/changeset.ts', now: 'if (!target)', then: 'if (false)' }],
+  },
+  {
+    name: 'a header that is searched for each of its columns',
+    reader: 'table',
+    edits: [
+      {
+        file: 'config/sites/sources/read-csv-table.ts',
+        now: 'seen.has(column)',
+        then: 'columns.indexOf(column) < index',
+      },
+      {
+        file: 'config/sites/sources/read-csv-table.ts',
+        now: 'columns.length > MAX_COLUMNS',
+        then: 'columns.length > Infinity',
+      },
+    ],
+  },
+  {
+    name: 'faults of YAML that have a stack each',
+    reader: 'table',
+    edits: [
+      {
+        file: 'base/yaml.ts',
+        now: 'Error.stackTraceLimit = 0',
+        then: 'Error.stackTraceLimit = 10',
+      },
+    ],
+  },
+  {
+    name: 'lists of YAML within each other without a limit',
+    reader: 'catalog',
+    edits: [
+      { file: 'base/yaml-bounds.ts', now: 'parser.stack.length > MOST_NESTED', then: 'false' },
+    ],
+  },
+  {
+    name: 'a unit without a name',
+    reader: 'ignition',
+    edits: [
+      { file: 'ignition/config.ts', now: '...findUnnamed(value, field.key, path),', then: '' },
+    ],
+  },
+  {
+    name: 'a configuration that is nested without a limit',
+    reader: 'ignition',
+    edits: [{ file: 'ignition/config.ts', now: 'depth > MAX_DEPTH', then: 'depth > Infinity' }],
+  },
+  {
+    name: 'secrets and names of any size',
+    reader: 'auth',
+    edits: [
+      { file: 'base/secret-forms.ts', now: 'given.length > LONGEST', then: 'false' },
+      { file: 'base/secret-forms.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
+      { file: 'base/secret-forms.ts', now: '[...new Set(bases)]', then: 'bases' },
+    ],
+  },
+];
+
+/** The text of a source with the bug in it. */
+export function putBack(text: string, { now, then, file }: Edit): string {
+  const [before, after, ...more] = text.split(now);
+  if (before === undefined || after === undefined || more.length > 0) {
+    throw new Error(`${file} should have "${now}" once`);
+  }
+  return before + then + after;
+}
+
+export const sourceOf = (file: string): string =>
+  fileURLToPath(new URL(`../../src/${file}`, import.meta.url));
+
+/** Builds sources as they were with the bug. */
+export const bugPlugin = ({ edits }: OldBug): Plugin => ({
+  name: 'old-bug',
+  setup(build) {
+    for (const path of new Set(edits.map(({ file }) => sourceOf(file)))) {
+      const own = edits.filter(({ file }) => sourceOf(file) === path);
+      build.onLoad({ filter: new RegExp(`${path.replaceAll('.', String.raw`\.`)}$`) }, () => ({
+        contents: own.reduce(putBack, readFileSync(path, 'utf8')),
+        loader: 'ts',
+      }));
+    }
+  },
+});
