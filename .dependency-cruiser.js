@@ -26,8 +26,22 @@ export default {
       ['base', 'registry', 'ignition'],
       'openshift explains images and manifests.',
     ),
-    floor('stages', ['base', ...formats, 'openshift'], 'stages use formats; recipes wire stages.'),
-    floor('recipes', ['base', ...formats, 'openshift', 'stages'], 'recipes know no command line.'),
+    floor(
+      'media',
+      ['base', ...formats, 'openshift'],
+      'media are read and described without sites.',
+    ),
+    floor('sites', ['base', ...formats, 'openshift', 'media'], 'a site knows no build.'),
+    floor(
+      'stages',
+      ['base', ...formats, 'openshift', 'media', 'sites'],
+      'stages use formats; recipes wire stages.',
+    ),
+    floor(
+      'recipes',
+      ['base', ...formats, 'openshift', 'media', 'sites', 'stages'],
+      'recipes know no command line.',
+    ),
     {
       name: 'stages-stand-alone',
       comment: 'Stages never import each other: a recipe wires them.',

@@ -13,7 +13,7 @@ import {
   encodeRockRidge,
   encodeSharingProtocol,
 } from '../src/iso/directory/rock-ridge.ts';
-import { scanBaseIso } from '../src/iso/base/scan-base.ts';
+import { scanBaseIso } from '../src/iso/live-base/scan-base.ts';
 import { encodeContinuation, encodeSystemUse } from '../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,

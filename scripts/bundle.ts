@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const WORKERS = [
   'src/base/decode/decode-worker.mjs',
   'src/iso/pour/hash-worker.mjs',
-  'src/openshift/image-based/identity/keys/crypto-worker.mjs',
+  'src/sites/identity/keys/crypto-worker.mjs',
 ];
 
 /** Packages in CommonJS ask for modules of Node while they run. */

@@ -17,7 +17,7 @@ import { writeResult } from '../src/cli/terminal/output.ts';
 import { downloadFile } from '../src/openshift/files/download.ts';
 import { fetchText } from '../src/openshift/files/fetch-text.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
-import { createKeySource } from '../src/openshift/image-based/identity/keys/rsa-keys.ts';
+import { createKeySource } from '../src/sites/identity/keys/rsa-keys.ts';
 import { findNmstate } from '../src/recipes/config-iso/ask-nmstate.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
 import { credentialsFromFiles } from '../src/registry/client/auth/credentials.ts';

@@ -1,10 +1,10 @@
 import { dirname, join } from 'node:path';
 import { Option, type Command } from 'commander';
-import { INSTALLATION_CONFIG_NAME } from '../config/installation/read-installation-config.ts';
-import { INSTALLATION_TEMPLATE } from '../config/installation/template.ts';
+import { INSTALLATION_CONFIG_NAME } from '../sites/installation/read-installation-config.ts';
+import { INSTALLATION_TEMPLATE } from '../sites/installation/installation-template.ts';
 import { PLACEHOLDER } from '../config/secret/placeholder.ts';
 import { readSchemaText, SCHEMA } from '../config/document/schema.ts';
-import { SITES_STARTER, type StarterFile } from '../config/sites/starter.ts';
+import { SITES_STARTER, type StarterFile } from '../sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
 import { createForceOption, writeResult } from './terminal/output.ts';

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
-import { registerBuild } from './build/build.ts';
+import { registerBuild } from './building/build.ts';
 import { registerCat } from './medium/cat.ts';
 import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
@@ -16,13 +16,13 @@ import { printError } from './terminal/print-error.ts';
 import { toUsageError } from './terminal/usage-error.ts';
 import { registerInspect } from './medium/inspect.ts';
 import { registerLs } from './medium/ls.ts';
-import { registerPlan } from './build/plan.ts';
+import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
-import { registerResources } from './build/resources.ts';
+import { registerResources } from './building/resources.ts';
 import { registerValidate } from './validate.ts';
 import { registerVerify } from './medium/verify.ts';
 import { readVersion, registerVersion } from './version.ts';
-import { registerWhy } from './build/why.ts';
+import { registerWhy } from './building/why.ts';
 
 const EXIT_USAGE = 2;
 

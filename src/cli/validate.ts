@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { isInstallationConfig } from '../config/installation/read-installation-config.ts';
+import { isInstallationConfig } from '../sites/installation/read-installation-config.ts';
 import { checkConfig, readConfigText } from '../config/load-config.ts';
 import { ConfigProblems, formatProblem, type ConfigProblem } from '../config/document/problem.ts';
 import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
-import { readInstallation } from './build/installation-request.ts';
-import { readSurroundings } from './build/live-request.ts';
+import { readInstallation } from './building/installation-request.ts';
+import { readSurroundings } from './building/live-request.ts';
 import type { CliHost } from './host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 

@@ -1,9 +1,9 @@
 import { digestOf } from '../base/digest.ts';
-import type { BaseDirectory } from './base/base-tree.ts';
-import type { BaseImage } from './base/scan-base.ts';
+import type { BaseDirectory } from './live-base/base-tree.ts';
+import type { BaseImage } from './live-base/scan-base.ts';
 import { SYSTEM_AREA_SIZE } from './boot/hybrid.ts';
 import { FILE_FLAG } from './directory/directory-record.ts';
-import { assignIdentifiers } from './directory/names.ts';
+import { assignIdentifiers } from './directory/assign-identifiers.ts';
 import { encodeRockRidge } from './directory/rock-ridge.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import {

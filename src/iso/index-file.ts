@@ -1,6 +1,6 @@
 import { digestOf } from '../base/digest.ts';
 import { BLOB_ALIGNMENT, type Extent, type Layout } from './extent.ts';
-import { zeroExtent } from './base/extent-list.ts';
+import { zeroExtent } from './live-base/extent-list.ts';
 
 /** A file that lists the extents of the ISO it is in. */
 export type IndexFile = {

@@ -1,13 +1,13 @@
 import { ConfigError } from '../base/errors.ts';
-import { layOutBase, type BasePatch } from './base/base-extents.ts';
-import type { FileSection } from './base/base-tree.ts';
+import { layOutBase, type BasePatch } from './live-base/base-extents.ts';
+import type { FileSection } from './live-base/base-tree.ts';
 import { planDirectoryArea, type DirectoryArea } from './directory/directory-area.ts';
 import { SECTOR_SIZE, type Extent, type Layout, type TreeFile } from './extent.ts';
-import { bytesExtent, fillGaps } from './base/extent-list.ts';
+import { bytesExtent, fillGaps } from './live-base/extent-list.ts';
 import { growHybrid, sizeOfImage } from './boot/hybrid.ts';
 import { fillIndex, measureIndex, placeIndex, type IndexFile } from './index-file.ts';
 import { collectContents, placeContents, sectionsAt, type Contents } from './place-files.ts';
-import type { BaseImage } from './base/scan-base.ts';
+import type { BaseImage } from './live-base/scan-base.ts';
 import { layOutStructures, placeStructures } from './check/structure-extents.ts';
 import { mergeTree, type TreeLeaf } from './tree.ts';
 import { rewriteDescriptors } from './volume/volume-descriptors.ts';

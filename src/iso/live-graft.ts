@@ -1,4 +1,4 @@
-import type { BasePatch } from './base/base-extents.ts';
+import type { BasePatch } from './live-base/base-extents.ts';
 import { formatReadableJson, type Json } from '../base/canonical-json.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { addInitrd, menuKindOf } from './boot/boot-menu.ts';

@@ -1,6 +1,6 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import type { FileSection } from './base/base-tree.ts';
+import type { FileSection } from './live-base/base-tree.ts';
 import { BLOB_ALIGNMENT, SECTOR_SIZE, type ExtentSource, type FileContent } from './extent.ts';
 import type { TreeDirectory, TreeLeaf } from './tree.ts';
 

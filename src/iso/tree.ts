@@ -1,8 +1,8 @@
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { compareIdentifiers } from './directory/compare-identifiers.ts';
-import type { BaseDirectory, BaseFile, FileSection } from './base/base-tree.ts';
+import type { BaseDirectory, BaseFile, FileSection } from './live-base/base-tree.ts';
 import type { FileContent, TreeFile } from './extent.ts';
-import { assignIdentifiers, type NewName } from './directory/names.ts';
+import { assignIdentifiers, type NewName } from './directory/assign-identifiers.ts';
 import {
   entrySourceOf,
   newAttributes,

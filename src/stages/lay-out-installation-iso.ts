@@ -3,8 +3,8 @@ import type { FileInput } from '../base/file-input.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
-import type { BasePatch } from '../iso/base/base-extents.ts';
-import { decodeBaseScan, type BaseScan } from '../iso/base/scan-base.ts';
+import type { BasePatch } from '../iso/live-base/base-extents.ts';
+import { decodeBaseScan, type BaseScan } from '../iso/live-base/scan-base.ts';
 import { findEmbedArea, type EmbedArea } from '../iso/coreos/embed-area.ts';
 import { requireArchitecture } from '../iso/coreos/kernel-architecture.ts';
 import { planEmbed, type EmbedPlan } from '../iso/coreos/plan-embed.ts';
@@ -14,12 +14,12 @@ import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import type { FileDigests } from '../openshift/files/file-digests.ts';
 import { readUnchanged } from '../openshift/files/unchanged-file.ts';
 import { readCached } from '../openshift/files/read-cached.ts';
-import { describeMedium } from '../openshift/media/describe-medium.ts';
-import type { MediaIndex } from '../openshift/media/media-index.ts';
-import { INDEX_PATH } from '../openshift/media/media-paths.ts';
+import { describeMedium } from '../media/index/describe-medium.ts';
+import type { MediaIndex } from '../media/index/media-index.ts';
+import { INDEX_PATH } from '../media/index/media-paths.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
-import { planMediaRegistry, type MediaRegistry } from '../openshift/media/media-registry.ts';
+import { planMediaRegistry, type MediaRegistry } from '../media/tree/media-registry.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */

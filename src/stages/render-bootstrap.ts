@@ -1,7 +1,7 @@
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
 import { readCached } from '../openshift/files/read-cached.ts';
-import { digestRegistryTree, planLiveRegistry } from '../openshift/media/live-registry.ts';
+import { digestRegistryTree, planLiveRegistry } from '../media/tree/live-registry.ts';
 import { sizeOfRegistry } from '../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
 import {

@@ -1,7 +1,7 @@
 import type { FileInput } from '../base/file-input.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { Stage } from '../engine/stage.ts';
-import { encodeBaseScan, scanBaseIso, type BaseScan } from '../iso/base/scan-base.ts';
+import { encodeBaseScan, scanBaseIso, type BaseScan } from '../iso/live-base/scan-base.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { openIso } from '../iso/open-iso.ts';
 import type { FileDigests } from '../openshift/files/file-digests.ts';

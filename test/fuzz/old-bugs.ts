@@ -69,12 +69,12 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'table',
     edits: [
       {
-        file: 'config/sites/sources/read-csv-table.ts',
+        file: 'sites/sources/read-csv-table.ts',
         now: 'seen.has(column)',
         then: 'columns.indexOf(column) < index',
       },
       {
-        file: 'config/sites/sources/read-csv-table.ts',
+        file: 'sites/sources/read-csv-table.ts',
         now: 'columns.length > MAX_COLUMNS',
         then: 'columns.length > Infinity',
       },

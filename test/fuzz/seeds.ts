@@ -6,8 +6,8 @@ import { formatIgnition, textFile, type IgnitionConfig } from '../../src/ignitio
 import { encodeCpio } from '../../src/ignition/cpio.ts';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
 import { encodeSmallIso } from '../../src/iso/small-iso.ts';
-import { MANIFEST_PATH } from '../../src/openshift/image-based/config-tree.ts';
-import { formatMediaIndex } from '../../src/openshift/media/media-index.ts';
+import { MANIFEST_PATH } from '../../src/sites/compose/config-tree.ts';
+import { formatMediaIndex } from '../../src/media/index/media-index.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
 import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import { encodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';

@@ -6,8 +6,8 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decodeInThread } from '../../src/base/decode/decoder-threads.ts';
 import { unzstd } from '../../src/base/decode/zstd.ts';
-import { readCsvTable } from '../../src/config/sites/sources/read-csv-table.ts';
-import { readYamlTable } from '../../src/config/sites/sources/read-yaml-table.ts';
+import { readCsvTable } from '../../src/sites/sources/read-csv-table.ts';
+import { readYamlTable } from '../../src/sites/sources/read-yaml-table.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
 import {
   parseObject,

@@ -18,11 +18,8 @@ import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/open-f
 import { writeFileAtomic } from '../../src/base/files.ts';
 import { lockOutput } from '../../src/iso/pour/lock.ts';
 import { pourIso, type PourResult } from '../../src/iso/pour/pour-iso.ts';
-import { createSiteWriter } from '../../src/recipes/config-iso/site/site-writer.ts';
-import {
-  adoptOldState,
-  makeStateDirectory,
-} from '../../src/recipes/config-iso/site/state-directory.ts';
+import { createSiteWriter } from '../../src/sites/state/site-writer.ts';
+import { adoptOldState, makeStateDirectory } from '../../src/sites/state/state-directory.ts';
 import { isRoot } from '../support/as-user.ts';
 import { makeLayout, openFrom } from '../support/pour-layout.ts';
 

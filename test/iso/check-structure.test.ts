@@ -6,7 +6,7 @@ import { digestOf } from '../../src/base/digest.ts';
 import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
-import { scanBaseIso } from '../../src/iso/base/scan-base.ts';
+import { scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
 import type { StructureProblem } from '../../src/iso/check/structure-problem.ts';
 import {
   makeCoreosIso,

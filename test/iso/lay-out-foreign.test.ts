@@ -8,7 +8,7 @@ import type { Layout, TreeFile } from '../../src/iso/extent.ts';
 import { locateBackupGpt, readBackupGpt, readPartitionTables } from '../../src/iso/boot/hybrid.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
-import { scanBaseIso } from '../../src/iso/base/scan-base.ts';
+import { scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
 import { makeCoreosIso, makeIso, makeTestDirectory, TEST_VOLUME_ID } from '../support/iso.ts';
 import { requireTool } from '../support/tools.ts';
 import { writeLayout } from '../support/write-layout.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso, type LayoutOptions } from '../../src/iso/lay-out.ts';
-import { scanBaseIso, type BaseImage } from '../../src/iso/base/scan-base.ts';
+import { scanBaseIso, type BaseImage } from '../../src/iso/live-base/scan-base.ts';
 import { makeTestDirectory } from '../support/iso.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 

@@ -9,7 +9,7 @@ import type { Extent, FileContent, Layout, TreeFile } from '../../src/iso/extent
 import { layOutIso, type LayoutOptions } from '../../src/iso/lay-out.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import { decodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';
-import { scanBaseIso, type BaseImage } from '../../src/iso/base/scan-base.ts';
+import { scanBaseIso, type BaseImage } from '../../src/iso/live-base/scan-base.ts';
 import { decodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 import { writeLayout } from '../support/write-layout.ts';

@@ -7,7 +7,7 @@ import { readCoreosLive } from '../../src/iso/coreos/coreos.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import { planLiveGraft } from '../../src/iso/live-graft.ts';
 import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
-import { scanBaseIso } from '../../src/iso/base/scan-base.ts';
+import { scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
 import { makeCoreosIso } from '../support/iso.ts';
 import { requireTool } from '../support/tools.ts';
 import { writeLayout } from '../support/write-layout.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assignIdentifiers, type NewName } from '../../src/iso/directory/names.ts';
+import { assignIdentifiers, type NewName } from '../../src/iso/directory/assign-identifiers.ts';
 
 const newNames = fc.uniqueArray(
   fc.record({

@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { decodeBaseScan, encodeBaseScan, scanBaseIso } from '../../src/iso/base/scan-base.ts';
+import { decodeBaseScan, encodeBaseScan, scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
 import { makeIso, makeTestDirectory } from '../support/iso.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 import { requireTool } from '../support/tools.ts';

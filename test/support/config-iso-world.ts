@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { requireNoCanary } from './canaries.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import type { KeySource } from '../../src/openshift/image-based/identity/keys/rsa-keys.ts';
+import type { KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
 import type { Nmstate } from '../../src/recipes/config-iso/ask-nmstate.ts';
 import {
   buildConfigIsos,

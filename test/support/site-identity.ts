@@ -1,18 +1,9 @@
 import { createHash } from 'node:crypto';
 import { runProcess } from '../../src/base/process.ts';
-import {
-  makeIdentity,
-  type IdentityTools,
-} from '../../src/openshift/image-based/identity/make-identity.ts';
-import type { RandomBytes } from '../../src/openshift/image-based/identity/random-text.ts';
-import {
-  createKeySource,
-  type KeySource,
-} from '../../src/openshift/image-based/identity/keys/rsa-keys.ts';
-import type {
-  KeyPair,
-  SiteIdentity,
-} from '../../src/openshift/image-based/identity/site-identity.ts';
+import { makeIdentity, type IdentityTools } from '../../src/sites/identity/make-identity.ts';
+import type { RandomBytes } from '../../src/sites/identity/random-text.ts';
+import { createKeySource, type KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
+import type { KeyPair, SiteIdentity } from '../../src/sites/identity/site-identity.ts';
 
 /** 2026-01-02T03:04:05Z, in seconds. */
 export const MADE_AT = 1_767_323_045;

@@ -1,5 +1,5 @@
-import { checkSite, type SiteCheck } from '../../src/config/sites/check-site.ts';
-import type { SiteFile, SiteInput } from '../../src/config/sites/site.ts';
+import { checkSite, type SiteCheck } from '../../src/sites/check-site.ts';
+import type { SiteFile, SiteInput } from '../../src/sites/site.ts';
 
 /** Sections of a file by their keys, in the order in which they are written. */
 type Sections = Readonly<Record<string, string>>;

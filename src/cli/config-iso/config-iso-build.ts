@@ -3,14 +3,14 @@ import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
-import { createKeySource } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
+import { createKeySource } from '../../sites/identity/keys/rsa-keys.ts';
 import {
   buildConfigIsos,
   type ConfigIsosReport,
 } from '../../recipes/config-iso/build-config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
-import { isError } from '../../recipes/config-iso/site/site-finding.ts';
+import { isError } from '../../sites/site-finding.ts';
 import { writeFindings } from './config-iso-findings.ts';
 import {
   addSitesOptions,

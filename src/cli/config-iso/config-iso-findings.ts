@@ -1,8 +1,4 @@
-import {
-  formatFinding,
-  isError,
-  type SiteFinding,
-} from '../../recipes/config-iso/site/site-finding.ts';
+import { formatFinding, isError, type SiteFinding } from '../../sites/site-finding.ts';
 import type { CliHost } from '../host.ts';
 import type { LogFormat } from '../terminal/progress.ts';
 import { writeEvent, writeMessage } from '../terminal/output.ts';

@@ -3,7 +3,7 @@ import {
   listGenerations,
   type ListedGeneration,
 } from '../../recipes/config-iso/list-generations.ts';
-import { DROP_IN_NAME } from '../../recipes/config-iso/site/site-places.ts';
+import { DROP_IN_NAME } from '../../sites/state/site-places.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { resolveGiven } from './config-iso-request.ts';

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { formatSize } from '../../base/format-size.ts';
-import type { ConfigIso } from '../../recipes/config-iso/read-config-iso.ts';
+import type { ConfigIso } from '../../sites/read-config-iso.ts';
 import { showConfigIso } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
 import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../../base/errors.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
-import { isError } from '../../recipes/config-iso/site/site-finding.ts';
+import { isError } from '../../sites/site-finding.ts';
 import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
 import { writeFindings } from './config-iso-findings.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';

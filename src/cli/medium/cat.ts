@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { openMedium } from '../../stages/medium/open-medium.ts';
+import { openMedium } from '../../media/open-medium.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';
 import { writePiece } from '../terminal/output.ts';

@@ -1,10 +1,7 @@
 import { relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/format-size.ts';
-import {
-  extractInstaller,
-  type ExtractedInstaller,
-} from '../../recipes/medium/extract-installer.ts';
+import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import type { CliHost } from '../host.ts';
 import {
   createForceOption,

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { IntegrityError } from '../../base/errors.ts';
-import { openMedium } from '../../stages/medium/open-medium.ts';
-import { readBootstrapIgnition, readEmbeddedIgnition } from '../../stages/medium/read-ignition.ts';
+import { openMedium } from '../../media/open-medium.ts';
+import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/read-ignition.ts';
 import type { CliHost } from '../host.ts';
 import { writeContent } from '../terminal/output.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/format-size.ts';
-import { inspectIso, type Inspection } from '../../recipes/medium/inspect-iso.ts';
+import { inspectIso, type Inspection } from '../../media/inspect-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import type { IsoNode } from '../../iso/iso-node.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { openMedium } from '../../stages/medium/open-medium.ts';
+import { openMedium } from '../../media/open-medium.ts';
 import { toPrintable } from '../../base/printable-text.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';

@@ -1,4 +1,4 @@
-import type { FileSection } from '../base/base-tree.ts';
+import type { FileSection } from '../live-base/base-tree.ts';
 import {
   encodeDirectories,
   pathTableOf,
@@ -6,7 +6,7 @@ import {
   type DirectoryArea,
 } from '../directory/directory-area.ts';
 import { SECTOR_SIZE, type Extent } from '../extent.ts';
-import { bytesExtent } from '../base/extent-list.ts';
+import { bytesExtent } from '../live-base/extent-list.ts';
 import { encodePathTable } from '../volume/path-table.ts';
 import type { TreeLeaf } from '../tree.ts';
 import type { RewrittenVolume } from '../volume/volume-descriptors.ts';

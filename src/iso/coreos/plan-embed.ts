@@ -1,6 +1,6 @@
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import type { BasePatch } from '../base/base-extents.ts';
+import type { BasePatch } from '../live-base/base-extents.ts';
 import type { TreeFile } from '../extent.ts';
 import type { IsoImage } from '../open-iso.ts';
 import { parseJsonObject } from './coreos-json.ts';

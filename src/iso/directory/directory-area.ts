@@ -1,9 +1,9 @@
-import type { FileSection } from '../base/base-tree.ts';
+import type { FileSection } from '../live-base/base-tree.ts';
 import { viewOf } from '../bounds.ts';
 import { draftParent, draftRecord, draftSelf, type RecordDraft } from './directory-records.ts';
 import { FILE_FLAG } from './directory-record.ts';
 import { SECTOR_SIZE } from '../extent.ts';
-import { compareFilled } from './names.ts';
+import { compareFilled } from './assign-identifiers.ts';
 import { sizeOfPathTable, type PathTableRecord } from '../volume/path-table.ts';
 import { createSectorBuffer, type SectorBuffer } from '../volume/sector-buffer.ts';
 import { encodeContinuation } from './system-use.ts';

@@ -1,4 +1,4 @@
-import type { BaseDirectory, BaseNode } from '../base/base-tree.ts';
+import type { BaseDirectory, BaseNode } from '../live-base/base-tree.ts';
 import { encodeBoth32 } from '../volume/both-endian.ts';
 import { FILE_FLAG } from './directory-record.ts';
 import {

@@ -1,5 +1,5 @@
 import { encodeBoth32 } from './both-endian.ts';
-import type { FileSection } from '../base/base-tree.ts';
+import type { FileSection } from '../live-base/base-tree.ts';
 import { viewOf } from '../bounds.ts';
 import { encodeDirectoryRecord } from '../directory/directory-record.ts';
 import { SECTOR_SIZE } from '../extent.ts';

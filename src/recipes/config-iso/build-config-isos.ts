@@ -16,8 +16,8 @@ import {
   writeListing,
   type SiteListing,
 } from './site-list-file.ts';
-import { stateDirectoryOf } from './site/site-places.ts';
-import { adoptOldState, makeStateDirectory } from './site/state-directory.ts';
+import { stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { adoptOldState, makeStateDirectory } from '../../sites/state/state-directory.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
 
 export type ConfigIsosReport = SiteListing & {

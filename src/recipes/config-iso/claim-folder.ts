@@ -7,8 +7,8 @@ import { unlessAbsent } from '../../base/files.ts';
 import { readRegularFile } from '../../base/open-file.ts';
 import { listInputs, type ConfigIsosRequest } from './config-isos-request.ts';
 import { isListing, listFileOf } from './site-list-file.ts';
-import { stateDirectoryOf } from './site/site-places.ts';
-import { isOurReadme, isStateFile, readmeOf } from './site/state-directory.ts';
+import { stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { isOurReadme, isStateFile, readmeOf } from '../../sites/state/state-directory.ts';
 
 /**
  * Decides, before anything is made, whether the list of all sites and the state may be written: each

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { unlessAbsent } from '../../base/files.ts';
-import type { FactKind } from '../../config/sites/site-facts.ts';
+import type { FactKind } from '../../sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
-import type { Keys } from '../../openshift/image-based/identity/keys/rsa-keys.ts';
+import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
 import type { Nmstate } from './ask-nmstate.ts';
 
 /** Where sites come from. */

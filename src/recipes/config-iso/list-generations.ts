@@ -1,11 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
-import { fingerprintOf } from '../../openshift/image-based/identity/fingerprint.ts';
-import { parseState } from '../../openshift/image-based/identity/identity-state.ts';
-import { indexGenerations, readGenerations, type Generation } from './site/generations.ts';
-import { placesOf, stateDirectoryOf } from './site/site-places.ts';
-import { listOldStates } from './site/state-directory.ts';
+import { fingerprintOf } from '../../sites/identity/fingerprint.ts';
+import { parseState } from '../../sites/identity/identity-state.ts';
+import {
+  indexGenerations,
+  readGenerations,
+  type Generation,
+} from '../../sites/state/generations.ts';
+import { placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { listOldStates } from '../../sites/state/state-directory.ts';
 
 /** One identity of a site, without its secrets. */
 export type ListedGeneration = {

@@ -1,22 +1,36 @@
 import { basename, join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import type { Site } from '../../config/sites/site.ts';
-import type { StateSite } from '../../openshift/image-based/identity/identity-state.ts';
+import type { Site } from '../../sites/site.ts';
+import type { StateSite } from '../../sites/identity/identity-state.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
-import { openRetained, type FindRetained, type RetainedSite } from './site/open-retained.ts';
-import { beginRotation, endRotation, type Rotation } from './site/rotation.ts';
-import { claimFiles } from './site/claim-files.ts';
-import { composeSite } from './site/compose-site.ts';
-import { indexGenerations, type GenerationIndex } from './site/generations.ts';
-import { provideIdentity, type ProvidedIdentity } from './site/provide-identity.ts';
-import { findingOfError, isOfOneSite, type SiteFinding } from './site/site-finding.ts';
+import {
+  openRetained,
+  type FindRetained,
+  type RetainedSite,
+} from '../../sites/state/open-retained.ts';
+import { beginRotation, endRotation, type Rotation } from '../../sites/state/rotation.ts';
+import { claimFiles } from '../../sites/state/claim-files.ts';
+import { composeSite } from '../../sites/compose/compose-site.ts';
+import { indexGenerations, type GenerationIndex } from '../../sites/state/generations.ts';
+import { provideIdentity, type ProvidedIdentity } from '../../sites/state/provide-identity.ts';
+import { findingOfError, isOfOneSite, type SiteFinding } from '../../sites/site-finding.ts';
 import { createSiteMeter } from './site-meter.ts';
-import { dropInPlaces, placesOf, STATE_DIRECTORY, type SitePlaces } from './site/site-places.ts';
-import { isUpToDate, readRecord, type MadeIso, type Wanted } from './site/site-record.ts';
-import type { ListedIds } from './site/take-back.ts';
-import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from './site/site-writer.ts';
+import {
+  dropInPlaces,
+  placesOf,
+  STATE_DIRECTORY,
+  type SitePlaces,
+} from '../../sites/state/site-places.ts';
+import {
+  isUpToDate,
+  readRecord,
+  type MadeIso,
+  type Wanted,
+} from '../../sites/state/site-record.ts';
+import type { ListedIds } from '../../sites/state/take-back.ts';
+import { createSiteWriter, SITES_AT_ONCE, type SiteWriter } from '../../sites/state/site-writer.ts';
 import { isGood, type Survey, type SurveyedSite } from './survey-sites.ts';
 
 /** How it went with one site. */

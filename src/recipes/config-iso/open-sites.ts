@@ -1,10 +1,10 @@
 import { UsageError } from '../../base/errors.ts';
-import type { SiteList, SiteProblem } from '../../config/sites/sources/read-list.ts';
-import { readFolder } from '../../config/sites/sources/read-folder.ts';
-import { listMembers } from '../../config/sites/sources/read-members.ts';
-import { listSites } from '../../config/sites/sources/read-sites.ts';
+import type { SiteList, SiteProblem } from '../../sites/sources/read-list.ts';
+import { readFolder } from '../../sites/sources/read-folder.ts';
+import { listMembers } from '../../sites/sources/read-members.ts';
+import { listSites } from '../../sites/sources/read-sites.ts';
 import type { SitesRequest } from './config-isos-request.ts';
-import { DROP_IN_NAME, STATE_DIRECTORY } from './site/site-places.ts';
+import { DROP_IN_NAME, STATE_DIRECTORY } from '../../sites/state/site-places.ts';
 
 /** What lies beside the inputs after a build. */
 const MADE = ['auth', 'imagebasedconfig.iso'];

@@ -1,8 +1,8 @@
 import {
   redactReconfiguration,
   type JsonValue,
-} from '../../openshift/image-based/redact-reconfiguration.ts';
-import { readConfigIso, type ConfigIso } from './read-config-iso.ts';
+} from '../../sites/compose/redact-reconfiguration.ts';
+import { readConfigIso, type ConfigIso } from '../../sites/read-config-iso.ts';
 
 /** The same ISO as it may be shown. */
 export async function showConfigIso(path: string): Promise<ConfigIso> {

@@ -5,10 +5,10 @@ import { hexOf } from '../../base/digest.ts';
 import { hasFile, writeFileAtomic } from '../../base/files.ts';
 import { readRegularFile } from '../../base/open-file.ts';
 import { placesFor, type ListedRequest, type ListedSites, type SiteOutcome } from './make-sites.ts';
-import { placesOf, stateDirectoryOf } from './site/site-places.ts';
-import { isError, type SiteFinding } from './site/site-finding.ts';
-import type { MadeIso } from './site/site-record.ts';
-import type { ListedIds } from './site/take-back.ts';
+import { placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { isError, type SiteFinding } from '../../sites/site-finding.ts';
+import type { MadeIso } from '../../sites/state/site-record.ts';
+import type { ListedIds } from '../../sites/state/take-back.ts';
 import type { Survey, SurveyedSite } from './survey-sites.ts';
 
 /** A site whose ISO is there. */

@@ -1,15 +1,20 @@
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
-import { checkAcrossSites } from '../../config/sites/check-sites.ts';
-import type { CheckOptions, SiteFacts } from '../../config/sites/check-site.ts';
-import type { SiteList } from '../../config/sites/sources/read-list.ts';
-import type { Site, SiteInput } from '../../config/sites/site.ts';
+import { checkAcrossSites } from '../../sites/check-sites.ts';
+import type { CheckOptions, SiteFacts } from '../../sites/check-site.ts';
+import type { SiteList } from '../../sites/sources/read-list.ts';
+import type { Site, SiteInput } from '../../sites/site.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { runLanes } from './lanes.ts';
 import { createSiteMeter } from './site-meter.ts';
-import { findingOfError, findingOfList, isError, type SiteFinding } from './site/site-finding.ts';
-import { lookAtSite } from './site/look-at-site.ts';
+import {
+  findingOfError,
+  findingOfList,
+  isError,
+  type SiteFinding,
+} from '../../sites/site-finding.ts';
+import { lookAtSite } from '../../sites/look-at-site.ts';
 
 /** What is known of a site after it was looked at; small, for there may be ten thousand. */
 export type SurveyedSite = {

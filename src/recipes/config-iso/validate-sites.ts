@@ -1,7 +1,7 @@
 import { refuseNothing } from './build-config-isos.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { openSites } from './open-sites.ts';
-import type { SiteFinding } from './site/site-finding.ts';
+import type { SiteFinding } from '../../sites/site-finding.ts';
 import { isGood, surveySites } from './survey-sites.ts';
 
 /** What is to be said of the inputs of sites. */

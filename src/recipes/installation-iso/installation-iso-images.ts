@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import type { InstallationConfig } from '../../config/installation/installation-config.ts';
+import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
 import {
   CONFIGURE_BY_OPTION,
   type RegistryImageChoice,

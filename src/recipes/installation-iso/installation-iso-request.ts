@@ -1,4 +1,4 @@
-import type { InstallationConfig } from '../../config/installation/installation-config.ts';
+import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import type { SavedPlan } from '../saved-plan.ts';

@@ -2,12 +2,12 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
-import { renderInstallationIgnition } from '../../openshift/image-based/installation/installation-ignition.ts';
+import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
 import {
   describeServer,
   planLocalMirrors,
   type LocalRegistry,
-} from '../../openshift/image-based/installation/installation-registry.ts';
+} from '../../openshift/installation/installation-registry.ts';
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { checkSize } from '../../stages/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out-installation-iso.ts';

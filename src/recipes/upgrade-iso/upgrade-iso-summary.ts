@@ -3,7 +3,7 @@ import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { describeSignatures } from '../describe-signatures.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
-import { formatUpgradeLabel } from '../../openshift/media/upgrade-medium.ts';
+import { formatUpgradeLabel } from '../../media/tree/upgrade-medium.ts';
 import { listSideFiles } from './side-files.ts';
 import type { PreparedUpgradeIso, SideFile, UpgradeIsoRequest } from './upgrade-iso-request.ts';
 

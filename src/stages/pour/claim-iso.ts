@@ -5,7 +5,7 @@ import { isErrno } from '../../base/errno.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { isOwnFile, readRegularFile } from '../../base/open-file.ts';
 import { openIso } from '../../iso/open-iso.ts';
-import { INDEX_PATH } from '../../openshift/media/media-paths.ts';
+import { INDEX_PATH } from '../../media/index/media-paths.ts';
 import { namesBeside } from './seal-iso.ts';
 
 /** Where an ISO is to be written, and whether what is there may go. */

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
-import { readConfigIso } from '../../../src/recipes/config-iso/read-config-iso.ts';
+import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
 import {
   ALPHA,
   BAD,

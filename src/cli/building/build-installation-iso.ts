@@ -1,0 +1,108 @@
+import type { Command } from 'commander';
+import { relative } from 'node:path';
+import { formatSize } from '../../base/format-size.ts';
+import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
+import { printable } from '../../sites/document/report.ts';
+import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
+import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
+import type { CliHost } from '../host.ts';
+import { createConcurrencyOption } from './concurrency.ts';
+import {
+  addInstallationOptions,
+  runInstallation,
+  type InstallationCommandOptions,
+} from './installation-command.ts';
+import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { formatSignatures } from './format-signatures.ts';
+import { addSignatureOptions } from './signature-options.ts';
+import { createRetryOption } from '../retry-option.ts';
+import { createForceOption, createOutputOption, writeFormatted } from '../terminal/output.ts';
+import { createLogFormatOption } from '../terminal/progress.ts';
+import { formatShellPath } from '../terminal/shell-word.ts';
+
+/** `sealift build installation-iso [CONFIG]`. */
+export function registerInstallationIso(build: Command, host: CliHost): void {
+  const command = build
+    .command('installation-iso')
+    .description('the ISO that installs a seed image on a disk, the same for any number of sites')
+    .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
+    .option('--output <file>', 'the ISO to write', INSTALLATION_OUTPUT)
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .option(
+      '--base-iso <file|url>',
+      'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
+    )
+    .addOption(createConcurrencyOption())
+    .addOption(createForceOption())
+    .option(
+      '--plan <file>',
+      'take exactly the images of this report of an earlier build, whatever tags name now',
+    )
+    .addOption(createRetryOption());
+  addInstallationOptions(addSignatureOptions(command))
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names a live ISO where no option does.\n' +
+        'A script post.sh beside the configuration is carried along. The ISO holds the pull secret.\n' +
+        'With --embed-seed and --embed-precached it installs where no registry can be reached.\n' +
+        '\nExamples:\n  $ sealift build installation-iso --base-iso rhcos-live.x86_64.iso\n' +
+        '  $ openshift-install coreos print-stream-json > stream.json\n' +
+        '  $ sealift build installation-iso --coreos-stream stream.json\n' +
+        '  $ sealift build installation-iso --release quay.io/ocp/release@sha256:... --embed-seed --embed-precached',
+    )
+    .action(async (config: string, options: InstallationCommandOptions) => {
+      const report = await runInstallation(
+        { config, options, host, isBuild: true },
+        buildInstallationIso,
+      );
+      await writeFormatted(host, options.outputFormat, {
+        value: report,
+        formatText: () => formatReport(report, host),
+      });
+    });
+}
+
+/** Values of the configuration may hold anything, but give the terminal no orders. */
+function formatReport(report: InstallationIsoReport, host: CliHost): string {
+  const { base, bytes, embedded } = report;
+  const output = relative(host.cwd, report.output) || report.output;
+  return [
+    '',
+    `${output} is complete: ${formatSize(report.isoSize)}, ${report.architecture}`,
+    '',
+    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    `  base      ${base.from}`,
+    `  seed      ${printable(report.seedImage)}, version ${printable(report.seedVersion)}`,
+    `  disk      ${printable(report.installationDisk)}`,
+    `  config    ${formatRoom(report.embedArea)}`,
+    ...(embedded
+      ? [
+          `  carries   ${embedded.images.length} images, ${embedded.blobs} blobs, ` +
+            `${formatSize(embedded.payloadSize)}; served on the ISO by ${embedded.registryImage}`,
+        ]
+      : []),
+    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
+      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+    `  secrets   ${report.secretsOnMedia.join(', ')}`,
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    ...formatSignatures(report.signatures, '  release   '),
+    ...report.unverifiedTls.map(
+      (host) =>
+        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+    ),
+    ...report.notes.map((note) => `  note      ${printable(note)}`),
+    `  report    ${output}.report.json, ${output}.sha256`,
+    '',
+    // Only a medium that carries images has an index to verify it by.
+    `next: sealift ${embedded ? 'verify' : 'ignition show'} ${formatShellPath(output)}`,
+    '',
+  ].join('\n');
+}
+
+export const formatRoom = ({ used, size, grownTo }: InstallationIsoReport['embedArea']): string =>
+  grownTo === undefined
+    ? `${formatSize(used)} of the ${formatSize(size)} that the base has for it`
+    : `${formatSize(used)}, more than the ${formatSize(size)} that the base has for it: ` +
+      `the ISO has ${formatSize(grownTo)} instead`;

@@ -1,0 +1,165 @@
+import type { Command } from 'commander';
+import { basename, relative } from 'node:path';
+import { formatSize } from '../../base/format-size.ts';
+import { printable } from '../../sites/document/report.ts';
+import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
+import {
+  summarizeUpgradePlan,
+  type UpgradeIsoPlan,
+  type UpgradeIsoReport,
+} from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
+import type { CliHost } from '../host.ts';
+import { formatImagePolicy } from './format-image-policy.ts';
+import { formatSignatures } from './format-signatures.ts';
+import { createForceOption, writeFormatted } from '../terminal/output.ts';
+import { formatShellPath } from '../terminal/shell-word.ts';
+import { addUpgradeOptions, runUpgrade, type UpgradeCommandOptions } from './upgrade-command.ts';
+
+/** `sealift build upgrade-iso [CONFIG]`. */
+export function registerUpgradeIso(build: Command, host: CliHost): void {
+  addUpgradeOptions(build.command('upgrade-iso'))
+    .description('the ISO that brings an installed cluster, without network, to a later release')
+    .option(
+      '--plan <file>',
+      'take exactly the images of this plan (sealift plan upgrade-iso -o json), whatever tags name now',
+    )
+    .addOption(createForceOption())
+    .addHelpText(
+      'after',
+      '\nCarries release, operators and additional images of the configuration. Beside the ISO it writes\n' +
+        'upgrade-VERSION.yaml: signatures, mirrors and catalog sources, for "oc apply". The commands to\n' +
+        'run are printed at the end. For clusters of media without the interactive flow.\n' +
+        '\nExamples:\n  $ sealift build upgrade-iso appliance-config.yaml --output upgrade.iso\n' +
+        '  $ sealift build upgrade-iso --from 4.20.6',
+    )
+    .action(async (config: string, options: UpgradeCommandOptions) => {
+      const report = await runUpgrade({ config, options, host, isBuild: true }, buildUpgradeIso);
+      await writeFormatted(host, options.outputFormat, {
+        value: report,
+        formatText: () => formatReport(report, host),
+      });
+    });
+}
+
+/** `sealift plan upgrade-iso [CONFIG]`. */
+export function registerUpgradePlan(plan: Command, host: CliHost): void {
+  addUpgradeOptions(plan.command('upgrade-iso'))
+    .description('the same for an upgrade ISO')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift plan upgrade-iso --from 4.20.6 -o json | jq .path',
+    )
+    .action(async (config: string, options: UpgradeCommandOptions) => {
+      const value = await runUpgrade({ config, options, host }, async (...given) =>
+        summarizeUpgradePlan(await prepareUpgradeIso(...given)),
+      );
+      await writeFormatted(host, options.outputFormat, {
+        value,
+        formatText: (plan) => formatPlan(plan, host),
+      });
+    });
+}
+
+function formatReport(report: UpgradeIsoReport, host: CliHost): string {
+  const { bytes, release } = report;
+  const shown = (path: string): string => relative(host.cwd, path) || path;
+  const output = shown(report.output);
+  return [
+    '',
+    `${output} is complete: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
+    '',
+    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    `  label     ${report.volumeId}`,
+    `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
+      `sharing saved ${formatSize(report.dedupeSaved)}`,
+    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
+      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+    ...formatSignatures(report.signatures, '  release   '),
+    ...formatImagePolicy(report.imagePolicy, '  policy    '),
+    ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
+    ...report.unverifiedTls.map(
+      (host) =>
+        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
+    ),
+    ...formatPath(report).map((line) => `  ${line}`),
+    ...report.files.map((file) => `  file      ${shown(file)}`),
+    `  report    ${output}.report.json, ${output}.sha256`,
+    '',
+    ...formatSteps(report, host),
+    '',
+    `next: sealift verify ${formatShellPath(output)}`,
+    '',
+  ].join('\n');
+}
+
+function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
+  return [
+    `release   ${plan.release.version} ${plan.release.architecture}`,
+    `          ${plan.release.reference}`,
+    ...formatSignatures(plan.signatures, 'signature '),
+    ...formatImagePolicy(plan.imagePolicy, 'policy    '),
+    `label     ${plan.volumeId}`,
+    ...formatPath(plan),
+    `images    ${plan.images}, ${plan.blobs} blobs, ${formatSize(plan.payloadSize)}`,
+    `shared    ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
+    `to fetch  ${formatSize(plan.bytesToFetch)}, ${formatSize(plan.bytesReused)} here already`,
+    `ISO size  ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
+    `free      ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    ...plan.registriesConf.map((file) => `mirrors   from ${file}`),
+    ...plan.catalogs.flatMap(({ warnings }) => warnings.map((text) => `warning   ${text}`)),
+    '',
+    ...formatSteps(plan, host),
+    '',
+  ].join('\n');
+}
+
+/** The text of risks is the graph's: the terminal takes no orders from it. */
+function formatPath({ path, signatures }: UpgradeIsoPlan): readonly string[] {
+  const versions = [path.from, ...path.hops.map(({ version }) => version)];
+  return [
+    ...(path.from === undefined ? [] : [`path      ${versions.join(' -> ')}`]),
+    ...path.hops.flatMap(({ version, risks }) =>
+      risks.map(
+        ({ name, message, url }) =>
+          `warning   the update to ${version} is conditional: ${printable(`${name}: ${message} ${url}`)}`,
+      ),
+    ),
+    ...signatures
+      .filter(({ status }) => status === 'unsigned')
+      .map(
+        ({ version }) => `warning   ${version} is unsigned: a cluster refuses it without --force`,
+      ),
+  ];
+}
+
+function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
+  const { path, preparation } = plan;
+  const commands = plan.commands.map((command) => placeCommand(command, plan, host));
+  const [apply, ...upgrades] = commands;
+  return [
+    ...(preparation.length === 0
+      ? []
+      : [
+          'First, so that the hosts can take the ISO; each restarts once:',
+          ...preparation.map((command) => `  ${placeCommand(command, plan, host)}`),
+          'and wait until "oc get machineconfigpool" shows every pool as updated.',
+          '',
+        ]),
+    'To upgrade: attach the ISO to every host of the cluster, then run',
+    `  ${apply ?? ''}`,
+    ...upgrades.flatMap((command, index) => [
+      `  ${command}`,
+      ...(index < upgrades.length - 1
+        ? [
+            `and, when "oc get clusterversion" shows ${path.hops[index]?.version ?? ''} as completed,`,
+          ]
+        : []),
+    ]),
+  ];
+}
+
+/** A command of a plan names a file by its name alone; a person runs it from here. */
+function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
+  const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
+  return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
+}

@@ -1,0 +1,185 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { UsageError } from '../../base/errors.ts';
+import { formatSize } from '../../base/format-size.ts';
+import { maxOf } from '../../base/lists.ts';
+import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
+import { readConfigText } from '../../config/load-config.ts';
+import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
+import { summarizeInstallationPlan } from '../../recipes/installation-iso/installation-iso-summary.ts';
+import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
+import { summarizePlan, type LiveIsoPlan } from '../../recipes/live-iso/live-iso-summary.ts';
+import type { CliHost } from '../host.ts';
+import { formatInstallationPlan } from './format-installation-plan.ts';
+import {
+  addInstallationOptions,
+  runInstallation,
+  type InstallationCommandOptions,
+} from './installation-command.ts';
+import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { registerUpgradePlan } from './build-upgrade-iso.ts';
+import { findConfigArgument } from './product-argument.ts';
+import { formatImagePolicy } from './format-image-policy.ts';
+import { formatSignatures } from './format-signatures.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
+import { writeFormatted } from '../terminal/output.ts';
+
+type Options = LiveCommandOptions & InstallationCommandOptions;
+
+const OUTPUT = {
+  flags: '--output <file>',
+  description: `the ISO to write (default: "appliance.iso", of installations "${INSTALLATION_OUTPUT}")`,
+};
+
+/** `sealift plan [CONFIG]`: everything that is known before the first payload byte moves. */
+export function registerPlan(program: Command, host: CliHost): void {
+  // Options behind the name of another product belong to that product.
+  const command = addLiveOptions(program.enablePositionalOptions().command('plan'), OUTPUT);
+  const common = new Set(command.options);
+  addInstallationOptions(command.optionsGroup('Options for installation ISOs:'));
+  const ofInstallations = command.options.filter((option) => !common.has(option));
+  const ofLiveIsos = command.options.filter(({ long }) => long === '--ignition');
+  command
+    .enablePositionalOptions()
+    .helpCommand(false)
+    .description('resolve everything and tell the exact size, without fetching the payload')
+    .usage('[options] [product] [config]')
+    .argument(
+      '[args...]',
+      'product (live-iso or installation-iso) and configuration file (appliance-config.yaml)',
+    )
+    .addHelpText('after', HELP)
+    .action(async (args: readonly string[], options: Options) => {
+      const config = await findConfigArgument(args, ['live-iso', 'installation-iso'], host);
+      const path = resolve(host.cwd, config);
+      const isInstallation = isInstallationConfig(path, readConfigText(path));
+      for (const option of isInstallation ? ofLiveIsos : ofInstallations) {
+        if (command.getOptionValue(option.attributeName()) === undefined) continue;
+        throw otherProduct(option.long ?? option.flags, isInstallation);
+      }
+      await (isInstallation ? planInstallation : planLive)(config, options, host);
+    });
+  registerUpgradePlan(command, host);
+}
+
+const HELP =
+  '\nReads manifests, the release metadata, and what the layout depends on: the base ISO and the\n' +
+  'installer, which stay in the cache for the build. Of a catalog, the layers that may have its\n' +
+  'directory: all of them, unless the history of the image says what each was made by.\n' +
+  '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
+  'it, they have the time at which the release was made.\n' +
+  '\nExamples:\n  $ sealift plan -o json | jq .isoSize\n' +
+  '  $ sealift plan image-based-installation-config.yaml --base-iso rhcos-live.x86_64.iso';
+
+function otherProduct(option: string, isInstallation: boolean): UsageError {
+  const [expected, found] = isInstallation
+    ? ['an appliance', 'an installation ISO']
+    : ['an installation ISO', 'an appliance'];
+  return new UsageError(
+    'usage.other-product',
+    `${option} is for the configuration of ${expected}`,
+    {
+      ...{ expected: `the configuration of ${expected}`, found: `that of ${found}` },
+      hint: `leave ${option} out`,
+    },
+  );
+}
+
+async function planLive(config: string, options: Options, host: CliHost): Promise<void> {
+  const value = await runLive({ config, options, host }, async (request, tools) =>
+    summarizePlan(request, await prepareLiveIso(request, tools)),
+  );
+  await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+}
+
+async function planInstallation(config: string, options: Options, host: CliHost): Promise<void> {
+  const value = await runInstallation({ config, options, host }, async (request, tools) =>
+    summarizeInstallationPlan(request, await prepareInstallationIso(request, tools)),
+  );
+  await writeFormatted(host, options.outputFormat, { value, formatText: formatInstallationPlan });
+}
+
+function formatPlan(plan: LiveIsoPlan): string {
+  const { release } = plan;
+  return [
+    `release        ${release.version} ${release.architecture}`,
+    `               ${release.reference}`,
+    ...formatSignatures(plan.signatures, 'signature      '),
+    ...formatImagePolicy(plan.imagePolicy, 'image policy   '),
+    `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
+    `images         ${plan.images}`,
+    `unique blobs   ${plan.blobs}, ${formatSize(plan.payloadSize)}`,
+    `shared         ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
+    `to fetch       ${formatSize(plan.bytesToFetch)}`,
+    `here already   ${formatSize(plan.bytesReused)}`,
+    `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
+    `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    ...(plan.registriesConf.length === 0
+      ? []
+      : [`mirrors from   ${plan.registriesConf.join(', ')}`]),
+    `cluster        ${formatInternalRelease(plan)}`,
+    ...(plan.extras.length === 0
+      ? []
+      : [`not named      ${plan.extras.length} images of the mirror: ${plan.extras.join(', ')}`]),
+    `on the media   ${plan.secretsOnMedia.join(', ') || 'no secret'}`,
+    '',
+    ...formatParts(plan.parts),
+    ...formatAdditions(plan.additions),
+    ...plan.warnings.map((warning) => `warning: ${warning}`),
+    ...plan.catalogs.flatMap(({ warnings }) => warnings.map((warning) => `warning: ${warning}`)),
+    '',
+    'largest blobs',
+    ...plan.largestBlobs.map(
+      ({ digest, size, users }) =>
+        `${formatSize(size).padStart(10)}  ${digest.slice(0, 19)}  ${formatUsers(users)}`,
+    ),
+    '',
+  ].join('\n');
+}
+
+/** Whose registry the installed cluster uses. */
+export function formatInternalRelease({
+  internalReleaseImage: served,
+}: Pick<LiveIsoPlan, 'internalReleaseImage'>): string {
+  if (served === null) return 'no InternalReleaseImage: hosts use the registry of the media';
+  return `InternalReleaseImage ${served.version}${served.isPreview ? ', a technology preview' : ''}`;
+}
+
+/** Names are of any length: a catalog is called by its reference. */
+function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
+  const title = 'part of the configuration';
+  const width = maxOf([title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
+  return [
+    `${title.padEnd(width)}  images        size  left out saves`,
+    ...parts.map(({ part, images, size, marginalSize }) =>
+      [
+        `  ${part}`.padEnd(width),
+        String(images).padStart(8),
+        formatSize(size).padStart(12),
+        formatSize(marginalSize).padStart(16),
+      ].join(''),
+    ),
+  ];
+}
+
+/** A part of the configuration may have grown by them. */
+function formatAdditions(additions: LiveIsoPlan['additions']): readonly string[] {
+  if (additions.length === 0) return [];
+  return [
+    '',
+    'added by dependencies',
+    ...additions.flatMap(({ bundle, channel, images, size, marginalSize, ...added }) => [
+      `  ${bundle} of package ${added.package}, channel ${channel}: ${images} images, ` +
+        `${formatSize(size)}, left out saves ${formatSize(marginalSize)}`,
+      `    required by ${added.requiredBy.bundle}: ${added.reason}`,
+    ]),
+    '',
+  ];
+}
+
+const lengthOf = (text: string): number => text.length;
+
+function formatUsers(users: readonly string[]): string {
+  const shown = users.slice(0, 3).join(', ');
+  return users.length > 3 ? `${shown} and ${users.length - 3} more` : shown;
+}

@@ -1,0 +1,135 @@
+import { IntegrityError } from '../base/errors.ts';
+import { parseIgnition } from '../ignition/config.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import {
+  CONFIG_ARCHIVE_PATH,
+  decodeConfigArchive,
+  MAX_ARCHIVE_SIZE,
+  type ConfigArchive,
+} from '../openshift/agent-config-image/config-archive.ts';
+import {
+  describeCluster,
+  findCautions,
+  type ConfiguredCluster,
+} from '../openshift/agent-config-image/describe-cluster.ts';
+import {
+  findArchiveObstacles,
+  findLabelObstacle,
+  findMediumObstacles,
+  type Obstacle,
+} from '../openshift/agent-config-image/find-obstacles.ts';
+import {
+  describeLiveSystem,
+  findReleaseImage,
+  type LiveSystem,
+} from '../openshift/agent-config-image/live-system.ts';
+import { openMedium } from './open-medium.ts';
+import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
+import { readIndex } from './index/read-index.ts';
+import { describeDamage } from './describe-damage.ts';
+
+/** Whether a medium takes a configuration image, and what the image configures. */
+export type ConfigImageCheck = {
+  readonly fits: boolean;
+  /** Why the medium does not take it; empty when it does. */
+  readonly obstacles: readonly Obstacle[];
+  /** What the medium takes and the installation may stop at. */
+  readonly cautions: readonly string[];
+  /** The release that the medium installs; absent where its Ignition config names none. */
+  readonly releaseImage?: string;
+  /** Absent where the image has no readable archive. */
+  readonly cluster?: ConfiguredCluster;
+};
+
+/**
+ * Checks the image that `openshift-install agent create config-image` made against a live ISO, by the
+ * rules of the loader in the live system (installer: `load-config-iso.sh`). No more than 16 MiB of the
+ * image are read, which unpack to 32 MiB at most.
+ *
+ * @throws ConfigError `iso.unreadable`; IntegrityError where either is not an ISO, or the medium not a
+ * live ISO
+ */
+export async function checkConfigImage(
+  imagePath: string,
+  mediumPath: string,
+): Promise<ConfigImageCheck> {
+  const { system, architecture } = await readMedium(mediumPath);
+  const { label, archive, problem } = await readImage(imagePath);
+  const cluster = archive && describeCluster(archive);
+  const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
+  const obstacles = [
+    ...findMediumObstacles(system),
+    ...findLabelObstacle(label),
+    ...(problem ? [problem] : []),
+    ...(archive ? findArchiveObstacles(system, archive) : []),
+  ];
+  return {
+    ...{ fits: obstacles.length === 0, obstacles },
+    cautions:
+      archive && cluster
+        ? findCautions(system, archive, { cluster, ...(architecture && { architecture }) })
+        : [],
+    ...(releaseImage !== undefined && { releaseImage }),
+    ...(cluster && { cluster }),
+  };
+}
+
+type Medium = { readonly system: LiveSystem; readonly architecture?: string };
+
+async function readMedium(path: string): Promise<Medium> {
+  const iso = await openMedium(path);
+  try {
+    const bootstrap = await readBootstrapIgnition(iso);
+    const embedded = await readEmbeddedIgnition(iso);
+    const index = await readIndex(iso);
+    const system = describeLiveSystem([
+      ...(bootstrap === undefined ? [] : [parseIgnition(bootstrap, 'bootstrap Ignition config')]),
+      ...(embedded === undefined ? [] : [parseIgnition(embedded, 'embedded Ignition config')]),
+    ]);
+    return { system, ...(index && { architecture: index.release.architecture }) };
+  } finally {
+    await iso.close();
+  }
+}
+
+type Image = {
+  readonly label: string;
+  readonly archive?: ConfigArchive;
+  /** Why there is none. */
+  readonly problem?: Obstacle;
+};
+
+async function readImage(path: string): Promise<Image> {
+  const iso = await openMedium(path);
+  const label = iso.volume.volumeId;
+  try {
+    return { label, ...(await readArchive(iso)) };
+  } finally {
+    await iso.close();
+  }
+}
+
+/** What is damaged in the image is a reason not to take it, as for the loader. */
+async function readArchive(iso: IsoImage): Promise<Omit<Image, 'label'>> {
+  try {
+    const node = await iso.find(CONFIG_ARCHIVE_PATH);
+    if (node?.kind === 'file') {
+      return { archive: await decodeConfigArchive(await iso.readFile(node, MAX_ARCHIVE_SIZE)) };
+    }
+    return { problem: describeAbsent(node === undefined ? 'no such file' : `a ${node.kind}`) };
+  } catch (error) {
+    const problem = describeDamage(error);
+    if (problem === undefined) throw error;
+    const code = error instanceof IntegrityError ? error.code : undefined;
+    const isLarge = code === 'iso.file-too-large';
+    const hint = isLarge ? 'leave large manifests out' : 'make or copy the image again';
+    return { problem: { code: 'image.archive', problem, hint } };
+  }
+}
+
+const describeAbsent = (found: string): Obstacle => ({
+  code: 'image.no-archive',
+  problem: `the ISO has no ${CONFIG_ARCHIVE_PATH}`,
+  ...{ expected: 'a file', found },
+  hint: 'give the agentconfig.noarch.iso of "openshift-install agent create config-image"',
+});

@@ -1,0 +1,259 @@
+import { rename, rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { nameAside } from '../base/aside.ts';
+import { checkOutputPlace, claimOutput } from '../base/claim-output.ts';
+import type { Digest } from '../base/digest.ts';
+import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { digestFile, syncDirectory } from '../base/files.ts';
+import { maxOf } from '../base/lists.ts';
+import { parseIgnition } from '../ignition/config.ts';
+import { readCoreosLive } from '../iso/coreos/coreos.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import {
+  describeLiveSystem,
+  findReleaseImage,
+  findScalar,
+} from '../openshift/agent-config-image/live-system.ts';
+import {
+  describeForInstaller,
+  INSTALLER_PATH,
+  installerComponent,
+  writeInstallerMarkers,
+  type InstallerRelease,
+} from '../openshift/installer/installer-markers.ts';
+import { INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
+import { platformOf } from '../openshift/release/architecture.ts';
+import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import {
+  getComponent,
+  IMAGE_REFERENCES_PATH,
+  parseImageReferences,
+  parseReleaseMetadata,
+  RELEASE_METADATA_PATH,
+  type Release,
+} from '../openshift/release/release-payload.ts';
+import { explainDiskFailure } from '../registry/cache/disk-failure.ts';
+import { extractFile, readFiles } from '../registry/layers.ts';
+import { parseReference, type Reference } from '../registry/reference.ts';
+import { isoRegistryTree } from './tree/iso-registry-tree.ts';
+import { openMediumLayers } from './tree/medium-images.ts';
+import { openMedium } from './open-medium.ts';
+import { readEmbeddedIgnition } from './read-ignition.ts';
+import { readIndex } from './index/read-index.ts';
+
+export type ExtractInstallerRequest = {
+  /** Absolute paths: a live ISO, and the directory that gets the installer. */
+  readonly medium: string;
+  readonly directory: string;
+  /** Default: as the kernel arguments of the medium say. */
+  readonly fips?: boolean;
+  readonly force: boolean;
+};
+
+export type ExtractedInstaller = {
+  readonly path: string;
+  readonly digest: Digest;
+  readonly size: number;
+  readonly fips: boolean;
+  /** What the installer writes into cluster-image-sets; the live system compares it. */
+  readonly releaseImage: string;
+  readonly version: string;
+};
+
+/**
+ * Writes `openshift-install` (`openshift-install-fips` for FIPS, as `oc` names it) of the release that
+ * a medium installs, from the registry of the medium: no network, no pull secret. Its release image and
+ * version are those of the cluster-image-set of the medium, so that the configuration images it makes
+ * are taken.
+ *
+ * @throws IntegrityError `medium.no-index`, `medium.other-product`, `medium.no-image`, `medium.blob-damaged`,
+ * `medium.release-conflict`, `release.component-missing`, `installer.other-release`; UsageError
+ * `output.exists` and others of `claimOutput`; DiskError
+ */
+export async function extractInstaller(
+  request: ExtractInstallerRequest,
+  signal: AbortSignal,
+): Promise<ExtractedInstaller> {
+  const iso = await openMedium(request.medium);
+  try {
+    const release = await readRelease(iso, signal);
+    const fips = request.fips ?? (await hasFipsKernelArgument(iso));
+    const name = fips ? 'openshift-install-fips' : 'openshift-install';
+    const place = { path: join(request.directory, name), inputs: [request.medium] };
+    await checkOutputPlace(place);
+    const told = await describeTold(iso, release);
+    const aside = await nameAside(place.path);
+    try {
+      const size = await writeInstaller({ iso, release, fips, aside, told }, signal);
+      const digest = await digestFile(aside, signal);
+      const isReplaceable = async (): Promise<boolean> =>
+        (await digestFile(place.path, signal)) === digest;
+      const expected = 'the same installer';
+      await claimOutput(place, { force: request.force, expected, isReplaceable });
+      await rename(aside, place.path);
+      await syncDirectory(dirname(place.path));
+      return {
+        ...{ path: place.path, digest, size, fips },
+        ...{ releaseImage: told.image, version: told.version },
+      };
+    } finally {
+      await rm(aside, { force: true });
+    }
+  } finally {
+    await iso.close();
+  }
+}
+
+async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {
+  const { kargs } = await readCoreosLive(iso);
+  return kargs.text.split(/\s+/).includes('fips=1');
+}
+
+type MediumRelease = Pick<Release, 'reference' | 'version' | 'arch' | 'metadata' | 'components'>;
+
+/** The payload of the medium, by the digest that its index names. */
+async function readRelease(iso: IsoImage, signal: AbortSignal): Promise<MediumRelease> {
+  const index = await readIndex(iso);
+  if (!index) throw await explainForeign(iso);
+  if (index.product !== 'live-iso') {
+    throw new IntegrityError(
+      'medium.other-product',
+      `${iso.path} does not install clusters: it is an ${index.product}`,
+      { expected: 'a live-iso', found: index.product, hint: 'name the live ISO' },
+    );
+  }
+  const reference = parseReference(index.release.reference);
+  const arch = index.release.architecture as RpmArchitecture;
+  const layers = await openImageOf(iso, { name: 'the release image', reference, arch }, signal);
+  const files = await readFiles(
+    layers,
+    (path) => path === IMAGE_REFERENCES_PATH || path === RELEASE_METADATA_PATH,
+    { signal },
+  );
+  const text = (path: string): string => Buffer.from(files.get(path) ?? []).toString('utf8');
+  const { components } = parseImageReferences(text(IMAGE_REFERENCES_PATH));
+  const metadata = parseReleaseMetadata(text(RELEASE_METADATA_PATH));
+  return { reference, arch, version: metadata.version, metadata, components };
+}
+
+/** Media of other makers may at least say which release they install. */
+async function explainForeign(iso: IsoImage): Promise<IntegrityError> {
+  const image = await findToldImage(iso);
+  const release = image ?? 'quay.io/openshift-release-dev/ocp-release@sha256:... of the ISO';
+  return new IntegrityError(
+    'medium.no-index',
+    `${iso.path} was not made by sealift, so the release image in it is not known`,
+    {
+      ...{ expected: INDEX_PATH, found: 'no such file' },
+      hint: `run "oc adm release extract --command openshift-install ${release}"`,
+    },
+  );
+}
+
+async function findToldImage(iso: IsoImage): Promise<string | undefined> {
+  try {
+    const imageSet = await readImageSet(iso);
+    return imageSet && findReleaseImage(imageSet);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined; // not even a live ISO of CoreOS
+    throw error;
+  }
+}
+
+/** The cluster-image-set in the Ignition config of a medium. */
+async function readImageSet(iso: IsoImage): Promise<Uint8Array | undefined> {
+  const embedded = await readEmbeddedIgnition(iso);
+  if (embedded === undefined) return undefined;
+  return describeLiveSystem([parseIgnition(embedded, 'embedded Ignition config')]).clusterImageSet;
+}
+
+function openImageOf(
+  iso: IsoImage,
+  image: { readonly name: string; readonly reference: Reference; readonly arch: RpmArchitecture },
+  signal: AbortSignal,
+) {
+  const { name, reference, arch } = image;
+  const { digest } = reference;
+  if (digest === undefined) {
+    throw new IntegrityError('medium.no-image', `the medium names ${name} without a digest`);
+  }
+  const wanted = { name, digest, platform: platformOf(arch) };
+  return openMediumLayers(isoRegistryTree(iso, REGISTRY_ROOT), wanted, signal);
+}
+
+/**
+ * What the installer of the medium was told when the medium was made: the live system compares it as
+ * text. Media with embedded templates have no cluster-image-set, and take no configuration images.
+ */
+async function describeTold(iso: IsoImage, release: MediumRelease): Promise<InstallerRelease> {
+  const described = describeForInstaller(release);
+  const clusterImageSet = await readImageSet(iso);
+  const image = clusterImageSet && findReleaseImage(clusterImageSet);
+  if (clusterImageSet === undefined || image === undefined) return described;
+  const digest = release.reference.digest ?? '';
+  if (!image.endsWith(`@${digest}`)) {
+    throw new IntegrityError(
+      'medium.release-conflict',
+      'the Ignition config of the medium installs another release than the medium carries',
+      { expected: described.image, found: image, hint: 'build the medium again' },
+    );
+  }
+  const name = findScalar(clusterImageSet, 'name') ?? '';
+  const [, version = described.version] = /^openshift-(.+)$/.exec(name) ?? [];
+  return { ...described, image, version };
+}
+
+type Writing = {
+  readonly iso: IsoImage;
+  readonly release: MediumRelease;
+  readonly fips: boolean;
+  readonly aside: string;
+  readonly told: InstallerRelease;
+};
+
+/** Returns its size in bytes. */
+async function writeInstaller(
+  { iso, release, fips, aside, told }: Writing,
+  signal: AbortSignal,
+): Promise<number> {
+  const component = installerComponent(fips);
+  const image = {
+    name: component,
+    reference: getComponent(release, component),
+    arch: release.arch,
+  };
+  const layers = await openImageOf(iso, image, signal);
+  const directory = dirname(aside);
+  const { size } = await extractFile(layers, INSTALLER_PATH, aside, { signal }).catch(
+    (error: unknown) => {
+      const needed = maxOf(
+        layers.map(({ descriptor }) => descriptor.size),
+        0,
+      );
+      throw explainDiskFailure(error, { directory, needed });
+    },
+  );
+  const markers = await writeInstallerMarkers(aside, told);
+  if (!markers.includes('image')) await requireRelease(aside, told.image);
+  return size;
+}
+
+/** An installer that was built for one release has its name as a constant. */
+async function requireRelease(path: string, image: string): Promise<void> {
+  const wanted = Buffer.from(image);
+  let tail = Buffer.alloc(0);
+  for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) {
+    const window = Buffer.concat([tail, piece as Buffer]);
+    if (window.includes(wanted)) return;
+    tail = window.subarray(-wanted.length);
+  }
+  throw new IntegrityError(
+    'installer.other-release',
+    'the installer on the medium has no place for the release, and does not name it',
+    {
+      ...{ expected: image, found: 'another release, or none' },
+      hint: 'run the installer that made the medium',
+    },
+  );
+}

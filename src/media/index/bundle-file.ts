@@ -1,0 +1,139 @@
+import { formatReadableJson } from '../../base/canonical-json.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { findJsonExcess } from '../../base/json-bounds.ts';
+import { formatReference } from '../../registry/reference.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
+import { formatReleaseBundleTag } from '../../openshift/release/release-bundle.ts';
+import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
+import { isTextList, isTexts, type MediaIndex } from './media-index.ts';
+import { BUNDLE_PATH } from './media-paths.ts';
+
+/**
+ * `/bundle.json`, and the file of that name in the release bundle: every image that the registry of the
+ * medium serves, by digest. openshift/enhancements pull request 1821 asks for the file and says no more
+ * of its form; this form is ours.
+ */
+export type BundleFile = {
+  readonly format: 1;
+  /** The tag of the release bundle, and the name of the release in an InternalReleaseImage. */
+  readonly name: string;
+  readonly version: string;
+  readonly architecture: string;
+  readonly release: { readonly image: string; readonly digest: string };
+  readonly images: readonly BundleImage[];
+};
+
+type BundleImage = {
+  /** The component, or the name that the configuration or the operator gives. */
+  readonly name: string;
+  readonly set: string;
+  /** Where it comes from, by digest. */
+  readonly image: string;
+  /** Where it is in the registry of the medium. */
+  readonly repository: string;
+  readonly tags: readonly string[];
+  /** Of what the tags name. */
+  readonly digest: string;
+  /** With those of the images for each architecture, where `digest` is a list; `digest` is the first. */
+  readonly manifests: readonly string[];
+};
+
+/** The bytes of `/bundle.json`. */
+export function formatBundleFile({
+  release,
+  plan,
+}: {
+  readonly release: Release;
+  readonly plan: Pick<MirrorPlan, 'images'>;
+}): Uint8Array {
+  const { version, arch, reference } = release;
+  const file: BundleFile = {
+    format: 1,
+    name: formatReleaseBundleTag(version, arch),
+    ...{ version, architecture: arch },
+    release: { image: formatReference(reference), digest: digestOfRelease(release) },
+    images: plan.images.map(describeImage),
+  };
+  return Buffer.from(formatReadableJson(file));
+}
+
+function describeImage({ name, set, source, destination, manifests }: PlannedImage): BundleImage {
+  const digests = manifests.map(({ digest }) => digest);
+  return {
+    ...{ name, set, image: formatReference(source), ...destination },
+    ...{ digest: digests[0] ?? '', manifests: digests },
+  };
+}
+
+/** @throws IntegrityError `bundle.malformed`, `bundle.format` */
+export function parseBundleFile(bytes: Uint8Array): BundleFile {
+  const document = parse(bytes);
+  if (document['format'] !== 1) {
+    throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has a format we do not know`, {
+      ...{ expected: '1', found: JSON.stringify(document['format'] ?? null) },
+      hint: 'use a newer sealift',
+    });
+  }
+  const { release, images } = document;
+  const isWhole =
+    isTexts(document, ['name', 'version', 'architecture']) &&
+    isTexts(release, ['image', 'digest']) &&
+    Array.isArray(images) &&
+    images.every(isImage);
+  if (!isWhole) throw malformed();
+  return document as unknown as BundleFile;
+}
+
+/** What a bundle file says otherwise than the index of its medium, in words. */
+export function compareBundleFile(
+  { version, release, images }: BundleFile,
+  index: MediaIndex,
+): readonly string[] {
+  const image = release.image.endsWith(`@${release.digest}`) ? release.image : release.digest;
+  // The image of the registry server is on the medium, but not in its registry.
+  const served = index.images.filter(({ set }) => set !== 'registry').map(describePlace);
+  const listed = images.map(describePlace);
+  const [isServed, isListed] = [new Set(served), new Set(listed)];
+  return [
+    ...compareText('version', version, index.release.version),
+    ...compareText('release', image, index.release.reference),
+    ...listed.filter((place) => !isServed.has(place)).map((place) => `lists ${place}`),
+    ...served.filter((place) => !isListed.has(place)).map((place) => `does not list ${place}`),
+  ].map((problem) => `${problem}, unlike the index`);
+}
+
+const compareText = (what: string, found: string, expected: string): readonly string[] =>
+  found === expected ? [] : [`has ${what} ${found} instead of ${expected}`];
+
+const describePlace = ({
+  repository,
+  manifests,
+}: Pick<BundleImage, 'repository' | 'manifests'>): string => `${repository}@${manifests.join('+')}`;
+
+type Document = Readonly<Record<string, unknown>>;
+
+/** 4,000 images have a tenth of these. */
+const BOUNDS = { values: 500_000, depth: 16 };
+
+function parse(bytes: Uint8Array): Document {
+  const excess = findJsonExcess(bytes, BOUNDS);
+  if (excess !== undefined) {
+    throw new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${excess}`);
+  }
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    if (typeof value === 'object' && value !== null) return value as Document;
+  } catch (cause) {
+    throw new IntegrityError('bundle.malformed', `${BUNDLE_PATH} is not JSON`, { cause });
+  }
+  throw malformed();
+}
+
+function isImage(value: unknown): boolean {
+  if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
+  const { tags, manifests } = value as Document;
+  return isTextList(tags) && isTextList(manifests);
+}
+
+const malformed = (): IntegrityError =>
+  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} is not of the form we write`);

@@ -1,0 +1,62 @@
+import { IntegrityError } from '../base/errors.ts';
+import { SECTOR_SIZE } from '../iso/extent.ts';
+import { openTree } from '../iso/iso-tree.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import { createStructureSource } from '../iso/structure-source.ts';
+import { openRandomAccess, type RandomAccess } from '../iso/random-access.ts';
+import { decodeVolumeDescriptor } from '../iso/volume/volume-descriptor.ts';
+
+/** What can be had of an image that has a directory tree, whatever else is wrong with it. */
+export type IsoFiles = Pick<
+  IsoImage,
+  'path' | 'fileSize' | 'find' | 'walk' | 'readFile' | 'readBytes' | 'close'
+>;
+
+/** ECMA-119 6.2.1, 8.4: the primary volume descriptor of every image we know is the first one. */
+const PRIMARY_SECTOR = 16;
+const DEFAULT_LIMIT = 16 * 1024 * 1024;
+
+/**
+ * The files of an image that `openIso` refuses: one that was cut off, or whose boot catalog or further
+ * descriptors are damaged.
+ *
+ * @throws IntegrityError when not even its root directory can be read
+ */
+export async function openDamaged(path: string): Promise<IsoFiles> {
+  const image = await openRandomAccess(path);
+  try {
+    const descriptor = decodeVolumeDescriptor(
+      await image.read(PRIMARY_SECTOR * SECTOR_SIZE, SECTOR_SIZE),
+    );
+    if (descriptor.kind !== 'primary') {
+      throw new IntegrityError(
+        'iso.not-iso9660',
+        `first volume descriptor is of kind ${descriptor.kind}, not primary`,
+      );
+    }
+    const { find, walk } = await openTree(createStructureSource(image), descriptor.volume);
+    return {
+      ...{ path, fileSize: image.size, find, walk },
+      readFile: (node, limit = DEFAULT_LIMIT) => readWhole(image, node, limit),
+      readBytes: image.read,
+      close: image.close,
+    };
+  } catch (error) {
+    await image.close();
+    throw error;
+  }
+}
+
+type Node = Parameters<IsoImage['readFile']>[0];
+
+async function readWhole(image: RandomAccess, node: Node, limit: number): Promise<Uint8Array> {
+  if (node.kind !== 'file' || node.size > limit) {
+    throw new IntegrityError(
+      'iso.file-too-large',
+      `"${node.name}" is no file of at most ${limit} bytes`,
+    );
+  }
+  const pieces: Uint8Array[] = [];
+  for (const { offset, size } of node.extents) pieces.push(await image.read(offset, size));
+  return Buffer.concat(pieces);
+}

@@ -1,0 +1,169 @@
+import { digestOf, type Digest } from '../base/digest.ts';
+import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
+import { readImageContents } from './image-contents.ts';
+import type { IsoFiles } from './open-damaged.ts';
+import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
+import type { Report, VerifyOptions, VerifyProblem } from './verification.ts';
+
+/** The directories and the index must tell the same: a wrong one of them shows here. */
+export async function compareTree(
+  iso: IsoFiles,
+  { extents }: MediaIndex,
+  report: Report,
+): Promise<void> {
+  const listed = new Map(
+    extents.flatMap((extent) => extent.paths.map((path) => [path, extent] as const)),
+  );
+  for await (const { path, node } of iso.walk()) {
+    if (node.kind !== 'file' || node.size === 0) continue;
+    const place = { offset: node.extents[0]?.offset ?? 0, size: node.size };
+    const problem = compareFile(place, listed.get(path));
+    listed.delete(path);
+    if (problem !== undefined) report({ kind: 'index', problem, path, ...place });
+  }
+  for (const [path, { offset, size }] of listed) {
+    report({ kind: 'index', problem: 'is in the index only', path, offset, size });
+  }
+}
+
+function compareFile(
+  place: { readonly offset: number; readonly size: number },
+  extent: IndexExtent | undefined,
+): string | undefined {
+  if (!extent) return 'is not in the index';
+  const isSame = extent.offset === place.offset && extent.size === place.size;
+  return isSame ? undefined : 'stands elsewhere than the index says';
+}
+
+/** Extents of the index that were hashed, right or wrong. */
+type CheckedExtents = { readonly extents: number; readonly bytes: number };
+
+/**
+ * Every extent of the index against its digest, what lies between them against zeros, and those of which
+ * the file has not every byte.
+ */
+export async function checkContents(
+  iso: IsoFiles,
+  index: MediaIndex,
+  { signal, onProgress, report }: VerifyOptions & { readonly report: Report },
+): Promise<CheckedExtents> {
+  const usersOf = await createUserLookup(iso, index);
+  const present: IndexExtent[] = [];
+  const overlaps = findOverlaps(index.extents);
+  for (const extent of index.extents) {
+    if (overlaps.has(extent)) report(describeOverlap(extent));
+    else if (endOf(extent) <= iso.fileSize) present.push(extent);
+    else for (const lost of describeLost(extent, iso.fileSize, usersOf(extent))) report(lost);
+  }
+  const digested = present.filter(({ digest }) => digest !== undefined);
+  const gaps = new Set(findGaps(present));
+  const total = sizeOf([...digested, ...gaps]);
+  const damaged = await verifyExtents(iso.path, [...digested, ...gaps], {
+    signal,
+    onProgress: (done) => {
+      onProgress(done, total);
+    },
+  });
+  for (const found of damaged) {
+    const isGap = gaps.has(found.extent);
+    report(isGap ? describeGap(found) : describeDamaged(found, usersOf(found.extent)));
+  }
+  return { extents: digested.length, bytes: sizeOf(digested) };
+}
+
+/** Longer gaps are several, so that the digest of one is soon made. */
+const LONGEST_GAP = 4 * 1024 * 1024;
+
+/** What the index does not name in front of its last extent: zeros between files. */
+function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
+  const digests = new Map<number, Digest>();
+  const digestOfZeros = (size: number): Digest => {
+    const digest = digests.get(size) ?? digestOf(new Uint8Array(size));
+    digests.set(size, digest);
+    return digest;
+  };
+  let end = 0;
+  for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
+    for (let offset = end; offset < extent.offset; offset += LONGEST_GAP) {
+      const size = Math.min(LONGEST_GAP, extent.offset - offset);
+      yield { offset, size, digest: digestOfZeros(size), paths: [] };
+    }
+    end = Math.max(end, endOf(extent));
+  }
+}
+
+const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): VerifyProblem => ({
+  kind: 'index',
+  problem: 'overlaps another extent of the index',
+  ...{ offset, size },
+  ...(path !== undefined && { path }),
+});
+
+const sizeOf = (extents: readonly IndexExtent[]): number =>
+  extents.reduce((sum, { size }) => sum + size, 0);
+
+const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): VerifyProblem => ({
+  kind: 'content',
+  problem: unreadable ?? 'has other bytes than zeros, and the index names none here',
+  ...{ offset, size },
+});
+
+function describeDamaged(
+  { extent, found, unreadable }: DamagedExtent,
+  images: readonly string[],
+): VerifyProblem {
+  const { offset, size, digest, paths } = extent;
+  return {
+    kind: 'content',
+    problem: unreadable ?? 'has other bytes than the index says',
+    ...{ offset, size },
+    ...(found !== undefined && { found }),
+    ...(paths[0] !== undefined && { path: paths[0] }),
+    ...(digest !== undefined && { expected: digest }),
+    ...(images.length > 0 && { images }),
+  };
+}
+
+/** A problem for every path, so that the list is the list of what is gone. */
+function describeLost(
+  { offset, size, paths }: IndexExtent,
+  fileSize: number,
+  images: readonly string[],
+): VerifyProblem[] {
+  const problem = describeCut(offset, fileSize);
+  const about = { kind: 'lost', problem, offset, size } as const;
+  const needed = images.length > 0 && { images };
+  if (paths.length === 0) return [{ ...about, ...needed }];
+  return paths.map((path) => ({ ...about, ...needed, path }));
+}
+
+const describeCut = (offset: number, fileSize: number): string =>
+  offset >= fileSize ? 'is behind the end of the file' : 'goes on behind the end of the file';
+
+/** What the directories of an image without an index name, and the file does not have. */
+export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void> {
+  for await (const { path, node } of iso.walk()) {
+    if (node.kind !== 'file') continue;
+    const lost = node.extents.find((extent) => endOf(extent) > iso.fileSize);
+    if (!lost) continue;
+    const { offset, size } = lost;
+    report({ kind: 'lost', problem: describeCut(offset, iso.fileSize), path, offset, size });
+  }
+}
+
+const endOf = ({ offset, size }: { readonly offset: number; readonly size: number }): number =>
+  offset + size;
+
+/** Which images need an extent: those whose manifest it is, or whose manifests name it. */
+async function createUserLookup(
+  iso: IsoFiles,
+  index: MediaIndex,
+): Promise<(extent: IndexExtent) => readonly string[]> {
+  const users = new Map<IndexExtent, Set<string>>();
+  for await (const { image, extents } of readImageContents(iso, index)) {
+    for (const extent of extents) {
+      users.set(extent, (users.get(extent) ?? new Set()).add(image.name));
+    }
+  }
+  return (extent) => [...(users.get(extent) ?? [])];
+}

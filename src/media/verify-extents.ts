@@ -1,0 +1,189 @@
+import type { FileHandle } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { digestOf, type Digest } from '../base/digest.ts';
+import { isErrno } from '../base/errno.ts';
+import { append, maxOf } from '../base/lists.ts';
+import { openToRead } from '../base/open-file.ts';
+import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
+import type { IndexExtent } from './index/media-index.ts';
+
+/** An extent with a digest, whose bytes have another one or cannot be had. */
+export type DamagedExtent = {
+  readonly extent: IndexExtent;
+  /** What its bytes have. */
+  readonly found?: Digest;
+  /** Why its bytes cannot be had, as a sentence without its subject. */
+  readonly unreadable?: string;
+};
+
+type VerifyExtentsOptions = {
+  readonly signal: AbortSignal;
+  /** Bytes hashed so far; told for every piece. */
+  readonly onProgress: (bytes: number) => void;
+};
+
+/** Bytes that are read at a time. */
+const PIECE = 4 * 1024 * 1024;
+/** Pieces of a lane: one is read while others are hashed. */
+const PIECES = 4;
+/** Lanes read at different places of the file: more of them cost a slow disk more than they gain. */
+const MAX_LANES = 4;
+/** Up to this size an extent is hashed together with its neighbours, without a thread. */
+const SMALL = 256 * 1024;
+
+/**
+ * Hashes every extent that has a digest and tells those that are not what they should be, by offset.
+ * Reads roughly from front to end; large extents are hashed in threads. Memory: 16 MiB a lane, 64 MiB
+ * at most, whatever the size of the file.
+ *
+ * @throws the signal's reason within a piece; errors of the file system, but for a medium's EIO, which
+ * is damage
+ */
+export async function verifyExtents(
+  path: string,
+  extents: readonly IndexExtent[],
+  { signal, onProgress }: VerifyExtentsOptions,
+): Promise<DamagedExtent[]> {
+  const count = Math.min(MAX_LANES, availableParallelism());
+  const memory = new SharedArrayBuffer(count * PIECES * PIECE);
+  const file = await openToRead(path);
+  const hasher = createHasher(memory);
+  const tasks = planTasks(extents)[Symbol.iterator]();
+  const damaged: DamagedExtent[] = [];
+  const failure = new AbortController();
+  let bytes = 0;
+  const shared = {
+    ...{ file, memory, signal: AbortSignal.any([signal, failure.signal]) },
+    onBytes(size: number) {
+      bytes += size;
+      onProgress(bytes);
+    },
+  };
+  try {
+    const lanes = Array.from({ length: count }, async (_, number) => {
+      const lane = { ...shared, start: number * PIECES * PIECE, open: openerOf(hasher, number) };
+      try {
+        for (const task of tasks) append(damaged, await verifyTask(lane, task));
+      } catch (error) {
+        failure.abort(error);
+        throw error;
+      }
+    });
+    await Promise.allSettled(lanes); // nobody may read when the file is closed
+    shared.signal.throwIfAborted();
+  } finally {
+    await hasher.close();
+    await file.close();
+  }
+  return damaged.sort((a, b) => a.extent.offset - b.extent.offset);
+}
+
+type Lane = {
+  readonly file: FileHandle;
+  readonly memory: SharedArrayBuffer;
+  /** Where the lane's pieces begin in the memory. */
+  readonly start: number;
+  readonly signal: AbortSignal;
+  readonly onBytes: (size: number) => void;
+  readonly open: () => HashStream;
+};
+
+/** The thread that a pour keeps for the digest of the whole ISO is free here: the first lane's. */
+const openerOf = (hasher: Hasher, lane: number): (() => HashStream) =>
+  lane === 0 ? () => hasher.openAlone() : () => hasher.open();
+
+/** One extent, or small ones that are read at once. */
+type Task = readonly [IndexExtent, ...IndexExtent[]];
+
+/** By offset, so that the lanes move through the file together. */
+function* planTasks(extents: readonly IndexExtent[]): Generator<Task, undefined> {
+  let batch: [IndexExtent, ...IndexExtent[]] | undefined;
+  for (const extent of extents.toSorted((a, b) => a.offset - b.offset)) {
+    if (extent.digest === undefined) continue;
+    if (batch && extent.size <= SMALL && endOf(extent) <= batch[0].offset + PIECE) {
+      batch.push(extent);
+      continue;
+    }
+    if (batch) yield batch;
+    batch = extent.size <= SMALL ? [extent] : undefined;
+    if (!batch) yield [extent];
+  }
+  if (batch) yield batch;
+}
+
+const endOf = ({ offset, size }: IndexExtent): number => offset + size;
+
+async function verifyTask(lane: Lane, task: Task): Promise<DamagedExtent[]> {
+  const [first] = task;
+  try {
+    if (first.size <= SMALL) return await verifySmall(lane, task);
+    const found = await hashLarge(lane, first);
+    return found === first.digest ? [] : [{ extent: first, found }];
+  } catch (error) {
+    const unreadable = describeUnreadable(error);
+    if (unreadable === undefined) throw error;
+    if (task.length === 1) return [{ extent: first, unreadable }];
+    const damaged: DamagedExtent[] = [];
+    for (const extent of task) append(damaged, await verifyTask(lane, [extent]));
+    return damaged;
+  }
+}
+
+async function verifySmall(lane: Lane, task: Task): Promise<DamagedExtent[]> {
+  lane.signal.throwIfAborted();
+  const { offset } = task[0];
+  const size = maxOf(task.map(endOf)) - offset;
+  const window = await readPiece(lane, { start: lane.start, size }, offset);
+  const damaged: DamagedExtent[] = [];
+  for (const extent of task) {
+    const at = extent.offset - offset;
+    const found = digestOf(window.subarray(at, at + extent.size));
+    if (found !== extent.digest) damaged.push({ extent, found });
+    lane.onBytes(extent.size);
+  }
+  return damaged;
+}
+
+async function hashLarge(lane: Lane, { offset, size }: IndexExtent): Promise<Digest> {
+  const stream = lane.open();
+  const hashing: Promise<void>[] = [];
+  let isDone = false;
+  try {
+    for (let at = 0, turn = 0; at < size; at += PIECE, turn = (turn + 1) % PIECES) {
+      await hashing[turn];
+      lane.signal.throwIfAborted();
+      const slice = { start: lane.start + turn * PIECE, size: Math.min(PIECE, size - at) };
+      await readPiece(lane, slice, offset + at);
+      const hashed = stream.update(slice).then(() => {
+        lane.onBytes(slice.size);
+      });
+      hashed.catch(() => undefined); // thrown where it is awaited, which may be a read later
+      hashing[turn] = hashed;
+    }
+    await Promise.all(hashing);
+    isDone = true;
+    return await stream.digest();
+  } finally {
+    await Promise.allSettled(hashing); // the next extent takes the same memory
+    if (!isDone) stream.close();
+  }
+}
+
+/** The file ends before the bytes that should be there. */
+class EndOfFile extends Error {}
+
+async function readPiece(lane: Lane, { start, size }: Slice, position: number): Promise<Buffer> {
+  const view = Buffer.from(lane.memory, start, size);
+  for (let done = 0; done < size;) {
+    const { bytesRead } = await lane.file.read(view, done, size - done, position + done);
+    if (bytesRead === 0) throw new EndOfFile(`cannot be read: the file ends at ${position + done}`);
+    done += bytesRead;
+  }
+  return view;
+}
+
+/** A worn disc or stick answers EIO for the sectors it lost, and reads on behind them. */
+function describeUnreadable(error: unknown): string | undefined {
+  if (error instanceof EndOfFile) return error.message;
+  return isErrno(error, 'EIO') ? 'cannot be read: the device answers with an error' : undefined;
+}

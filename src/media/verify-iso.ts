@@ -1,0 +1,151 @@
+import { checkStructure } from '../iso/check/check-structure.ts';
+import type { IsoImage } from '../iso/open-iso.ts';
+import { compareBundleFile } from './index/bundle-file.ts';
+import type { MediaIndex } from './index/media-index.ts';
+import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
+import { checkClosure } from '../registry/closure.ts';
+import { compareBundleImage, readBundleFile } from './index/read-bundle.ts';
+import { findRegistryRoot, isoRegistryTree } from './tree/iso-registry-tree.ts';
+import { openDamaged, type IsoFiles } from './open-damaged.ts';
+import { openMedium } from './open-medium.ts';
+import { readDamagedIndex } from './index/read-index.ts';
+import { describeDamage } from './describe-damage.ts';
+import type { Report, Verification, VerifyOptions, VerifyProblem } from './verification.ts';
+import { checkContents, compareTree, findLostFiles } from './verify-contents.ts';
+
+type Findings = {
+  readonly problems: VerifyProblem[];
+  readonly oddities: string[];
+  readonly report: Report;
+  checked: Verification['checked'];
+  index?: MediaIndex;
+};
+
+/**
+ * Checks a medium against itself: the structure of the ISO, every extent of its index by digest, and
+ * that every image of its registry can be pulled whole and is in the list of images. On an image without an index, what there is;
+ * on one that is cut off or damaged, what is left, and what is not.
+ *
+ * @throws UsageError `iso.unreadable`; the signal's reason
+ */
+export async function verifyIso(path: string, options: VerifyOptions): Promise<Verification> {
+  const findings = createFindings();
+  const iso = await guard('structure', findings, () => openMedium(path));
+  const files = iso ?? (await guard('structure', findings, () => openDamaged(path)));
+  try {
+    if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
+    iso?.structure.budget.reset(); // it reads all directories again
+    if (files) await verifyFiles(files, findings, options);
+    iso?.structure.budget.reset();
+    if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
+    if (iso) await guard('bundle', findings, () => verifyBundle(iso, findings));
+  } finally {
+    await files?.close();
+  }
+  return conclude(findings);
+}
+
+/** Of a kind. A medium that was cut off at its start has lost every file. */
+const MAX_PROBLEMS = 10_000;
+const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
+
+function createFindings(): Findings {
+  const problems: VerifyProblem[] = [];
+  const left = new Map<VerifyProblem['kind'], number>();
+  return {
+    problems,
+    oddities: [],
+    report: (problem) => {
+      const room = left.get(problem.kind) ?? MAX_PROBLEMS;
+      left.set(problem.kind, room - 1);
+      if (room > 0) problems.push(problem);
+      else if (room === 0) problems.push({ kind: problem.kind, problem: MORE });
+    },
+    checked: { extents: 0, bytes: 0, images: 0 },
+  };
+}
+
+/** Damage may make a part unreadable: that is a finding, and the other parts are checked all the same. */
+async function guard<Result>(
+  kind: VerifyProblem['kind'],
+  { problems, report }: Findings,
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    const problem = describeDamage(error);
+    if (problem === undefined) throw error;
+    // What made an image unreadable at first may do so again.
+    if (!problems.some((known) => known.problem.endsWith(problem))) report({ kind, problem });
+    return undefined;
+  }
+}
+
+async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {
+  for await (const { severity, problem, path, range } of checkStructure(iso)) {
+    if (severity === 'damage') {
+      report({ kind: 'structure', problem, ...(path !== undefined && { path }), ...range });
+    } else if (oddities.length < MAX_PROBLEMS) {
+      oddities.push(path === undefined ? problem : `${path}: ${problem}`);
+    }
+  }
+}
+
+async function verifyFiles(
+  iso: IsoFiles,
+  findings: Findings,
+  options: VerifyOptions,
+): Promise<void> {
+  const { report, oddities } = findings;
+  const read = await guard('index', findings, () => readDamagedIndex(iso));
+  if (!read) {
+    await guard('structure', findings, () => findLostFiles(iso, report));
+    return;
+  }
+  const { index, damage } = read;
+  if (damage) {
+    const { message, expected, found } = damage;
+    const values = { ...(expected !== undefined && { expected }), ...(found && { found }) };
+    report({ kind: 'index', problem: message, ...values });
+  }
+  findings.index = index;
+  if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
+  await guard('index', findings, () => compareTree(iso, index, report));
+  const checked = await checkContents(iso, index, { ...options, report });
+  findings.checked = { ...checked, images: index.images.length };
+}
+
+async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
+  const root = await findRegistryRoot(iso);
+  if (root === undefined) return;
+  const problems = await checkClosure(isoRegistryTree(iso, root));
+  for (const { repository, reference, path, problem } of problems) {
+    report({
+      kind: 'registry',
+      problem,
+      path: `${root}${path}`,
+      images: [`${repository}${reference.startsWith('sha256:') ? '@' : ':'}${reference}`],
+    });
+  }
+}
+
+/** The list of images against the index, and against the release bundle in the registry. */
+async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise<void> {
+  const bundle = await readBundleFile(iso);
+  if (bundle === undefined || index === undefined) return;
+  const problems = [
+    ...compareBundleFile(bundle, index),
+    ...(await compareBundleImage(isoRegistryTree(iso, REGISTRY_ROOT), bundle)),
+  ];
+  for (const problem of problems) report({ kind: 'bundle', problem, path: BUNDLE_PATH });
+}
+
+function conclude({ problems, oddities, checked }: Findings): Verification {
+  const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
+  const images = new Set(harmed.flatMap(({ images = [] }) => images));
+  return {
+    ...{ ok: problems.length === 0, problems, oddities, checked },
+    damagedImages: [...images].sort(),
+  };
+}

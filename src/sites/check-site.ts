@@ -1,0 +1,213 @@
+import type { ConfigProblem } from '../config/document/problem.ts';
+import {
+  checkExtraManifests,
+  listExtraManifests,
+  warnOfExtraManifests,
+} from './document/site-manifests.ts';
+import { keepImageBasedConfig, keepInstallConfig } from './keep-site.ts';
+import type { ClusterNetworks } from './network/plausibility.ts';
+import { checkImageBasedConfig } from './rules/image-based-config.ts';
+import { checkInstallConfig } from './rules/install-config.ts';
+import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './network/networks.ts';
+import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/site-warnings.ts';
+import { lenient, type Shape } from './document/shape.ts';
+import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
+import { listFacts, type SiteFacts } from './site-facts.ts';
+import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
+import { resolveSiteReferences } from './document/site-references.ts';
+import type { Site, SiteFile, SiteInput } from './site.ts';
+
+export type { SiteFacts } from './site-facts.ts';
+
+export type SiteCheck = {
+  /** Only of inputs without a problem. */
+  readonly site?: Site;
+  /** What other sites are compared with; absent where a file is missing or cannot be read. */
+  readonly facts?: SiteFacts;
+  /** What `file:` and `env:` references came to, by key; secrets are among them. */
+  readonly references: ReadonlyMap<string, string>;
+  /** In the order of files and lines. */
+  readonly problems: readonly ConfigProblem[];
+  readonly warnings: readonly ConfigProblem[];
+};
+
+export type CheckOptions = {
+  /** Seconds since 1970: what certificates are measured by. */
+  readonly epoch: number;
+  /** Unknown keys of install-config.yaml are warned of, as with OPENSHIFT_INSTALL_INVOKER. */
+  readonly isLenient?: boolean;
+  /** Of the seed that the sites are installed from, where it is known: `X.Y` or `X.Y.Z`. */
+  readonly seedVersion?: string;
+  /** Where `env:NAME` looks. */
+  readonly env?: NodeJS.ProcessEnv;
+};
+
+type InstallDocument = SiteDocument<typeof INSTALL_CONFIG>;
+type ImageBasedDocument = SiteDocument<typeof IMAGE_BASED_CONFIG>;
+
+/**
+ * Reads the inputs of one site and applies every rule of its own, all at once. Rules look at a copy
+ * with the installer's defaults; what a site keeps is what the user wrote.
+ */
+export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
+  const shape = options.isLenient === true ? lenient(INSTALL_CONFIG) : INSTALL_CONFIG;
+  const { install, references } = openInstall(input, shape, options);
+  const imageBased = openFile(input, 'image-based-config.yaml', IMAGE_BASED_CONFIG);
+  const both = isDocument(install) && isDocument(imageBased) ? { install, imageBased } : undefined;
+  const problems = limit([
+    ...judgeInstall(install, options),
+    ...judgeImageBased(imageBased, install),
+    ...checkExtraManifests(input.files),
+  ]);
+  return {
+    ...(both && { facts: gatherFacts(input, both) }),
+    ...(both && problems.length === 0 && { site: createSite(input, both) }),
+    ...{ problems, references },
+    warnings: limit([
+      ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, options)),
+      ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
+      ...warnOfExtraManifests(input.files),
+    ]),
+  };
+}
+
+/** More than anybody mends before the next try. */
+const MOST_SHOWN = 200;
+
+function limit(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+  const last = problems[MOST_SHOWN];
+  if (!last) return problems;
+  const problem = `${problems.length - MOST_SHOWN} more problems begin here`;
+  return [...problems.slice(0, MOST_SHOWN), { ...last, path: '', problem }];
+}
+
+type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };
+
+const isDocument = <D extends object>(opened: D | ConfigProblem): opened is D => 'value' in opened;
+
+function openInstall(
+  input: SiteInput,
+  shape: typeof INSTALL_CONFIG,
+  { env = {} }: CheckOptions,
+): {
+  readonly install: InstallDocument | ConfigProblem;
+  readonly references: SiteCheck['references'];
+} {
+  const install = openFile(input, INSTALL_NAME, shape);
+  const file = input.files.find(({ path }) => path === INSTALL_NAME);
+  if (!isDocument(install) || !file) return { install, references: new Map() };
+  const { document, references } = resolveSiteReferences(install, file, env);
+  return { install: document, references };
+}
+
+const INSTALL_NAME = 'install-config.yaml';
+
+/** A missing file is a problem that names it. */
+function openFile<S extends Shape>(
+  { name, files }: SiteInput,
+  path: string,
+  shape: S,
+): SiteDocument<S> | ConfigProblem {
+  const file = files.find((each) => each.path === path);
+  if (file) return readSiteDocument(file, shape);
+  const near = files.find((each) => isNear(each.path, path));
+  return {
+    ...{ file: near?.shownAs ?? showPath(name, files, path), line: 1, column: 1 },
+    ...{ path: '', problem: `${path} is missing`, lineText: '' },
+    ...(near && { hint: `rename ${near.path} to ${path}` }),
+  };
+}
+
+const isNear = (path: string, wanted: string): boolean =>
+  path
+    .toLowerCase()
+    .replace(/\.(?:yml|json)$/, '.yaml')
+    .replaceAll('_', '-') === wanted;
+
+/** As the site's other files are called. */
+function showPath(name: string, files: readonly SiteFile[], path: string): string {
+  const other = files.find((each) => each.shownAs.endsWith(`/${each.path}`));
+  return other ? other.shownAs.slice(0, -other.path.length) + path : `${name}/${path}`;
+}
+
+/** A broken document holds nothing that rules could judge. */
+function judgeInstall(
+  install: InstallDocument | ConfigProblem,
+  { seedVersion }: CheckOptions,
+): readonly ConfigProblem[] {
+  if (!isDocument(install)) return [install];
+  const { value, report, problems, isBroken } = install;
+  if (isBroken) return problems;
+  const networks = resolveNetworks(value.networking);
+  return join(
+    problems,
+    checkInstallConfig(report, value, {
+      networks,
+      ...(seedVersion !== undefined && { seedVersion }),
+    }),
+  );
+}
+
+function judgeImageBased(
+  imageBased: ImageBasedDocument | ConfigProblem,
+  install: InstallDocument | ConfigProblem,
+): readonly ConfigProblem[] {
+  if (!isDocument(imageBased)) return [imageBased];
+  const { value, report, problems, isBroken } = imageBased;
+  if (isBroken) return problems;
+  const networks = isDocument(install) ? listNetworks(install) : NO_NETWORKS;
+  return join(problems, checkImageBasedConfig(report, value, networks));
+}
+
+const NO_NETWORKS: ClusterNetworks = { machine: [], service: [], cluster: [] };
+
+/** Machine networks only as written: those that the node will be told. */
+function listNetworks({ value: { networking }, isBroken }: InstallDocument): ClusterNetworks {
+  if (isBroken) return NO_NETWORKS;
+  const { service, cluster } = resolveNetworks(networking);
+  const machine = listMachineNetworks(networking);
+  return { machine: cidrsOf(machine), service: cidrsOf(service), cluster: cidrsOf(cluster) };
+}
+
+const cidrsOf = (entries: readonly NetworkEntry[]): ClusterNetworks['machine'] =>
+  entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
+
+function warn<D extends Pick<SiteDocument<Shape>, 'isBroken' | 'warnings'>>(
+  opened: D | ConfigProblem,
+  rule: (document: D) => readonly ConfigProblem[],
+): readonly ConfigProblem[] {
+  if (!isDocument(opened) || opened.isBroken) return [];
+  return inOrder([...opened.warnings, ...rule(opened)]);
+}
+
+/** Of a value that could not be read no rule has anything to say. */
+function join(
+  unread: readonly ConfigProblem[],
+  judged: readonly ConfigProblem[],
+): readonly ConfigProblem[] {
+  const paths = new Set(unread.map(({ path }) => path.toLowerCase()));
+  return inOrder([...unread, ...judged.filter(({ path }) => !paths.has(path.toLowerCase()))]);
+}
+
+/** By line and column, each only once. */
+function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+  const different = new Map(
+    problems.map((each) => {
+      const { line, column, path, problem } = each;
+      return [JSON.stringify([line, column, path, problem]), each];
+    }),
+  );
+  return [...different.values()].toSorted((a, b) => a.line - b.line || a.column - b.column);
+}
+
+const gatherFacts = ({ name }: SiteInput, { install, imageBased }: Both): SiteFacts => ({
+  name,
+  facts: listFacts(install, imageBased, listNetworks(install).machine),
+});
+
+const createSite = ({ name, files }: SiteInput, { install, imageBased }: Both): Site => ({
+  name,
+  install: keepInstallConfig(install.value),
+  imageBased: keepImageBasedConfig(imageBased.value),
+  extraManifests: listExtraManifests(files),
+});

@@ -1,0 +1,77 @@
+import { renderDigestMirrorSet, type DigestSource } from './digest-mirror-set.ts';
+import {
+  renderSeedReconfiguration,
+  type ReconfiguredInstall,
+  type ReconfiguredNode,
+} from './seed-reconfiguration.ts';
+import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
+import type { SiteIdentity } from '../identity/site-identity.ts';
+
+/** What the files of a configuration ISO are made of; a checked site has all of it. */
+export type ConfiguredSite = {
+  readonly install: ReconfiguredInstall & {
+    /** A list without entries makes a file, too; an absent one does not. */
+    readonly imageDigestSources?: readonly DigestSource[];
+  };
+  readonly imageBased: ReconfiguredNode;
+  readonly extraManifests: readonly { readonly name: string; readonly bytes: Uint8Array }[];
+};
+
+/** Paths are absolute. */
+export type ConfigTree = {
+  /** Those that are there even when empty: the lifecycle agent stops without `manifests`. */
+  readonly directories: readonly string[];
+  readonly files: readonly ConfigFile[];
+};
+
+export type ConfigFile = {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  /** Permission bits. */
+  readonly mode: number;
+};
+
+/** What `lsblk` must call the medium. */
+export const CONFIG_VOLUME_ID = 'cluster-config';
+
+export const MANIFEST_PATH = '/cluster-configuration/manifest.json';
+const MIRRORS_PATH = '/cluster-configuration/manifests/image-digest-mirror-set.json';
+const EXTRA_MANIFESTS = '/extra-manifests';
+const DIRECTORIES = [
+  '/cluster-configuration',
+  '/cluster-configuration/manifests',
+  EXTRA_MANIFESTS,
+] as const;
+/** The manifest holds keys: whoever copies the tree with its modes keeps them to himself. */
+const SECRET = 0o600;
+const PLAIN = 0o644;
+
+/**
+ * The exact tree of a configuration ISO.
+ *
+ * @param retained mirrors of an earlier producer, for a site that has none of its own
+ */
+export function planConfigTree(
+  site: ConfiguredSite,
+  identity: SiteIdentity,
+  retained: Pick<RetainedIdentity, 'imageDigestSources'> = {},
+): ConfigTree {
+  const { imageDigestSources = retained.imageDigestSources } = site.install;
+  const text = renderSeedReconfiguration(site, identity);
+  const manifest = textFile(MANIFEST_PATH, text, SECRET);
+  const mirrors = imageDigestSources && [
+    textFile(MIRRORS_PATH, renderDigestMirrorSet(imageDigestSources), PLAIN),
+  ];
+  const extra = site.extraManifests.map(({ name, bytes }) => ({
+    path: `${EXTRA_MANIFESTS}/${name}`,
+    bytes,
+    mode: PLAIN,
+  }));
+  return { directories: DIRECTORIES, files: [manifest, ...(mirrors ?? []), ...extra] };
+}
+
+const textFile = (path: string, text: string, mode: number): ConfigFile => ({
+  path,
+  bytes: Buffer.from(text, 'utf8'),
+  mode,
+});

@@ -1,0 +1,186 @@
+import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
+import { parseDocument } from '../../base/yaml.ts';
+import type { Document, Node, YAMLMap } from 'yaml';
+import { digestOf } from '../../base/digest.ts';
+import { append } from '../../base/lists.ts';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { explainYaml } from '../../config/document/explain-yaml.ts';
+
+/** What keeps the node from applying a manifest; line and column from 1. */
+export type ManifestFault = {
+  readonly line: number;
+  readonly column: number;
+  readonly problem: string;
+  readonly hint?: string;
+};
+
+/** Sites of a fleet share their manifests: as many results are kept. */
+const KEPT = 1000;
+const kept = new Map<string, readonly ManifestFault[]>();
+
+/**
+ * What is wrong with each document of a manifest, by the rules of lifecycle-agent
+ * (`lca-cli/postpivot/postpivot.go`, `applyManifests`), which stops at the first document that is not
+ * an object with apiVersion, kind and name, or a list of such objects in `items`.
+ */
+export function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
+  const key = digestOf(bytes);
+  const known = kept.get(key);
+  if (known) return known;
+  const faults = listFaults(new TextDecoder().decode(bytes));
+  if (kept.size >= KEPT) kept.clear();
+  kept.set(key, faults);
+  return faults;
+}
+
+/** More than anybody fixes before the next try. */
+const MOST_FAULTS = 20;
+
+function listFaults(text: string): readonly ManifestFault[] {
+  const faults: ManifestFault[] = [];
+  for (const piece of splitDocuments(text)) {
+    append(faults, checkDocument(piece));
+    if (faults.length >= MOST_FAULTS) break;
+  }
+  return faults.slice(0, MOST_FAULTS);
+}
+
+/** Kubernetes takes blanks and comments behind a separator, nothing else. */
+const SEPARATOR = /^---[ \t]*[^\s#]/;
+const SEPARATOR_HINT = 'write "---" on a line of its own';
+
+/** A document as the node cuts it out of the file. */
+type Piece = {
+  /** From 1. */
+  readonly number: number;
+  /** Of its first line in the file, from 1. */
+  readonly line: number;
+  readonly text: string;
+};
+
+/**
+ * As Kubernetes' YAMLReader does it: before every line that begins with `---`. Unlike in YAML, what
+ * stands before the first such line is a document, even if it is only a comment.
+ */
+function splitDocuments(text: string): readonly Piece[] {
+  if (text.trim() === '') return [];
+  const pieces: Piece[] = [];
+  let start = 0;
+  let lines: string[] = [];
+  const finish = (): void => {
+    if (lines.length === 0) return;
+    pieces.push({ number: pieces.length + 1, line: start + 1, text: lines.join('') });
+    lines = [];
+  };
+  for (const [index, line] of (text.match(/[^\n]*\n|[^\n]+$/g) ?? []).entries()) {
+    if (line.startsWith('---') && lines.length > 0) {
+      finish();
+      if (!SEPARATOR.test(line)) continue;
+    }
+    if (lines.length === 0) start = index;
+    lines.push(line);
+  }
+  finish();
+  return pieces;
+}
+
+function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] {
+  const lines = new LineCounter();
+  const name = `document ${number}`;
+  const at = (offset: number, problem: string, hint?: string): ManifestFault => {
+    const place = lines.linePos(offset);
+    return {
+      line: line - 1 + Math.max(1, place.line),
+      column: Math.max(1, place.col),
+      problem: `${name} ${problem}`,
+      ...(hint !== undefined && { hint }),
+    };
+  };
+  const excess = findYamlExcess(text);
+  if (excess) return [at(0, `cannot be read: ${excess.message}`)];
+  const separator = SEPARATOR.exec(text);
+  if (separator) return [at(0, 'begins with more than "---" on its line', SEPARATOR_HINT)];
+  const document = parseDocument(text, {
+    ...{ lineCounter: lines, prettyErrors: false, uniqueKeys: false },
+    ...{ version: '1.1' as const, logLevel: 'silent' as const },
+  });
+  const [error] = document.errors;
+  if (error) return [at(error.pos[0], `cannot be read: ${explainYaml(error.code)}`)];
+  return isBlank(document) ? [at(0, explainBlank(text), BLANK_HINT)] : checkObject(document, at);
+}
+
+type At = (offset: number, problem: string, hint?: string) => ManifestFault;
+
+const isBlank = ({ contents }: Document.Parsed): boolean =>
+  contents === null || (isScalar(contents) && contents.value === null);
+
+const explainBlank = (text: string): string =>
+  text.includes('#') ? 'holds only comments' : 'is empty';
+
+const BLANK_HINT = 'remove the "---" that separates it';
+
+function checkObject(document: Document.Parsed, at: At): readonly ManifestFault[] {
+  const { contents } = document;
+  if (!isMap(contents)) return [at(offsetOf(contents), 'is not an object')];
+  const read = (map: YAMLMap, key: string): Node | undefined => readMember(document, map, key);
+  const items = read(contents, 'items');
+  if (items) return checkItems(document, items, at);
+  const faults = checkIdentity(contents, read);
+  const offset = offsetOf(contents);
+  if (textOf(read(contents, 'kind')) === 'List') {
+    return [at(offset, 'is a List without items', 'write its objects below "items"')];
+  }
+  return faults.length === 0 ? [] : [at(offset, `has no ${faults.join(' and no ')}`)];
+}
+
+/** The node takes every object of `items` as it stands, whatever the kind of the list is. */
+function checkItems(document: Document.Parsed, items: Node, at: At): readonly ManifestFault[] {
+  if (!isSeq(items)) return [at(offsetOf(items), 'has "items" that are not a list')];
+  return items.items.flatMap((item, index) => {
+    const target = follow(document, item as Node | null);
+    const offset = target?.range?.[0] ?? items.range?.[0] ?? 0;
+    if (!isMap(target)) return [at(offset, `has an item ${index + 1} that is not an object`)];
+    const faults = checkIdentity(target, (map, key) => readMember(document, map, key));
+    return faults.length === 0
+      ? []
+      : [at(offset, `has an item ${index + 1} without ${faults.join(' and ')}`)];
+  });
+}
+
+const offsetOf = (node: Node | null): number => node?.range?.[0] ?? 0;
+
+type Read = (map: YAMLMap, key: string) => Node | undefined;
+
+/** The names of those members without which no object can be applied. */
+function checkIdentity(map: YAMLMap, read: Read): readonly string[] {
+  const metadata = read(map, 'metadata');
+  const name = isMap(metadata) ? read(metadata, 'name') : undefined;
+  return [
+    ...(textOf(read(map, 'apiVersion')) === '' ? ['apiVersion'] : []),
+    ...(textOf(read(map, 'kind')) === '' ? ['kind'] : []),
+    ...(textOf(name) === '' ? ['metadata.name'] : []),
+  ];
+}
+
+/** Also out of a mapping that is merged in with `<<` (YAML 1.1). */
+function readMember(document: Document.Parsed, map: YAMLMap, key: string): Node | undefined {
+  const find = (name: string): Node | undefined => {
+    const pair = map.items.find((each) => isScalar(each.key) && each.key.source === name);
+    return follow(document, (pair?.value ?? null) as Node | null);
+  };
+  const own = find(key);
+  if (own) return own;
+  const merged = find('<<');
+  const maps = isSeq(merged) ? merged.items : [merged];
+  return maps
+    .map((each) => follow(document, (each ?? null) as Node | null))
+    .filter((each) => isMap(each))
+    .map((each) => readMember(document, each, key))
+    .find((each) => each !== undefined);
+}
+
+const follow = (document: Document.Parsed, node: Node | null): Node | undefined =>
+  (isAlias(node) ? node.resolve(document) : node) ?? undefined;
+
+const textOf = (node: Node | undefined): string =>
+  isScalar(node) && typeof node.value === 'string' ? node.value : '';

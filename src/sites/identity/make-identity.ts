@@ -1,0 +1,195 @@
+import {
+  createPrivateKey,
+  createPublicKey,
+  randomBytes,
+  X509Certificate,
+  type KeyObject,
+} from 'node:crypto';
+import { ConfigError } from '../../base/errors.ts';
+import { readValidity } from './certificates/certificate-validity.ts';
+import { issueClient, issueSigner, type Subject } from './certificates/certificates.ts';
+import { makeInfraId } from './infra-id.ts';
+import { drawPassword } from './kubeadmin-password.ts';
+import type { RandomBytes } from './random-text.ts';
+import type { RetainedIdentity } from './retained/retain-identity.ts';
+import type { Keys, RsaPair } from './keys/rsa-keys.ts';
+import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './certificates/signers.ts';
+import type { KeyPair, SiteIdentity } from './site-identity.ts';
+
+/** What an identity is made with. */
+export type IdentityTools = {
+  readonly keys: Keys;
+  /** `crypto.randomBytes` unless told. */
+  readonly random?: RandomBytes;
+  /** Seconds since 1970: the clock is an input. */
+  readonly epoch: number;
+  /** What an earlier producer left; it is used in place of new things. */
+  readonly retained?: RetainedIdentity;
+  readonly signal?: AbortSignal;
+};
+
+/** What of a site its identity is made of; an id that is not given is drawn. */
+export type IdentifiedSite = {
+  readonly clusterName: string;
+  readonly baseDomain?: string;
+  readonly clusterId?: string;
+  readonly infraId?: string;
+};
+
+type MadeSigner = {
+  readonly pair: KeyPair;
+  readonly subject: Subject;
+  readonly signingKey: KeyObject;
+  /** Seconds since 1970. */
+  readonly notBefore: number;
+};
+
+const DAY = 86_400;
+const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
+const WORDS = {
+  ...{ clusterName: 'cluster name', baseDomain: 'base domain' },
+  ...{ clusterId: 'cluster id', infraId: 'infra id' },
+};
+const NOTHING: RetainedIdentity = { signers: {}, signerKeys: {} };
+
+/**
+ * Draws ids, password, five signers and the administrator's client certificate. Costs six RSA keys
+ * and a bcrypt hash, which the source of keys makes in its threads; retained ones cost nothing.
+ *
+ * @throws ConfigError `retained.mismatch`, `retained.expired`
+ */
+export async function makeIdentity(
+  site: IdentifiedSite,
+  tools: IdentityTools,
+): Promise<SiteIdentity> {
+  const { random = randomBytes, retained = NOTHING, epoch } = tools;
+  refuseOtherCluster(site, retained);
+  if (retained.whole) return retained.whole;
+  const clusterId = retained.clusterId ?? site.clusterId ?? makeUuid(random(16));
+  const infraId = retained.infraId ?? site.infraId ?? makeInfraId(site.clusterName, random);
+  const [password, loadBalancer, localhost, serviceNetwork, ingress, admin] = await Promise.all([
+    retained.password ?? makePassword(tools.keys, random),
+    makeSigner('loadBalancer', tools),
+    makeSigner('localhost', tools),
+    makeSigner('serviceNetwork', tools),
+    makeSigner('ingress', tools),
+    makeAdmin(tools),
+  ]);
+  return {
+    clusterId,
+    infraId,
+    signers: {
+      loadBalancer: loadBalancer.pair,
+      localhost: localhost.pair,
+      serviceNetwork: serviceNetwork.pair,
+      ingress: { ...ingress.pair, commonName: ingress.subject.commonName },
+      adminKubeconfig: admin.signer.pair,
+    },
+    adminClient: admin.client,
+    password,
+    madeAt: epoch,
+  };
+}
+
+/** A manifest that was kept names its cluster. */
+function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
+  for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
+    const [expected, found] = [site[key], retained[key]];
+    if (expected === undefined || found === undefined || expected === found) continue;
+    throw new ConfigError('retained.mismatch', `what is kept is of another ${WORDS[key]}`, {
+      ...{ expected, found },
+      hint: 'keep the name and the domain of a cluster that is installed again',
+    });
+  }
+}
+
+/** RFC 9562 5.4: random but for version 4 and the variant. */
+function makeUuid(random: Uint8Array): string {
+  const bytes = Buffer.from(random);
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+async function makePassword(keys: Keys, random: RandomBytes): Promise<SiteIdentity['password']> {
+  const text = drawPassword(random);
+  return { text, bcrypt: await keys.hashPassword(text, random(16)) };
+}
+
+async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeSigner> {
+  const { random = randomBytes, retained = NOTHING, epoch, keys, signal } = tools;
+  const serial = random(8);
+  const subject = subjectOf(name, tools);
+  const known = retained.signers[name];
+  if (known) return { ...loadSigner(known, { name, epoch }), subject };
+  const kept = retained.signerKeys[name];
+  const { privateKey, publicKey, signingKey } =
+    kept === undefined ? await keys.next(signal) : loadKey(kept);
+  const notAfter = epoch + SIGNERS[name].days * DAY;
+  const terms = { subject, publicKey, serial, notBefore: epoch, notAfter };
+  const certificate = await issueSigner(terms, signingKey);
+  return { pair: { privateKey, certificate }, subject, signingKey, notBefore: epoch };
+}
+
+function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTools): Subject {
+  const commonName = name === 'ingress' ? retained.ingressCommonName : undefined;
+  return commonName === undefined ? SIGNERS[name].subject(epoch) : { commonName };
+}
+
+/** Its signer's private key is used here and kept in the state: it never reaches an ISO. */
+async function makeAdmin(
+  tools: IdentityTools,
+): Promise<{ readonly signer: MadeSigner; readonly client: KeyPair }> {
+  const { random = randomBytes, epoch, keys, signal } = tools;
+  const serial = random(8);
+  const [signer, { privateKey, publicKey }] = await Promise.all([
+    makeSigner('adminKubeconfig', tools),
+    keys.next(signal),
+  ]);
+  const terms = {
+    subject: ADMIN,
+    publicKey,
+    serial,
+    notBefore: signer.notBefore,
+    notAfter: epoch + ADMIN_CLIENT_DAYS * DAY,
+  };
+  const issuer = { subject: signer.subject, privateKey: signer.signingKey };
+  const certificate = await issueClient(terms, issuer);
+  if (tools.retained?.signers.adminKubeconfig) refuseForeignKeyId(certificate, signer.pair);
+  return { signer, client: { privateKey, certificate } };
+}
+
+/** A signer that was kept may name its key by another digest than ours, and readers go by that. */
+function refuseForeignKeyId(client: string, signer: KeyPair): void {
+  const signedBy = new X509Certificate(signer.certificate);
+  if (new X509Certificate(client).checkIssued(signedBy)) return;
+  const message = `the certificate that is kept of ${SIGNERS.adminKubeconfig.file} has a key id of its own`;
+  throw new ConfigError('retained.mismatch', message, {
+    expected: 'SHA-1 of the public key, PKCS#1',
+    hint: 'remove it, and its key, to have new ones',
+  });
+}
+
+function loadSigner(
+  pair: KeyPair,
+  { name, epoch }: { readonly name: SignerName; readonly epoch: number },
+): Omit<MadeSigner, 'subject'> {
+  const { notBefore, notAfter } = readValidity(pair.certificate);
+  if (notAfter < epoch * 1000) {
+    const message = `the certificate that is kept of ${SIGNERS[name].file} is over`;
+    throw new ConfigError('retained.expired', message, {
+      ...{
+        expected: `valid at ${new Date(epoch * 1000).toISOString()}`,
+        found: new Date(notAfter).toISOString(),
+      },
+      hint: 'remove it, and its key, to have new ones',
+    });
+  }
+  const signingKey = createPrivateKey(pair.privateKey);
+  return { pair, signingKey, notBefore: notBefore / 1000 };
+}
+
+function loadKey(privateKey: string): RsaPair {
+  const signingKey = createPrivateKey(privateKey);
+  return { privateKey, publicKey: createPublicKey(signingKey), signingKey };
+}

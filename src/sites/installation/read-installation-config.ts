@@ -1,0 +1,252 @@
+import { rememberSecret } from '../../base/redact.ts';
+import { basename, dirname, resolve } from 'node:path';
+import { LineCounter } from 'yaml';
+import {
+  parseConfigDocument,
+  type ConfigDocument,
+  type Plain,
+} from '../../config/document/document.ts';
+import { explainYaml } from '../../config/document/explain-yaml.ts';
+import { readConfigText } from '../../config/load-config.ts';
+import { maskLines } from '../../config/document/masked-lines.ts';
+import { ConfigProblems, type ConfigProblem } from '../../config/document/problem.ts';
+import { listKeys, readSchema, SCHEMA } from '../../config/document/schema.ts';
+import { Secret } from '../../config/secret/secret.ts';
+import { checkNetworkConfig } from '../network/check-network-config.ts';
+import { formatNetworkConfig } from '../network/format-network-config.ts';
+import { YamlExcess } from '../../base/yaml-bounds.ts';
+import { isEmptyDocument, parseYaml } from '../document/parse-yaml.ts';
+import { PUBLIC_KEYS } from '../document/public-keys.ts';
+import { FREE, record } from '../document/shape.ts';
+import { readSiteDocument } from '../document/site-document.ts';
+import { checkFields } from './installation-fields.ts';
+import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
+import { resolveReferences, type ReferenceSource } from './references.ts';
+import { checkInstallationRules } from './rules.ts';
+import { warnOfInstallation } from './installation-warnings.ts';
+
+/** The name that openshift-install gives the file. */
+export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
+
+/** By what it says it is, else by its name: openshift-install does not ask for `kind`. */
+export const isInstallationConfig = (path: string, text: string): boolean =>
+  /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
+  (basename(path) === INSTALLATION_CONFIG_NAME &&
+    !/^kind:[ \t]*["']?ApplianceConfig\b/m.test(text));
+
+const NETWORK_CONFIG = record({ networkConfig: FREE });
+
+export type ReadOptions = {
+  /** The file's name in problems. */
+  readonly shownAs?: string;
+  /** Where `env:NAME` looks; `file:PATH` begins at the folder of the configuration. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** Says what is wrong with a network configuration in its normal form, if anything is. */
+  readonly judgeNetwork?: (text: string) => Promise<string | undefined>;
+  /** Is given what is allowed and seldom meant. */
+  readonly warn?: (warning: ConfigProblem) => void;
+};
+
+/**
+ * Reads, checks and completes an image-based-installation-config.yaml.
+ *
+ * @throws ConfigProblems `config.problems` with all of them; ConfigError `config.missing`,
+ * `config.unreadable`, `config.too-large`
+ */
+export async function readInstallationConfig(
+  path: string,
+  { shownAs = path, env = {}, judgeNetwork, warn }: ReadOptions = {},
+): Promise<InstallationConfig> {
+  const text = readConfigText(path);
+  const source = { directory: dirname(resolve(path)), env };
+  const { networkConfig } = checkInstallationConfig(text, shownAs, { source }).config;
+  const verdict = networkConfig === undefined ? undefined : await judgeNetwork?.(networkConfig);
+  const { config, problems, warnings } = checkInstallationConfig(text, shownAs, {
+    source,
+    ...(verdict !== undefined && { verdict }),
+  });
+  if (problems.length > 0) throw new ConfigProblems(shownAs, problems);
+  for (const warning of warnings) warn?.(warning);
+  return config;
+}
+
+type Circumstances = {
+  /** Absent where references are not followed. */
+  readonly source?: ReferenceSource;
+  /** What somebody else has against the network configuration. */
+  readonly verdict?: string;
+};
+
+/** Checks a text; where there are problems the configuration is no more than a guess. */
+export function checkInstallationConfig(
+  text: string,
+  shownAs: string,
+  { source, verdict }: Circumstances = {},
+): {
+  readonly config: InstallationConfig;
+  readonly problems: readonly ConfigProblem[];
+  readonly warnings: readonly ConfigProblem[];
+} {
+  const unread = findUnread(text, shownAs);
+  if (unread?.isBroken) {
+    return { config: applyDefaults({}), problems: [unread.problem], warnings: [] };
+  }
+  const document = parseConfigDocument(text, shownAs, readSchema(SCHEMA.installation));
+  const network = readNetworkConfig(text, shownAs);
+  const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
+  const config = applyDefaults(resolved.value, network.text);
+  const unresolved = new Set(resolved.problems.map(({ path }) => path));
+  const problems = document.isBroken
+    ? document.problems
+    : [
+        ...document.problems,
+        ...(unread ? [unread.problem] : []),
+        ...network.problems,
+        ...(verdict === undefined ? [] : [reportNetwork(document, verdict)]),
+        ...resolved.problems,
+        ...checkFields(document),
+        ...checkInstallationRules(config, document).filter(({ path }) => !unresolved.has(path)),
+      ];
+  const masked = maskText(text);
+  return {
+    config,
+    problems: problems
+      .map((problem) => ({ ...problem, lineText: masked[problem.line - 1] ?? '' }))
+      .toSorted((a, b) => a.line - b.line || a.column - b.column),
+    warnings: warnOfInstallation(config, document),
+  };
+}
+
+/** What the reader of configurations would end the process for, or leave out without a word. */
+function findUnread(
+  text: string,
+  file: string,
+): { readonly problem: ConfigProblem; readonly isBroken: boolean } | undefined {
+  const lines = new LineCounter();
+  const report = (offset: number, code: string): ConfigProblem => {
+    const { line, col: column } = lines.linePos(offset);
+    const problem = `this is no YAML: ${explainYaml(code)}`;
+    return { file, line, column, path: '', problem, lineText: '' };
+  };
+  try {
+    const [, ...others] = parseYaml(text, lines);
+    const second = others.find((each) => !isEmptyDocument(each));
+    return second && { problem: report(second.range[0], 'MULTIPLE_DOCS'), isBroken: false };
+  } catch (error) {
+    if (!(error instanceof YamlExcess)) throw error;
+    return { problem: report(error.offset, error.message), isBroken: true };
+  }
+}
+
+/** Its value is longer than a line. */
+function reportNetwork({ report, offsetOf }: ConfigDocument, why: string): ConfigProblem {
+  const path = 'networkConfig';
+  return report.atOffset(offsetOf(path), { path, problem: `Invalid value: ${why}` });
+}
+
+/** Lines without secrets: an Ignition config may hold passwords, a proxy's URL too. */
+function maskText(text: string): readonly string[] {
+  const known = [...listKeys(readSchema(SCHEMA.installation))];
+  const shown = new Set([
+    ...known.filter((key) => key !== 'ignitionconfigoverride'),
+    ...PUBLIC_KEYS,
+  ]);
+  return maskLines(text, shown).map((line) => line.replaceAll(/:\/\/[^/@\s]*@/g, '://[redacted]@'));
+}
+
+/** An absent value is its default; what is written counts, an empty text too. */
+function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig {
+  const { members, text: string, flag } = createReader(value);
+  const override = string('ignitionConfigOverride', '');
+  const proxy = readProxy(members['proxy']);
+  const number = members['extraPartitionNumber'];
+  return {
+    additionalTrustBundle: string('additionalTrustBundle', ''),
+    architecture: string('architecture', 'amd64') as InstallationConfig['architecture'],
+    coreosInstallerArgs: texts(members['coreosInstallerArgs']),
+    extraPartitionLabel: string('extraPartitionLabel', 'var-lib-containers'),
+    extraPartitionNumber: typeof number === 'number' ? number : 5,
+    extraPartitionStart: string('extraPartitionStart', '-40G'),
+    ...(override !== '' && { ignitionConfigOverride: new Secret(override) }),
+    imageDigestSources: list(members['imageDigestSources']).map(readDigestSource),
+    installationDisk: string('installationDisk', ''),
+    ...(networkConfig !== undefined && { networkConfig }),
+    ...(proxy && { proxy }),
+    pullSecret: readPullSecret(string('pullSecret', '')),
+    releaseRegistry: string('releaseRegistry', ''),
+    seedImage: string('seedImage', ''),
+    seedVersion: string('seedVersion', ''),
+    shutdown: flag('shutdown'),
+    skipDiskCleanup: flag('skipDiskCleanup'),
+    sshKey: string('sshKey', ''),
+  };
+}
+
+/** The document has no members below a key that its schema leaves open: this one is read as sites' are. */
+function readNetworkConfig(
+  text: string,
+  shownAs: string,
+): { readonly text?: string; readonly problems: readonly ConfigProblem[] } {
+  const file = { path: INSTALLATION_CONFIG_NAME, bytes: Buffer.from(text), shownAs };
+  const { value, problems, report } = readSiteDocument(file, NETWORK_CONFIG);
+  const { networkConfig: network } = value;
+  const found = problems.filter(({ path }) => path.startsWith('networkConfig'));
+  if (typeof network !== 'object' || network === null || Object.keys(network).length === 0) {
+    return { problems: found };
+  }
+  return {
+    text: formatNetworkConfig(network),
+    problems: [...found, ...checkNetworkConfig(report, network)],
+  };
+}
+
+function readProxy(value: Plain | undefined): InstallationProxy | undefined {
+  if (!isObject(value)) return undefined;
+  const { text } = createReader(value);
+  const entries = (['httpProxy', 'httpsProxy', 'noProxy'] as const)
+    .map((name) => [name, text(name, '')] as const)
+    .filter(([, member]) => member !== '');
+  return Object.fromEntries(entries);
+}
+
+function readDigestSource(value: Plain): DigestSource {
+  const { members, text } = createReader(value);
+  const sourcePolicy = text('sourcePolicy', '');
+  return {
+    source: text('source', ''),
+    mirrors: texts(members['mirrors']),
+    ...(sourcePolicy !== '' && { sourcePolicy }),
+  };
+}
+
+/** What has another type than its key is absent here: the schema has said so. */
+function createReader(value: Plain): {
+  readonly members: Readonly<Record<string, Plain>>;
+  readonly text: (name: string, otherwise: string) => string;
+  readonly flag: (name: string) => boolean;
+} {
+  const members: Readonly<Record<string, Plain>> = isObject(value) ? value : {};
+  return {
+    members,
+    text(name, otherwise) {
+      const member = members[name];
+      return typeof member === 'string' ? member : otherwise;
+    },
+    flag: (name) => members[name] === true,
+  };
+}
+
+const list = (value: Plain | undefined): readonly Plain[] =>
+  Array.isArray(value) ? (value as readonly Plain[]) : [];
+
+/** Items of other types stay as empty texts, so that the others keep their places. */
+const texts = (value: Plain | undefined): readonly string[] =>
+  list(value).map((item) => (typeof item === 'string' ? item : ''));
+
+const isObject = (value: Plain | undefined): value is Readonly<Record<string, Plain>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function readPullSecret(text: string): Secret {
+  rememberSecret(text);
+  return new Secret(text);
+}

@@ -1,0 +1,71 @@
+import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { Report } from '../document/report.ts';
+import type { Free } from '../document/shape.ts';
+import { isMapping, listOf, mapOf, type FreeMap } from './free.ts';
+import { readInterfaces, type NetworkInterface } from './interfaces.ts';
+import { checkInterface } from './nmstate/interface.ts';
+import { checkMembers } from './nmstate/members.ts';
+import { checkPorts } from './nmstate/ports.ts';
+import { checkResolver } from './nmstate/resolver.ts';
+import { checkRouteRules, checkRoutes } from './nmstate/routes.ts';
+
+/**
+ * The form of an nmstate document as far as it is known here: what nmstate would refuse of interfaces,
+ * addresses, routes and name servers, and what no kernel could do. nmstate itself knows more.
+ */
+export function checkNetworkConfig(
+  report: Report,
+  network: Free | undefined,
+): readonly ConfigProblem[] {
+  if (network === undefined || network === null) return [];
+  if (!isMapping(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];
+  if (Object.keys(network).length === 0) return [];
+  const interfaces = readInterfaces(network);
+  const members = checkMembers(report, network);
+  const told = new Set(members.map(({ path }) => path));
+  return [
+    ...members,
+    ...[
+      ...interfaces.flatMap((each) => checkInterface(report, each)),
+      ...checkNames(report, interfaces),
+      ...checkPorts(report, interfaces),
+      ...checkRoutes(report, network, interfaces),
+      ...checkRouteRules(report, network),
+      ...checkResolver(report, network, interfaces),
+      ...(members.length === 0 ? checkContent(report, network, interfaces) : []),
+      // What cannot be read has been told of.
+    ].filter(({ path }) => !told.has(path)),
+  ];
+}
+
+/** Two interfaces may share a name only where their types differ, as an OVS bridge and its port do. */
+function checkNames(
+  report: Report,
+  interfaces: readonly NetworkInterface[],
+): readonly ConfigProblem[] {
+  const seen = new Set<string>();
+  return interfaces.flatMap(({ name, type, path, value }) => {
+    const key = JSON.stringify([name, type]);
+    if (name === '' || value['state'] === 'absent' || !seen.has(key)) {
+      seen.add(key);
+      return [];
+    }
+    return [report(`${path}.name`, `Duplicate value: ${JSON.stringify(name)}`)];
+  });
+}
+
+/** openshift-install takes no document that configures nothing. */
+function checkContent(
+  report: Report,
+  network: FreeMap,
+  interfaces: readonly NetworkInterface[],
+): readonly ConfigProblem[] {
+  const isSomething = ({ value }: NetworkInterface): boolean =>
+    value['state'] !== 'absent' && value['state'] !== 'ignore';
+  const others = ['routes', 'route-rules']
+    .flatMap((name) => listOf(mapOf(network[name])['config']))
+    .filter((item) => mapOf(item)['state'] !== 'absent');
+  if (interfaces.some(isSomething) || others.length > 0) return [];
+  const why = 'Invalid value: nmstate generated an empty NetworkManager config file content';
+  return [report('networkConfig', why)];
+}

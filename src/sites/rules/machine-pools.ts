@@ -1,0 +1,134 @@
+import type { ConfigProblem } from '../../config/document/problem.ts';
+import { invalid, required, unsupported, type Report } from '../document/report.ts';
+import type { WrittenInstallConfig } from '../document/site-shapes.ts';
+
+type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;
+
+const DEFAULT_REPLICAS = 3;
+const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
+
+/** A single node: one control plane machine that also works. */
+export function checkMachinePools(
+  report: Report,
+  { controlPlane = {}, compute = [] }: WrittenInstallConfig,
+): readonly ConfigProblem[] {
+  return [
+    ...checkReplicas(report, controlPlane, compute),
+    ...checkPool(report, 'controlPlane', controlPlane),
+    ...checkName(report, 'controlPlane', {
+      name: controlPlane.name ?? 'master',
+      names: ['master'],
+    }),
+    ...compute.flatMap((pool = {}, index) => [
+      ...checkPool(report, `compute[${index}]`, pool),
+      ...checkName(report, `compute[${index}]`, {
+        name: pool.name ?? '',
+        names: ['worker', 'edge'],
+      }),
+      ...checkSame(report, `compute[${index}]`, { pool, controlPlane }),
+      ...checkDuplicate(report, compute, index),
+    ]),
+  ];
+}
+
+function checkReplicas(
+  report: Report,
+  controlPlane: Pool,
+  compute: readonly (Pool | undefined)[],
+): readonly ConfigProblem[] {
+  const masters = controlPlane.replicas ?? DEFAULT_REPLICAS;
+  const pools = compute.length === 0 ? [undefined] : compute;
+  const workers = pools.reduce((sum, pool) => sum + (pool?.replicas ?? DEFAULT_REPLICAS), 0);
+  const few =
+    'Only Single Node OpenShift (SNO) is supported, total number of ControlPlane.Replicas must be 1. ' +
+    `Found ${masters}`;
+  const none =
+    'Total number of Compute.Replicas must be 0 when ControlPlane.Replicas is 1 for platform none. ' +
+    `Found ${workers}`;
+  return [
+    ...(masters === 1
+      ? []
+      : [report('controlPlane.replicas', required(few), { shownPath: 'ControlPlane.Replicas' })]),
+    ...(workers === 0
+      ? []
+      : [
+          report(compute.length === 1 ? 'compute[0].replicas' : 'compute', required(none), {
+            shownPath: 'Compute.Replicas',
+            hint: compute.length === 0 ? 'write one pool "worker" with replicas: 0' : undefined,
+          }),
+        ]),
+  ];
+}
+
+function checkPool(report: Report, path: string, pool: Pool): readonly ConfigProblem[] {
+  const { hyperthreading = 'Enabled', architecture = 'amd64', replicas = 0 } = pool;
+  const modes = ['Disabled', 'Enabled'];
+  return [
+    ...(replicas < 0
+      ? [
+          report(
+            `${path}.replicas`,
+            invalid(String(replicas), 'number of replicas must not be negative'),
+          ),
+        ]
+      : []),
+    ...(modes.includes(hyperthreading)
+      ? []
+      : [report(`${path}.hyperthreading`, unsupported(hyperthreading, modes))]),
+    ...(ARCHITECTURES.includes(architecture)
+      ? []
+      : [report(`${path}.architecture`, unsupported(architecture, ARCHITECTURES))]),
+  ];
+}
+
+function checkName(
+  report: Report,
+  path: string,
+  { name, names }: { readonly name: string; readonly names: readonly string[] },
+): readonly ConfigProblem[] {
+  return names.includes(name) ? [] : [report(`${path}.name`, unsupported(name, names))];
+}
+
+/** A pool without an architecture has that of the control plane. */
+function checkSame(
+  report: Report,
+  path: string,
+  { pool, controlPlane }: { readonly pool: Pool; readonly controlPlane: Pool },
+): readonly ConfigProblem[] {
+  const { architecture } = pool;
+  if (architecture === undefined || architecture === (controlPlane.architecture ?? 'amd64'))
+    return [];
+  const why =
+    'heteregeneous multi-arch is not supported; compute pool architecture must match control plane';
+  return [report(`${path}.architecture`, invalid(architecture, why))];
+}
+
+function checkDuplicate(
+  report: Report,
+  compute: readonly (Pool | undefined)[],
+  index: number,
+): readonly ConfigProblem[] {
+  const name = compute[index]?.name;
+  const isTwice = name !== undefined && compute.slice(0, index).some((pool) => pool?.name === name);
+  return isTwice ? [report(`compute[${index}].name`, `Duplicate value: "${name}"`)] : [];
+}
+
+/** What of a pool has no effect on a node that comes out of a seed. */
+export function warnOfMachinePools(
+  report: Report,
+  { controlPlane, compute = [] }: WrittenInstallConfig,
+): readonly ConfigProblem[] {
+  const pools = [
+    ...(controlPlane ? [['controlPlane', controlPlane] as const] : []),
+    ...compute.map((pool, index) => [`compute[${index}]`, pool ?? {}] as const),
+  ];
+  return pools.flatMap(([path, { hyperthreading = 'Enabled', platform }]) => [
+    ...(hyperthreading === 'Enabled'
+      ? []
+      : [report(`${path}.hyperthreading`, `hyperthreading ${hyperthreading} is ignored`)]),
+    ...(isFilled(platform) ? [report(`${path}.platform`, 'platform is ignored')] : []),
+  ]);
+}
+
+const isFilled = (value: Pool['platform']): boolean =>
+  typeof value === 'object' && value !== null && Object.keys(value).length > 0;

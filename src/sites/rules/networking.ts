@@ -1,0 +1,150 @@
+import type { ConfigProblem } from '../../config/document/problem.ts';
+import { formatNetwork, overlaps, widthOf, type Cidr } from '../network/ip-address.ts';
+import { invalid, tooMany, type Report } from '../document/report.ts';
+import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from '../network/networks.ts';
+import { checkStack } from './stack.ts';
+
+const MOST_MACHINE_NETWORKS = 2;
+
+/** Networks of the kinds that a cluster has, each by itself and beside the others. */
+export function checkNetworking(report: Report, networks: SiteNetworks): readonly ConfigProblem[] {
+  const { machine, service, cluster } = networks;
+  const internal = listInternalNetworks(networks);
+  const each = (kind: string, list: readonly NetworkEntry[]): readonly ConfigProblem[] =>
+    list.flatMap((entry) =>
+      explainNetwork(kind, entry, internal).map((why) =>
+        report(entry.path, invalid(entry.text, why)),
+      ),
+    );
+  return [
+    ...checkNetworkType(report, networks),
+    ...checkCount(report, machine),
+    ...each('machine', machine),
+    ...each('service', service),
+    ...each('cluster', cluster),
+    ...cluster.flatMap((entry) => checkHostPrefix(report, entry)),
+    ...checkSamePrefix(report, cluster),
+    ...checkJoinNetwork(report, networks),
+    ...checkOverlaps(report, networks),
+    ...checkStack(report, networks),
+  ];
+}
+
+function checkNetworkType(
+  report: Report,
+  { networkType, networkTypePath }: SiteNetworks,
+): readonly ConfigProblem[] {
+  if (networkType === 'OVNKubernetes') return [];
+  const why = 'Only OVNKubernetes network type is allowed for Single Node OpenShift (SNO) cluster';
+  const shownPath = 'Networking.NetworkType';
+  return [report(networkTypePath, invalid(networkType, why), { shownPath })];
+}
+
+function checkCount(report: Report, { length }: readonly NetworkEntry[]): readonly ConfigProblem[] {
+  if (length <= MOST_MACHINE_NETWORKS) return [];
+  const shownPath = 'Networking.MachineNetwork';
+  const problem = tooMany(length, MOST_MACHINE_NETWORKS);
+  return [report('networking.machineNetwork', problem, { shownPath })];
+}
+
+function explainNetwork(
+  kind: string,
+  { cidr, text }: NetworkEntry,
+  internal: readonly Cidr[],
+): readonly string[] {
+  if (!cidr) return [`invalid CIDR address: ${text}`];
+  const canonical = formatNetwork(cidr);
+  const taken = internal.filter((network) => overlaps(network, cidr));
+  return [
+    ...(cidr.value === 0n ? ['address must be specified'] : []),
+    ...(cidr.value === cidr.first
+      ? []
+      : [`invalid network address. got ${text}, expecting ${canonical}`]),
+    ...taken.map(
+      (network) => `must not overlap with the OVNKubernetes internal subnet ${network.text}`,
+    ),
+    ...(kind === 'service' ? explainServiceSize(cidr) : []),
+  ];
+}
+
+function explainServiceSize({ family, prefix }: Cidr): readonly string[] {
+  const shortest = family === 4 ? 12 : 108;
+  return prefix < shortest
+    ? [`subnet size for IPv${family} service network must be /${shortest} or longer`]
+    : [];
+}
+
+function checkHostPrefix(
+  report: Report,
+  { path, cidr, hostPrefix = 0 }: NetworkEntry,
+): readonly ConfigProblem[] {
+  const why = cidr && explainHostPrefix(cidr, hostPrefix);
+  if (why === undefined) return [];
+  const at = path.replace(/\.cidr$/, '.hostPrefix');
+  return [report(at, invalid(String(hostPrefix), why))];
+}
+
+function explainHostPrefix(cidr: Cidr, hostPrefix: number): string | undefined {
+  if (hostPrefix < cidr.prefix) {
+    return `cluster network host subnetwork prefix ${hostPrefix} must not be larger size than CIDR ${cidr.text}`;
+  }
+  if (cidr.family === 6 && hostPrefix !== 64) {
+    return 'cluster network host subnetwork prefix must be 64 for IPv6 networks';
+  }
+  return hostPrefix > widthOf(cidr.family)
+    ? `cluster network host subnetwork prefix ${hostPrefix} is longer than an address`
+    : undefined;
+}
+
+/** Of IPv4; that of IPv6 is 64 anyway. */
+function checkSamePrefix(
+  report: Report,
+  cluster: readonly NetworkEntry[],
+): readonly ConfigProblem[] {
+  const [first, ...others] = cluster.filter(({ cidr }) => cidr?.family === 4);
+  const why = 'cluster network host subnetwork prefix must be the same value for IPv4 networks';
+  return others
+    .filter(({ hostPrefix }) => hostPrefix !== first?.hostPrefix)
+    .map(({ path, hostPrefix = 0 }) =>
+      report(path.replace(/\.cidr$/, '.hostPrefix'), invalid(String(hostPrefix), why)),
+    );
+}
+
+/** It has an address for each of the nodes that the cluster networks have room for. */
+function checkJoinNetwork(
+  report: Report,
+  { join, cluster }: SiteNetworks,
+): readonly ConfigProblem[] {
+  if (!join) return [];
+  const { cidr, path, text } = join;
+  const nodes = cluster
+    .filter((entry) => entry.cidr?.family === 4)
+    .reduce((sum, entry) => sum + 2 ** ((entry.hostPrefix ?? 0) - (entry.cidr?.prefix ?? 0)), 0);
+  const isSmall = cidr?.family === 4 && 2 ** (32 - cidr.prefix) < nodes;
+  const why = [
+    ...explainNetwork('join', join, []),
+    ...(isSmall ? [`it is not large enough for the ${nodes} nodes of the cluster networks`] : []),
+  ];
+  return why.map((each) => report(path, invalid(text, each)));
+}
+
+/** More networks than any cluster has. */
+const MOST_NETWORKS = 100;
+
+/** Every network against those before it: machine networks first, then service, then cluster networks. */
+function checkOverlaps(report: Report, networks: SiteNetworks): readonly ConfigProblem[] {
+  const kinds = ['machine', 'service', 'cluster'] as const;
+  const all = kinds.flatMap((kind) =>
+    networks[kind].map((entry, index) => ({ kind, entry, index })),
+  );
+  if (all.length > MOST_NETWORKS) {
+    return [report('networking', tooMany(all.length, MOST_NETWORKS))];
+  }
+  return all.flatMap(({ kind, entry }, at) =>
+    all.slice(0, at).flatMap((other) => {
+      if (!entry.cidr || !other.entry.cidr || !overlaps(entry.cidr, other.entry.cidr)) return [];
+      const why = `${kind} network must not overlap with ${other.kind} network ${other.index}`;
+      return [report(entry.path, invalid(entry.text, why))];
+    }),
+  );
+}

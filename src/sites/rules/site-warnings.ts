@@ -1,0 +1,138 @@
+import type { ConfigProblem } from '../../config/document/problem.ts';
+import { warnOfNetworkConfig } from '../network/network-warnings.ts';
+import type { Report } from '../document/report.ts';
+import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';
+import { listPullSecretHosts } from './credential-rules.ts';
+import { warnOfMirrors } from './image-sources.ts';
+import { warnOfMachineNetwork } from '../network/machine-network.ts';
+import { warnOfMachinePools } from './machine-pools.ts';
+import { readTrustBundle } from './trust-bundle-rules.ts';
+
+const DAY = 24 * 3600 * 1000;
+/** A certificate with less time left is worth a word. */
+const SOON = 30 * DAY;
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** What is allowed in install-config.yaml and yet seldom meant. */
+export function warnOfInstallConfig(
+  report: Report,
+  written: WrittenInstallConfig,
+  options: {
+    /** Seconds since 1970. */
+    readonly epoch: number;
+    readonly seedVersion?: string;
+  },
+): readonly ConfigProblem[] {
+  const { pullSecret = '', imageDigestSources } = written;
+  return [
+    ...warnOfMachineNetwork(report, written, options),
+    ...warnOfDomain(report, written.baseDomain),
+    ...warnOfPolicy(report, written.additionalTrustBundlePolicy),
+    ...warnOfMachinePools(report, written),
+    ...warnOfMirrors(report, imageDigestSources, listPullSecretHosts(pullSecret)),
+    ...warnOfCertificates(report, written.additionalTrustBundle, options.epoch * 1000),
+    ...warnOfIgnored(report, written),
+  ];
+}
+
+function warnOfDomain(report: Report, domain = ''): readonly ConfigProblem[] {
+  if (!domain.endsWith('.')) return [];
+  const problem = `"${domain}" ends in a dot, and so will the names that the node makes of it`;
+  return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
+}
+
+function warnOfPolicy(report: Report, policy = ''): readonly ConfigProblem[] {
+  if (policy === '' || policy === 'Proxyonly') return [];
+  const problem = `${policy} is said to be ignored, but the cluster will trust the bundle everywhere`;
+  return [
+    report('additionalTrustBundlePolicy', problem, { shownPath: 'AdditionalTrustBundlePolicy' }),
+  ];
+}
+
+function warnOfCertificates(report: Report, bundle = '', now: number): readonly ConfigProblem[] {
+  return readTrustBundle(bundle).certificates.flatMap(({ subject, notBefore, notAfter }, index) => {
+    const at = (time: number): string => new Date(time).toISOString();
+    const who = `certificate ${index + 1} (${subject})`;
+    const why =
+      (notAfter < now && `expired at ${at(notAfter)}`) ||
+      (notAfter < now + SOON && `expires soon, at ${at(notAfter)}`) ||
+      (notBefore > now && `is not valid before ${at(notBefore)}`);
+    return why === false ? [] : [report('additionalTrustBundle', `${who} ${why}`)];
+  });
+}
+
+/** Keys whose values a seed has already decided. */
+function warnOfIgnored(
+  report: Report,
+  {
+    fips,
+    cpuPartitioningMode = 'None',
+    imageContentSources = [],
+    capabilities,
+  }: WrittenInstallConfig,
+): readonly ConfigProblem[] {
+  const seed = 'is ignored: the seed image has decided it';
+  return [
+    ...(fips === true ? [report('fips', seed)] : []),
+    ...(cpuPartitioningMode === 'None' ? [] : [report('cpuPartitioningMode', seed)]),
+    ...(capabilities ? [report('capabilities', seed)] : []),
+    ...(imageContentSources.length === 0
+      ? []
+      : [
+          report('imageContentSources', 'does not reach the node', {
+            hint: 'write imageDigestSources instead',
+          }),
+        ]),
+  ];
+}
+
+/** What is allowed in image-based-config.yaml and yet seldom meant. */
+export function warnOfImageBasedConfig(
+  report: Report,
+  written: WrittenImageBasedConfig,
+): readonly ConfigProblem[] {
+  const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
+  return [
+    ...warnOfHostname(report, hostname),
+    ...(additionalNTPSources.length > 0
+      ? []
+      : [
+          report('additionalNTPSources', 'no NTP source is given; the public pool alone is asked', {
+            hint: 'certificates are not valid yet on a node whose clock is behind',
+          }),
+        ]),
+    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'this is no UUID')]),
+    ...warnOfLabels(report, written.nodeLabels),
+    ...warnOfNetworkConfig(report, written.networkConfig),
+  ];
+}
+
+function warnOfHostname(report: Report, hostname: string): readonly ConfigProblem[] {
+  if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
+  if (/^localhost(?:\.|$)/i.test(hostname)) {
+    const problem = `"${hostname}" counts as no hostname: the node keeps its own, newer nodes stop`;
+    return [report('hostname', problem)];
+  }
+  return hostname === hostname.toLowerCase()
+    ? []
+    : [report('hostname', `the node will be called "${hostname.toLowerCase()}"`)];
+}
+
+const LABEL_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+const LABEL_PREFIX = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+function warnOfLabels(
+  report: Report,
+  labels: Readonly<Record<string, string>> = {},
+): readonly ConfigProblem[] {
+  return Object.entries(labels).flatMap(([key, value]) => {
+    const slash = key.indexOf('/');
+    const prefix = key.slice(0, Math.max(slash, 0));
+    const isKey = LABEL_NAME.test(key.slice(slash + 1)) && (slash < 0 || LABEL_PREFIX.test(prefix));
+    const isValue = value === '' || LABEL_NAME.test(value);
+    if (isKey && isValue) return [];
+    const what = isKey ? `value ${JSON.stringify(value)}` : `key ${JSON.stringify(key)}`;
+    return [report('nodeLabels', `Kubernetes will refuse the label with ${what}`)];
+  });
+}

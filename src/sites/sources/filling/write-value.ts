@@ -1,0 +1,113 @@
+import { CST, isCollection, isMap, isScalar, Lexer, Scalar } from 'yaml';
+import { parseDocument } from '../../../base/yaml.ts';
+import { escapeCharacter } from '../../../base/escape-character.ts';
+import { findYamlExcess } from '../../../base/yaml-bounds.ts';
+import type { HoleContext } from './hole-context.ts';
+
+/** Line breaks as YAML has them, and none at the end. */
+export const normalizeValue = (text: string): string =>
+  text.replaceAll(/\r\n|\r/g, '\n').replace(/\n+$/, '');
+
+/**
+ * Why a value cannot be put into a hole so that it stays within it, or undefined. In double quotes
+ * every value can be.
+ *
+ * @param value as `normalizeValue` gives it
+ */
+export function findContextFault(
+  value: string,
+  context: HoleContext,
+  indent: string,
+): string | undefined {
+  switch (context.kind) {
+    case 'double-quoted':
+    case 'comment':
+      return undefined;
+    case 'single-quoted':
+      return value.includes('\n') ? 'has a line break' : undefined;
+    case 'block':
+      return context.isFirst && /^\s/.test(value) ? 'begins with white space' : undefined;
+    case 'plain':
+      return isFit(value, context, indent) ? undefined : 'is not a plain text';
+  }
+}
+
+type Plain = Extract<HoleContext, { readonly kind: 'plain' }>;
+
+function isFit(value: string, context: Plain, indent: string): boolean {
+  if (value === '' || isPlain(value, context)) return true;
+  // A whole document, such as a manifest, may be anything.
+  const isDocument = context.isAlone && indent === '';
+  return context.isWhole && (isDocument || isOneNode(value, context));
+}
+
+/** YAML 1.2.2, 7.3.3, and a little stricter: it may be a part of a longer text. */
+function isPlain(value: string, { isFlow }: Plain): boolean {
+  if (/\n|:(\s|$)|(^|\s)#|^\s|\s$/.test(value)) return false;
+  return isFlow ? !FLOW_MEANING.test(value) : !BLOCK_MEANING.test(value);
+}
+
+const FLOW_MEANING = /[,[\]{}]|^[?&*!|>'"%@`-]/;
+const BLOCK_MEANING = /^[,[\]{}&*!|>'"%@`]|^(\?|-|---|\.\.\.)(\s|$)/;
+
+const STRANGE = ['anchor', 'alias', 'doc-start', 'doc-end', 'directive-line', 'directive'];
+
+/** A quoted text, a list or a mapping; in block style only where the lines are its own. */
+function isOneNode(value: string, { isFlow, isAlone }: Plain): boolean {
+  if (isStrange(value)) return false;
+  if (isAlone && !isFlow) {
+    const node = readBetween(`\n  ${indentLines(value, '  ')}`);
+    return isCollection(node) || isQuoted(node);
+  }
+  if (value.includes('\n')) return false;
+  const mapping = readBetween(` { k: ${value} }`);
+  const node = isMap(mapping) && mapping.items.length === 1 && mapping.get('k', true);
+  return (isCollection(node) && node.flow === true) || isQuoted(node);
+}
+
+/** Anchors reach beyond a node, and so do documents. */
+const isStrange = (value: string): boolean =>
+  findYamlExcess(value) !== undefined ||
+  [...new Lexer().lex(value)].some((lexeme) => STRANGE.includes(CST.tokenType(lexeme) ?? ''));
+
+const isQuoted = (node: unknown): boolean =>
+  isScalar(node) && (node.type === Scalar.QUOTE_DOUBLE || node.type === Scalar.QUOTE_SINGLE);
+
+/** A node as a reader finds it, if what stands before and behind it is found, too. */
+function readBetween(node: string): unknown {
+  const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'silent' } as const;
+  const { contents, errors } = parseDocument(`a:${node}\nz: end\n`, options);
+  if (errors.length > 0 || !isMap(contents) || contents.items.length !== 2) return undefined;
+  const [first, last] = contents.items;
+  return isScalar(last?.value) && last.value.value === 'end' ? first?.value : undefined;
+}
+
+/**
+ * A value as it is written into a hole.
+ *
+ * @param value as `normalizeValue` gives it
+ * @param indent white space that the hole's line begins with
+ */
+export function writeValue(value: string, context: HoleContext, indent: string): string {
+  switch (context.kind) {
+    case 'double-quoted':
+      // JSON's escapes are YAML's, too (1.2.2, 5.7), and YAML 1.1 breaks lines at these three.
+      return JSON.stringify(value)
+        .slice(1, -1)
+        .replaceAll(/[\x85\u2028\u2029]/g, escapeCharacter);
+    case 'single-quoted':
+      return value.replaceAll("'", "''");
+    case 'comment':
+      return value.replaceAll('\n', ' ');
+    case 'block':
+    case 'plain':
+      return indentLines(value, indent);
+  }
+}
+
+/** Every line but the first gets the indentation of the hole's line. */
+export const indentLines = (value: string, indent: string): string =>
+  value
+    .split('\n')
+    .map((line, index) => (index === 0 || line === '' ? line : `${indent}${line}`))
+    .join('\n');

@@ -1,0 +1,157 @@
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Document,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml';
+import { parseDocument } from '../../base/yaml.ts';
+import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { isColumnName } from './filling/fill-template.ts';
+import type { Table, TableProblem, TableRow } from './read-list.ts';
+import { refuseManyRows } from './read-limits.ts';
+import { printable } from './read-path.ts';
+
+type Piece = { readonly line: number; readonly text: string };
+
+type Split = { readonly pieces: readonly Piece[]; readonly problems: readonly TableProblem[] };
+
+/**
+ * A list of mappings, or a mapping from name to mapping. All scalars keep their written text: `4.20`,
+ * `yes` and `0x10` are not numbers or truths here. Each entry is parsed by itself, so that ten
+ * thousand of them take little memory and a broken one does not hide the rest; an alias therefore
+ * reaches anchors of its own entry only.
+ *
+ * @throws ConfigError `sites.too-large`
+ */
+export function readYamlTable(text: string): Table {
+  const { pieces, problems } = splitEntries(text);
+  const rows: TableRow[] = [];
+  const rowProblems: TableProblem[] = [];
+  for (const piece of problems.length > 0 ? [] : pieces) {
+    const row = readEntry(piece);
+    if ('problem' in row) rowProblems.push(row);
+    else rows.push(row);
+  }
+  return { rows, rowProblems, tableProblems: problems };
+}
+
+/**
+ * Cuts before every line that stands as far left as the first. What an entry has below itself stands
+ * further right (YAML 1.2.2, 8.2), but for comments.
+ */
+function splitEntries(text: string): Split {
+  const pieces: { line: number; lines: string[] }[] = [];
+  let start: RegExp | undefined;
+  for (const [index, line] of text.split(/\r\n|\n|\r/).entries()) {
+    if (pieces.length === 0 && /^(---)?[ \t]*(#.*)?$/.test(line)) continue;
+    start ??= startOf(line);
+    const problem = findLineFault(line, pieces.length === 0 && !start.test(line));
+    if (problem !== undefined) return { pieces: [], problems: [{ line: index + 1, problem }] };
+    if (start.test(line)) {
+      pieces.push({ line: index + 1, lines: [line] });
+      refuseManyRows(pieces.length);
+    } else pieces.at(-1)?.lines.push(line);
+  }
+  return {
+    pieces: pieces.map(({ line, lines }) => ({ line, text: `${lines.join('\n')}\n` })),
+    problems: [],
+  };
+}
+
+function findLineFault(line: string, isBadStart: boolean): string | undefined {
+  if (/^(---|\.\.\.)(\s|$)|^%/.test(line)) return 'has directives or more than one document';
+  return isBadStart ? 'is neither a list nor a mapping in block style' : undefined;
+}
+
+function startOf(first: string): RegExp {
+  const indent = /^ */.exec(first)?.[0] ?? '';
+  const isList = /^ *-(\s|$)/.test(first);
+  return isList ? new RegExp(`^${indent}-(\\s|$)`) : new RegExp(`^${indent}(?!-(\\s|$))[^\\s#[{]`);
+}
+
+function readEntry({ line, text }: Piece): TableRow | TableProblem {
+  const lineCounter = new LineCounter();
+  const excess = findYamlExcess(text);
+  if (excess) return { line, problem: `is not YAML: ${excess.message}` };
+  const document = parseDocument(text, {
+    schema: 'failsafe',
+    uniqueKeys: false,
+    prettyErrors: false,
+    lineCounter,
+  });
+  const lineOf = (offset: number | undefined): number =>
+    line - 1 + (offset === undefined ? 1 : lineCounter.linePos(offset).line);
+  const [error] = [...document.errors, ...document.warnings];
+  // Its message may quote the text; its code does not.
+  if (error)
+    return {
+      line: lineOf(error.pos[0]),
+      problem: `is not YAML: ${error.code.toLowerCase().replaceAll('_', ' ')}`,
+    };
+  const named = findMapping(document);
+  if (!named) return { line, problem: 'is not a mapping from columns to values' };
+  return readCells(document, named, { line, lineOf });
+}
+
+type Named = { readonly name?: string; readonly mapping: YAMLMap };
+
+function findMapping({ contents }: Document): Named | undefined {
+  if (isSeq(contents)) {
+    const [mapping] = contents.items;
+    return isMap(mapping) ? { mapping } : undefined;
+  }
+  if (!isMap(contents)) return undefined;
+  const [pair] = contents.items;
+  if (!pair || !isScalar(pair.key) || !isMap(pair.value)) return undefined;
+  return { name: textOf(pair.key), mapping: pair.value };
+}
+
+type Lines = { readonly line: number; readonly lineOf: (offset: number | undefined) => number };
+
+function readCells(document: Document, named: Named, lines: Lines): TableRow | TableProblem {
+  const cells = new Map<string, string>();
+  for (const { key, value } of named.mapping.items) {
+    const column = isScalar(key) ? textOf(key) : '';
+    const target = isAlias(value) ? value.resolve(document) : value;
+    const problem = findCellFault(cells, column, target);
+    if (problem !== undefined) return { line: lines.lineOf(startOfKey(key)), problem };
+    cells.set(column, isScalar(target) ? textOf(target) : '');
+  }
+  return addName(cells, named.name, lines.line);
+}
+
+const startOfKey = (key: unknown): number => (isScalar(key) ? (key.range?.[0] ?? 0) : 0);
+
+/** In a mapping of sites, the key is the name; it may be written again, but not differently. */
+function addName(
+  cells: Map<string, string>,
+  name: string | undefined,
+  line: number,
+): TableRow | TableProblem {
+  if (name === undefined) return { line, cells };
+  if ((cells.get('name') ?? name) !== name)
+    return { line, problem: 'has a "name" that is not its key' };
+  return { line, cells: cells.set('name', name) };
+}
+
+function findCellFault(
+  cells: ReadonlyMap<string, string>,
+  column: string,
+  value: unknown,
+): string | undefined {
+  if (!isColumnName(column)) {
+    return `key "${printable(column)}" may have letters, digits, "_", "-" and "." only`;
+  }
+  if (cells.has(column)) return `key "${column}" is there twice`;
+  if (isScalar(value) && (typeof value.value === 'string' || value.value === null))
+    return undefined;
+  if (isScalar(value)) return `value of "${column}" has a tag: write it as a text`;
+  return `value of "${column}" is a list or a mapping: write it as a text, with "|"`;
+}
+
+/** The failsafe schema (YAML 1.2.2, 10.1) has texts only; what is left out is an empty one. */
+const textOf = ({ value }: Scalar): string => (typeof value === 'string' ? value : '');

@@ -1,0 +1,119 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { formatCanonicalJson } from '../../base/canonical-json.ts';
+import { digestOf } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { isErrno } from '../../base/errno.ts';
+import { hasFile } from '../../base/files.ts';
+import { INSTALL_STATE_FILE } from '../identity/retained/install-state.ts';
+import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
+import { readRetained, type RetainedPlace } from '../identity/retained/read-retained.ts';
+import { readRetainedIso } from '../read-config-iso.ts';
+
+/** What is kept of one site; the digest is of all of it, and tells nothing. */
+export type RetainedSite = { readonly identity: RetainedIdentity; readonly digest: string };
+
+/** Gives what an earlier producer left of a site, if anything. */
+export type FindRetained = (name: string) => Promise<RetainedSite | undefined>;
+
+type OpenedRetained = {
+  readonly find: FindRetained;
+  /** Folders of something that is kept, but of no site. */
+  readonly strangers: readonly string[];
+};
+
+/** What the user names: a file is an ISO, a directory that of one site or one with a folder each. */
+export type GivenRetained = { readonly from: string; readonly kubeconfig?: string | undefined };
+
+/** Any of these makes a directory that of one site. */
+const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedconfig.iso'];
+
+/**
+ * An ISO, or a directory that openshift-install left or could have, is of the only site; any other
+ * directory has a folder, or an ISO, for each site that something is kept of.
+ *
+ * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function those of `readRetained`
+ * and those of reading an ISO
+ */
+export async function openRetained(
+  given: GivenRetained,
+  names: readonly string[],
+): Promise<OpenedRetained> {
+  const { from, kubeconfig } = given;
+  const only = await placeOf(from);
+  if (only || kubeconfig !== undefined) {
+    if (names.length > 1) throw ambiguous(only ? from : (kubeconfig ?? from), names.length);
+    const place = only ?? { directory: from };
+    return {
+      find: () => read({ ...place, ...(kubeconfig !== undefined && { kubeconfig }) }),
+      strangers: [],
+    };
+  }
+  const places = new Map<string, Place>();
+  for (const name of names) {
+    const place = await placeOfSite(from, name);
+    if (place) places.set(name, place);
+  }
+  if (places.size === 0) throw nothing(from);
+  const find: FindRetained = async (name) => {
+    const place = places.get(name);
+    return place && read(place);
+  };
+  return { find, strangers: await listStrangers(from, new Set(places.keys())) };
+}
+
+const ambiguous = (shownAs: string, count: number): ConfigError =>
+  new ConfigError('retained.ambiguous', `${shownAs} is of one site, and there are more`, {
+    found: `${count} sites`,
+    hint: 'give a folder that has a folder for each site',
+  });
+
+const nothing = (from: string): ConfigError =>
+  new ConfigError('retained.empty', `${from} keeps nothing of any site`, {
+    expected: `${SIGNS.join(', ')} in it, or in folders named like the sites`,
+    hint: 'check what --retain-from names',
+  });
+
+type Place = Pick<RetainedPlace, 'directory' | 'iso'>;
+
+/** Where what is kept of one site is, or undefined when it is not one site's. */
+async function placeOf(path: string): Promise<Place | undefined> {
+  if (await isRegularFile(path)) return { iso: path };
+  const found = await Promise.all(SIGNS.map((sign) => hasFile(join(path, sign))));
+  if (!found.includes(true)) return undefined;
+  const iso = join(path, 'imagebasedconfig.iso');
+  return { directory: path, ...((await isRegularFile(iso)) && { iso }) };
+}
+
+/** A folder in any form, or an ISO with `auth/` in the folder beside it, as builds leave them. */
+async function placeOfSite(from: string, name: string): Promise<Place | undefined> {
+  const directory = join(from, name);
+  const place = await placeOf(directory);
+  if (place) return place.directory === undefined ? undefined : place;
+  const iso = join(from, `${name}.iso`);
+  return (await isRegularFile(iso)) ? { directory, iso } : undefined;
+}
+
+async function isRegularFile(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/** A folder whose name is misspelt would let its site have new keys. */
+async function listStrangers(dir: string, known: ReadonlySet<string>): Promise<string[]> {
+  const strangers: string[] = [];
+  for (const name of (await readdir(dir)).sort()) {
+    const place = known.has(name) ? undefined : await placeOf(join(dir, name));
+    if (place?.directory !== undefined) strangers.push(name);
+  }
+  return strangers;
+}
+
+async function read(place: Omit<RetainedPlace, 'readIso'>): Promise<RetainedSite> {
+  const identity = await readRetained({ ...place, readIso: readRetainedIso });
+  return { identity, digest: digestOf(formatCanonicalJson(identity)) };
+}

@@ -1,0 +1,398 @@
+import { describe, expect, it } from 'vitest';
+import { checkImageBased, eth0, network, tell } from '../../support/site-inputs.ts';
+
+type Row = readonly [what: string, lines: readonly string[], ...problems: readonly string[]];
+
+const AT = 'networkConfig.interfaces[0]';
+const SECOND = 'networkConfig.interfaces[1]';
+const ROUTE = 'networkConfig.routes.config[0]';
+const RULE = 'networkConfig.route-rules.config[0]';
+const SERVER = 'networkConfig.dns-resolver.config.server[0]';
+
+const route = (members: string): readonly string[] => [
+  ...eth0(),
+  `routes: {config: [{${members}}]}`,
+];
+const rule = (members: string): readonly string[] => [
+  ...eth0(),
+  `route-rules: {config: [{${members}}]}`,
+];
+
+const MEMBERS: readonly Row[] = [
+  [
+    'a slip of the pen',
+    eth0('  mac-adress: 52:54:00:00:00:01'),
+    `8:17 ${AT}.mac-adress: unknown field "mac-adress"`,
+  ],
+  [
+    'another spelling of a word',
+    eth0('  mac_address: 52:54:00:00:00:01'),
+    `8:18 ${AT}.mac_address: unknown field "mac_address"`,
+  ],
+  [
+    'a word of another tool',
+    eth0('  ipv6: {enabled: true, dhcp: true, autoconf: true, gateway: "fe80::1"}'),
+    `8:64 ${AT}.ipv6.gateway: unknown field "gateway"`,
+  ],
+  [
+    'the settings of another type',
+    eth0('  vlan: {base-iface: eth1, id: 7}'),
+    `8:11 ${AT}.vlan: unknown field "vlan"`,
+  ],
+  [
+    'an option of a bond that none has',
+    eth0(
+      '- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, options: {mimon: 100}, port: [eth1]}}',
+    ),
+    `8:82 ${SECOND}.link-aggregation.options.mimon: unknown field "mimon"`,
+  ],
+  [
+    'name servers that are not below config',
+    [...eth0(), 'dns-resolver: {server: [192.0.2.53]}'],
+    '8:26 networkConfig.dns-resolver.server: unknown field "server"',
+  ],
+  [
+    'a name that is a number',
+    eth0('- {name: 123, type: dummy}'),
+    `8:12 ${SECOND}.name: Invalid value: "123": this must be a text: put it in quotes`,
+  ],
+  [
+    'a flag that nobody understands',
+    eth0('  ipv6: {enabled: true, dhcp: true, auto-dns: maybe}'),
+    `8:49 ${AT}.ipv6.auto-dns: this must be true or false`,
+  ],
+  [
+    'an address without its braces',
+    eth0('- name: eth1', '  ipv4: {enabled: true, address: {ip: 192.0.2.9, prefix-length: 24}}'),
+    `9:36 ${SECOND}.ipv4.address: this must be a list`,
+  ],
+  [
+    'a hostname that is no object',
+    [...eth0(), 'hostname: alpha'],
+    '8:13 networkConfig.hostname: this must be an object',
+  ],
+  [
+    'interfaces that are nothing',
+    ['interfaces:'],
+    '4:3 networkConfig.interfaces: this must be a list',
+  ],
+  [
+    'routes that are nothing',
+    [...eth0(), 'routes:'],
+    '8:3 networkConfig.routes: this must be an object',
+  ],
+  [
+    'a length that is a mapping',
+    eth0('  mtu: {}'),
+    `8:10 ${AT}.mtu: this must be a whole number of at least 0`,
+  ],
+  [
+    'a number beyond all numbers',
+    eth0('  mtu: 99999999999999999999'),
+    `8:10 ${AT}.mtu: Invalid value: "100000000000000000000": this must be a whole number of at least 0`,
+  ],
+  [
+    'packets too small for IPv6',
+    eth0('  mtu: 1000', '  ipv6: {enabled: true, dhcp: true, autoconf: true}'),
+    `8:10 ${AT}.mtu: Invalid value: "1000": IPv6 needs packets of 1280 bytes`,
+  ],
+  [
+    'autoconf of IPv4',
+    eth0('- {name: eth1, ipv4: {enabled: true, autoconf: true}}'),
+    `8:50 ${SECOND}.ipv4.autoconf: IPv4 has no autoconf; it has dhcp`,
+  ],
+  [
+    'interfaces and routes that all go away',
+    [
+      'interfaces: [{name: eth0, state: absent}]',
+      'routes: {config: [{next-hop-interface: eth0, state: absent}]}',
+    ],
+    '4:3 networkConfig: Invalid value: nmstate generated an empty NetworkManager config file content',
+  ],
+  [
+    'interfaces that all go away',
+    ['interfaces:', '- {name: eth0, state: absent}', '- {name: eth1, state: ignore}'],
+    '4:3 networkConfig: Invalid value: nmstate generated an empty NetworkManager config file content',
+  ],
+];
+
+const TYPES: readonly Row[] = [
+  [
+    'a VXLAN without a number',
+    eth0('- {name: vx0, type: vxlan, vxlan: {base-iface: eth0}}'),
+    `8:37 ${SECOND}.vxlan.id: Required value: this is needed`,
+  ],
+  [
+    'a MAC VTAP on nothing',
+    eth0('- {name: m0, type: mac-vtap, mac-vtap: {mode: bridge}}'),
+    `8:42 ${SECOND}.mac-vtap.base-iface: Required value: this is needed`,
+  ],
+  [
+    'an InfiniBand port without a mode',
+    eth0('- {name: ib0, type: infiniband, infiniband: {pkey: "0x80ff"}}'),
+    `8:47 ${SECOND}.infiniband.mode: Required value: this is needed`,
+  ],
+  [
+    'a port of a bridge without a name',
+    eth0('- {name: br0, type: linux-bridge, bridge: {port: [{stp-priority: 32}]}}'),
+    `8:53 ${SECOND}.bridge.port[0]: Required value: a port needs a name`,
+  ],
+  [
+    'a VRF without a table',
+    eth0('- {name: vrf0, type: vrf, vrf: {port: [eth1]}}'),
+    `8:34 ${SECOND}.vrf.route-table-id: Required value: a VRF needs a table of routes`,
+  ],
+  [
+    'a port of a bridge that has addresses',
+    [
+      'interfaces:',
+      '- {name: br0, type: linux-bridge, bridge: {port: [{name: eth0}]}}',
+      '- name: eth0',
+      '  ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}',
+    ],
+    `7:11 ${SECOND}.ipv4: a port of br0 cannot have addresses of its own`,
+  ],
+  [
+    'a port of a bond of Open vSwitch that has addresses',
+    [
+      'interfaces:',
+      '- {name: br0, type: ovs-bridge, bridge: {port: [{name: b, link-aggregation: {mode: balance-slb, port: [{name: eth0}, {name: eth1}]}}]}}',
+      '- {name: eth0, ipv4: {enabled: true, dhcp: true}}',
+    ],
+    `6:24 ${SECOND}.ipv4: a port of br0 cannot have addresses of its own`,
+  ],
+  [
+    'a port that a bond has twice',
+    eth0('- {name: bond0, type: bond, link-aggregation: {mode: 802.3ad, port: [eth1, eth1]}}'),
+    `8:78 ${SECOND}.link-aggregation.port[1]: Invalid value: "eth1": this is a port of bond0 already`,
+  ],
+];
+
+const ROUTES: readonly Row[] = [
+  [
+    'a route over an interface that goes away',
+    [
+      ...eth0('- {name: eth1, state: absent}'),
+      'routes: {config: [{destination: 198.51.100.0/24, next-hop-interface: eth1}]}',
+    ],
+    `9:72 ${ROUTE}.next-hop-interface: Invalid value: "eth1": this interface is taken away above`,
+  ],
+  [
+    'a route of a family that is off',
+    route('destination: "::/0", next-hop-interface: eth0'),
+    `8:63 ${ROUTE}.next-hop-interface: Invalid value: "eth0": IPv6 is not enabled on this interface`,
+  ],
+  [
+    'a route into nothing with a gateway',
+    route('destination: 198.51.100.0/24, route-type: blackhole, next-hop-address: 192.0.2.1'),
+    `8:93 ${ROUTE}.next-hop-address: Invalid value: "192.0.2.1": a route with a route-type leads to no next hop`,
+  ],
+  [
+    'a default route of another length',
+    route('destination: 0.0.0.0/8, next-hop-interface: eth0'),
+    `8:35 ${ROUTE}.destination: Invalid value: "0.0.0.0/8": this is no network of hosts; the default route is 0.0.0.0/0`,
+  ],
+  [
+    'a metric that is no number',
+    route('destination: 0.0.0.0/0, next-hop-interface: eth0, metric: low'),
+    `8:80 ${ROUTE}.metric: Invalid value: "low": this must be a whole number`,
+  ],
+  [
+    'a weight beyond 256',
+    route('destination: 0.0.0.0/0, next-hop-interface: eth0, weight: 300'),
+    `8:80 ${ROUTE}.weight: Invalid value: "300": this must be from 1 to 256`,
+  ],
+  [
+    'a source of another family',
+    route('destination: 0.0.0.0/0, next-hop-interface: eth0, source: "2001:db8::1"'),
+    `8:80 ${ROUTE}.source: Invalid value: "2001:db8::1": this is of another family than the destination`,
+  ],
+  [
+    'a gateway by another name',
+    route('destination: 0.0.0.0/0, next-hop-interface: eth0, via: 192.0.2.1'),
+    `8:77 ${ROUTE}.via: unknown field "via"`,
+  ],
+  [
+    'a rule for nothing',
+    rule('route-table: 254'),
+    `8:26 ${RULE}: Required value: a rule needs ip-from, ip-to or family`,
+  ],
+  [
+    'a rule from no network',
+    rule('ip-from: here, route-table: 254'),
+    `8:36 ${RULE}.ip-from: Invalid value: "here": this is no network`,
+  ],
+  [
+    'a rule between two families',
+    rule('ip-from: 192.0.2.0/24, ip-to: "2001:db8::/64"'),
+    `8:57 ${RULE}.ip-to: Invalid value: "2001:db8::/64": this is no address of IPv4`,
+  ],
+  [
+    'a name server of a family that no interface has',
+    [...eth0(), 'dns-resolver: {config: {server: ["2001:db8::53"]}}'],
+    `8:36 ${SERVER}: Invalid value: "2001:db8::53": no interface has IPv6, and so nmstate cannot store it`,
+  ],
+  [
+    'a name server on an interface that is not there',
+    [...eth0(), 'dns-resolver: {config: {server: ["fe80::1%eth9"]}}'],
+    `8:36 ${SERVER}: Invalid value: "fe80::1%eth9": no interface above has the name "eth9"`,
+  ],
+];
+
+describe('what nmstate does not take is refused:', () => {
+  it.for([...MEMBERS, ...TYPES, ...ROUTES])('%s', ([, lines, ...expected]) => {
+    expect(tell(checkImageBased(network(lines)).problems)).toEqual(expected);
+  });
+});
+
+describe('what nmstate takes is accepted:', () => {
+  it.for<Row>([
+    [
+      'flags and numbers as text',
+      [
+        'interfaces:',
+        '- {name: eth0, mtu: "9000", ipv4: {enabled: "yes", dhcp: 0, address: [{ip: 192.0.2.5, prefix-length: "24"}]}}',
+      ],
+    ],
+    ['a MAC address with dashes', eth0('  mac-address: 52-54-00-12-34-56')],
+    [
+      'the address of an InfiniBand port',
+      eth0(
+        `- {name: ib0, type: infiniband, infiniband: {mode: datagram, pkey: "0x80ff"}, mac-address: "${Array.from({ length: 20 }, () => 'a0').join(':')}"}`,
+      ),
+    ],
+    [
+      'any name of an interface that is found by its address',
+      eth0(
+        '- {name: the first port of the card, identifier: mac-address, mac-address: "52:54:00:12:34:56"}',
+      ),
+    ],
+    [
+      'whatever an interface had that goes away',
+      eth0(
+        '- {name: bond9, type: bond, state: absent, mac-address: none, mtu: none, link-aggregation: {mode: none}}',
+      ),
+    ],
+    [
+      'an interface that goes away twice',
+      eth0('- {name: eth1, state: absent}', '- {name: eth1, state: absent}'),
+    ],
+    [
+      'settings that are left empty',
+      eth0('  ipv6:', '  lldp:', '  mac-address: ""', '  description:'),
+    ],
+    [
+      'settings of DHCP',
+      [
+        'interfaces:',
+        '- {name: eth0, ipv4: {enabled: true, dhcp: true, auto-dns: false, auto-routes: true, auto-gateway: true, auto-route-table-id: 100, auto-route-metric: 5, dhcp-client-id: ll, dhcp-send-hostname: true}, ipv6: {enabled: true, dhcp: true, autoconf: true, addr-gen-mode: eui64}, wait-ip: ipv4, lldp: {enabled: true}, 802.1x: {eap-methods: [tls]}, accept-all-mac-addresses: false, ethtool: {ring: {rx: 256}}, ethernet: {speed: 1000, duplex: full, auto-negotiation: false, sr-iov: {total-vfs: 2}}}',
+      ],
+    ],
+    [
+      'a name server of the link of an interface',
+      [
+        'interfaces:',
+        '- {name: eth0, ipv4: {enabled: true, dhcp: true}, ipv6: {enabled: true, dhcp: true, autoconf: true}}',
+        'dns-resolver: {config: {server: ["fe80::1%eth0"], search: [a.example], options: [rotate, "ndots:2"]}}',
+      ],
+    ],
+    [
+      'a route without an interface that ends here',
+      route('destination: 198.51.100.0/24, route-type: unreachable, metric: "-1"'),
+    ],
+    ['a route over the loopback', route('destination: 198.51.100.0/24, next-hop-interface: lo')],
+    [
+      'a table of its own with its rules',
+      [
+        ...route(
+          'destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop-interface: eth0, table-id: 200, metric: 150, weight: 7, cwnd: 20, source: 192.0.2.10',
+        ),
+        'route-rules: {config: [{ip-from: 192.0.2.10, route-table: 200, priority: 100}, {family: ipv6, action: prohibit, iif: eth0, fwmark: "0x30", fwmask: 0x10}, {route-table: 9, state: absent}]}',
+      ],
+    ],
+    [
+      'a gateway beside an address that is alone',
+      [
+        'interfaces:',
+        '- {name: eth0, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 32}]}}',
+        'routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 198.51.100.1, next-hop-interface: eth0}]}',
+      ],
+    ],
+    [
+      'a gateway that a route leads to',
+      [
+        ...eth0(),
+        'routes: {config: [{destination: 198.51.100.1/32, next-hop-interface: eth0}, {destination: 0.0.0.0/0, next-hop-address: 198.51.100.1, next-hop-interface: eth0}]}',
+      ],
+    ],
+    [
+      'the same address in two VRFs',
+      eth0(
+        '- {name: vrf0, type: vrf, vrf: {port: [eth1], route-table-id: 100}}',
+        '- {name: eth1, ipv4: {enabled: true, address: [{ip: 192.0.2.10, prefix-length: 24}]}}',
+      ),
+    ],
+    [
+      'interfaces of every type',
+      eth0(
+        '- {name: dummy0, type: dummy, ipv4: {enabled: true, address: [{ip: 198.51.100.1, prefix-length: 32}]}}',
+        '- {name: veth1, type: veth, veth: {peer: veth2}}',
+        '- {name: m0, type: mac-vtap, mac-vtap: {base-iface: eth0, mode: passthru, promiscuous: true}}',
+        '- {name: m1, type: mac-vlan, mac-vlan: {base-iface: eth0, mode: bridge}}',
+        '- {name: vx0, type: vxlan, vxlan: {base-iface: eth0, id: 43, remote: 198.51.100.9, destination-port: 4789}}',
+        '- {name: eth0.7, type: vlan, vlan: {base-iface: eth0, id: "7", protocol: 802.1q, reorder-headers: false}}',
+        '- {name: lo, type: loopback, ipv4: {enabled: true, address: [{ip: 127.0.0.1, prefix-length: 8}]}}',
+        '- {name: hsr0, type: hsr, hsr: {port1: eth5, port2: eth6, multicast-spec: 40, protocol: prp}}',
+        '- {name: macsec0, type: macsec, macsec: {encrypt: true, base-iface: eth0, port: 0}}',
+        '- {name: a connection with a long name, type: ipsec, libreswan: {left: 192.0.2.10, right: 198.51.100.2}}',
+        '- {name: iv0, type: ipvlan, ipvlan: {base-iface: eth0, mode: l2}}',
+        '- {name: bond0, type: bond, link-aggregation: {mode: 1, options: {miimon: "140", primary: eth3}, ports: [eth3, eth4], ports-config: [{name: eth3, priority: 2}]}}',
+        '- {name: br0, type: linux-bridge, bridge: {options: {stp: {enabled: false}}, port: [{name: bond0, vlan: {mode: trunk, trunk-tags: [{id: 101}]}}]}}',
+        '- {name: br-ex, type: ovs-bridge, bridge: {allow-extra-patch-ports: true, options: {stp: false}, port: [{name: eth8}, {name: br-ex}]}}',
+        '- {name: br-ex, type: ovs-interface, ipv4: {enabled: true, dhcp: true}}',
+      ),
+    ],
+  ])('%s', ([, lines]) => {
+    expect(tell(checkImageBased(network(lines)).problems)).toEqual([]);
+  });
+});
+
+it('a hint tells what to write instead of what other tools know', () => {
+  const { problems } = checkImageBased(
+    network(eth0('  gateway: 192.0.2.1', '  bridge: {port: []}', '  mac-adress: x')),
+  );
+  expect(problems.map(({ hint }) => hint)).toEqual([
+    'write it as the next-hop-address of a route',
+    'only interfaces of a type like ovs-bridge have this',
+    'did you mean "mac-address"?',
+  ]);
+});
+
+describe('what a newer nmstate may take is warned of:', () => {
+  it.for<Row>([
+    [
+      'a word that is not known yet',
+      eth0('  ethernet: {wake-on-lan: magic}'),
+      `8:29 ${AT}.ethernet.wake-on-lan: nmstate 2.2 does not know the field "wake-on-lan"`,
+    ],
+    [
+      'the MAC address of an interface that does not tell it',
+      eth0('  copy-mac-from: eth1', '- {name: eth1, type: ethernet}'),
+      `8:20 ${AT}.copy-mac-from: nmstate 2.2 finds no MAC address of eth1: write its mac-address`,
+    ],
+    [
+      'router advertisements alone',
+      [
+        'interfaces:',
+        '- name: eth0',
+        '  ipv4: {enabled: true, dhcp: true}',
+        '  ipv6: {enabled: true, autoconf: true}',
+      ],
+      `7:37 ${AT}.ipv6.autoconf: nmstate 2.2 takes autoconf together with dhcp only`,
+    ],
+  ])('%s', ([, lines, expected]) => {
+    const { problems, warnings } = checkImageBased(network(lines));
+    expect(tell(problems)).toEqual([]);
+    expect(tell(warnings)).toEqual(expect.arrayContaining([expected]));
+  });
+});
