@@ -3,14 +3,14 @@ import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
 import { createBudget, type Budget } from '../base/budget.ts';
 import { createByteReader } from '../base/decode/byte-reader.ts';
 import { explainDecodeError } from '../base/decode/decode-error.ts';
+import { decodeInThread } from '../base/decode/decoder-threads.ts';
 import { unzstdFrame } from '../base/decode/zstd.ts';
 import { isErrno } from '../base/errno.ts';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
-import { decodeXz } from './xz.ts';
 
 /** Of all archives of an area together: far above any configuration, far below memory. */
-const LIMITS = { 'bytes': 32 << 20, 'files': 20_000, 'LZMA2 chunks': 20_000 };
+const LIMITS = { bytes: 32 << 20, files: 20_000, archives: 1_000 };
 
 type InitrdBudget = Budget<keyof typeof LIMITS>;
 
@@ -49,6 +49,7 @@ export async function decodeInitrd(bytes: Uint8Array): Promise<Map<string, Uint8
   const files = new Map<string, Uint8Array>();
   const budget = createInitrdBudget();
   for (let offset = skipZeros(bytes, 0); offset < bytes.length;) {
+    budget.take('archives', 1);
     const { members, end } = await decodeArchive(bytes, offset, budget);
     for (const member of members) files.set(member.name, member.data);
     offset = skipZeros(bytes, end);
@@ -84,12 +85,7 @@ function unpack(
 ): Unpacked | Promise<Unpacked> {
   if (magic.startsWith('1f8b')) return unpackGzip(bytes, budget);
   if (magic.startsWith('28b52ffd')) return unpackZstd(bytes, budget);
-  if (magic === 'fd377a585a00') {
-    return decodeXz(bytes, (size) => {
-      budget.take('LZMA2 chunks', 1);
-      budget.take('bytes', size);
-    });
-  }
+  if (magic === 'fd377a585a00') return unpackXz(bytes, budget);
   throw new IntegrityError(
     'initrd.compression',
     `archive starts with the bytes ${magic}, which are neither cpio, gzip, xz nor zstd`,
@@ -161,17 +157,55 @@ function measureGzipHeader(bytes: Uint8Array): number {
 
 async function unpackZstd(bytes: Uint8Array, budget: InitrdBudget): Promise<Unpacked> {
   const reader = createByteReader(Readable.from([bytes], { objectMode: false }));
-  const pieces: Buffer[] = [];
+  const unpacked = await gather('zstd', unzstdFrame(reader, NEVER), budget);
+  return { unpacked, size: reader.position };
+}
+
+/** One stream, as the kernel takes it: with CRC32 or no check at all. */
+async function unpackXz(bytes: Uint8Array, budget: InitrdBudget): Promise<Unpacked> {
+  const size = measureXz(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  const check = (bytes[7] ?? 0) & 15;
+  if (check > 1) {
+    throw new IntegrityError(
+      'initrd.compression',
+      `xz archive uses check ${check}, but the kernel knows only CRC32`,
+      { hint: 'embed the configuration again with xz --check=crc32 --lzma2, or with gzip' },
+    );
+  }
+  const stream = Readable.from([bytes.subarray(0, size)], { objectMode: false });
+  const unpacked = await gather('xz', decodeInThread('xz', stream, { signal: NEVER }), budget);
+  return { unpacked, size };
+}
+
+/** The .xz file format 1.1.0, 2.1.2: a stream ends behind its first footer, at a multiple of four. */
+function measureXz(bytes: Buffer): number {
+  for (let at = bytes.indexOf('YZ', 24); at >= 0; at = bytes.indexOf('YZ', at + 1)) {
+    const start = at - 10;
+    const isFooter =
+      start % 4 === 0 &&
+      bytes.readUInt32LE(start) === crc32(bytes.subarray(start + 4, at)) &&
+      bytes.compare(bytes, start + 8, at, 6, 8) === 0;
+    if (isFooter) return at + 2;
+  }
+  throw malformed('xz', 'has no footer');
+}
+
+async function gather(
+  format: string,
+  pieces: AsyncIterable<Buffer>,
+  budget: InitrdBudget,
+): Promise<Uint8Array> {
+  const parts: Buffer[] = [];
   try {
-    for await (const piece of unzstdFrame(reader, NEVER)) {
+    for await (const piece of pieces) {
       budget.take('bytes', piece.length);
-      pieces.push(piece);
+      parts.push(piece);
     }
   } catch (cause) {
     if (cause instanceof SealiftError) throw cause;
-    throw explainDecodeError('initrd', 'zstd archive', cause);
+    throw explainDecodeError('initrd', `${format} archive`, cause);
   }
-  return { unpacked: Buffer.concat(pieces), size: reader.position };
+  return Buffer.concat(parts);
 }
 
 /** An area unpacks in less time than anybody needs to interrupt it: its thread has a limit. */

@@ -56,7 +56,7 @@ export const OLD_BUGS: readonly OldBug[] = [
         now: 'await decodeArchive(bytes, offset, budget)',
         then: 'await decodeArchive(bytes, offset, createInitrdBudget())',
       },
-      { file: 'ignition/initrd.ts', now: "'bytes': 32 << 20", then: "'bytes': 1 << 29" },
+      { file: 'ignition/initrd.ts', now: 'bytes: 32 << 20', then: 'bytes: 1 << 29' },
     ],
   },
   {

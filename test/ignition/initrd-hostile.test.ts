@@ -17,29 +17,25 @@ const withChecksum = (bytes: Buffer, from = 0): Buffer => {
   return Buffer.concat([bytes, checksum]);
 };
 
-/** The .xz file format without checks: blocks of no chunk, before them one of a chunk as it is. */
-function xzStream(empty: number, content?: Uint8Array): Buffer {
+/** The .xz file format 1.1.0 without checks: blocks of no chunk. */
+function xzStream(empty: number): Buffer {
   const header = withChecksum(Buffer.from([2, 0, 0x21, 1, 0, 0, 0, 0]));
-  const block = (chunks: Buffer): Buffer => {
-    const data = Buffer.concat([chunks, Buffer.of(0)]);
-    return Buffer.concat([header, data, Buffer.alloc(-data.length & 3)]);
-  };
-  const blocks = Array.from({ length: empty }, () => block(Buffer.alloc(0)));
-  if (content) {
-    const size = content.length - 1;
-    blocks.unshift(block(Buffer.concat([Buffer.of(1, size >> 8, size & 255), content])));
-  }
-  const records = Buffer.concat([
-    Buffer.of(0, blocks.length),
-    ...blocks.map(() => Buffer.of(1, 1)),
-  ]);
+  const blocks = Array.from({ length: empty }, () => Buffer.concat([header, Buffer.alloc(4)]));
+  const count = Buffer.from([(empty & 127) | 128, ((empty >> 7) & 127) | 128, empty >> 14]);
+  const records = Buffer.concat([Buffer.of(0), count, ...blocks.map(() => Buffer.of(13, 0))]);
+  const index = withChecksum(Buffer.concat([records, Buffer.alloc(-records.length & 3)]));
+  const footer = Buffer.alloc(8);
+  footer.writeUInt32LE(index.length / 4 - 1, 4);
+  const flags = Buffer.concat([footer.subarray(4), Buffer.alloc(2)]);
   return Buffer.concat([
     withChecksum(Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0, 0, 0]), 6),
-    ...blocks,
-    withChecksum(Buffer.concat([records, Buffer.alloc(-records.length & 3)])),
-    Buffer.from('0000000000YZ'),
+    ...[...blocks, index],
+    ...[withChecksum(flags).subarray(6), flags, Buffer.from('YZ')],
   ]);
 }
+
+/** Offset behind the headers of stream, block and chunk. */
+const RANGE_CODER = 30;
 
 const codeOf = async (image: Uint8Array): Promise<string> => {
   try {
@@ -130,31 +126,38 @@ describe('decodeInitrd of a damaged area', () => {
         input: archive,
       });
       await expect(decodeInitrd(filtered)).rejects.toThrow(
-        'xz archive uses a filter that is not LZMA2',
+        'xz archive cannot be unpacked: it has a filter or an option that is not supported',
       );
     },
   );
 
-  it('refuses xz blocks without content as soon as they are too many', async () => {
-    await expect(decodeInitrd(xzStream(127))).rejects.toMatchObject({ code: 'cpio.truncated' });
-    await expect(decodeInitrd(xzStream(128))).rejects.toThrow(
-      'xz archive has more than 127 blocks',
+  it('refuses archives without content as soon as they are too many', async () => {
+    const empty = encodeInitrd([]);
+    const archives = (count: number): Buffer =>
+      Buffer.concat(Array.from({ length: count }, () => empty));
+    expect(await codeOf(archives(1000))).toBe('read');
+    await expect(decodeInitrd(archives(1001))).rejects.toThrow(
+      'archives of the initrd hold more than 1000 archives',
     );
-    const archives = Buffer.concat(Array.from({ length: 200 }, () => xzStream(126, archive)));
-    await expect(decodeInitrd(archives)).rejects.toThrow(
-      'archives of the initrd hold more than 20000 LZMA2 chunks',
-    );
+  });
+
+  it('takes blocks of xz without content in their stride', async () => {
+    const image = xzStream(60_000);
+    const cpu = process.cpuUsage();
+    expect(await codeOf(image)).toBe('cpio.truncated');
+    const { user, system } = process.cpuUsage(cpu);
+    expect((user + system) / 1e6).toBeLessThan(5);
   });
 
   it.skipIf(!requireTool('xz'))('refuses any damage to an xz archive', async () => {
     const input = Buffer.concat([archive, Buffer.alloc(1000)]);
     const image = execFileSync('xz', ['-c', '--check=crc32'], { input });
-    // The footer repeats what was read already: damage to it is seen at its magic alone.
-    const footer = image.length - 12;
-    for (let at = 6; at < footer; at++) {
+    for (let at = 6; at < image.length; at++) {
       const damaged = Buffer.from(image);
       damaged[at] = (damaged[at] ?? 0) ^ (1 << (at % 8));
-      expect(await codeOf(damaged)).toMatch(/^initrd\.(malformed|compression)$/);
+      // The first byte of the range coder is always 0, and XZ Embedded does not look at it.
+      const code = at === RANGE_CODER ? /^read$/ : /^initrd\.(malformed|compression)$/;
+      expect(await codeOf(damaged)).toMatch(code);
       if (at % 4 === 0) expect(await codeOf(image.subarray(0, at))).not.toBe('read');
     }
   });

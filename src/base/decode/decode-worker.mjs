@@ -129,10 +129,26 @@ async function* decodeZstd(input) {
   }
 }
 
+/** enum xz_ret of xz.h, of XZ Embedded. @type {Record<string, string>} */
+const XZ_ERRORS = {
+  3: 'there is no memory for its window',
+  4: 'its window is too large',
+  5: 'it is not an xz stream',
+  6: 'it has a filter or an option that is not supported',
+  7: 'it is damaged',
+  8: 'it is cut off',
+};
+
 /** @param {AsyncIterable<Uint8Array>} input */
 async function* decodeXz(input) {
   const stream = new xz.XzReadableStream(ReadableStream.from(input));
-  yield* /** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (stream));
+  try {
+    yield* /** @type {AsyncIterable<Uint8Array>} */ (/** @type {unknown} */ (stream));
+  } catch (error) {
+    const { message } = /** @type {Error} */ (error);
+    const [, code = ''] = /error code (\d+)$/.exec(message) ?? [];
+    throw new Error(XZ_ERRORS[code] ?? message, { cause: error });
+  }
 }
 
 /** One output for many: each costs a message. @param {AsyncIterable<Uint8Array>} chunks */
