@@ -13,6 +13,8 @@ import {
   encodeRockRidge,
   encodeSharingProtocol,
 } from '../src/iso/directory/rock-ridge.ts';
+import { addBootStructures, BOOT_FILES } from './boot-structures.ts';
+import { encodeBiosImage, encodeEfiImage } from './boot-program.ts';
 import { scanBaseIso } from '../src/iso/live-base/scan-base.ts';
 import { encodeContinuation, encodeSystemUse } from '../src/iso/directory/system-use.ts';
 import {
@@ -27,8 +29,9 @@ const KARGS = `coreos.liveiso=${VOLUME_ID} ignition.firstboot ignition.platform.
 const KARGS_SIZE = KARGS.length + 1024;
 
 /**
- * A base ISO of RHCOS's layout with stand-ins for kernel and root file system: everything that sealift
- * reads and edits is real, and nothing boots. Made by sealift's own layout code on an empty volume.
+ * A base ISO of RHCOS's layout with stand-ins for boot loaders, kernel and root file system: everything
+ * that sealift reads and edits is real, firmware finds what to start, and that says that there is no
+ * kernel. Made by sealift's own layout code on an empty volume.
  */
 export async function makeBaseIso(path: string, rootfsSize: number): Promise<void> {
   const empty = `${path}.empty`;
@@ -39,6 +42,7 @@ export async function makeBaseIso(path: string, rootfsSize: number): Promise<voi
     ...{ remove: [], patches: [], epoch: TIME.getTime() / 1000 },
   });
   await pourLocally(layout, empty, path);
+  await addBootStructures(path);
 }
 
 async function pourLocally(layout: Layout, base: string, output: string): Promise<void> {
@@ -71,6 +75,9 @@ function planFiles(rootfsSize: number): TreeFile[] {
       null,
       2,
     )}\n`,
+    [BOOT_FILES.catalog]: new Uint8Array(2048),
+    [BOOT_FILES.bios]: encodeBiosImage('sealift demo: this ISO has no kernel'),
+    [BOOT_FILES.efi]: encodeEfiImage('The demo of sealift has neither a boot loader nor a kernel.'),
     '/images/ignition.img': new Uint8Array(262_144),
     '/images/pxeboot/vmlinuz': 'stand-in for a kernel\n',
     '/images/pxeboot/initrd.img': 'stand-in for an initramfs\n',
@@ -88,8 +95,8 @@ function menu(head: string): { readonly text: string; readonly offset: number } 
   return { text: `${head}${KARGS}\n${filler}# COREOS_KARG_EMBED_AREA\n`, offset: head.length };
 }
 
-const ROOT_SECTOR = 20;
-const SECTORS = 22;
+/** Behind the terminator is room for another descriptor. */
+const [DESCRIPTORS, PATH_TABLES, ROOT_SECTOR, SECTORS] = [16, 19, 21, 22];
 /** Where in the root's sector the entry stands that is too long for a record. */
 const CONTINUATION_AT = 1024;
 
@@ -108,10 +115,10 @@ function encodeEmptyVolume(): Uint8Array {
     encodeContinuation(ROOT_SECTOR, CONTINUATION_AT, reference.length),
   ]);
   const pathTable = [{ identifier: Uint8Array.of(0), extent: ROOT_SECTOR, parent: 1 }];
-  put(16, encodePrimaryVolumeDescriptor(describeVolume()));
-  put(17, encodeTerminator());
-  put(18, encodePathTable(pathTable, 'little'));
-  put(19, encodePathTable(pathTable, 'big'));
+  put(DESCRIPTORS, encodePrimaryVolumeDescriptor(describeVolume()));
+  put(DESCRIPTORS + 1, encodeTerminator());
+  put(PATH_TABLES, encodePathTable(pathTable, 'little'));
+  put(PATH_TABLES + 1, encodePathTable(pathTable, 'big'));
   const records = [rootRecord(0, self), rootRecord(1, encodeSystemUse(attributes))];
   put(ROOT_SECTOR, Buffer.concat(records.map(encodeDirectoryRecord)));
   put(ROOT_SECTOR, reference, CONTINUATION_AT);
@@ -128,7 +135,8 @@ const describeVolume = (): PrimaryVolumeDescriptor => ({
   ...{ systemId: 'LINUX', volumeId: VOLUME_ID, volumeSetId: VOLUME_ID, publisherId: '' },
   ...{ preparerId: '', applicationId: '', copyrightFile: '', abstractFile: '' },
   ...{ bibliographicFile: '', volumeSpaceSize: SECTORS, volumeSetSize: 1, volumeSequence: 1 },
-  ...{ logicalBlockSize: 2048, pathTableSize: 10, lPathTable: 18, mPathTable: 19 },
+  ...{ logicalBlockSize: 2048, pathTableSize: 10 },
+  ...{ lPathTable: PATH_TABLES, mPathTable: PATH_TABLES + 1 },
   ...{ optionalLPathTable: 0, optionalMPathTable: 0, fileStructureVersion: 1 },
   ...{ createdAt: TIME, modifiedAt: TIME, expiresAt: undefined, effectiveAt: undefined },
   rootRecord: rootRecord(0, new Uint8Array(0)),
