@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bootDemo } from './boot.ts';
 import { startDemoWorld } from './world.ts';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const SEALIFT = join(ROOT, 'dist/cli/main.js');
+const SEALIFT = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 
 type Step = {
   readonly args: readonly string[];
@@ -48,6 +48,8 @@ async function main(): Promise<void> {
   } finally {
     await world.close();
   }
+  await mkdir(join(directory, 'bin'));
+  await symlink(SEALIFT, join(directory, 'bin/sealift'));
   console.log(
     [
       '',
@@ -56,7 +58,7 @@ async function main(): Promise<void> {
       '',
       'What to look at:',
       `  cd ${directory}`,
-      `  export PATH="${join(ROOT, 'node_modules/.bin')}${delimiter}$PATH"`,
+      '  PATH="$PWD/bin:$PATH"',
       '  sealift ls live.iso /registry           the files of the registry',
       '  sealift ignition show live.iso          what the hosts will apply',
       '  sealift registry serve live.iso         the payload, straight out of the ISO',
@@ -101,4 +103,5 @@ async function runSealift(
   if (code !== 0) throw new Error(`sealift ${args.join(' ')} ended with ${code ?? 'a signal'}`);
 }
 
-await main();
+if (process.argv.includes('--boot')) await bootDemo();
+else await main();

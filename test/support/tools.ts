@@ -6,11 +6,15 @@ import { delimiter, join } from 'node:path';
  * in CI (CI=true) it fails, so that a judge never goes missing unseen.
  */
 export function requireTool(name: string): boolean {
-  const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
-  if (directories.some((directory) => isExecutable(join(directory, name)))) return true;
+  if (hasTool(name)) return true;
   if (process.env['CI'] === 'true') throw new Error(`CI needs the program "${name}"`);
   console.warn(`tests that need "${name}" are skipped: it is not installed`);
   return false;
+}
+
+export function hasTool(name: string): boolean {
+  const directories = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return directories.some((directory) => isExecutable(join(directory, name)));
 }
 
 function isExecutable(path: string): boolean {
