@@ -76,6 +76,23 @@ export function nameHeld(text: string): string {
   return text.replaceAll(/\/proc\/\d+\/fd\/\d+/g, (path) => names.get(path) ?? path);
 }
 
+/**
+ * What the system said of a file in a work directory and nobody else explained: somebody removed it, or
+ * its disk is gone. Anything else as it is.
+ *
+ * @returns DiskError `work-dir.lost`
+ */
+export function explainLoss(error: unknown): unknown {
+  if (!(error instanceof Error) || !('syscall' in error && 'path' in error)) return error;
+  const held = [...names.keys()].find((path) => String(error.path).startsWith(`${path}/`));
+  if (held === undefined) return error;
+  return new DiskError(
+    'work-dir.lost',
+    `the work directory "${names.get(held) ?? ''}" or files in it were removed or cannot be reached any more`,
+    { cause: error, hint: 'run the same command again, and leave the directory alone meanwhile' },
+  );
+}
+
 function makePrivately(path: string): void {
   const umask = process.umask(0o077);
   try {

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
+import { explainLoss } from '../base/work-directory.ts';
 import { registerBuild } from './building/build.ts';
 import { registerCat } from './medium/cat.ts';
 import { registerCatalog } from './catalog.ts';
@@ -114,7 +115,7 @@ export async function runProgram(args: readonly string[], host: CliHost): Promis
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      return printError(host, interruptionOf(host) ?? error, wantsJson(args));
+      return printError(host, interruptionOf(host) ?? explainLoss(error), wantsJson(args));
     }
     if (error.exitCode === 0) return 0;
     // Help, which commander has printed already, says more than a sentence.
