@@ -3,6 +3,8 @@ import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
+import { formatDuration } from './duration.ts';
+import { RegistryError } from './errors.ts';
 import { kindOfHost, widestKind, type AddressKind } from './address.ts';
 import { readInputFile, readListed } from './files.ts';
 import { checkName, guardLookup, lookupAll, passLookup, type Lookup } from './lookup.ts';
@@ -163,11 +165,13 @@ async function send(
   const { signal } = controller;
   const forget = follow([wanted.signal, closing], controller);
   const timer = startTimer(limit, () => {
-    controller.abort(Object.assign(new Error(`no answer in ${limit} ms`), { code: 'ETIMEDOUT' }));
+    controller.abort(
+      Object.assign(new Error(`no answer in ${formatDuration(limit)}`), { code: 'ETIMEDOUT' }),
+    );
   });
   try {
     const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
-      dispatch(dispatcher, wanted, signal).then((response) => {
+      dispatch(dispatcher, wanted, controller).then((response) => {
         // Whoever reads the body gets its error; without a listener, one that nobody reads would end
         // the process when it breaks.
         response.body.on('error', () => undefined);
@@ -188,9 +192,10 @@ async function send(
 function dispatch(
   dispatcher: Dispatcher,
   wanted: HttpRequest,
-  signal: AbortSignal,
+  controller: AbortController,
 ): Promise<Dispatcher.ResponseData> {
   const { onBytes } = wanted;
+  let hints = 0;
   return request(wanted.url, {
     method: wanted.method ?? 'GET',
     headers: wanted.headers ?? {},
@@ -198,13 +203,26 @@ function dispatch(
     // Else undici closes the connection behind every HEAD, for servers that send a body all the same.
     // What such a server sends breaks the next request, and that is asked again.
     ...(wanted.method === 'HEAD' && { reset: false }),
-    signal,
+    signal: controller.signal,
+    onInfo: () => {
+      hints += 1;
+      if (hints > MAX_HINTS) controller.abort(endlessHints(wanted.url.host));
+    },
     dispatcher: onBytes ? dispatcher.compose(countBytes(onBytes)) : dispatcher,
     highWaterMark: BODY_BUFFER,
     headersTimeout: 0, // ours counts the connecting, too
     bodyTimeout: wanted.bodyTimeout ?? BODY_TIMEOUT,
   });
 }
+
+/** RFC 9110 15.2: informational answers may come in any number; servers send one or two. */
+const MAX_HINTS = 100;
+
+const endlessHints = (host: string): RegistryError =>
+  new RegistryError('http.no-answer', `${host} sends informational answers and no other`, {
+    expected: `at most ${MAX_HINTS} of them`,
+    found: `more than ${MAX_HINTS}`,
+  });
 
 /** Counting where the pieces come in costs a call each; a stream in between would cost a tick each. */
 function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComposeInterceptor {

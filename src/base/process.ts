@@ -1,5 +1,6 @@
 import { execa, ExecaError } from 'execa';
 import { ToolError } from './errors.ts';
+import { formatDuration } from './duration.ts';
 import { isErrno } from './errno.ts';
 import { redact } from './redact.ts';
 import { startTimer, untilAborted, type Timer } from './wait.ts';
@@ -125,7 +126,7 @@ function guard(
 }
 
 const late = (file: string, timeout: number): ToolError =>
-  new ToolError('tool.timeout', `program "${file}" ran longer than ${timeout} ms`);
+  new ToolError('tool.timeout', `program "${file}" ran longer than ${formatDuration(timeout)}`);
 
 function killGroup(leader: number | undefined, signal: 'SIGTERM' | 'SIGKILL'): void {
   if (leader === undefined) return;

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { formatDuration } from './duration.ts';
 
 /*
  * The waits of the program: each ends with its signal. Nothing else in `src/` sleeps or waits for
@@ -107,7 +108,7 @@ export async function withTimeLimit<Value>(
   const limit = new AbortController();
   const forget = follow([signal], limit);
   const timer = startTimer(milliseconds, () => {
-    limit.abort(new DOMException(`no answer in ${milliseconds / 1000} s`, 'TimeoutError'));
+    limit.abort(new DOMException(`no answer in ${formatDuration(milliseconds)}`, 'TimeoutError'));
   });
   try {
     return await work(limit.signal);

@@ -2,11 +2,10 @@ import { hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import { readInputFile, readListed } from '../base/files.ts';
 import type { Http, HttpResponse, TlsOptions } from '../base/http.ts';
-import { explainNetworkFailure } from '../base/network-failure.ts';
 import { redactUrl } from '../base/redact.ts';
 import { withTimeLimit } from '../base/wait.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
-import { fetchPublic } from '../openshift/files/http-get.ts';
+import { fetchPublic, readLimited } from '../openshift/files/http-get.ts';
 import {
   digestOfRelease,
   type Release,
@@ -260,23 +259,10 @@ async function askForSignature(
 }
 
 async function readBounded(response: HttpResponse, url: URL): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of response.body as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > MAX_SIGNATURE_SIZE) {
-        throw new RegistryError(
-          'http.too-long',
-          `${redactUrl(url)} has more than ${MAX_SIGNATURE_SIZE} bytes`,
-        );
-      }
-      chunks.push(chunk);
-    }
-  } catch (cause) {
-    throw explainNetworkFailure(url.host, cause);
-  }
-  return Buffer.concat(chunks);
+  const bytes = await readLimited(response, url, MAX_SIGNATURE_SIZE);
+  if (bytes) return bytes;
+  const message = `${redactUrl(url)} has more than ${MAX_SIGNATURE_SIZE} bytes`;
+  throw new RegistryError('http.too-long', message);
 }
 
 const isTimeout = (error: unknown): boolean =>

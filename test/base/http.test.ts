@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { connect, createServer as createRawServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttp, type Http } from '../../src/base/http.ts';
+import { readSmallBody } from '../../src/base/read-body.ts';
 import { explainNetworkFailure } from '../../src/base/network-failure.ts';
 
 let server: Server;
@@ -54,6 +55,47 @@ describe('the door to HTTP', () => {
     const { body } = await http.request({ url: urlOf('/'), onBytes: (size) => (count += size) });
     expect((await body.toArray()).join('')).toHaveLength(1000);
     expect(count).toBe(1000);
+  });
+
+  it('waits for no whole of a small document that comes byte by byte for ever', async () => {
+    server.removeAllListeners('request').on('request', (_, response) => {
+      const drip = setInterval(() => response.write('x'), 5);
+      response.once('close', () => {
+        clearInterval(drip);
+      });
+    });
+    http = createHttp({ env: {} });
+    const { body } = await http.request({ url: urlOf('/') });
+    const reading = readSmallBody(body, 1 << 20, 200);
+    await expect(reading).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+    expect(body.destroyed).toBe(true);
+  });
+
+  it('ends an endless row of early hints after some of them, at no cost', async () => {
+    const endless = createRawServer((socket) => {
+      socket.on('error', () => undefined);
+      const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'.repeat(1000);
+      const send = (): void => {
+        while (socket.writable && socket.write(hints));
+      };
+      socket.on('drain', send).once('data', send);
+    });
+    await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve));
+    const { port } = endless.address() as AddressInfo;
+    http = createHttp({ env: {} });
+    const { user } = process.cpuUsage();
+    const asked = http.request({ url: new URL(`http://127.0.0.1:${port}/`), headersTimeout: 5000 });
+    await expect(asked).rejects.toMatchObject({ code: 'http.no-answer', exitCode: 4 });
+    expect(process.cpuUsage().user - user).toBeLessThan(2_000_000);
+    await new Promise((resolve) => endless.close(resolve));
+  });
+
+  it('says in round words how long nothing answered', async () => {
+    server.removeAllListeners('request').on('request', () => undefined);
+    http = createHttp({ env: {} });
+    await expect(http.request({ url: urlOf('/'), headersTimeout: 301.77 })).rejects.toMatchObject({
+      cause: expect.objectContaining({ message: 'no answer in 302 ms' }) as Error,
+    });
   });
 
   it('follows no redirect', async () => {

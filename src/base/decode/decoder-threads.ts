@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { formatDuration } from '../duration.ts';
 import { startTimer, waitFor, type Timer } from '../wait.ts';
 import { DecodeError } from './decode-error.ts';
 
@@ -126,7 +127,9 @@ function ask(
   return waitFor<Reply>(signal, (resolve, reject) => {
     thread.settle = { resolve, reject };
     timer = startTimer(limit, () => {
-      reject(new DecodeError('too-slow', `the decoder did not answer for ${limit} ms`));
+      reject(
+        new DecodeError('too-slow', `the decoder did not answer for ${formatDuration(limit)}`),
+      );
     });
     const { input } = message;
     thread.worker.postMessage(message, input ? [input.buffer as ArrayBuffer] : []);

@@ -27,7 +27,7 @@ export function fetchText(
 }
 
 async function readText(response: HttpResponse, url: URL, limit: number): Promise<string> {
-  const text = await readLimited(response, url, limit);
+  const text = (await readLimited(response, url, limit))?.toString('utf8');
   if (text !== undefined) return text;
   throw new IntegrityError('download.too-large', `${redactUrl(url)} has more than ${limit} bytes`, {
     expected: `at most ${limit}`,

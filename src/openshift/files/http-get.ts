@@ -5,6 +5,7 @@ import {
   isPassingStatus,
   TransientError,
 } from '../../base/network-failure.ts';
+import { readSmallBody } from '../../base/read-body.ts';
 import { redactUrl } from '../../base/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
 import { readUserInfo } from '../../base/user-info.ts';
@@ -49,24 +50,17 @@ function authorize(named: URL, url: URL): { readonly authorization?: string } {
   return userInfo ? { authorization: formatBasic(userInfo) } : {};
 }
 
-/** The body as text, or undefined when it has more bytes than the limit. */
+/** The body, or undefined when it has more bytes than the limit. */
 export async function readLimited(
   { body }: HttpResponse,
   url: URL,
   limit: number,
-): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
+): Promise<Buffer | undefined> {
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > limit) break;
-    }
+    return await readSmallBody(body, limit);
   } catch (cause) {
     throw explainNetworkFailure(url.host, cause);
   }
-  return size <= limit ? Buffer.concat(chunks).toString('utf8') : undefined;
 }
 
 function checkTransient(response: HttpResponse, url: URL): HttpResponse {

@@ -5,6 +5,7 @@ import { redactUrl } from '../../base/redact.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
 import { withTimeLimit } from '../../base/wait.ts';
+import { formatDuration } from '../../base/duration.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
@@ -187,14 +188,14 @@ async function fetchGraph(url: URL, { http, signal, tls }: GraphAccess): Promise
     if (!limit.isOver) throw error;
     throw new TransientError(
       'http.timeout',
-      `${redactUrl(url)} took longer than ${TIMEOUT / 1000} s to answer`,
+      `${redactUrl(url)} took longer than ${formatDuration(TIMEOUT)} to answer`,
       { cause: error },
     );
   }
 }
 
 async function readText(response: HttpResponse, url: URL): Promise<string> {
-  const text = await readLimited(response, url, MAX_SIZE);
+  const text = (await readLimited(response, url, MAX_SIZE))?.toString('utf8');
   if (text !== undefined) return text;
   throw malformed(url, `has more than ${MAX_SIZE} bytes`);
 }

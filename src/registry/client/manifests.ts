@@ -1,5 +1,6 @@
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
+import { readSmallBody } from '../../base/read-body.ts';
 import type { Descriptor } from '../descriptor.ts';
 import {
   MAX_MANIFEST_SIZE,
@@ -10,7 +11,7 @@ import {
 } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { explainAnswer } from './answer.ts';
-import { headerOf, readBody, readText } from './body.ts';
+import { headerOf, readText } from './body.ts';
 import type { Ask, Requester } from './requester.ts';
 import type { TransportResponse } from './transport.ts';
 
@@ -126,7 +127,7 @@ async function readManifest(
   { headers, body }: TransportResponse,
   reference: Reference,
 ): Promise<StoredManifest> {
-  const bytes = await readBody(body, MAX_MANIFEST_SIZE);
+  const bytes = await readSmallBody(body, MAX_MANIFEST_SIZE);
   if (!bytes) {
     throw new IntegrityError(
       'manifest.too-large',
