@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { nameAside } from './aside.ts';
 import { isErrno } from './errno.ts';
 import { DiskError, UsageError } from './errors.ts';
-import { createFile } from './open-file.ts';
+import { createFile, isOwnUser } from './open-file.ts';
 
 /** A file to be written, and what must survive it. Absolute paths. */
 export type OutputPlace = {
@@ -26,18 +26,20 @@ export type OutputRule = {
 };
 
 /**
- * Decides whether a file may be written. The path may have nothing, an empty regular file (as mktemp
- * makes one), or a file that the rule accepts. Nothing is changed.
+ * Decides whether a file may be written. The path may have nothing, an empty regular file of ours (as
+ * mktemp makes one), or a file that the rule accepts. Nothing is changed.
  *
  * @throws UsageError `output.exists`; what `checkOutputPlace` throws
  */
 export async function claimOutput(place: OutputPlace, rule: OutputRule): Promise<void> {
   const found = await checkOutputPlace(place);
-  if (found === undefined || found.size === 0 || rule.force) return;
+  if (found === undefined || rule.force) return;
+  const isOwn = found.size > 0 || (await isOwnUser(found.uid, place.path));
+  if (found.size === 0 && isOwn) return;
   if (await rule.isReplaceable()) return;
   throw new UsageError('output.exists', `"${place.path}" exists and would be overwritten`, {
-    expected: `nothing, an empty file, or ${rule.expected}`,
-    found: `a file of ${found.size} bytes`,
+    expected: `nothing, an empty file of yours, or ${rule.expected}`,
+    found: isOwn ? `a file of ${found.size} bytes` : `an empty file of user ${found.uid}`,
     hint: 'name another file, or overwrite this one with --force',
   });
 }

@@ -7,6 +7,9 @@ import { listenForSignals } from './terminal/signals.ts';
 
 const args = process.argv.slice(2);
 
+// What a run writes it reads again: a umask that takes that right from the owner is meant for others.
+process.umask(process.umask(0o077) & 0o077);
+
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
 // A reader that closes the pipe early (`sealift ls X | head`) is no failure of ours.

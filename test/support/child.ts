@@ -30,10 +30,17 @@ export function startSealift(
     readonly env?: NodeJS.ProcessEnv;
     /** Where output and progress go; they are collected unless told. */
     readonly outputs?: readonly [stdout: Stdio, stderr: Stdio];
+    /** In octal digits; default: that of the test. */
+    readonly umask?: string;
   },
 ): Child {
   const [out, progress] = options.outputs ?? ['pipe', 'pipe'];
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const { umask } = options;
+  const program = [process.execPath, MAIN, ...args];
+  const words =
+    umask === undefined ? program : ['sh', '-c', `umask ${umask}; exec "$0" "$@"`, ...program];
+  const [file = '', ...rest] = words;
+  const child = spawn(file, rest, {
     cwd: options.cwd,
     env: { ...process.env, ...NO_MIRRORS, HOME: options.cwd, CI: 'true', ...options.env },
     stdio: ['ignore', out, progress],

@@ -26,7 +26,7 @@ export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace 
 
 /**
  * Decides, before anything is fetched, whether an ISO and the files beside it may be written. What is
- * there may be nothing, an empty regular file, or what a build made; anything else only with `force`.
+ * there may be nothing, an empty regular file of this user, or what a build made; anything else only with `force`.
  *
  * | file                     | made by a build when                                                  |
  * | ------------------------ | --------------------------------------------------------------------- |
