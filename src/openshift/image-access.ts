@@ -1,9 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { digestOf, type Digest } from '../base/digest.ts';
+import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
-import type { OpenBlob } from '../registry/blob-source.ts';
 import type { RegistryClient } from '../registry/client.ts';
 import type { Descriptor, Platform } from '../registry/descriptor.ts';
 import type { Layer } from '../registry/layers.ts';
@@ -21,7 +20,7 @@ import { restate } from '../registry/source-answers.ts';
 type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
 
 /** What we ask of the cache that is addressed by digest. */
-type ImageCache = Pick<BlobCache, 'source' | 'ensure' | 'has' | 'put'>;
+type ImageCache = Pick<BlobCache, 'read' | 'ensure' | 'put'>;
 
 export type ImageTools = {
   readonly client: ImageClient;
@@ -158,38 +157,32 @@ function ensureBlob(tools: ImageTools, reference: Reference, blob: Descriptor): 
   });
 }
 
-/** Whatever the cache has under this name is verified: other bytes count as none. */
-async function readCached(tools: ImageTools, digest: Digest): Promise<StoredManifest | undefined> {
-  const size = await findSize(tools, digest);
-  if (size === undefined || size > MAX_MANIFEST_SIZE) return undefined;
-  const opened = await openCached(tools, { digest, size });
-  if (opened === undefined) return undefined;
-  const chunks: Buffer[] = [];
-  for await (const chunk of opened.body as AsyncIterable<Buffer>) chunks.push(chunk);
-  const bytes = Buffer.concat(chunks);
-  if (digestOf(bytes) !== digest) return undefined;
+async function readCached(
+  { cache }: Pick<ImageTools, 'cache'>,
+  digest: Digest,
+): Promise<StoredManifest | undefined> {
+  const bytes = await cache.read(digest);
+  if (bytes === undefined) return undefined;
   const manifest = parseManifest(bytes);
-  return { descriptor: { mediaType: manifest.mediaType, digest, size }, bytes, manifest };
+  return {
+    descriptor: { mediaType: manifest.mediaType, digest, size: bytes.length },
+    bytes,
+    manifest,
+  };
 }
 
 /**
- * A component is known by its digest alone, but the cache opens a blob only for who knows its size:
- * nothing has no bytes, and the refusal says how many there are.
+ * A manifest of a plan, which was fetched when it was made.
+ *
+ * @throws IntegrityError `cache.missing`
  */
-async function findSize(tools: ImageTools, digest: Digest): Promise<number | undefined> {
-  if (!(await tools.cache.has(digest))) return undefined;
-  try {
-    const opened = await openCached(tools, { digest, size: 0 });
-    opened?.body.destroy();
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof IntegrityError) || error.code !== 'blob.too-long') throw error;
-    return Number(error.found);
-  }
+export async function readPlanned(
+  cache: Pick<BlobCache, 'read'>,
+  { digest }: Descriptor,
+): Promise<Uint8Array> {
+  const bytes = await cache.read(digest);
+  if (bytes) return bytes;
+  throw new IntegrityError('cache.missing', `manifest ${digest} left the cache or was damaged`, {
+    hint: 'build again',
+  });
 }
-
-const openCached = (
-  { cache, signal }: ImageTools,
-  blob: { readonly digest: Digest; readonly size: number },
-): Promise<OpenBlob | undefined> =>
-  cache.source.open({ mediaType: 'application/octet-stream', ...blob }, { offset: 0, signal });

@@ -1,4 +1,4 @@
-import { rm, stat } from 'node:fs/promises';
+import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
@@ -10,6 +10,7 @@ import type { BlobSource } from './blob-source.ts';
 import { download, type EnsureOptions } from './cache/download.ts';
 import { explainDiskFailure } from './cache/disk-failure.ts';
 import type { Descriptor } from './descriptor.ts';
+import { MAX_MANIFEST_SIZE } from './manifest.ts';
 
 /** Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it has its name. */
 export type BlobCache = {
@@ -27,6 +28,8 @@ export type BlobCache = {
     sources: readonly BlobSource[],
     options: EnsureOptions,
   ) => Promise<string>;
+  /** The bytes of a manifest, verified; undefined where it is absent, damaged or larger than a manifest. */
+  read: (digest: Digest) => Promise<Buffer | undefined>;
   /** Whether a file has this name; its bytes are not looked at. */
   has: (digest: Digest) => Promise<boolean>;
   put: (bytes: Uint8Array) => Promise<Digest>;
@@ -74,6 +77,7 @@ export function createBlobCache(directory: string): BlobCache {
       }
     },
     pathOf,
+    read: (digest) => readSmall(pathOf(digest), digest),
     has: (digest) => hasFile(pathOf(digest)),
     async put(bytes) {
       const digest = digestOf(bytes);
@@ -112,6 +116,17 @@ async function isIntact(
   }
   await rm(path, { force: true });
   return false;
+}
+
+async function readSmall(path: string, digest: Digest): Promise<Buffer | undefined> {
+  try {
+    if ((await stat(path)).size > MAX_MANIFEST_SIZE) return undefined;
+    const bytes = await readFile(path);
+    return digestOf(bytes) === digest ? bytes : undefined;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
 }
 
 const READ_SIZE = 1 << 20;

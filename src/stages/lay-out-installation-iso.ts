@@ -13,7 +13,7 @@ import { layOutIso } from '../iso/lay-out.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import type { FileDigests } from '../openshift/files/file-digests.ts';
 import { readUnchanged } from '../openshift/files/unchanged-file.ts';
-import { readCached } from '../openshift/files/read-cached.ts';
+import { readPlanned } from '../openshift/image-access.ts';
 import { describeMedium } from '../media/index/describe-medium.ts';
 import type { MediaIndex } from '../media/index/media-index.ts';
 import { INDEX_PATH } from '../media/index/media-paths.ts';
@@ -72,9 +72,9 @@ export const layOutInstallationIso: Stage<
   { readonly cache: BlobCache; readonly digests: FileDigests }
 > = {
   name: 'lay out ISO',
-  run: (parts, { cache, digests }, { signal }) =>
+  run: (parts, { cache, digests }) =>
     readUnchanged(parts.base, digests, () =>
-      layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+      layOut(parts, (manifest) => readPlanned(cache, manifest)),
     ),
 };
 

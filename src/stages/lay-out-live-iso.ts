@@ -17,7 +17,7 @@ import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
 import type { FileDigests } from '../openshift/files/file-digests.ts';
 import { readUnchanged } from '../openshift/files/unchanged-file.ts';
-import { readCached } from '../openshift/files/read-cached.ts';
+import { readPlanned } from '../openshift/image-access.ts';
 import type { BlobCache } from '../registry/blob-cache.ts';
 import type { Descriptor } from '../registry/descriptor.ts';
 import { formatReference } from '../registry/reference.ts';
@@ -50,9 +50,9 @@ type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
  */
 export const layOutLiveIso: Stage<LiveIsoParts, Layout, LayoutTools> = {
   name: 'lay out ISO',
-  run: (parts, { cache, digests }, { signal }) =>
+  run: (parts, { cache, digests }) =>
     readUnchanged(parts.base, digests, () =>
-      layOut(parts, (manifest) => readCached(cache, manifest, signal)),
+      layOut(parts, (manifest) => readPlanned(cache, manifest)),
     ),
 };
 

@@ -2,7 +2,7 @@ import type { Stage } from '../engine/stage.ts';
 import { createEmptyImage } from '../iso/empty-image.ts';
 import type { Layout } from '../iso/extent.ts';
 import { layOutIso } from '../iso/lay-out.ts';
-import { readCached } from '../openshift/files/read-cached.ts';
+import { readPlanned } from '../openshift/image-access.ts';
 import { describeMedium } from '../media/index/describe-medium.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../media/index/media-paths.ts';
 import { planMediaRegistry } from '../media/tree/media-registry.ts';
@@ -29,11 +29,11 @@ export type UpgradeIsoParts = {
  */
 export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: BlobCache }> = {
   name: 'lay out ISO',
-  async run(parts, { cache }, { signal }) {
+  async run(parts, { cache }) {
     const { release, plan, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
     const registry = await planMediaRegistry({
       ...{ plan, root: UPGRADE_REGISTRY_ROOT },
-      readManifest: (manifest) => readCached(cache, manifest, signal),
+      readManifest: (manifest) => readPlanned(cache, manifest),
     });
     const volumeId = formatUpgradeLabel(release);
     return layOutIso({

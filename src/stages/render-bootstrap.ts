@@ -1,6 +1,6 @@
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
-import { readCached } from '../openshift/files/read-cached.ts';
+import { readPlanned } from '../openshift/image-access.ts';
 import { digestRegistryTree, planLiveRegistry } from '../media/tree/live-registry.ts';
 import { sizeOfRegistry } from '../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../openshift/mirror/registry-image.ts';
@@ -57,8 +57,8 @@ export const renderBootstrap: Stage<
   { readonly cache: BlobCache }
 > = {
   name: 'render bootstrap',
-  run: async (input, { cache }, { warn, signal }) => {
-    const described = describe(input, await describeTree(input, cache, signal));
+  run: async (input, { cache }, { warn }) => {
+    const described = describe(input, await describeTree(input, cache));
     const warnings = listWarnings(described);
     for (const warning of warnings) warn(warning);
     const config = renderBootstrapIgnition(described);
@@ -76,10 +76,8 @@ function listWarnings(input: BootstrapInput): readonly string[] {
 async function describeTree(
   { plan, release }: RenderBootstrapInput,
   cache: BlobCache,
-  signal: AbortSignal,
 ): Promise<RegistryTree> {
-  const readManifest = (manifest: Descriptor): Promise<Uint8Array> =>
-    readCached(cache, manifest, signal);
+  const readManifest = (manifest: Descriptor): Promise<Uint8Array> => readPlanned(cache, manifest);
   const files = await planLiveRegistry({ plan, release, readManifest });
   return { size: sizeOfRegistry(plan), digest: digestRegistryTree(files) };
 }

@@ -19,7 +19,7 @@ import type { Reference } from '../reference.ts';
 export type OciLayout = {
   readonly client: Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;
   /** Gives the layout's own files, verified; nothing is ever written. */
-  readonly cache: Pick<BlobCache, 'source' | 'ensure' | 'has' | 'put'>;
+  readonly cache: Pick<BlobCache, 'read' | 'ensure' | 'put'>;
   /** What was asked for, by digest; `registry/repository` is the path, for errors. */
   readonly reference: Reference;
 };
@@ -63,7 +63,7 @@ export async function openOciLayout(path: string, tag?: string): Promise<OciLayo
       sourcesOf: () => [{ ...source, name: `oci:${path}` }],
     },
     cache: {
-      source: { ...source, name: `oci:${path}` },
+      read: () => Promise.resolve(undefined), // so that manifests are always asked of the client
       async ensure(blob, _sources, { signal, onProgress }) {
         signal.throwIfAborted();
         const known = verified.get(blob.digest) ?? verify(path, blob);
@@ -72,7 +72,6 @@ export async function openOciLayout(path: string, tag?: string): Promise<OciLayo
         onProgress?.(blob.size);
         return file;
       },
-      has: () => Promise.resolve(false), // so that manifests are always asked of the client
       put: (bytes) => Promise.resolve(digestOf(bytes)),
     },
   };
