@@ -62,7 +62,8 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
   } else {
     for (const note of imported.notes) writeMessage(host, `${formatNote(note)}\n`);
     const next = 'next: put your pull secret beside it, then run: sealift validate';
-    for (const path of written) await writeResult(host, `wrote ${path}\n${next} ${path}\n`);
+    for (const path of written)
+      await writeResult(host, `wrote ${toPrintable(path)}\n${next} ${toPrintable(path)}\n`);
   }
   if (!options.allowLosses) refuseLosses(file, imported.notes);
 }

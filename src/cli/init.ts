@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
 import { Option, type Command } from 'commander';
+import { toPrintable } from '../base/printable-text.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation/read-installation-config.ts';
 import { INSTALLATION_TEMPLATE } from '../sites/installation/installation-template.ts';
 import { PLACEHOLDER } from '../config/secret/placeholder.ts';
@@ -90,7 +91,7 @@ export function registerInit(program: Command, host: CliHost): void {
         const shown = await writeTexts(host, texts, options);
         await writeResult(
           host,
-          `wrote ${shown.join(', ')}\nnext: ${template.next(shown[0] ?? '')}\n`,
+          `wrote ${toPrintable(shown.join(', '))}\nnext: ${toPrintable(template.next(shown[0] ?? ''))}\n`,
         );
       },
     );

@@ -1,4 +1,5 @@
 import { DiskError, InterruptedError, SealiftError } from '../base/errors.ts';
+import { toPrintable } from '../base/printable-text.ts';
 import { redact } from '../base/redact.ts';
 import { formatProblem, type ConfigProblem } from '../config/document/problem.ts';
 import type { SiteProblem } from './sources/read-list.ts';
@@ -62,9 +63,8 @@ export function formatFinding(finding: SiteFinding): string {
   }
   const place = line === undefined ? file : `${file}:${line}`;
   const where = path === '' ? '' : `${path}: `;
-  return [`${place}: ${where}${problem}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join(
-    '\n',
-  );
+  const head = toPrintable(`${place}: ${where}${problem}`);
+  return [head, ...(hint === undefined ? [] : [`  hint: ${toPrintable(hint)}`])].join('\n');
 }
 
 export const isError = ({ severity }: SiteFinding): boolean => severity === 'error';

@@ -136,6 +136,24 @@ describe('no name of a file, a key, a value or a word commands the terminal of',
   });
 });
 
+/** A line of its own, which a reader takes for one of the program. */
+const FORGED = 'a\nerror: FORGED';
+
+describe('no word of the command line begins a line of', () => {
+  it.each(Object.keys(CALLS))('%s', async (name) => {
+    for (const args of [
+      ...(CALLS[name] ?? []),
+      [FORGED],
+      ['--output', FORGED],
+      ['--out', FORGED],
+    ]) {
+      const words = args.map((word) => word.replaceAll(EVIL, FORGED));
+      const printed = await run([...name.split(' '), ...words]);
+      expect(printed).not.toMatch(/^error: FORGED/m);
+    }
+  });
+});
+
 it('a name of an ISO is printed as an escape, on a line of its own', async () => {
   const lines = (await run(['ls', 'evil.iso', '-R'])).trimEnd().split('\n');
   expect(lines).toContain(`/${toPrintable(OSC_CSI)}`);

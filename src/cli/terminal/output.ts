@@ -26,6 +26,12 @@ export function writeMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string):
   stderr.write(toMessage(text));
 }
 
+/**
+ * A sentence that may quote what has line breaks, under what it begins with: no line of it looks like one
+ * of the program.
+ */
+export const indentLines = (text: string): string => redact(text).replaceAll(/\n */g, '\n    ');
+
 /** Characters of a line; what a document names may be of any length. */
 const MOST_OF_LINE = 20_000;
 

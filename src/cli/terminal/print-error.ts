@@ -2,7 +2,7 @@ import { SealiftError } from '../../base/errors.ts';
 import { redact } from '../../base/redact.ts';
 import { ConfigProblems, formatProblem } from '../../config/document/problem.ts';
 import type { CliHost } from '../host.ts';
-import { writeEvent, writeMessage } from './output.ts';
+import { indentLines, writeEvent, writeMessage } from './output.ts';
 
 /** Prints a failure to stderr and gives the exit code. */
 export function printError(host: Pick<CliHost, 'stderr'>, error: unknown, isJson: boolean): number {
@@ -34,7 +34,7 @@ export function describeError(error: unknown): ErrorReport {
     ...(foreseen.expected === undefined ? [] : [`  expected: ${foreseen.expected}`]),
     ...(foreseen.found === undefined ? [] : [`  found:    ${foreseen.found}`]),
     ...(findHint(error) === undefined ? [] : [`  hint: ${findHint(error) ?? ''}`]),
-  ];
+  ].map(indentLines);
   return { text: `${redact(lines.join('\n'))}\n`, exitCode: foreseen.exitCode };
 }
 

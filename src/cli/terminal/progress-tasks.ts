@@ -2,7 +2,7 @@ import type { WriteStream } from 'node:tty';
 import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
 import { formatDuration } from '../../base/duration.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
-import { toMessage } from './output.ts';
+import { indentLines, toMessage } from './output.ts';
 import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
 
 type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
@@ -46,7 +46,8 @@ export function drawTasks(
   };
   return {
     listener: (event) => {
-      if (event.type === 'warning') messages.push(`warning: ${toMessage(event.message)}`);
+      if (event.type === 'warning')
+        messages.push(`warning: ${toMessage(indentLines(event.message))}`);
       else if (event.type === 'retry-waiting' || event.type === 'retry-over') {
         const { task } = rowOf(event.host);
         task.title$ = toMessage(formatWaiting(event));

@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { formatDuration } from '../../base/duration.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
-import { writeEvent, writeMessage } from './output.ts';
+import { indentLines, writeEvent, writeMessage } from './output.ts';
 import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
 import { drawTasks } from './progress-tasks.ts';
 
@@ -53,7 +53,7 @@ function writePlainLines(host: CliHost): EventListener {
       meter.add({ time: host.now(), bytes: event.bytes });
       return isDue(event) ? (meter.read() ?? NaN) : undefined;
     });
-    if (line !== undefined) writeMessage(host, `${line}\n`);
+    if (line !== undefined) writeMessage(host, `${indentLines(line)}\n`);
   };
 }
 

@@ -1,7 +1,8 @@
+import { toPrintable } from '../../base/printable-text.ts';
 import { redact } from '../../base/redact.ts';
 import type { RequestEntry } from '../../registry/server.ts';
 import type { CliHost } from '../host.ts';
-import { writeEvent, writeMessage } from './output.ts';
+import { indentLines, writeEvent, writeMessage } from './output.ts';
 
 /** What a server tells of itself once it can be asked. */
 type Serving = {
@@ -36,7 +37,7 @@ export function createServeLog(
     },
     warning(message) {
       if (isJson) write({ type: 'warning', message });
-      else writeMessage(host, `warning: ${message}\n`);
+      else writeMessage(host, `warning: ${indentLines(message)}\n`);
     },
     request({ method, url, status, complete, error }) {
       if (!verbose && error === undefined) return;
@@ -53,7 +54,7 @@ export function createServeLog(
 }
 
 const formatServing = ({ iso, url, example, problem }: Serving): string =>
-  `serving ${iso} on ${url}; stop with Ctrl-C\n` +
+  `serving ${toPrintable(iso)} on ${url}; stop with Ctrl-C\n` +
   (example === undefined ? `note: ${problem ?? 'no example'}\n` : `try: ${example}\n`);
 
 const ORIGIN = 'http://registry';
