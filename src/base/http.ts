@@ -1,3 +1,4 @@
+import { withoutUndefined } from './without-undefined.ts';
 import { existsSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -102,7 +103,7 @@ export function createHttp(options: HttpOptions = {}): Http {
     if (known) return known;
     const created = createDispatcher(options, {
       ...(secure && { tls: connectOptions(tls, env) }),
-      ...(proxy !== undefined && { proxy }),
+      ...withoutUndefined({ proxy }),
       ...(namedBy !== undefined && { lookup: guardLookup(lookup, namedBy) }),
       ...(namedBy === undefined && options.lookup && { lookup: passLookup(options.lookup) }),
     });
@@ -269,8 +270,7 @@ type ConnectOptions = {
 function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions {
   const secureContext = createSecureContext({
     ca: [...rootCertificates, ...readSystemRoots(env), ...(tls.ca ?? [])],
-    ...(tls.cert !== undefined && { cert: tls.cert }),
-    ...(tls.key !== undefined && { key: tls.key }),
+    ...withoutUndefined({ cert: tls.cert, key: tls.key }),
     minVersion: 'TLSv1.2',
   });
   return { secureContext, ...(tls.insecure === true && { rejectUnauthorized: false }) };

@@ -1,3 +1,4 @@
+import { withoutUndefined } from './without-undefined.ts';
 import { basename, resolve } from 'node:path';
 import { ConfigError } from './errors.ts';
 
@@ -26,7 +27,7 @@ export function parseLocalCatalog(text: string, baseDirectory: string): LocalCat
   if (tag === '') throw refuseCatalog(text, 'its tag is empty');
   const absolute = resolve(baseDirectory, path);
   if (scheme === 'file') return { kind: 'directory', path: absolute };
-  return { kind: 'oci', path: absolute, ...(tag !== undefined && { tag }) };
+  return { kind: 'oci', path: absolute, ...withoutUndefined({ tag }) };
 }
 
 /**

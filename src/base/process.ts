@@ -1,3 +1,4 @@
+import { withoutUndefined } from './without-undefined.ts';
 import { execa, ExecaError } from 'execa';
 import { ToolError } from './errors.ts';
 import { formatDuration } from './duration.ts';
@@ -53,8 +54,7 @@ export async function runProcess(
     extendEnv: options.env === undefined,
     stdin: options.input === undefined ? 'ignore' : 'pipe',
     ...(options.env && { env: options.env }),
-    ...(options.cwd !== undefined && { cwd: options.cwd }),
-    ...(options.input !== undefined && { input: options.input }),
+    ...withoutUndefined({ cwd: options.cwd, input: options.input }),
     maxBuffer,
     detached: true, // a group of its own
   });

@@ -1,3 +1,4 @@
+import { withoutUndefined } from './without-undefined.ts';
 import { formatDuration } from './duration.ts';
 import { TransientError } from './network-failure.ts';
 import { sleep } from './wait.ts';
@@ -232,9 +233,7 @@ function giveUp(error: TransientError, { waitedMs, retryForMs }: Failing): Trans
   const hint = isAskingTooMuch ? 'give more time with --retry-for, or run again later' : error.hint;
   return new TransientError(code, `${message}; ${why}`, {
     ...{ host, answered, limited, retryAfter, cause: error.cause },
-    ...(found !== undefined && { found }),
-    ...(expected !== undefined && { expected }),
-    ...(hint !== undefined && { hint }),
+    ...withoutUndefined({ found, expected, hint }),
   });
 }
 

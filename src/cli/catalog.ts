@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/work-directory.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { parseCatalogSource, type CatalogSource } from '../openshift/catalog/catalog-source.ts';
@@ -186,8 +187,7 @@ function readSelection(options: ShowOptions): CatalogSelection {
     });
   }
   const range = {
-    ...(min !== undefined && { minVersion: min }),
-    ...(max !== undefined && { maxVersion: max }),
+    ...withoutUndefined({ minVersion: min, maxVersion: max }),
   };
   return {
     full,

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/without-undefined.ts';
 /** What a command sees of the world: everything a test replaces. */
 export type CliHost = {
   /** Results. Binary safe; respect its back pressure. */
@@ -25,5 +26,5 @@ export const placesOf = ({
 }: CliHost): Pick<CliHost, 'env' | 'cwd' | 'containersDir'> => ({
   env,
   cwd,
-  ...(containersDir !== undefined && { containersDir }),
+  ...withoutUndefined({ containersDir }),
 });

@@ -2,6 +2,7 @@ import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
 import { toPrintable } from '../base/printable-text.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import {
   importImageSet,
   renderImportedConfig,
@@ -82,7 +83,7 @@ const toJson = ({ config, notes }: ImportedImageSet) => ({
   config,
   notes: notes.map(({ file, line, column, path, problem, hint, isHarmless = false }) => ({
     ...{ file, line, column, path, problem, isLoss: !isHarmless },
-    ...(hint !== undefined && { hint }),
+    ...withoutUndefined({ hint }),
   })),
 });
 

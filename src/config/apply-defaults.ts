@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseDuration } from '../base/duration.ts';
 import { parseLocalCatalog } from '../base/local-catalog.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type {
   ApplianceConfig,
   BuildSettings,
@@ -32,10 +33,10 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
       version: text('ocpRelease.version'),
       channel: text('ocpRelease.channel') as ReleaseChannel,
       ...readArchitecture(view, url ?? mirrorPath),
-      ...(url !== undefined && { url }),
+      ...withoutUndefined({ url }),
     },
     ...(pullSecret !== undefined && { pullSecret: new Secret(pullSecret) }),
-    ...(sshKey !== undefined && { sshKey }),
+    ...withoutUndefined({ sshKey }),
     ...(corePass !== undefined && { userCorePass: new Secret(corePass) }),
     imageRegistry: {
       uri: text('imageRegistry.uri'),
@@ -45,7 +46,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
     enableDefaultSources: flag('enableDefaultSources'),
     enableFips: flag('enableFips'),
     stopLocalRegistry: flag('stopLocalRegistry'),
-    ...(skipLocalRegistry !== undefined && { skipLocalRegistry }),
+    ...withoutUndefined({ skipLocalRegistry }),
     createPinnedImageSets: flag('createPinnedImageSets'),
     enableInteractiveFlow: flag('enableInteractiveFlow'),
     useDefaultSourceNames: flag('useDefaultSourceNames'),
@@ -57,7 +58,7 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
     blockedImages: listTexts(view, 'blockedImages', '.name').map((name) => ({ name })),
     operators: view.items('operators').map((path) => readCatalog(view, path, directory)),
     ...(mirrorPath !== undefined && { mirrorPath: resolve(directory, mirrorPath) }),
-    ...(diskSizeGB !== undefined && { diskSizeGB }),
+    ...withoutUndefined({ diskSizeGB }),
     build: readBuild(view, secrets, directory),
   };
 }
@@ -76,10 +77,9 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
     kernelArguments: listTexts(view, 'build.kernelArguments'),
     allArchitectures: view.flag('build.allArchitectures') === true,
     allowUnsigned: view.flag('build.allowUnsigned') === true,
-    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
-    ...(concurrency !== undefined && { concurrency }),
+    ...withoutUndefined({ disableImagePolicy, concurrency }),
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
-    ...(retryFor !== undefined && { retryFor }),
+    ...withoutUndefined({ retryFor }),
     insecureRegistries: listTexts(view, 'build.insecureRegistries'),
     registryData: (view.text('build.registryData') ??
       findDefault('build.registryData')) as BuildSettings['registryData'],
@@ -94,7 +94,7 @@ function readBaseIso(view: View, directory: string): Partial<BuildSettings> {
   const isUrl = baseIso.startsWith('https://');
   return {
     baseIso: isUrl ? baseIso : resolve(directory, baseIso),
-    ...(baseIsoSha256 !== undefined && { baseIsoSha256 }),
+    ...withoutUndefined({ baseIsoSha256 }),
   };
 }
 

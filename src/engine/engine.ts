@@ -1,5 +1,6 @@
 import type { Digest } from '../base/digest.ts';
 import type { Json } from '../base/canonical-json.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { EventListener } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Plain, Stage, StageContext, Step } from './stage.ts';
@@ -140,8 +141,7 @@ function contextOf<Tools>(stage: string, { signal, emit }: Run<Tools>): StageCon
     signal,
     onProgress(bytes, total, note) {
       const details = {
-        ...(total !== undefined && { total }),
-        ...(note !== undefined && { note }),
+        ...withoutUndefined({ total, note }),
       };
       emit({ type: 'stage-progress', stage, bytes, ...details });
     },

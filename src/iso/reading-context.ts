@@ -1,4 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 
 /**
  * Does `work` and says, should the bytes be wrong, what was being read: an error with the same code
@@ -20,7 +21,7 @@ export function explainReading(what: string, error: unknown): unknown {
   if (!(error instanceof IntegrityError)) return error;
   return new IntegrityError(error.code, `reading ${what}`, {
     cause: error,
-    ...(error.hint !== undefined && { hint: error.hint }),
+    ...withoutUndefined({ hint: error.hint }),
   });
 }
 

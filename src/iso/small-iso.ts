@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { createEmptyImage, type EmptyVolume } from './empty-image.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { layOutIso } from './lay-out.ts';
@@ -26,7 +27,7 @@ export function encodeSmallIso({ files, ...volume }: SmallIso): Uint8Array {
     base: createEmptyImage(volume),
     files: files.map(({ path, bytes, mode }) => ({
       ...{ path, content: { kind: 'bytes', bytes } as const },
-      ...(mode !== undefined && { mode }),
+      ...withoutUndefined({ mode }),
     })),
     ...{ remove: [], patches: [], epoch: volume.epoch, minSize: MIN_SIZE },
   });

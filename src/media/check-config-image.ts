@@ -1,4 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {
@@ -69,7 +70,7 @@ export async function checkConfigImage(
       archive && cluster
         ? findCautions(system, archive, { cluster, ...(architecture && { architecture }) })
         : [],
-    ...(releaseImage !== undefined && { releaseImage }),
+    ...withoutUndefined({ releaseImage }),
     ...(cluster && { cluster }),
   };
 }

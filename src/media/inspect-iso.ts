@@ -1,4 +1,5 @@
 import { SealiftError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
@@ -94,7 +95,7 @@ export async function inspectIso(path: string): Promise<Inspection> {
         ...{ platform, bootable, loadSectors, offset: sector * 2048 },
       })),
       partitions: partitions ?? [],
-      ...(problem !== undefined && { partitionsProblem: problem }),
+      ...withoutUndefined({ partitionsProblem: problem }),
       ...(await inspectCoreos(iso)),
       ...(await inspectMedia(iso)),
     };
@@ -146,14 +147,14 @@ async function inspectCoreos(iso: IsoImage): Promise<Pick<Inspection, 'coreos' |
         embedArea: {
           ...embedArea,
           used: await measureUsed(iso, embedArea),
-          ...(embedded.problem !== undefined && { problem: embedded.problem }),
+          ...withoutUndefined({ problem: embedded.problem }),
         },
         kargs: kargs.text,
         defaultKargs: kargs.default,
         kargAreas: kargs.areas.length,
         ignition: embedded.value !== undefined,
         bootstrapIgnition: bootstrap.value !== undefined,
-        ...(bootstrap.problem !== undefined && { bootstrapProblem: bootstrap.problem }),
+        ...withoutUndefined({ bootstrapProblem: bootstrap.problem }),
       },
     };
   } catch (error) {
@@ -197,7 +198,7 @@ async function describeMedia(
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),
     extents: extents.length,
     ...(await describeBundle(iso)),
-    ...(index.digest !== undefined && { indexDigest: index.digest }),
+    ...withoutUndefined({ indexDigest: index.digest }),
   };
 }
 

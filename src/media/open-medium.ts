@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { ConfigError } from '../base/errors.ts';
 import { isErrno } from '../base/errno.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -34,5 +35,5 @@ const COPY = 'copy the device or pipe into a file, and give that';
 
 const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
   new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, {
-    ...(hint !== undefined && { hint }),
+    ...withoutUndefined({ hint }),
   });

@@ -1,4 +1,5 @@
 import { digestOf, type Digest } from '../base/digest.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
 import type { IsoFiles } from './open-damaged.ts';
@@ -96,7 +97,7 @@ const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): VerifyPr
   kind: 'index',
   problem: 'overlaps another extent of the index',
   ...{ offset, size },
-  ...(path !== undefined && { path }),
+  ...withoutUndefined({ path }),
 });
 
 const sizeOf = (extents: readonly IndexExtent[]): number =>
@@ -117,9 +118,7 @@ function describeDamaged(
     kind: 'content',
     problem: unreadable ?? 'has other bytes than the index says',
     ...{ offset, size },
-    ...(found !== undefined && { found }),
-    ...(paths[0] !== undefined && { path: paths[0] }),
-    ...(digest !== undefined && { expected: digest }),
+    ...withoutUndefined({ found, path: paths[0], expected: digest }),
     ...(images.length > 0 && { images }),
   };
 }

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { compareBundleFile } from './index/bundle-file.ts';
@@ -85,7 +86,7 @@ async function guard<Result>(
 async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {
   for await (const { severity, problem, path, range } of checkStructure(iso)) {
     if (severity === 'damage') {
-      report({ kind: 'structure', problem, ...(path !== undefined && { path }), ...range });
+      report({ kind: 'structure', problem, ...withoutUndefined({ path }), ...range });
     } else if (oddities.length < MAX_PROBLEMS) {
       oddities.push(path === undefined ? problem : `${path}: ${problem}`);
     }
@@ -106,7 +107,7 @@ async function verifyFiles(
   const { index, damage } = read;
   if (damage) {
     const { message, expected, found } = damage;
-    const values = { ...(expected !== undefined && { expected }), ...(found && { found }) };
+    const values = { ...withoutUndefined({ expected }), ...(found && { found }) };
     report({ kind: 'index', problem: message, ...values });
   }
   findings.index = index;

@@ -8,6 +8,7 @@ import { readOwnFile } from '../base/open-file.ts';
 import { createRetries } from '../base/retry.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/work-directory.ts';
 import { kindOfHost } from '../base/address.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
@@ -93,7 +94,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const { retryFor } = build;
   const retries = createRetries({
     onEvent: emit,
-    ...(retryFor !== undefined && { retryFor }),
+    ...withoutUndefined({ retryFor }),
   });
   const http = createHttp({ env, retries });
   const caBundle =
@@ -115,7 +116,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
           ],
           insecureRegistries: build.insecureRegistries,
           registriesConf,
-          ...(caBundle !== undefined && { caBundle }),
+          ...withoutUndefined({ caBundle }),
         })
       : openWorkspace(config.mirrorPath);
   const tags = createTagLedger(plainClient, options.pinned);

@@ -1,6 +1,7 @@
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import { findCatalogServer } from '../openshift/catalog/image/local-catalog.ts';
 import { ConfigError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
@@ -40,9 +41,7 @@ export function findRelease(
   return resolveVerified(
     {
       ...{ version, channel },
-      ...(arch !== undefined && { arch }),
-      ...(url !== undefined && { url }),
-      ...(graphUrl !== undefined && { graphUrl }),
+      ...withoutUndefined({ arch, url, graphUrl }),
     },
     tools,
     { signatures, ...(workspace && { workspace }) },
@@ -92,7 +91,7 @@ export function selectPayload(
   });
   const imagePolicy = engine.run(checkImagePolicy, {
     ...{ release, plan },
-    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
+    ...withoutUndefined({ disableImagePolicy }),
   });
   return { catalogs, plan, imagePolicy };
 }

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/without-undefined.ts';
 import {
   chooseRegistryImage,
   describeNewerRelease,
@@ -49,7 +50,7 @@ export async function selectRegistryImage(
   }
   const wanted = {
     ...{ version: minor, channel: CHANNEL, arch },
-    ...(graphUrl !== undefined && { graphUrl }),
+    ...withoutUndefined({ graphUrl }),
     otherwise: { message: describeNewerRelease(version, minor), hint: configure },
   };
   const newer = await resolveVerified(wanted, tools, { signatures });

@@ -1,5 +1,6 @@
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http } from '../base/http.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { BlobSource } from './blob-source.ts';
 import { createAuth } from './client/auth/auth.ts';
 import { createCertsReader, SYSTEM_CERTS_DIRS } from './client/certs.ts';
@@ -110,7 +111,7 @@ function createParts(
 ): Requester {
   const now = options.now ?? Date.now;
   const { caBundle, certsDirs = SYSTEM_CERTS_DIRS } = options;
-  const certsOf = createCertsReader({ certsDirs, ...(caBundle !== undefined && { caBundle }) });
+  const certsOf = createCertsReader({ certsDirs, ...withoutUndefined({ caBundle }) });
   const send = createTransport(options.http, certsOf);
   const transport: typeof send = (request) => {
     const counts = statistics.of(request.endpoint.host);

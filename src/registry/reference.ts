@@ -1,5 +1,6 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { isRepository, isTag } from './layout/names.ts';
 
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */
@@ -28,7 +29,7 @@ export function parseReference(text: string): Reference {
   return {
     registry,
     repository,
-    ...(tag !== undefined && { tag }),
+    ...withoutUndefined({ tag }),
     ...(digest !== undefined && isDigest(digest) && { digest }),
   };
 }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { answerRoute, type Answer } from './server/answer.ts';
 import {
   CONNECTION_LIMITS,
@@ -109,7 +110,7 @@ async function handle(exchange: Exchange): Promise<RequestEntry> {
   await closed;
   const { method = '', url = '' } = request;
   const { statusCode: status, writableFinished: complete } = response;
-  return { method, url, status, complete, ...(error !== undefined && { error }) };
+  return { method, url, status, complete, ...withoutUndefined({ error }) };
 }
 
 async function serve(exchange: Exchange, gone: AbortSignal): Promise<void> {

@@ -5,6 +5,7 @@ import {
   RegistryError,
   type SealiftError,
 } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 
 /** Why one source, a mirror or the origin, did not give an image or a blob. */
 export type SourceAnswer = {
@@ -77,9 +78,7 @@ export function restate(
   const { code, expected, found } = cause;
   const Domain = [IntegrityError, ConfigError, DiskError].find((one) => cause instanceof one);
   return new (Domain ?? RegistryError)(code, message, {
-    ...(expected !== undefined && { expected }),
-    ...(found !== undefined && { found }),
-    ...(hint !== undefined && { hint }),
+    ...withoutUndefined({ expected, found, hint }),
     cause,
   });
 }

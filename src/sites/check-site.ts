@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { ConfigProblem } from '../config/document/problem.ts';
 import {
   checkExtraManifests,
@@ -143,7 +144,7 @@ function judgeInstall(
     problems,
     checkInstallConfig(report, value, {
       networks,
-      ...(seedVersion !== undefined && { seedVersion }),
+      ...withoutUndefined({ seedVersion }),
     }),
   );
 }

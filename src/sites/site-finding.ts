@@ -1,6 +1,7 @@
 import { DiskError, InterruptedError, SealiftError } from '../base/errors.ts';
 import { toPrintable } from '../base/printable-text.ts';
 import { redact } from '../base/redact.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import { formatProblem, type ConfigProblem } from '../config/document/problem.ts';
 import type { SiteProblem } from './sources/read-list.ts';
 
@@ -25,13 +26,13 @@ export const findingOf = (
   { file, line, column, path, problem, lineText, hint }: ConfigProblem,
 ): SiteFinding => ({
   ...{ severity, file, line, column, path, problem, lineText },
-  ...(hint !== undefined && { hint }),
+  ...withoutUndefined({ hint }),
 });
 
 /** A problem of how the site is given: a member of an archive, a row of a table. */
 export const findingOfList = ({ severity, shownAs, line, problem }: SiteProblem): SiteFinding => ({
   ...{ severity, file: shownAs, problem },
-  ...(line !== undefined && { line }),
+  ...withoutUndefined({ line }),
 });
 
 /** Whether it concerns one site: a full disk or an abort concerns all, and a bug everyone. */
@@ -44,7 +45,7 @@ export const findingOfError = (name: string, error: SealiftError): SiteFinding =
   severity: 'error',
   file: name,
   problem: redact(`${error.message}${formatValues(error)} [${error.code}]`),
-  ...(error.hint !== undefined && { hint: error.hint }),
+  ...withoutUndefined({ hint: error.hint }),
 });
 
 const formatValues = ({ expected, found }: SealiftError): string =>

@@ -1,6 +1,7 @@
 import { digestOf } from '../base/digest.ts';
 import type { FileInput } from '../base/file-input.ts';
 import { IntegrityError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { decodeInitrd, encodeInitrd } from '../ignition/initrd.ts';
 import type { BasePatch } from '../iso/live-base/base-extents.ts';
@@ -101,7 +102,7 @@ async function layOut(
         : await layOutGrown(iso, plan, { ...parts, readManifest });
     const { grownTo } = plan;
     const use = { used: archive.length, size: area.size, replaced };
-    return { layout, embedArea: { ...use, ...(grownTo !== undefined && { grownTo }) } };
+    return { layout, embedArea: { ...use, ...withoutUndefined({ grownTo }) } };
   } finally {
     await iso.close();
   }

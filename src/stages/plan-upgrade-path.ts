@@ -1,5 +1,6 @@
 import { ConfigError } from '../base/errors.ts';
 import type { Http, TlsOptions } from '../base/http.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
 import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import type { Release } from '../openshift/release/release-payload.ts';
@@ -67,7 +68,7 @@ const fetchChannel = (
 ): Promise<UpdateGraph> =>
   fetchUpdateGraph(channel, {
     ...{ http, arch, signal },
-    ...(graphUrl !== undefined && { url: graphUrl }),
+    ...withoutUndefined({ url: graphUrl }),
     ...(tls && { tls }),
   });
 

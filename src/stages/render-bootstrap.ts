@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { Sealed, Stage } from '../engine/stage.ts';
 import { formatValidIgnition } from '../ignition/format-valid.ts';
 import { readPlanned } from '../openshift/image-access.ts';
@@ -98,7 +99,7 @@ function describe(input: RenderBootstrapInput, registryTree: RegistryTree): Boot
     registryTree,
     extraManifests: manifests.extra,
     crs: manifests.crs,
-    ...(sshKey !== undefined && { sshKey }),
+    ...withoutUndefined({ sshKey }),
     ...(password && { corePasswordHash: hashCorePassword(password.text.reveal(), password.salt) }),
   };
 }

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import type { Stage } from '../engine/stage.ts';
 import { nameLocalCatalog, type LocalCatalog } from '../base/local-catalog.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import {
   extractCatalog,
   openCatalogImage,
@@ -180,8 +181,7 @@ function readTarget({ local, targetCatalog, targetTag }: WantedCatalog) {
   const own = local && nameLocalCatalog(local);
   const [repository, tag] = [targetCatalog ?? own?.repository, targetTag ?? own?.tag];
   return {
-    ...(repository !== undefined && { targetCatalog: repository }),
-    ...(tag !== undefined && { targetTag: tag }),
+    ...withoutUndefined({ targetCatalog: repository, targetTag: tag }),
   };
 }
 
@@ -206,7 +206,7 @@ function summarise(failures: readonly unknown[]): unknown {
   const [first] = foreseen;
   if (bug !== undefined || first === undefined || foreseen.length === 1) return bug ?? first;
   const message = foreseen.map((failure) => failure.message).join('\n');
-  const details = { cause: first, ...(first.hint !== undefined && { hint: first.hint }) };
+  const details = { cause: first, ...withoutUndefined({ hint: first.hint }) };
   if (first instanceof RegistryError) return new RegistryError('catalog.several', message, details);
   if (first instanceof IntegrityError)
     return new IntegrityError('catalog.several', message, details);

@@ -4,6 +4,7 @@ import { readInputFile, readListed } from '../base/files.ts';
 import type { Http, HttpResponse, TlsOptions } from '../base/http.ts';
 import { redactUrl } from '../base/redact.ts';
 import { withTimeLimit } from '../base/wait.ts';
+import { withoutUndefined } from '../base/without-undefined.ts';
 import type { Stage, StageContext } from '../engine/stage.ts';
 import { fetchPublic, readLimited } from '../openshift/files/http-get.ts';
 import {
@@ -196,8 +197,7 @@ function explain(release: Release, answers: readonly Answer[]): SealiftError {
       code,
       `the signature of release ${version} in ${from} is refused: ${first.message}`,
       {
-        ...(expected !== undefined && { expected }),
-        ...(found !== undefined && { found }),
+        ...withoutUndefined({ expected, found }),
         hint: HINTS[code] ?? first.hint ?? 'take the signature again from where it was published',
       },
     );

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../without-undefined.ts';
 import { IntegrityError } from '../errors.ts';
 
 type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
@@ -30,7 +31,6 @@ export function explainDecodeError(area: string, what: string, cause: unknown): 
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new IntegrityError(`${area}.${problem}`, `${what} cannot be unpacked: ${reason}`, {
     ...{ cause, hint: 'do not use it: get it again from where it was published' },
-    ...(expected !== undefined && { expected }),
-    ...(found !== undefined && { found }),
+    ...withoutUndefined({ expected, found }),
   });
 }

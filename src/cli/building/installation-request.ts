@@ -2,6 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readInstallationConfig } from '../../sites/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
@@ -72,10 +73,9 @@ export async function readInstallationRequest(
     signatures: readSignatureGate(options, host),
     build: await readAccess(options, host),
     ...(base && { base }),
-    ...(release !== undefined && { release }),
+    ...withoutUndefined({ release }),
     ...(postScript && { postScript }),
-    ...(epoch !== undefined && { epoch }),
-    ...(graphUrl !== undefined && { graphUrl }),
+    ...withoutUndefined({ epoch, graphUrl }),
   };
 }
 
@@ -197,7 +197,7 @@ const readEmbed = ({
   registryImage,
 }: InstallationRequestOptions): InstallationIsoRequest['embed'] => ({
   ...{ seed: embedSeed, release: embedRelease, precached: embedPrecached, images: embedImage },
-  ...(registryImage !== undefined && { registryImage }),
+  ...withoutUndefined({ registryImage }),
 });
 
 async function readAccess(
@@ -211,7 +211,7 @@ async function readAccess(
   }
   return {
     insecureRegistries: insecureRegistry,
-    ...(retryFor !== undefined && { retryFor }),
+    ...withoutUndefined({ retryFor }),
     ...(caBundle !== undefined && { caBundle: resolve(cwd, caBundle) }),
     ...(registriesConf !== undefined && { registriesConf: resolve(cwd, registriesConf) }),
   };

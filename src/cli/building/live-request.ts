@@ -1,6 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { readInputFile } from '../../base/files.ts';
 import { digestFromHex } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import { loadConfig } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../recipes/live-iso/live-iso-rules.ts';
@@ -66,8 +67,8 @@ export function readLiveIsoRequest(
     ),
     configuration: file,
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
-    ...withoutUndefined({ nmstate, baseIso, graphUrl, epoch, saved }),
-    ...withoutUndefined({ disableImagePolicy }),
+    ...withoutEmpty({ nmstate, baseIso, graphUrl, epoch, saved }),
+    ...withoutEmpty({ disableImagePolicy }),
   };
 }
 
@@ -88,13 +89,11 @@ export function readSurroundings(
   const graphUrl = readGraphUrl(env);
   const epoch = readEpoch(env);
   const manifests = readUserManifests(dirname(file));
-  return { manifests, ...withoutUndefined({ epoch, graphUrl }) };
+  return { manifests, ...withoutEmpty({ epoch, graphUrl }) };
 }
 
 /** Optional members are absent, never undefined. */
-export function withoutUndefined<T extends object>(
-  object: T,
-): { [K in keyof T]?: NonNullable<T[K]> } {
+export function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
   return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
 }
@@ -118,8 +117,7 @@ export function withBuild(
 ): ApplianceConfig {
   const build = {
     ...config.build,
-    ...(concurrency !== undefined && { concurrency }),
-    ...(retryFor !== undefined && { retryFor }),
+    ...withoutUndefined({ concurrency, retryFor }),
   };
   return { ...config, build };
 }

@@ -4,6 +4,7 @@ import { UsageError } from '../../base/errors.ts';
 import { isLoopbackHost } from '../../base/no-proxy.ts';
 import { redactUrl } from '../../base/redact.ts';
 import { readUserInfo } from '../../base/user-info.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { BuildSettings } from '../../config/appliance-config.ts';
 import type { SignatureGate } from '../../stages/verify-release.ts';
 import type { CliHost } from '../host.ts';
@@ -53,9 +54,7 @@ export function readSignatureGate(
     fromHere(env['OCP_SIGNATURE_VERIFICATION_PK']);
   const store = readStore(options.signatureUrl ?? env['OCP_SIGNATURE_URL']);
   return {
-    ...(files !== undefined && { files }),
-    ...(keys !== undefined && { keys }),
-    ...(store !== undefined && { store }),
+    ...withoutUndefined({ files, keys, store }),
     allowUnsigned: options.allowUnsigned ?? build.allowUnsigned,
   };
 }

@@ -10,7 +10,7 @@ import { readGraphUrl } from '../graph-url.ts';
 import { readEpoch } from '../source-date-epoch.ts';
 import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
 import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
-import { withBuild, withoutUndefined } from './live-request.ts';
+import { withBuild, withoutEmpty } from './live-request.ts';
 
 export const UPGRADE_OUTPUT = 'upgrade.iso';
 
@@ -49,7 +49,7 @@ export function readUpgradeRequest(
       host,
     ),
     signatures: readSignatureGate(options, host, config.build),
-    ...withoutUndefined({
+    ...withoutEmpty({
       ...{ from, graphUrl, saved, epoch: readEpoch(host.env) },
     }),
   };

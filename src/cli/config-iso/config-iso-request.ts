@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { SitesRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../source-date-epoch.ts';
@@ -76,7 +77,7 @@ export function readSitesRequest(
     ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn, env },
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
-    ...(seedVersion !== undefined && { seedVersion }),
+    ...withoutUndefined({ seedVersion }),
     // As openshift-install does for the programs that run it.
     isLenient: (env['OPENSHIFT_INSTALL_INVOKER'] ?? '') !== '',
     epoch: readEpoch(env) ?? Math.floor(now() / 1000),

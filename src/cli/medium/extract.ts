@@ -1,6 +1,7 @@
 import { relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/format-size.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -43,7 +44,7 @@ export function registerExtract(program: Command, host: CliHost): void {
       const value = await extractInstaller(
         {
           ...{ medium: resolve(host.cwd, medium), directory: resolve(host.cwd, out), force },
-          ...(fips !== undefined && { fips }),
+          ...withoutUndefined({ fips }),
         },
         host.signal,
       );

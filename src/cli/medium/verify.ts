@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Verification, VerifyProblem } from '../../media/verification.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
@@ -55,7 +56,7 @@ async function verifyWithProgress(
     const result = await verifyIso(path, {
       signal: host.signal,
       onProgress: (bytes, total) => {
-        listener({ type: 'stage-progress', stage, bytes, ...(total !== undefined && { total }) });
+        listener({ type: 'stage-progress', stage, bytes, ...withoutUndefined({ total }) });
       },
     });
     listener({ type: 'stage-done', stage, milliseconds: host.now() - started });

@@ -2,6 +2,7 @@ import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
 import { parseDocument } from '../../base/yaml.ts';
 import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { explainYaml } from './explain-yaml.ts';
 import { maskLines } from './masked-lines.ts';
 import type { ConfigProblem } from './problem.ts';
@@ -98,7 +99,7 @@ function createReporter(text: string, file: string, lines: LineCounter): Reporte
       path,
       problem,
       lineText,
-      ...(hint !== undefined && { hint }),
+      ...withoutUndefined({ hint }),
     };
   };
   return { atOffset, at: (path, problem, hint) => atOffset(0, { path, problem, hint }) };

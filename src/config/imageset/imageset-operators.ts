@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Json } from '../../base/canonical-json.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { harmless, type ImportNote, type Noted } from './import-note.ts';
 import type { ConfigProblem } from '../document/problem.ts';
@@ -69,7 +70,7 @@ function readCatalog(text: string): { readonly catalog: string; readonly refused
   const catalog = path === undefined || path.startsWith('/') ? text : `oci:${path}`;
   if (catalog.startsWith('oci:')) return { catalog };
   const refused = checkReferenceShape(catalog);
-  return { catalog, ...(refused !== undefined && { refused }) };
+  return { catalog, ...withoutUndefined({ refused }) };
 }
 
 function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { parseReleaseVersion } from '../check-shapes.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import { readTexts, type View } from '../document/view.ts';
@@ -70,7 +71,7 @@ function importPayload(view: View, url: string): Noted<ImportedRelease> {
   return {
     value: {
       url,
-      ...(version !== undefined && { version }),
+      ...withoutUndefined({ version }),
       ...(tag?.['arch'] !== undefined && { cpuArchitecture: tag['arch'] }),
     },
     notes: [
@@ -103,8 +104,7 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
   const chosen = chooseVersion(view, path, version);
   return {
     value: {
-      ...(channel !== undefined && { channel }),
-      ...(chosen.value !== undefined && { version: chosen.value }),
+      ...withoutUndefined({ channel, version: chosen.value }),
     },
     notes: [
       ...(channel === undefined ? [at(`${path}.name`, unknown, hint)] : []),

@@ -4,6 +4,7 @@ import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
 import { hasFile, readAllocated, readFreeBytes, syncDirectory } from '../../base/files.ts';
 import { formatSize } from '../../base/format-size.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Layout } from '../extent.ts';
 import { BUFFER_SIZE, cutBuffers, probeAlignment } from './buffers.ts';
 import { Frontier } from './frontier.ts';
@@ -78,7 +79,7 @@ async function tellMissing(error: unknown, partial: string, size: number): Promi
   return new DiskError(
     'output.full',
     `the disk is full: ${formatSize(Math.max(0, missing))} more are needed for "${partial}"`,
-    { cause: error.cause, ...(error.hint !== undefined && { hint: error.hint }) },
+    { cause: error.cause, ...withoutUndefined({ hint: error.hint }) },
   );
 }
 

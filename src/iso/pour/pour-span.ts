@@ -1,6 +1,7 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import { untilAborted } from '../../base/wait.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Kept, LaneTools } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
@@ -99,7 +100,7 @@ async function attempt(attempt: Attempt, tools: LaneTools): Promise<Wrong | 'rig
     const digest = await hash.digest();
     if (digest === span.digest) return 'right';
     takeBack();
-    return { digest, ...(source !== undefined && { source }) };
+    return { digest, ...withoutUndefined({ source }) };
   } catch (error) {
     const isWrong = error instanceof IntegrityError;
     await writer.abandon({ salvage: !isWrong });

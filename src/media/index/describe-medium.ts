@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
@@ -50,5 +51,5 @@ const describeImage = (image: PlannedImage): IndexImage => ({
 
 const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExtent => ({
   ...{ offset, size, paths },
-  ...(digest !== undefined && { digest }),
+  ...withoutUndefined({ digest }),
 });

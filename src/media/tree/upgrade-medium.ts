@@ -1,5 +1,6 @@
 import { formatReadableJson } from '../../base/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { RegistryFile } from '../../registry/layout/distribution-layout.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
@@ -42,7 +43,7 @@ export function renderUpgradeRoot(medium: {
     ...{ version: release.version, architecture: release.arch, image, created: release.created },
     payloadSize: plan.blobSize + plan.manifestSize,
     previous: release.metadata.previous,
-    ...(from !== undefined && { from }),
+    ...withoutUndefined({ from }),
     path: path.hops.map(({ version, image }) => ({ version, image })),
   });
   return [

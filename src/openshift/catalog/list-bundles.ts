@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Catalog, CatalogBundle } from './catalog.ts';
 import type { SelectedBundle } from './selected-catalog.ts';
 
@@ -6,7 +7,7 @@ export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
   return catalog.bundles.map((bundle) => ({
     package: bundle.package,
     name: bundle.name,
-    ...(bundle.version !== undefined && { version: bundle.version }),
+    ...withoutUndefined({ version: bundle.version }),
     image: bundle.image,
     relatedImages: listImages(bundle),
   }));

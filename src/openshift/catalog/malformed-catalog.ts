@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 
 /** A catalog of nothing but mistakes should not fill the terminal with them. */
 const MAX_PROBLEMS = 1000;
@@ -16,6 +17,6 @@ export function malformedCatalog(
   return new ConfigError(
     'catalog.malformed',
     [`catalog ${name} has ${count}:`, ...lines.map((line) => `  ${line}`)].join('\n'),
-    { ...(hint !== undefined && { hint }) },
+    { ...withoutUndefined({ hint }) },
   );
 }

@@ -5,6 +5,7 @@ import { isErrno } from '../../base/errno.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/files.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseRegistriesConf, resolveCandidates } from '../../registry/registries-conf.ts';
 import type { RpmArchitecture } from '../release/release-bundle.ts';
@@ -123,7 +124,7 @@ function refuseUnread(spec: Members, sshKey: string | undefined): void {
 export function checkPullSecret(text: string, pullSecret: string | undefined): void {
   const rendered = planInstallerInputs({
     ...{ arch: 'x86_64', registriesConf: '' },
-    ...(pullSecret !== undefined && { pullSecret }),
+    ...withoutUndefined({ pullSecret }),
   }).find(({ path }) => path === OVERRIDE_PATHS.pullSecret);
   const expected = readObject(rendered?.text ?? '', OVERRIDE_PATHS.pullSecret);
   if (isDeepStrictEqual(readObject(text, OVERRIDE_PATHS.pullSecret), expected)) return;

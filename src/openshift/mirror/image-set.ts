@@ -1,5 +1,6 @@
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { digestOfRelease, type Release } from '../release/release-payload.ts';
 
@@ -113,8 +114,7 @@ export function planAdditionalSet(wanted: readonly AdditionalImage[]): ImageSet 
     const source = parseReference(name);
     checkVersion(name, source);
     const destination = planDestination(source, {
-      ...(targetRepo !== undefined && { repository: targetRepo }),
-      ...(targetTag !== undefined && { tag: targetTag }),
+      ...withoutUndefined({ repository: targetRepo, tag: targetTag }),
     });
     const whole = JSON.stringify([formatReference(source), destination]);
     const earlier = seen.get(whole);

@@ -1,4 +1,5 @@
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { SelectedBundle, SelectedCatalog } from '../catalog/selected-catalog.ts';
 import type { BlockedImage, FindBlocking } from './blocked-images.ts';
@@ -45,8 +46,7 @@ export function planCatalogDestination(catalog: SelectedCatalog): {
   const { repository, tags } = planDestination(
     reference.tag === undefined ? { ...reference, digest } : reference,
     {
-      ...(targetCatalog !== undefined && { repository: targetCatalog }),
-      ...(targetTag !== undefined && { tag: targetTag }),
+      ...withoutUndefined({ repository: targetCatalog, tag: targetTag }),
     },
   );
   return { repository, tag: tags[0] ?? 'latest' };

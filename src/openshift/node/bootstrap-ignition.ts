@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import {
   formatIgnition,
   IGNITION_VERSION,
@@ -169,7 +170,7 @@ const PREVIEW =
 function renderCoreUser({ sshKey, corePasswordHash }: BootstrapInput): User {
   return {
     name: 'core',
-    ...(corePasswordHash !== undefined && { passwordHash: corePasswordHash }),
+    ...withoutUndefined({ passwordHash: corePasswordHash }),
     ...(sshKey !== undefined && { sshAuthorizedKeys: [sshKey.trim()] }),
   };
 }

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { createPublicKey } from 'node:crypto';
 import type { Reference } from '../../registry/reference.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
@@ -54,7 +55,7 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
       return {
         ...{ name, scopes, identity: readIdentity(objectOr(signedIdentity), path) },
         ...(featureSets && { featureSets }),
-        ...(key !== undefined && { key }),
+        ...withoutUndefined({ key }),
       };
     });
 

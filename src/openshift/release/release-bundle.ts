@@ -1,5 +1,6 @@
 import { formatCanonicalJson } from '../../base/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import { packFiles } from '../../registry/layer/pack-files.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';
@@ -76,7 +77,7 @@ export async function encodeReleaseBundle(
       annotations: {
         'org.opencontainers.image.version': version,
         'org.opencontainers.image.base.name': formatReference(image),
-        ...(image.digest !== undefined && { [RELEASE_DIGEST_ANNOTATION]: image.digest }),
+        ...withoutUndefined({ [RELEASE_DIGEST_ANNOTATION]: image.digest }),
       },
     }),
   );

@@ -1,6 +1,7 @@
 import { describeValue } from '../../base/describe-value.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { isTag } from '../../registry/layout/names.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { ImagePolicy } from './image-policy.ts';
@@ -93,7 +94,7 @@ export function parseImageReferences(text: string): ImageReferences {
   const twice = components.find(({ name }) => seen.size === seen.add(name).size)?.name;
   if (twice !== undefined) refuse(`names component "${twice}" twice`);
   const created = textOr(metadata['creationTimestamp']);
-  return { version, components, ...(created !== undefined && { created }) };
+  return { version, components, ...withoutUndefined({ created }) };
 }
 
 /** @throws IntegrityError `release.malformed` */

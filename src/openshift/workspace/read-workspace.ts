@@ -5,6 +5,7 @@ import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { readInputFile, unlessAbsent } from '../../base/files.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
 import {
   isOfSignatures,
@@ -205,7 +206,7 @@ function readMirrorSet(file: string, document: Document): MirrorEntry[] {
     }
     const set = SETS.find((set) => name.includes(`-${set}-`)) ?? 'generic';
     const warning = describePolicy(policy, `${source} in ${file}`);
-    return { mirror: { source, mirrors, set, by }, ...(warning !== undefined && { warning }) };
+    return { mirror: { source, mirrors, set, by }, ...withoutUndefined({ warning }) };
   });
 }
 

@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Site } from '../../sites/site.ts';
 import type { StateSite } from '../../sites/identity/identity-state.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
@@ -211,8 +212,7 @@ const contradicting = (name: string): ConfigError =>
 
 const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
   ...{ clusterName: install.clusterName, baseDomain: install.baseDomain },
-  ...(imageBased.clusterId !== undefined && { clusterId: imageBased.clusterId }),
-  ...(imageBased.infraId !== undefined && { infraId: imageBased.infraId }),
+  ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
 });
 
 const describeWanted = (
@@ -221,7 +221,7 @@ const describeWanted = (
   retained: RetainedSite | undefined,
 ): Wanted => ({
   inputs: digestOf(`${inputs ?? ''} ${retained?.digest ?? ''}`),
-  ...(rotation !== undefined && { rotation }),
+  ...withoutUndefined({ rotation }),
 });
 
 function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly SiteFinding[] {

@@ -1,4 +1,5 @@
 import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { SiteList, SiteProblem } from '../../sites/sources/read-list.ts';
 import { readFolder } from '../../sites/sources/read-folder.ts';
 import { listMembers } from '../../sites/sources/read-members.ts';
@@ -19,7 +20,7 @@ const RETAINED = ['cluster-configuration', 'tls'];
 export async function openSites(request: SitesRequest, signal: AbortSignal): Promise<SiteList> {
   const { sites, template, dropIn, cwd } = request;
   if (dropIn) return shorten(await openDropIn(request, signal), cwd);
-  const options = { signal, ...(template !== undefined && { template }) };
+  const options = { signal, ...withoutUndefined({ template }) };
   return shorten(await listSites(sites, options), cwd);
 }
 

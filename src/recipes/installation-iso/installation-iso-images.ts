@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
 import {
   CONFIGURE_BY_OPTION,
@@ -87,7 +88,7 @@ async function chooseServer(
   }
   if (release) {
     const options = { release, saved, signatures, configure: CONFIGURE_BY_OPTION };
-    return selectRegistryImage({ ...options, ...(graphUrl !== undefined && { graphUrl }) }, tools);
+    return selectRegistryImage({ ...options, ...withoutUndefined({ graphUrl }) }, tools);
   }
   throw new ConfigError(
     'installation.no-registry-image',

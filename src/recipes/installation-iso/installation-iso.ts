@@ -1,4 +1,5 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
@@ -68,7 +69,7 @@ export async function prepareInstallationIso(
     ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }) },
     architecture: architectureOf(config),
     ignition: new Secret(renderIgnition(request, embedded)),
-    ...(epoch !== undefined && { epoch }),
+    ...withoutUndefined({ epoch }),
     ...(embedded && {
       embedded: { plan: embedded.plan, release: describeSeed(config), releases: await releases },
     }),
@@ -114,7 +115,7 @@ function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedI
   const ignition = renderInstallationIgnition({
     settings: config,
     pullSecret: config.pullSecret.reveal(),
-    ...(override !== undefined && { ignitionConfigOverride: override }),
+    ...withoutUndefined({ ignitionConfigOverride: override }),
     ...(postScript && { postScript }),
     ...(localRegistry && { localRegistry }),
   });

@@ -1,4 +1,5 @@
 import type { FileInput } from '../../base/file-input.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import {
   planInstallerArgs,
@@ -44,8 +45,7 @@ export function renderIgnition(
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
     signatures: release.then(signaturesOf),
-    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
-    ...(sshKey !== undefined && { sshKey }),
+    ...withoutUndefined({ disableImagePolicy, sshKey }),
     ...saltPassword(request, tools),
     ...(workspace && { workspace }),
   });
@@ -63,7 +63,7 @@ async function followOverrides(
   const [{ arch }, plan] = await Promise.all([images.release, images.plan]);
   if (infraEnv !== undefined) {
     const isRead = ignition === 'installer';
-    checkInfraEnv(infraEnv, { arch, isRead, ...(sshKey !== undefined && { sshKey }) });
+    checkInfraEnv(infraEnv, { arch, isRead, ...withoutUndefined({ sshKey }) });
   }
   const rendered = formatNodeRegistriesConf(plan.mirrors, { interactive });
   const sources = plan.images.flatMap(({ source, origin }) => [source, origin]);
@@ -85,7 +85,7 @@ function decideLocalRegistry(
   return release.then((release) =>
     skipsLocalRegistry(release, {
       interactive,
-      ...(skipLocalRegistry !== undefined && { skipLocalRegistry }),
+      ...withoutUndefined({ skipLocalRegistry }),
     }),
   );
 }
@@ -113,7 +113,7 @@ function renderForUser(
   const { registriesConf } = images;
   const settings = {
     ...{ interactive, registriesConf },
-    ...(sshKey !== undefined && { sshKey }),
+    ...withoutUndefined({ sshKey }),
     ...(pullSecret && { pullSecret }),
   };
   return tools.engine.run(renderUnconfigured, {
@@ -138,10 +138,9 @@ function installUnconfigured(
   const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
     planInstallerInputs({
       ...{ arch, registriesConf },
-      ...(sshKey !== undefined && { sshKey }),
+      ...withoutUndefined({ sshKey }),
       ...(pullSecret && { pullSecret: pullSecret.reveal() }),
-      ...(request.nmstate !== undefined && { nmstate: request.nmstate }),
-      ...(infraEnv !== undefined && { infraEnv }),
+      ...withoutUndefined({ nmstate: request.nmstate, infraEnv }),
     }).map(({ path, text }) => ({ path, text: new Secret(text) })),
   );
   return tools.engine.run(runInstaller, {

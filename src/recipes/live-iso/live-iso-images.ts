@@ -1,4 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
@@ -45,7 +46,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
       {
         ...{ release, uri, saved, configure: CONFIGURE, isOffline: workspace !== undefined },
         signatures,
-        ...(graphUrl !== undefined && { graphUrl }),
+        ...withoutUndefined({ graphUrl }),
       },
       tools,
     ),
@@ -54,12 +55,12 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
     ...{ release, registryImage: registryImage.then(({ reference }) => reference) },
     ...(workspace && { workspace }),
-    ...(disableImagePolicy !== undefined && { disableImagePolicy }),
+    ...withoutUndefined({ disableImagePolicy }),
   });
   const { plan } = selected;
   const reserved = tools.engine.run(checkSpace, {
     ...{ plan, output },
-    ...(maxSize !== undefined && { maxSize }),
+    ...withoutUndefined({ maxSize }),
   });
   return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
 }
@@ -95,7 +96,7 @@ function nameCopy(name: string, repository?: string, tag?: string): string {
   const { digest, ...reference } = parseReference(name);
   return formatReference({
     ...reference,
-    ...(repository !== undefined && { repository }),
+    ...withoutUndefined({ repository }),
     ...(tag === undefined ? digest !== undefined && { digest } : { tag }),
   });
 }

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { parseLocalCatalog } from '../../base/local-catalog.ts';
 import { readInputFile } from '../../base/files.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
@@ -153,7 +154,7 @@ function wantedInfraEnv(view: View, sshKey?: string): Parameters<typeof checkInf
   return {
     arch: text as CpuArchitecture | undefined,
     isRead: view.text('build.ignition') !== 'embedded',
-    ...(sshKey !== undefined && { sshKey }),
+    ...withoutUndefined({ sshKey }),
   };
 }
 

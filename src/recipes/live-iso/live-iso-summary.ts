@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { AddedBundle } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
 import {
   bundleKey,
@@ -184,7 +185,7 @@ export function planHostCopy(
 ): { readonly hostCopy?: HostCopy; readonly warnings: readonly string[] } {
   const settings = {
     interactive: enableInteractiveFlow,
-    ...(skipLocalRegistry !== undefined && { skipLocalRegistry }),
+    ...withoutUndefined({ skipLocalRegistry }),
   };
   if (build.registryData === 'medium' || skipsLocalRegistry(release, settings)) {
     return { warnings: [] };

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { checkSize } from '../../stages/check-size.ts';
 import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
@@ -31,11 +32,11 @@ export async function prepareLiveIso(
     ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }), release, plan },
     ...{ bootstrap: bootstrap.then(({ ignition }) => ignition), unconfigured },
     appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
-    ...(epoch !== undefined && { epoch }),
+    ...withoutUndefined({ epoch }),
   });
   const space = engine.run(checkSize, {
     ...{ layout, plan, output, isLocal: config.mirrorPath !== undefined },
-    ...(maxSize !== undefined && { maxSize }),
+    ...withoutUndefined({ maxSize }),
   });
   const { registriesConf } = tools;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };

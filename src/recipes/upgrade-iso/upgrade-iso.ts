@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
@@ -32,11 +33,11 @@ export async function prepareUpgradeIso(
   passed.catch(() => undefined); // the stages that wait tell
   const layout = engine.run(layOutUpgradeIso, {
     ...{ release, passed, path, plan },
-    ...(epoch !== undefined && { epoch }),
+    ...withoutUndefined({ epoch }),
   });
   const space = engine.run(checkSize, {
     ...{ layout, plan, output },
-    ...(maxSize !== undefined && { maxSize }),
+    ...withoutUndefined({ maxSize }),
   });
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
   const contents = digestContents(made);
@@ -64,7 +65,7 @@ async function findPath(
   const { channel } = config.ocpRelease;
   return engine.run(planUpgradePath, {
     ...{ from, release, channel, arch: release.then(({ arch }) => arch) },
-    ...(graphUrl !== undefined && { graphUrl }),
+    ...withoutUndefined({ graphUrl }),
   });
 }
 

@@ -1,4 +1,5 @@
 import { RegistryError, SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Requester } from './requester.ts';
 
 /** Failures of a host, whatever was asked for; with what an error about the next request says. */
@@ -58,5 +59,5 @@ const notAsked = (host: string, cause: SealiftError): RegistryError =>
   new RegistryError(
     'registry.not-asked',
     `not asked: ${host} ${HOST_FAILURES.get(cause.code) ?? 'failed'}`,
-    { cause, ...(cause.hint !== undefined && { hint: cause.hint }) },
+    { cause, ...withoutUndefined({ hint: cause.hint }) },
   );

@@ -4,6 +4,7 @@ import {
   networkCodeOf,
 } from '../../base/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { readText } from './body.ts';
 import { describeErrors, explainAnswer, explainRefusal, explainStorageRefusal } from './answer.ts';
 import type { Access, Auth } from './auth/auth.ts';
@@ -127,7 +128,7 @@ function createExchange({ transport, connections, auth }: RequesterParts) {
         method: ask.method ?? 'GET',
         headers: {
           ...ask.headers,
-          ...(access.value !== undefined && { authorization: access.value }),
+          ...withoutUndefined({ authorization: access.value }),
         },
         signal,
       });

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 /** distribution-spec 1.1, "Error Codes", and two of distribution's own; each with its status. */
 const STATUS = {
   BLOB_UNKNOWN: 404,
@@ -27,6 +28,4 @@ export const failure = (
 
 /** distribution-spec 1.1, "Error Codes": the body of every answer from 400 up. */
 export const encodeFailure = ({ code, message, detail }: Failure): Buffer =>
-  Buffer.from(
-    JSON.stringify({ errors: [{ code, message, ...(detail !== undefined && { detail }) }] }),
-  );
+  Buffer.from(JSON.stringify({ errors: [{ code, message, ...withoutUndefined({ detail }) }] }));

@@ -4,6 +4,7 @@ import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { explainYaml } from '../../config/document/explain-yaml.ts';
 
 /** What keeps the node from applying a manifest; line and column from 1. */
@@ -93,7 +94,7 @@ function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] 
       line: line - 1 + Math.max(1, place.line),
       column: Math.max(1, place.col),
       problem: `${name} ${problem}`,
-      ...(hint !== undefined && { hint }),
+      ...withoutUndefined({ hint }),
     };
   };
   const excess = findYamlExcess(text);

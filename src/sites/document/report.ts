@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { LineCounter } from 'yaml';
 import { maskLines } from '../../config/document/masked-lines.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
@@ -40,7 +41,7 @@ export function createReporter({ text, file, lines, marks }: Source): Report {
       path: printable(shownPath ?? path),
       problem: printable(problem),
       lineText: showLine(masked[line - 1] ?? '', hideValue),
-      ...(hint !== undefined && { hint }),
+      ...withoutUndefined({ hint }),
     };
   };
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { formatCanonicalJson, formatReadableJson } from '../../base/canonical-json.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { SiteIdentity } from './site-identity.ts';
 
 /** What of a site its identity depends on: when one of these changes, another identity is used. */
@@ -24,7 +25,7 @@ const VERSION = 1;
 
 /** The text of a state file. Holds private keys: for files of mode 0600. */
 export function formatState({ identity, site, rotation }: IdentityState): string {
-  const state = { identity, site, ...(rotation !== undefined && { rotation }) };
+  const state = { identity, site, ...withoutUndefined({ rotation }) };
   return formatReadableJson({ version: VERSION, sha256: hashState(state), ...state });
 }
 

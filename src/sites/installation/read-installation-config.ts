@@ -15,6 +15,7 @@ import { Secret } from '../../config/secret/secret.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { formatNetworkConfig } from '../network/format-network-config.ts';
 import { YamlExcess } from '../../base/yaml-bounds.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { isEmptyDocument, parseYaml } from '../document/parse-yaml.ts';
 import { PUBLIC_KEYS } from '../document/public-keys.ts';
 import { FREE, record } from '../document/shape.ts';
@@ -63,7 +64,7 @@ export async function readInstallationConfig(
   const verdict = networkConfig === undefined ? undefined : await judgeNetwork?.(networkConfig);
   const { config, problems, warnings } = checkInstallationConfig(text, shownAs, {
     source,
-    ...(verdict !== undefined && { verdict }),
+    ...withoutUndefined({ verdict }),
   });
   if (problems.length > 0) throw new ConfigProblems(shownAs, problems);
   for (const warning of warnings) warn?.(warning);
@@ -170,7 +171,7 @@ function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig
     ...(override !== '' && { ignitionConfigOverride: new Secret(override) }),
     imageDigestSources: list(members['imageDigestSources']).map(readDigestSource),
     installationDisk: string('installationDisk', ''),
-    ...(networkConfig !== undefined && { networkConfig }),
+    ...withoutUndefined({ networkConfig }),
     ...(proxy && { proxy }),
     pullSecret: readPullSecret(string('pullSecret', '')),
     releaseRegistry: string('releaseRegistry', ''),

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Free } from '../document/shape.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './free.ts';
 import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';
@@ -36,7 +37,7 @@ export const readInterfaces = (network: Free | undefined): readonly NetworkInter
       name: textOf(value['name']) ?? '',
       type: textOf(value['type']) ?? '',
       isUp: !['absent', 'down', 'ignore'].includes(textOf(value['state']) ?? 'up'),
-      ...(mac !== undefined && { mac }),
+      ...withoutUndefined({ mac }),
       addresses: ([4, 6] as const).flatMap((family) => readAddresses(value, path, family)),
       dynamic: ([4, 6] as const).filter((family) => isDynamic(mapOf(value[`ipv${family}`]))),
     };

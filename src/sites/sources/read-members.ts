@@ -1,6 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import { formatSize } from '../../base/format-size.ts';
 import { append } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { MAX_FILE, MAX_SITE, refuseTotal } from './read-limits.ts';
 import type { MemberSource, SiteList, SiteMember, SiteProblem } from './read-list.ts';
@@ -254,7 +255,7 @@ async function openSite(name: string, placed: readonly Placed[] | undefined): Pr
   for (const { path, shownAs, member } of placed) {
     const { directory } = member;
     const bytes = await member.read();
-    files.push({ path, shownAs, bytes, ...(directory !== undefined && { directory }) });
+    files.push({ path, shownAs, bytes, ...withoutUndefined({ directory }) });
   }
   return { name, files };
 }

@@ -5,6 +5,7 @@ import { digestOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { hasFile } from '../../base/files.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { INSTALL_STATE_FILE } from '../identity/retained/install-state.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import { readRetained, type RetainedPlace } from '../identity/retained/read-retained.ts';
@@ -45,7 +46,7 @@ export async function openRetained(
     if (names.length > 1) throw ambiguous(only ? from : (kubeconfig ?? from), names.length);
     const place = only ?? { directory: from };
     return {
-      find: () => read({ ...place, ...(kubeconfig !== undefined && { kubeconfig }) }),
+      find: () => read({ ...place, ...withoutUndefined({ kubeconfig }) }),
       strangers: [],
     };
   }

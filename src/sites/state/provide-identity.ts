@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import { formatState, type IdentityState, type StateSite } from '../identity/identity-state.ts';
 import type { Keys } from '../identity/keys/rsa-keys.ts';
 import { makeIdentity } from '../identity/make-identity.ts';
@@ -103,7 +104,7 @@ async function makeGeneration(
     ...(signal && { signal }),
     ...(retained && { retained }),
   });
-  const state: IdentityState = { identity, site, ...(rotation !== undefined && { rotation }) };
+  const state: IdentityState = { identity, site, ...withoutUndefined({ rotation }) };
   return { number, state };
 }
 
@@ -148,8 +149,7 @@ function refuse(
     `the keys of ${name} are lost: ${state}, and what was made of them does not give them back: ${cause.message}`,
     {
       ...{ cause, hint: hintOf(name) },
-      ...(expected !== undefined && { expected }),
-      ...(found !== undefined && { found }),
+      ...withoutUndefined({ expected, found }),
     },
   );
 }

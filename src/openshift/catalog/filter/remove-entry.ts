@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../base/without-undefined.ts';
 import type { ChannelEntry } from '../catalog.ts';
 import { compareBuilds, compareText, parseBundleVersion } from './version/bundle-version.ts';
 
@@ -54,8 +55,7 @@ function inherit(entry: ChannelEntry, { name, replaces, skips = [] }: ChannelEnt
 
 const omitReplaces = ({ name, skips, skipRange }: ChannelEntry): ChannelEntry => ({
   name,
-  ...(skips !== undefined && { skips }),
-  ...(skipRange !== undefined && { skipRange }),
+  ...withoutUndefined({ skips, skipRange }),
 });
 
 const skipAlso = (entry: ChannelEntry, names: readonly string[]): ChannelEntry => ({

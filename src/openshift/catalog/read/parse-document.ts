@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../base/without-undefined.ts';
 import {
   findValue,
   foldCase,
@@ -146,8 +147,7 @@ function parseKnown(parts: CatalogParts, heading: Heading, known: Known): () => 
     default:
       return addTo(parts.others, {
         schema: heading.schema,
-        ...(heading.package !== undefined && { package: heading.package }),
-        ...(heading.name !== undefined && { name: heading.name }),
+        ...withoutUndefined({ package: heading.package, name: heading.name }),
         place: known.place,
       });
   }

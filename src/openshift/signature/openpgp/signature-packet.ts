@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../base/without-undefined.ts';
 import { constants, createHash, verify, type KeyObject } from 'node:crypto';
 import { malformed, openCursor, takeInteger, type Cursor } from './packets.ts';
 
@@ -86,7 +87,7 @@ function parseVersion4(cursor: Cursor, body: Buffer): SignaturePacket {
   const { issuer } = parseSubpackets(unhashed);
   return {
     ...{ type, trailer: Buffer.concat([head, end]) },
-    ...(issuer !== undefined && { issuer }),
+    ...withoutUndefined({ issuer }),
     ...{ created: 0, ...(signed.created === undefined && { unsupported: 'it has no time' }) },
     ...signed,
     ...parseValue(cursor, algorithms),

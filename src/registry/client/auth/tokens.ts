@@ -4,6 +4,7 @@ import { rememberSecret } from '../../../base/redact.ts';
 import type { Http } from '../../../base/http.ts';
 import { explainNetworkFailure } from '../../../base/network-failure.ts';
 import { untilAborted } from '../../../base/wait.ts';
+import { withoutUndefined } from '../../../base/without-undefined.ts';
 import { explainAnswer, explainRefusal } from '../answer.ts';
 import { headerOf, readText } from '../body.ts';
 import type { Challenge } from './challenge.ts';
@@ -75,7 +76,7 @@ function parseQuestion({ endpoint, base, challenge, repository }: TokenRequest):
   }
   return {
     realm,
-    ...(service !== undefined && { service }),
+    ...withoutUndefined({ service }),
     // Only a refusal of a token says what it lacked; before that we know best what we want.
     scope: error === 'insufficient_scope' && scope ? scope : `repository:${repository}:pull`,
   };
@@ -146,7 +147,7 @@ function formatQuestion({ request, question }: Fetching): Omit<TransportRequest,
   const { credential } = request;
   const { realm, service, scope } = question;
   const url = new URL(realm);
-  const shared = { ...(service !== undefined && { service }), scope };
+  const shared = { ...withoutUndefined({ service }), scope };
   if (credential?.kind === 'identity') {
     // RFC 6749 6 as docker's token server knows it.
     const form = {

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../base/without-undefined.ts';
 import { isObject, manifestError, type ShownFile } from './retained-json.ts';
 
 /** File in which openshift-install remembers what it made, in its directory. */
@@ -26,10 +27,9 @@ export function parseInstallState(text: string, file: ShownFile): InstallState {
   const password = findMember(assets, ['*password.KubeadminPassword', 'Password']);
   const adminSignerKey = readBytes(assets, '*tls.AdminKubeConfigSignerCertKey', 'KeyRaw');
   return {
-    ...(manifest !== undefined && { manifest }),
-    ...(kubeconfig !== undefined && { kubeconfig }),
+    ...withoutUndefined({ manifest, kubeconfig }),
     ...(typeof password === 'string' && { password }),
-    ...(adminSignerKey !== undefined && { adminSignerKey }),
+    ...withoutUndefined({ adminSignerKey }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../base/without-undefined.ts';
 import type { ConfigProblem } from '../../../config/document/problem.ts';
 import { invalid, unsupported, type Report } from '../../document/report.ts';
 import type { Free } from '../../document/shape.ts';
@@ -50,7 +51,7 @@ function listUnknown({ path, value, words }: Place): readonly Unknown[] {
     .map((name) => {
       const near = known.find((word) => isSlip(name, word));
       const isCertain = isClosed || near !== undefined || FOREIGN.has(name);
-      return { path: `${path}.${name}`, name, isCertain, ...(near !== undefined && { near }) };
+      return { path: `${path}.${name}`, name, isCertain, ...withoutUndefined({ near }) };
     });
 }
 

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../../../base/without-undefined.ts';
 import type { CatalogBundle } from '../../catalog.ts';
 import type { VersionBounds } from '../../selection.ts';
 import { type BundleVersion, compareVersions, parseBundleVersion } from './bundle-version.ts';
@@ -47,7 +48,7 @@ function acceptPrereleases({ minVersion, maxVersion }: VersionBounds): {
 } {
   const lowest = completeVersion(minVersion ?? '0.0.0') ?? '0.0.0';
   const [, release = ''] = /^([0-9.]+)/.exec(lowest) ?? [];
-  const wider = { minVersion: `${release}-0`, ...(maxVersion !== undefined && { maxVersion }) };
+  const wider = { minVersion: `${release}-0`, ...withoutUndefined({ maxVersion }) };
   const end =
     minVersion === maxVersion && maxVersion !== undefined ? `, maxVersion: ${maxVersion}` : '';
   return { range: formatRange(wider) ?? '', text: `minVersion: ${wider.minVersion}${end}` };
