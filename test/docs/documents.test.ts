@@ -56,6 +56,23 @@ describe('README.md', () => {
   });
 });
 
+describe('docs/environment.md', () => {
+  it('has every variable that the program reads', () => {
+    const text = read('docs/environment.md');
+    const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => read(`src/${name}`))
+      .join('\n');
+    const names = [
+      ...sources.matchAll(/env\['([A-Z_]+)'\]/g),
+      ...sources.matchAll(/'(OPENSHIFT_INSTALL_[A-Z_]+|OCP_SIGNATURE_[A-Z_]+|[A-Z]+_PROXY)'/g),
+    ].map(first);
+    expect(new Set(names).size).toBeGreaterThan(14);
+    const missing = names.filter((name) => name !== 'HOME' && !text.includes(`\`${name}`));
+    expect(missing).toEqual([]);
+  });
+});
+
 describe('ARCHITECTURE.md', () => {
   const text = read('ARCHITECTURE.md');
 
