@@ -1,4 +1,4 @@
-import { readdirSync, existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -20,6 +20,17 @@ describe('the house', () => {
       (folder) => !OWN.test(folder) && !existsSync(join(ROOT, folder.replace(/^test/, 'src'))),
     );
     expect(strange).toEqual([]);
+  });
+
+  it('has each function that ARCHITECTURE.md leads through in the file that it names', () => {
+    const text = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
+    const steps = [...text.matchAll(/`(\w+)` \(`(src\/[\w/-]+\.ts)`\)/g)];
+    const missing = steps.filter(([, name = '', path = '']) => {
+      const source = existsSync(join(ROOT, path)) ? readFileSync(join(ROOT, path), 'utf8') : '';
+      return !new RegExp(`export (?:async )?(?:function\\*?|const) ${name}\\b`).test(source);
+    });
+    expect(missing.map(([step]) => step)).toEqual([]);
+    expect(steps.length).toBeGreaterThan(20);
   });
 
   it('has no name of a file more than twice', () => {
