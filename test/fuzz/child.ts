@@ -34,12 +34,16 @@ const MEMORY_MIB = 500;
 const { reader: name = '', directory = '', progress = '', current = '' } = values;
 const reader = readerOf(name as ReaderName);
 const progressFile = openSync(progress, 'w');
-const cell = Buffer.alloc(8);
+const currentFile = openSync(current, 'w');
+const cell = Buffer.alloc(16);
 
-const note = (index: number): void => {
+/** Which case is next, and its bytes: those of a longer one before it stay behind them. */
+function note(index: number, bytes: Uint8Array): void {
+  writeSync(currentFile, bytes, 0, bytes.length, 0);
   cell.writeDoubleLE(index);
+  cell.writeDoubleLE(bytes.length, 8);
   writeSync(progressFile, cell, 0, cell.length, 0);
-};
+}
 
 /** Peak of the resident memory in MiB since it was reset (proc(5), clear_refs). */
 function takePeak(): number {
@@ -93,8 +97,7 @@ async function readMany(): Promise<void> {
   for (let index = first; Date.now() < end || index < first + Number(values.count); index++) {
     const random = createRandom((Number(values.seed) + index * 7919) >>> 0);
     const bytes = makeCase({ seeds, shape: reader.shape, random });
-    writeFileSync(current, bytes);
-    note(index);
+    note(index, bytes);
     await read(bytes, index);
     checkMemory(index, false);
   }
@@ -103,8 +106,9 @@ async function readMany(): Promise<void> {
 await readMany();
 for (const [index, line] of positionals.entries()) {
   const [path = '', turn = '0'] = line.split('#');
-  note(index);
-  await read(unpackCase(readFileSync(path)), Number(turn));
+  const bytes = unpackCase(readFileSync(path));
+  note(index, bytes);
+  await read(bytes, Number(turn));
   checkMemory(index, true);
 }
 process.exit(0);

@@ -93,7 +93,7 @@ export const OLD_BUGS: readonly OldBug[] = [
   },
   {
     name: 'lists of YAML within each other without a limit',
-    reader: 'catalog',
+    reader: 'table',
     edits: [
       { file: 'base/yaml-bounds.ts', now: 'parser.stack.length > MOST_NESTED', then: 'false' },
     ],

@@ -77,9 +77,9 @@ export async function runChild(
   if (hang !== undefined) child.kill('SIGKILL');
   const failure = hang ?? (await ended);
   await ended;
-  const index = readIndex(progress);
+  const { index, size } = readProgress(progress);
   if (failure !== '' && index < 0) throw new Error(`${reader} did not start: ${failure}`);
-  const bytes = failure !== '' && existsSync(current) && readFileSync(current);
+  const bytes = failure !== '' && existsSync(current) && readFileSync(current).subarray(0, size);
   rmSync(own, { recursive: true, force: true });
   return { index, ...(failure !== '' && { failure }), ...(bytes && { bytes }) };
 }
@@ -98,7 +98,7 @@ async function watch({ pid, progress, ended }: Watched): Promise<string | undefi
   let since = { cpu: 0, wall: Date.now() };
   while (!state.isOver) {
     await Promise.race([sleep(250), ended]);
-    const [index, cpu] = [readIndex(progress), readCpuSeconds(pid)];
+    const [index, cpu] = [readProgress(progress).index, readCpuSeconds(pid)];
     if (index !== at) {
       at = index;
       since = { cpu, wall: Date.now() };
@@ -110,13 +110,11 @@ async function watch({ pid, progress, ended }: Watched): Promise<string | undefi
   return undefined;
 }
 
-function readIndex(progress: string): number {
-  try {
-    const bytes = readFileSync(progress);
-    return bytes.length < 8 ? -1 : bytes.readDoubleLE();
-  } catch {
-    return -1;
-  }
+/** Nothing before the first case. */
+function readProgress(progress: string): { readonly index: number; readonly size: number } {
+  const bytes = existsSync(progress) ? readFileSync(progress) : Buffer.alloc(0);
+  if (bytes.length < 16) return { index: -1, size: 0 };
+  return { index: bytes.readDoubleLE(), size: bytes.readDoubleLE(8) };
 }
 
 /** proc(5): utime and stime, behind the name in parentheses. */

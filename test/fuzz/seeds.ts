@@ -66,6 +66,10 @@ const CPIO = encodeCpio([
   { name: 'etc/hello', mode: 0o644, data: Buffer.alloc(3000, 'hello ') },
 ]);
 
+/** Three hundred times as large as when it is packed. */
+const packBig = (): Uint8Array =>
+  encodeCpio([{ name: 'zeros', mode: 0o644, data: Buffer.alloc(24 << 20) }]);
+
 /** With a program where it is there; another seed does without. */
 function pack(program: string, args: readonly string[], input: Uint8Array): Seed[] {
   try {
@@ -76,7 +80,7 @@ function pack(program: string, args: readonly string[], input: Uint8Array): Seed
   }
 }
 
-const gzip = (bytes: Buffer): Buffer => gzipSync(bytes, { level: 1 });
+const gzip = (bytes: Uint8Array): Buffer => gzipSync(bytes, { level: 1 });
 
 /** pax(1): every header says the sum of its bytes; a wrong sum would be all that a reader sees. */
 function sumTar(bytes: Buffer): Buffer {
@@ -103,6 +107,8 @@ function storeZstd(bytes: Buffer): Buffer {
 
 const KARGS = 'coreos.liveiso=cluster-config ignition.platform.id=metal';
 
+const EMPTY = Array.from({ length: 50 }, (_, index) => `/empty${index}`);
+
 /** Of every kind at once: live ISO, medium with index and registry, configuration ISO. */
 async function makeMedium(): Promise<Uint8Array> {
   const { manifests, blobs } = buildImage([{ tar: await packTar([['etc/a', 'NAME=a\n']]) }]);
@@ -127,7 +133,7 @@ async function makeMedium(): Promise<Uint8Array> {
   });
   const kargs = { default: KARGS, size: 1024, files: [{ path: 'boot/grub.cfg', offset: 0 }] };
   return encodeSmallIso({
-    ...{ volumeId: 'cluster-config', epoch: 0, directories: ['/empty'] },
+    ...{ volumeId: 'cluster-config', epoch: 0, directories: EMPTY },
     files: [
       ...registry,
       { path: '/sealift/index.json', bytes: Buffer.from(index) },
@@ -215,6 +221,8 @@ export const SEEDS: Readonly<Record<ReaderName, () => Promise<readonly Seed[]> |
       { bytes: CPIO, finish: gzip },
       { bytes: CPIO, finish: storeZstd },
       { bytes: encodeInitrd([]) },
+      { bytes: gzip(packBig()) },
+      ...pack('zstd', ['-c', '-q'], packBig()),
       ...pack('zstd', ['-c', '-q'], CPIO),
       ...pack('xz', ['-c', '--check=crc32'], CPIO),
     ],

@@ -6,13 +6,15 @@ import { readYamlTokens } from '../../base/yaml-bounds.ts';
 /** Of a megabyte of text that is as dense as any site's; what is composed takes 100 MiB at most. */
 const MOST_LEXEMES = 250_000;
 
+type Documents = readonly [Document.Parsed, ...Document.Parsed[]];
+
 /**
  * The documents of a YAML text, one of which there is always; what is wrong stands in each one's
  * `errors` and `warnings`.
  *
  * @throws YamlExcess
  */
-export const parseYaml = (text: string, lines?: LineCounter): readonly Document.Parsed[] =>
+export const parseYaml = (text: string, lines?: LineCounter): Documents =>
   composeDocuments(
     readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES }),
     text.length,

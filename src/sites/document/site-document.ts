@@ -79,7 +79,7 @@ function parse(bytes: Uint8Array, lines: LineCounter): Parsed {
   });
   if (text === undefined) return refuse('this is not UTF-8');
   try {
-    const [document = EMPTY, ...others] = parseYaml(text, lines);
+    const [document, ...others] = parseYaml(text, lines);
     const second = others.find((other) => !isEmptyDocument(other));
     const faults = [
       ...[...document.errors, ...document.warnings].map(({ code, pos }) => ({ code, at: pos[0] })),

@@ -8,8 +8,8 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { parseDocument } from '../../base/yaml.ts';
-import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { YamlExcess } from '../../base/yaml-bounds.ts';
+import { parseYaml } from '../document/parse-yaml.ts';
 import { isColumnName } from './filling/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 import { refuseManyRows } from './read-limits.ts';
@@ -75,14 +75,8 @@ function startOf(first: string): RegExp {
 
 function readEntry({ line, text }: Piece): TableRow | TableProblem {
   const lineCounter = new LineCounter();
-  const excess = findYamlExcess(text);
-  if (excess) return { line, problem: `is not YAML: ${excess.message}` };
-  const document = parseDocument(text, {
-    schema: 'failsafe',
-    uniqueKeys: false,
-    prettyErrors: false,
-    lineCounter,
-  });
+  const document = parseEntry(text, lineCounter);
+  if (document instanceof YamlExcess) return { line, problem: `is not YAML: ${document.message}` };
   const lineOf = (offset: number | undefined): number =>
     line - 1 + (offset === undefined ? 1 : lineCounter.linePos(offset).line);
   const [error] = [...document.errors, ...document.warnings];
@@ -95,6 +89,16 @@ function readEntry({ line, text }: Piece): TableRow | TableProblem {
   const named = findMapping(document);
   if (!named) return { line, problem: 'is not a mapping from columns to values' };
   return readCells(document, named, { line, lineOf });
+}
+
+/** It has no marker of another document, so there is one. */
+function parseEntry(text: string, lines: LineCounter): Document.Parsed | YamlExcess {
+  try {
+    return parseYaml(text, lines)[0];
+  } catch (error) {
+    if (error instanceof YamlExcess) return error;
+    throw error;
+  }
 }
 
 type Named = { readonly name?: string; readonly mapping: YAMLMap };

@@ -2,7 +2,13 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { crc32, inflateRaw } from 'node:zlib';
-import { Entry, fromFdPromise, getFileNameLowLevel, type ZipFile } from 'yauzl';
+import {
+  Entry,
+  fromRandomAccessReaderPromise,
+  getFileNameLowLevel,
+  RandomAccessReader,
+  type ZipFile,
+} from 'yauzl';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { openToRead } from '../../base/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
@@ -49,9 +55,33 @@ export async function readZip(path: string, signal: AbortSignal): Promise<Member
 async function openZip(path: string, file: FileHandle): Promise<ZipFile> {
   const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
   try {
-    return await fromFdPromise(file.fd, options);
+    const { size } = await file.stat();
+    return await fromRandomAccessReaderPromise(new FileReader(file), size, options);
   } catch (cause) {
     throw damagedError(path, cause);
+  }
+}
+
+/** That of yauzl throws outside of every promise where an archive names a place above 2^53. */
+class FileReader extends RandomAccessReader {
+  readonly #file: FileHandle;
+
+  constructor(file: FileHandle) {
+    super();
+    this.#file = file;
+  }
+
+  // eslint-disable-next-line max-params -- as yauzl calls it
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null, bytesRead?: number) => void,
+  ): void {
+    this.#file.read(buffer, offset, length, position).then(({ bytesRead }) => {
+      callback(null, bytesRead);
+    }, callback);
   }
 }
 
