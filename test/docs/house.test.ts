@@ -24,7 +24,7 @@ describe('the house', () => {
 
   it('has each function that ARCHITECTURE.md leads through in the file that it names', () => {
     const text = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8');
-    const steps = [...text.matchAll(/`(\w+)` \(`(src\/[\w/-]+\.ts)`\)/g)];
+    const steps = [...text.matchAll(/`(\w+)`\s\(`(src\/[\w/-]+\.ts)`\)/g)];
     const missing = steps.filter(([, name = '', path = '']) => {
       const source = existsSync(join(ROOT, path)) ? readFileSync(join(ROOT, path), 'utf8') : '';
       return !new RegExp(`export (?:async )?(?:function\\*?|const) ${name}\\b`).test(source);
