@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import { runProcess } from '../../src/base/process.ts';
-import { makeIdentity, type IdentityTools } from '../../src/sites/identity/make-identity.ts';
-import type { RandomBytes } from '../../src/sites/identity/random-text.ts';
+import {
+  type RandomBytes,
+  makeIdentity,
+  type IdentityTools,
+} from '../../src/sites/identity/make-identity.ts';
 import { createKeySource, type KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
 import type { KeyPair, SiteIdentity } from '../../src/sites/identity/site-identity.ts';
 

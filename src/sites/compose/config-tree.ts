@@ -1,4 +1,3 @@
-import { renderDigestMirrorSet, type DigestSource } from './digest-mirror-set.ts';
 import {
   renderSeedReconfiguration,
   type ReconfiguredInstall,
@@ -6,6 +5,13 @@ import {
 } from './seed-reconfiguration.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
+import { formatGoJson, omitEmpty } from './go-json.ts';
+
+type DigestSource = {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  readonly sourcePolicy?: string;
+};
 
 /** What the files of a configuration ISO are made of; a checked site has all of it. */
 export type ConfiguredSite = {
@@ -75,3 +81,23 @@ const textFile = (path: string, text: string, mode: number): ConfigFile => ({
   bytes: Buffer.from(text, 'utf8'),
   mode,
 });
+
+/** ImageDigestMirrorSet on one line, entries in the order of `sources` and none merged. */
+export function renderDigestMirrorSet(sources: readonly DigestSource[]): string {
+  const mirrors = sources.map(({ source, mirrors, sourcePolicy }) => [
+    ['source', source] as const,
+    ...omitEmpty([
+      ['mirrors', mirrors],
+      ['mirrorSourcePolicy', sourcePolicy],
+    ]),
+  ]);
+  return formatGoJson(
+    new Map<string, Parameters<typeof formatGoJson>[0]>([
+      ['kind', 'ImageDigestMirrorSet'],
+      ['apiVersion', 'config.openshift.io/v1'],
+      ['metadata', new Map([['name', 'image-digest-mirror']])],
+      ['spec', new Map([['imageDigestMirrors', mirrors.map((members) => new Map(members))]])],
+      ['status', new Map<string, string>()],
+    ]),
+  );
+}

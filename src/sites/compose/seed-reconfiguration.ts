@@ -1,10 +1,8 @@
-import { renderChronyConfig } from './chrony.ts';
 import { formatGoJson, omitEmpty, sortedMap, type GoJson } from './go-json.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
-import { mapTrustBundle, type TrustBundleInput } from './trust-bundle.ts';
 
 /** What a seed reconfiguration takes of install-config.yaml, as written. */
-export type ReconfiguredInstall = TrustBundleInput & {
+export type ReconfiguredInstall = {
   readonly clusterName: string;
   readonly baseDomain: string;
   readonly sshKey: string;
@@ -15,6 +13,9 @@ export type ReconfiguredInstall = TrustBundleInput & {
     readonly noProxy?: string;
   };
   readonly machineNetworks?: readonly string[];
+  readonly additionalTrustBundle?: string;
+  /** As written; the default of the installer does not count. */
+  readonly additionalTrustBundlePolicy?: string;
 };
 
 /** What a seed reconfiguration takes of image-based-config.yaml. */
@@ -100,3 +101,43 @@ function mapLabels(labels: Readonly<Record<string, string>>): GoJson | undefined
   const sorted = sortedMap(labels);
   return sorted.size === 0 ? undefined : sorted;
 }
+
+const CHRONY_HEAD = [
+  'pool 0.rhel.pool.ntp.org iburst',
+  'driftfile /var/lib/chrony/drift',
+  'makestep 1.0 3',
+  'rtcsync',
+  'logdir /var/log/chrony',
+];
+
+/**
+ * chrony.conf of a node, with a newline before its first line and none behind its last, as nodes have
+ * always got it; undefined without sources, so that the node keeps its own.
+ */
+function renderChronyConfig(sources: readonly string[]): string | undefined {
+  if (sources.length === 0) return undefined;
+  return ['', ...CHRONY_HEAD, ...sources.map((source) => `server ${source} iburst`)].join('\n');
+}
+
+const PROXY_CONFIG_MAP = 'user-ca-bundle';
+
+/**
+ * `additionalTrustBundle` of a seed reconfiguration: always there, with all three of its texts. The
+ * config map of the proxy is named only where a policy is written, `Always` or `Proxyonly` with a
+ * proxy: consumers compare its presence with the seed's.
+ */
+function mapTrustBundle(install: ReconfiguredInstall): GoJson {
+  const bundle = install.additionalTrustBundle ?? '';
+  const isProxied = bundle !== '' && reachesProxy(install);
+  return new Map([
+    ['userCaBundle', bundle],
+    ['proxyConfigmapName', isProxied ? PROXY_CONFIG_MAP : ''],
+    ['proxyConfigmapBundle', isProxied ? bundle : ''],
+  ]);
+}
+
+const reachesProxy = ({
+  additionalTrustBundlePolicy: policy,
+  proxy,
+}: ReconfiguredInstall): boolean =>
+  policy === 'Always' || (policy === 'Proxyonly' && proxy !== undefined);

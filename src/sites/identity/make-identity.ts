@@ -8,13 +8,13 @@ import {
 import { ConfigError } from '../../base/errors.ts';
 import { readValidity } from './certificates/certificate-validity.ts';
 import { issueClient, issueSigner, type Subject } from './certificates/certificates.ts';
-import { makeInfraId } from './infra-id.ts';
-import { drawPassword } from './kubeadmin-password.ts';
-import type { RandomBytes } from './random-text.ts';
 import type { RetainedIdentity } from './retained/retain-identity.ts';
 import type { Keys, RsaPair } from './keys/rsa-keys.ts';
 import { ADMIN_CLIENT_DAYS, SIGNERS, type SignerName } from './certificates/signers.ts';
 import type { KeyPair, SiteIdentity } from './site-identity.ts';
+
+/** So many random bytes. */
+export type RandomBytes = (size: number) => Uint8Array;
 
 /** What an identity is made with. */
 export type IdentityTools = {
@@ -109,6 +109,47 @@ function makeUuid(random: Uint8Array): string {
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+/** Cloud resources with longer names were refused; the limit stayed. */
+const MAX_INFRA_ID_SIZE = 27;
+const INFRA_ID_SUFFIX_SIZE = 5;
+
+/** No vowels and nothing that looks like one: no word comes out by chance. */
+const INFRA_ID_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+
+/** Name of a cluster's infrastructure: its own name, shortened, and five random characters. */
+export function makeInfraId(clusterName: string, random: RandomBytes): string {
+  const name = clusterName
+    .replaceAll(/[^A-Za-z0-9-]/gu, '-')
+    .replaceAll(/-{2,}/g, '-')
+    .slice(0, MAX_INFRA_ID_SIZE - INFRA_ID_SUFFIX_SIZE - 1)
+    .replace(/-+$/, '');
+  return `${name}-${drawText(INFRA_ID_ALPHABET, INFRA_ID_SUFFIX_SIZE, random)}`;
+}
+
+/** Without l, O, 0 and 1, which people mistake for others. */
+const PASSWORD_ALPHABET = 'abcdefghijkmnopqrstuvwxyzABCDEFGHIJKLMNPQRSTUVWXYZ23456789';
+
+/** Password of the cluster's first administrator: four groups of five with dashes between. */
+export function drawPassword(random: RandomBytes): string {
+  const text = drawText(PASSWORD_ALPHABET, 20, random);
+  return [0, 5, 10, 15].map((start) => text.slice(start, start + 5)).join('-');
+}
+
+/**
+ * Characters of an alphabet, each equally likely: bytes from the last whole multiple of the
+ * alphabet's size on are drawn again, because a remainder alone would favour the first characters.
+ */
+export function drawText(alphabet: string, count: number, random: RandomBytes): string {
+  const limit = 256 - (256 % alphabet.length);
+  let text = '';
+  while (text.length < count) {
+    for (const byte of random(count - text.length)) {
+      if (byte < limit) text += alphabet.charAt(byte % alphabet.length);
+    }
+  }
+  return text;
 }
 
 async function makePassword(keys: Keys, random: RandomBytes): Promise<SiteIdentity['password']> {

@@ -23,8 +23,7 @@ import { readSiteDocument } from '../document/site-document.ts';
 import { checkFields } from './installation-fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 import { resolveReferences, type ReferenceSource } from './references.ts';
-import { checkInstallationRules } from './rules.ts';
-import { warnOfInstallation } from './installation-warnings.ts';
+import { warnOfInstallation, checkInstallationRules } from './rules.ts';
 
 /** The name that openshift-install gives the file. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { drawPassword } from '../../../src/sites/identity/kubeadmin-password.ts';
-import { drawText } from '../../../src/sites/identity/random-text.ts';
+import { drawText, drawPassword } from '../../../src/sites/identity/make-identity.ts';
 import { seedRandom } from '../../support/site-identity.ts';
 
 const draw = seedRandom('passwords');

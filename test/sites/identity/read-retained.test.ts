@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { issueSigner } from '../../../src/sites/identity/certificates/certificates.ts';
 import { readRetained as read } from '../../../src/sites/identity/retained/read-retained.ts';
-import { renderDigestMirrorSet } from '../../../src/sites/compose/digest-mirror-set.ts';
+import { renderDigestMirrorSet } from '../../../src/sites/compose/config-tree.ts';
 import { renderSeedReconfiguration } from '../../../src/sites/compose/seed-reconfiguration.ts';
 import type { SiteIdentity } from '../../../src/sites/identity/site-identity.ts';
 import {
