@@ -9,6 +9,7 @@ import { mayName } from '../../src/base/address.ts';
 import { createHttp, type Http } from '../../src/base/http.ts';
 import type { Lookup } from '../../src/base/lookup.ts';
 import { parseNoProxy } from '../../src/base/no-proxy.ts';
+import { openBuildTools } from '../../src/recipes/build-tools.ts';
 import { createTokens } from '../../src/registry/client/auth/tokens.ts';
 import { createTransport } from '../../src/registry/client/transport.ts';
 import {
@@ -315,4 +316,30 @@ describe('an auth file', () => {
     await expect(find(pipe)).rejects.toMatchObject({ code: 'credentials.unreadable' });
     rmSync(directory, { recursive: true });
   });
+});
+
+it('registries without verified TLS are named in a warning that passwords are sent without encryption', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sealift-insecure-'));
+  const warnings: string[] = [];
+  const tools = await openBuildTools({
+    config: {
+      build: { insecureRegistries: ['registry.example:5000', '127.0.0.1:5000', 'localhost'] },
+    },
+    ...{
+      workDir: join(folder, 'work'),
+      env: {},
+      cwd: folder,
+      signal,
+      program: `sha256:${'0'.repeat(64)}`,
+    },
+    emit: (event) => {
+      if (event.type === 'warning') warnings.push(event.message);
+    },
+  });
+  await tools.close();
+  rmSync(folder, { recursive: true });
+  expect(warnings).toEqual([
+    'TLS of registry.example:5000 is not verified: passwords are sent to it without encryption, ' +
+      'or to whoever answers in its place',
+  ]);
 });

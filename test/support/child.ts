@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { requireNoCanary } from './canaries.ts';
+import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 /** This machine's own registries.conf has no say in a test. */
@@ -51,7 +51,8 @@ export function startSealift(
   child.stderr?.on('data', (piece: Buffer) => (stderr += piece.toString()));
   const ended = once(child, 'close').then(([code]) => ({
     code: code as number | null,
-    ...{ stdout, stderr: requireNoCanary(stderr) },
+    stdout: requireNoCanaryResult(args, stdout),
+    stderr: requireNoCanary(stderr),
   }));
   return { process: child, ended };
 }

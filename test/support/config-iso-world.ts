@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { requireNoCanary } from './canaries.ts';
+import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import type { KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
 import type { Nmstate } from '../../src/recipes/config-iso/ask-nmstate.ts';
@@ -93,7 +93,8 @@ async function run(cwd: string, args: string[], env: NodeJS.ProcessEnv): Promise
     ...{ stdout, stderr, cwd, isTTY: false, now: Date.now },
     ...{ env: { SOURCE_DATE_EPOCH: EPOCH, ...env }, signal: new AbortController().signal },
   });
-  return { exitCode, stdout: texts.stdout(), stderr: requireNoCanary(texts.stderr()) };
+  const printed = requireNoCanaryResult(args, texts.stdout());
+  return { exitCode, stdout: printed, stderr: requireNoCanary(texts.stderr()) };
 }
 
 function collect(stream: PassThrough): () => string {

@@ -9,7 +9,7 @@ import { archNames } from '../../src/openshift/release/architecture.ts';
 import { serveImages, type ImageRegistry } from './image-registry.ts';
 import { makeCoreosIso, type TestCoreosOptions } from './iso.ts';
 import { addRelease, type ReleaseOptions, type TestRelease } from './release.ts';
-import { requireNoCanary } from './canaries.ts';
+import { requireNoCanary, requireNoCanaryFiles, requireNoCanaryResult } from './canaries.ts';
 
 export type Outcome = {
   readonly exitCode: number;
@@ -55,7 +55,8 @@ export async function createLiveWorld({
       const own = host();
       const [stdout, stderr] = [collect(own.stdout), collect(own.stderr)];
       const exitCode = await runProgram(args, own);
-      return { exitCode, stdout: stdout(), stderr: requireNoCanary(stderr()) };
+      const printed = requireNoCanaryResult(args, stdout());
+      return { exitCode, stdout: printed, stderr: requireNoCanary(stderr()) };
     },
     writeConfig: (...lines) =>
       writeFile(
@@ -78,6 +79,7 @@ export async function createLiveWorld({
       ),
     async close() {
       await registry.close();
+      requireNoCanaryFiles(directory);
       await rm(directory, { recursive: true, force: true });
     },
   };

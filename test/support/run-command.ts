@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import type { CliHost } from '../../src/cli/host.ts';
-import { requireNoCanary } from './canaries.ts';
+import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { describeError } from '../../src/cli/terminal/print-error.ts';
 
 export type CommandRun = {
@@ -45,7 +45,8 @@ export async function runCommand(...call: Parameters<typeof startCommand>): Prom
 }> {
   const run = startCommand(...call);
   const exitCode = await run.exitCode;
-  return { exitCode, stdout: run.stdout(), stderr: requireNoCanary(run.stderr()) };
+  const stdout = requireNoCanaryResult(call[1], run.stdout());
+  return { exitCode, stdout, stderr: requireNoCanary(run.stderr()) };
 }
 
 function collect(): { readonly stream: PassThrough; readonly text: () => string } {

@@ -1,4 +1,5 @@
 import { copyFile, mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { chownSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import {
@@ -14,6 +15,7 @@ import {
   siteTree,
   type ConfigIsoWorld,
 } from '../../support/config-iso-world.ts';
+import { isRoot, NOBODY } from '../../support/as-user.ts';
 import { openssl, type KeyRing } from '../../support/site-identity.ts';
 
 let keys: KeyRing;
@@ -172,6 +174,20 @@ const DAMAGES: readonly (readonly [string, () => Promise<unknown>, string])[] = 
 ];
 
 describe('an identity that is lost and cannot be taken back', () => {
+  it.runIf(isRoot).each(FILES)(
+    'is not that of a planted %s of another user, whose keys the cluster would have',
+    async (file) => {
+      world.write(inFolder('sites', ALPHA));
+      await build();
+      await loseState();
+      const planted = await readFiles();
+      chownSync(world.at('out', file), NOBODY, NOBODY);
+      await expect(build()).rejects.toMatchObject({ code: 'file.foreign', exitCode: 7 });
+      expect(await readFiles()).toEqual(planted);
+      expect(await readdir(world.at('out/_state'))).toEqual(['README']);
+    },
+  );
+
   it.each(DAMAGES)('refuses its site by name where %s, and other sites go on', async (...row) => {
     const [, damage, problem] = row;
     world.write(inFolder('sites', ALPHA, BETA));
