@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
-import { describe, expect, test } from 'vitest';
+import type { WriteStream } from 'node:tty';
+import { describe, expect, test, vi } from 'vitest';
 import {
   IntegrityError,
   InterruptedError,
@@ -10,7 +11,14 @@ import {
 import { formatDuration } from '../../src/base/duration.ts';
 import type { BuildEvent } from '../../src/engine/events.ts';
 import { describeError } from '../../src/cli/terminal/print-error.ts';
-import { createRateMeter, formatProgress } from '../../src/cli/terminal/progress-text.ts';
+import { drawTasks } from '../../src/cli/terminal/progress-tasks.ts';
+import {
+  createRateMeter,
+  createRunMeter,
+  formatBar,
+  formatProgress,
+} from '../../src/cli/terminal/progress-text.ts';
+import { createSiteMeter } from '../../src/recipes/config-iso/site-meter.ts';
 import { createProgress, type LogFormat } from '../../src/cli/terminal/progress.ts';
 import { listenForSignals } from '../../src/cli/terminal/signals.ts';
 
@@ -85,8 +93,95 @@ describe('progress', () => {
     );
   });
 
+  test('on a terminal has a bar with bytes, rate and time left, for a stage and for the whole build', async () => {
+    const stream = new PassThrough();
+    let text = '';
+    stream.on('data', (piece: Buffer) => (text += piece.toString().replaceAll(/\n +/g, ' ')));
+    let time = 0;
+    const terminal = Object.assign(stream, { isTTY: true, columns: 120, rows: 40 });
+    const view = drawTasks(terminal as unknown as WriteStream, () => time);
+    const MIB = 2 ** 20;
+    const tell = (stage: string, bytes: number): void => {
+      view.listener({ type: 'stage-progress', stage, bytes: bytes * MIB, total: 100 * MIB });
+    };
+    view.listener({ type: 'stage-started', stage: 'fetch base ISO' });
+    tell('fetch base ISO', 100);
+    view.listener({ type: 'stage-done', stage: 'fetch base ISO', milliseconds: 5 });
+    view.listener({ type: 'stage-started', stage: 'pour ISO' });
+    for (time = 0; time < 50_000; time += 1000) tell('pour ISO', time / 1000);
+    const line = '49.0 MiB of 100.0 MiB, 49 %, 1.0 MiB/s, 51 s left';
+    await vi.waitFor(() => {
+      expect(text).toContain(`pour ISO: [=====>      ] ${line}`);
+    }, 60_000);
+    expect(text).toContain(
+      'all stages: [========>   ] 149.0 MiB of 200.0 MiB, 74 %, 1.0 MiB/s, 51 s left',
+    );
+    view.close();
+    await vi.waitFor(() => {
+      expect(text).toContain('all stages: 50 s');
+    }, 60_000);
+  });
+
+  test('of a whole build has no time left while a stage does not know its total', () => {
+    const meter = createRunMeter();
+    const tell = (
+      time: number,
+      progress: { stage: string; bytes: number; total?: number },
+    ): void => {
+      meter.add({ type: 'stage-progress', ...progress }, time);
+    };
+    for (let time = 0; time <= 5000; time += 500) {
+      tell(time, { stage: 'a', bytes: time, total: 10_000 });
+    }
+    expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/^\[=+> +\] .* 5 s left$/);
+    tell(5500, { stage: 'b', bytes: 1000 });
+    expect(formatBar(meter.read() ?? { bytes: 0 })).not.toMatch(/left|\[/);
+    meter.finish('b');
+    expect(formatBar(meter.read() ?? { bytes: 0 })).toMatch(/left$/);
+  });
+
+  test('keeps its time left through a burst of a few seconds', () => {
+    const meter = createRateMeter();
+    let bytes = 0;
+    for (let second = 0; second <= 60; second++) {
+      bytes += second > 55 ? 10_000_000 : 1_000_000;
+      meter.add({ time: second * 1000, bytes });
+    }
+    const { now = 0, steady = 0 } = meter.read() ?? {};
+    expect(now).toBeGreaterThan(5_000_000);
+    expect(steady).toBeLessThan(2_000_000);
+  });
+
+  test('of sites that are made side by side estimates a time that holds', () => {
+    // Two at a time, 3.2 s each, after 5 s in which the first keys are made: 60 sites take 101 s.
+    let time = 0;
+    const said: { readonly at: number; readonly left: number }[] = [];
+    const meter = createSiteMeter('make ISOs', 60, {
+      now: () => time,
+      emit: (event: BuildEvent) => {
+        const left =
+          event.type === 'stage-progress' ? / (\d+) s left/.exec(event.note ?? '') : null;
+        if (left) said.push({ at: time, left: Number(left[1]) });
+      },
+    } as Parameters<typeof createSiteMeter>[2]);
+    for (let pair = 0; pair < 30; pair++) {
+      time = 8200 + pair * 3200;
+      meter.advance();
+      time += 150;
+      meter.advance();
+    }
+    const end = time;
+    expect(said.length).toBeGreaterThan(20);
+    for (const { at, left } of said) {
+      expect(left * 1000).toBeGreaterThan((end - at) * 0.7 - 2000);
+      expect(left * 1000).toBeLessThan((end - at) * 1.3 + 2000);
+    }
+  });
+
   test('says nothing of bytes where something else is counted', () => {
-    expect(formatProgress({ bytes: 0, rate: 0, note: '3 of 10 sites' })).toBe('3 of 10 sites');
+    expect(formatProgress({ bytes: 0, rate: { now: 0, steady: 0 }, note: '3 of 10 sites' })).toBe(
+      '3 of 10 sites',
+    );
   });
 
   test.each([

@@ -3,7 +3,13 @@ import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } fr
 import { formatDuration } from '../../base/duration.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
 import { indentLines, toMessage } from './output.ts';
-import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
+import {
+  createRateMeter,
+  createRunMeter,
+  formatBar,
+  formatWaiting,
+  type RateMeter,
+} from './progress-text.ts';
 
 type List = Listr<unknown, typeof DefaultRenderer, typeof DefaultRenderer>;
 type Task = List['tasks'][number];
@@ -11,8 +17,8 @@ type Row = { readonly task: Task; readonly meter: RateMeter };
 
 /**
  * Stages as lines of a terminal, redrawn in place by listr2's renderer. Its scheduler never runs: a
- * task's state is what the engine's events say; a host that is waited for has a line, too. Warnings are
- * kept for the end, where they can be read.
+ * task's state is what the engine's events say; a host that is waited for has a line, too. The first line
+ * is for the whole run, once bytes are counted. Warnings are printed at the end, where they can be read.
  */
 export function drawTasks(
   stream: WriteStream,
@@ -44,6 +50,7 @@ export function drawTasks(
     rows.set(stage, row);
     return row;
   };
+  const whole = followRun(rowOf(WHOLE).task, now);
   return {
     listener: (event) => {
       if (event.type === 'warning')
@@ -53,13 +60,43 @@ export function drawTasks(
         task.title$ = toMessage(formatWaiting(event));
         const isOver = event.type === 'retry-over';
         task.state$ = isOver ? ListrTaskState.COMPLETED : ListrTaskState.STARTED;
-      } else if (event.type !== 'retry') update(rowOf(event.stage), event, now());
+      } else if (event.type !== 'retry') {
+        update(rowOf(event.stage), event, now());
+        whole.update(event);
+      }
     },
     close: () => {
+      whole.end();
       void ready.then(() => {
         renderer.end();
         for (const message of messages) stream.write(`${message}\n`);
       });
+    },
+  };
+}
+
+const WHOLE = 'all stages';
+
+/** Draws a run on a line of its own. */
+function followRun(
+  task: Task,
+  now: () => number,
+): { update: (event: StageEvent) => void; end: () => void } {
+  const meter = createRunMeter();
+  const started = now();
+  task.state$ = ListrTaskState.STARTED;
+  return {
+    update(event) {
+      if (event.type === 'stage-progress') meter.add(event, now());
+      if (event.type === 'stage-done') meter.finish(event.stage);
+      if (event.type === 'stage-failed') task.state$ = ListrTaskState.FAILED;
+      const progress = meter.read();
+      if (progress) task.title$ = `${WHOLE}: ${formatBar(progress)}`;
+    },
+    end() {
+      if (task.hasFailed()) return;
+      task.title$ = `${WHOLE}: ${formatDuration(now() - started)}`;
+      task.state$ = ListrTaskState.COMPLETED;
     },
   };
 }
@@ -77,9 +114,7 @@ function update({ task, meter }: Row, event: StageEvent, now: number): void {
       break;
     case 'stage-progress':
       meter.add({ time: now, bytes: event.bytes });
-      task.title$ = toMessage(
-        `${event.stage}: ${formatProgress({ ...event, rate: meter.read() })}`,
-      );
+      task.title$ = toMessage(`${event.stage}: ${formatBar({ ...event, rate: meter.read() })}`);
       break;
     case 'stage-done':
       task.title$ = `${event.stage}: ${formatDuration(event.milliseconds)}`;

@@ -15,26 +15,35 @@ export function formatWaiting(
 
 type Sample = { readonly time: number; readonly bytes: number };
 
-/** Bytes a second over the last moments: a build that stalls says so, and a burst soon counts. */
-export type RateMeter = { add: (sample: Sample) => void; read: () => number | undefined };
+/** Bytes a second: over the last moments, and over the last minute, which tells what is left. */
+export type Rate = { readonly now: number; readonly steady: number };
 
-const WINDOW_MS = 10_000;
+/** A build that stalls says so, and a burst soon counts; it does not change the time left at once. */
+export type RateMeter = { add: (sample: Sample) => void; read: () => Rate | undefined };
+
+const NOW_MS = 10_000;
+const STEADY_MS = 60_000;
 
 export function createRateMeter(): RateMeter {
   let samples: Sample[] = [];
+  const over = (window: number): number | undefined => {
+    const last = samples.at(-1);
+    if (!last) return undefined;
+    const first = samples.find(({ time }) => time >= last.time - window);
+    if (!first || last.time - first.time < 500) return undefined;
+    return Math.max(0, ((last.bytes - first.bytes) * 1000) / (last.time - first.time));
+  };
   return {
     add(sample) {
-      const oldest = sample.time - WINDOW_MS;
+      const oldest = sample.time - STEADY_MS;
       const isNear = (last: Sample | undefined): boolean =>
         last !== undefined && sample.time - last.time < 200 && samples.length > 1;
       if (isNear(samples.at(-1))) samples.pop();
       samples = [...samples.filter(({ time }) => time >= oldest), sample];
     },
     read() {
-      const [first] = samples;
-      const last = samples.at(-1);
-      if (!first || !last || last.time - first.time < 500) return undefined;
-      return Math.max(0, ((last.bytes - first.bytes) * 1000) / (last.time - first.time));
+      const [now, steady] = [over(NOW_MS), over(STEADY_MS)];
+      return now === undefined || steady === undefined ? undefined : { now, steady };
     },
   };
 }
@@ -43,9 +52,55 @@ export type StageProgress = {
   readonly bytes: number;
   readonly total?: number | undefined;
   readonly note?: string | undefined;
-  /** Bytes a second. */
-  readonly rate?: number | undefined;
+  readonly rate?: Rate | undefined;
 };
+
+/** All stages of a run that count bytes, taken together. */
+export type RunMeter = {
+  readonly add: (event: Extract<BuildEvent, { type: 'stage-progress' }>, time: number) => void;
+  /** A stage that has ended has brought all its bytes. */
+  readonly finish: (stage: string) => void;
+  /** Undefined while no stage counts bytes; the total is known when that of every stage is. */
+  readonly read: () => StageProgress | undefined;
+};
+
+export function createRunMeter(): RunMeter {
+  const stages = new Map<string, { readonly bytes: number; readonly total?: number | undefined }>();
+  const meter = createRateMeter();
+  const sum = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0);
+  const countBytes = (): number => sum([...stages.values()].map(({ bytes }) => bytes));
+  return {
+    add({ stage, bytes, total }, time) {
+      if (bytes === 0 && total === undefined) return;
+      stages.set(stage, { bytes, total });
+      meter.add({ time, bytes: countBytes() });
+    },
+    finish(stage) {
+      const { bytes = 0, total = bytes } = stages.get(stage) ?? {};
+      if (stages.has(stage)) stages.set(stage, { bytes: total, total });
+    },
+    read() {
+      if (stages.size === 0) return undefined;
+      const totals = [...stages.values()].map(({ total }) => total);
+      const known = totals.filter((total) => total !== undefined);
+      const total = known.length === totals.length ? sum(known) : undefined;
+      return { bytes: countBytes(), total, rate: meter.read() };
+    },
+  };
+}
+
+/** The line of a pour fits into 80 columns. */
+const BAR_WIDTH = 12;
+
+/** `[====>       ] 1.2 GiB of 41.3 GiB, ...`; without a bar while the total is unknown. */
+export function formatBar(progress: StageProgress): string {
+  const { bytes, total } = progress;
+  const text = formatProgress(progress);
+  if (total === undefined || total === 0) return text;
+  const done = Math.min(BAR_WIDTH, Math.floor((bytes / total) * BAR_WIDTH));
+  const bar = `${'='.repeat(done)}${done < BAR_WIDTH ? '>' : ''}`.padEnd(BAR_WIDTH);
+  return `[${bar}] ${text}`;
+}
 
 /** `1.2 GiB of 41.3 GiB, 3 %, 512.0 MiB/s, 1 min 20 s left, note`. */
 export function formatProgress({ bytes, total, note, rate }: StageProgress): string {
@@ -61,10 +116,10 @@ export function formatProgress({ bytes, total, note, rate }: StageProgress): str
   ].join(', ');
 }
 
-function formatRate(bytes: number, total?: number, rate?: number): readonly string[] {
+function formatRate(bytes: number, total?: number, rate?: Rate): readonly string[] {
   if (rate === undefined) return [];
-  if (rate < 1) return ['stalled'];
+  if (rate.now < 1) return ['stalled'];
   const left =
-    total === undefined ? [] : [`${formatDuration(((total - bytes) * 1000) / rate)} left`];
-  return [`${formatSize(Math.round(rate))}/s`, ...left];
+    total === undefined ? [] : [`${formatDuration(((total - bytes) * 1000) / rate.steady)} left`];
+  return [`${formatSize(Math.round(rate.now))}/s`, ...left];
 }

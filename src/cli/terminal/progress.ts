@@ -4,7 +4,13 @@ import { formatDuration } from '../../base/duration.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from './output.ts';
-import { createRateMeter, formatProgress, formatWaiting, type RateMeter } from './progress-text.ts';
+import {
+  createRateMeter,
+  formatProgress,
+  formatWaiting,
+  type Rate,
+  type RateMeter,
+} from './progress-text.ts';
 import { drawTasks } from './progress-tasks.ts';
 
 export type LogFormat = 'auto' | 'plain' | 'json';
@@ -51,14 +57,20 @@ function writePlainLines(host: CliHost): EventListener {
       const meter = meters.get(event.stage) ?? createRateMeter();
       meters.set(event.stage, meter);
       meter.add({ time: host.now(), bytes: event.bytes });
-      return isDue(event) ? (meter.read() ?? NaN) : undefined;
+      return isDue(event) ? { rate: meter.read() } : undefined;
     });
     if (line !== undefined) writeMessage(host, `${indentLines(line)}\n`);
   };
 }
 
-/** `measure` gives the rate when a line of progress is due, NaN while it is unknown. */
-function formatPlainLine(event: BuildEvent, measure: () => number | undefined): string | undefined {
+/** Of a line of progress that is due; the rate is absent while it is unknown. */
+type Measured = { readonly rate: Rate | undefined };
+
+/** @param measure gives undefined when no line of progress is due */
+function formatPlainLine(
+  event: BuildEvent,
+  measure: () => Measured | undefined,
+): string | undefined {
   switch (event.type) {
     case 'stage-started':
       return `${event.stage}: started`;
@@ -80,14 +92,10 @@ function formatPlainLine(event: BuildEvent, measure: () => number | undefined): 
   }
 }
 
-function formatStageProgress(
+const formatStageProgress = (
   event: Extract<BuildEvent, { type: 'stage-progress' }>,
-  rate: number | undefined,
-): string | undefined {
-  if (rate === undefined) return undefined;
-  const known = Number.isNaN(rate) ? undefined : rate;
-  return `${event.stage}: ${formatProgress({ ...event, rate: known })}`;
-}
+  measured: Measured | undefined,
+): string | undefined => measured && `${event.stage}: ${formatProgress({ ...event, ...measured })}`;
 
 function createThrottle(host: CliHost, interval: number): (event: { stage: string }) => boolean {
   const last = new Map<string, number>();

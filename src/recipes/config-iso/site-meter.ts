@@ -11,15 +11,18 @@ export function createSiteMeter(stage: string, total: number, tools: SiteTools):
   const { emit, now } = tools;
   const started = now();
   let done = 0;
+  let first: number | undefined;
   let told = started;
   emit({ type: 'stage-started', stage });
   return {
     advance() {
       done++;
       const time = now();
+      first ??= time;
       if (time - told < INTERVAL_MS && done < total) return;
       told = time;
-      const note = `${done} of ${total} sites${formatRest((time - started) / done, total - done)}`;
+      const each = measure({ started, first, time, done });
+      const note = `${done} of ${total} sites${formatRest(each, total - done)}`;
       emit({ type: 'stage-progress', stage, bytes: 0, note });
     },
     end: () => {
@@ -28,9 +31,25 @@ export function createSiteMeter(stage: string, total: number, tools: SiteTools):
   };
 }
 
-/** Nothing before there is something to go by. */
-function formatRest(millisecondsEach: number, left: number): string {
-  const seconds = Math.round((millisecondsEach * left) / 1000);
+type Course = {
+  readonly started: number;
+  /** When the first site was done. */
+  readonly first: number;
+  readonly time: number;
+  readonly done: number;
+};
+
+/**
+ * Milliseconds a site. The first one takes as long as all that are made at the same time, so time counts
+ * from its end; and nothing is said before as much time again has passed.
+ */
+function measure({ started, first, time, done }: Course): number | undefined {
+  const passed = time - first;
+  return done > 1 && passed >= first - started ? passed / (done - 1) : undefined;
+}
+
+function formatRest(millisecondsEach: number | undefined, left: number): string {
+  const seconds = Math.round(((millisecondsEach ?? 0) * left) / 1000);
   if (seconds < 2) return '';
   return seconds < 120 ? `, ${seconds} s left` : `, ${Math.round(seconds / 60)} min left`;
 }
