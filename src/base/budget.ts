@@ -9,7 +9,7 @@ export type Budget<Kind extends string> = {
 };
 
 /**
- * Bounds the whole of a reading: a bound on each part alone is none when the input chooses how many
+ * Bounds the whole of a reading: bounding each part alone is not enough when the input chooses how many
  * parts there are.
  */
 export function createBudget<Kind extends string>(

@@ -9,7 +9,7 @@ export type ErrorDetails = {
   readonly cause?: unknown;
 };
 
-/** A foreseen failure. Anything thrown that is no SealiftError is a bug (exit code 1). */
+/** A foreseen failure. Anything thrown that is not a SealiftError is a bug (exit code 1). */
 export abstract class SealiftError extends Error {
   /** Process exit code of this domain (docs/exit-codes.md). */
   abstract readonly exitCode: number;

@@ -8,7 +8,7 @@ import { escapeCharacter } from './escape-character.ts';
 const COMMANDING =
   /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffe\uffff]/gu;
 
-/** A text of unknown origin on several lines, in which nothing commands the terminal. */
+/** A text of unknown origin on several lines; control characters are escaped. */
 export const toPrintableLines = (text: string): string =>
   text.replaceAll(COMMANDING, escapeCharacter);
 

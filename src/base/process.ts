@@ -11,7 +11,7 @@ export type ProcessOptions = {
   /** The whole environment of the child: nothing is inherited. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
-  /** Milliseconds; 0 or absent is no limit. */
+  /** Milliseconds; 0 or absent means no limit. */
   readonly timeout?: number;
   /** Characters of stdout and of stderr, each; default 64 Mi. More ends the program. */
   readonly maxOutput?: number;

@@ -9,7 +9,7 @@ const MOST_NESTED = 250;
 /** Of half a gigabyte when it is composed; the manifests of a whole product have a tenth of this. */
 const MOST_LEXEMES = 1_000_000;
 
-/** A text that is no file of anybody's; nothing of it was composed. */
+/** A text that nobody wrote by hand; no value was composed of it. */
 export class YamlExcess extends Error {
   /** Where it became too much. */
   readonly offset: number;

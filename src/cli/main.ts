@@ -12,7 +12,7 @@ process.umask(process.umask(0o077) & 0o077);
 
 const { signal, stop } = listenForSignals(process, (exitCode) => process.exit(exitCode));
 
-// A reader that closes the pipe early (`sealift ls X | head`) is no failure of ours.
+// A reader that closes the pipe early (`sealift ls X | head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   const lost = new DiskError('stdout.lost', `what was to be printed is lost: ${error.message}`);

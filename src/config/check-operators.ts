@@ -54,7 +54,7 @@ function checkVersions(view: View, path: string): readonly ConfigProblem[] {
   return VERSIONS.flatMap((name) => {
     const text = view.text(`${path}.${name}`);
     if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
-    return [view.document.report.at(`${path}.${name}`, `"${text}" is no version`)];
+    return [view.document.report.at(`${path}.${name}`, `"${text}" is not a valid version`)];
   });
 }
 
@@ -73,7 +73,7 @@ function checkFull(view: View, item: string, ranged: readonly string[]): readonl
   return ranged.map((path) => view.document.report.at(path, problem));
 }
 
-/** White space alone is no channel name. */
+/** White space alone is not a valid channel name. */
 function checkEmptyNames(view: View, item: string): readonly ConfigProblem[] {
   return readTexts(view, `${item}.channels`, '.name')
     .filter(({ text }) => text.trim() === '')

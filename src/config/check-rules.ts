@@ -58,7 +58,7 @@ function checkVersion(view: View): readonly ConfigProblem[] {
   return [at('createPinnedImageSets', problem, 'set it to false or choose a newer release')];
 }
 
-/** A release newer than any this program was checked with is no mistake, but worth a word. */
+/** A release newer than any this program was checked with is allowed, with a warning. */
 export function noteVersion(view: View): readonly ConfigProblem[] {
   const path = 'ocpRelease.version';
   const version = parseReleaseVersion(view.text(path) ?? '');
@@ -115,7 +115,7 @@ function checkHosts(view: View): readonly ConfigProblem[] {
     .filter(({ text }) => !isHost(text))
     .map(({ path, text }) => {
       const hint = 'write the host alone, as in registry.example.com:5000';
-      return view.document.report.at(path, `"${text}" is no registry host`, hint);
+      return view.document.report.at(path, `"${text}" is not a valid registry host`, hint);
     });
 }
 

@@ -27,10 +27,11 @@ const isRegistry = (host: string): boolean =>
 
 function checkRepository(name: string, text: string): string | undefined {
   const [repository = '', ...colons] = name.split(':');
-  if (!REPOSITORY.test(repository)) return `"${repository}" is no repository name in "${text}"`;
+  if (!REPOSITORY.test(repository))
+    return `"${repository}" is not a valid repository name in "${text}"`;
   if (colons.length === 0) return undefined;
   const tag = colons.join(':');
-  return TAG.test(tag) ? undefined : `"${tag}" is no tag in "${text}"`;
+  return TAG.test(tag) ? undefined : `"${tag}" is not a valid tag in "${text}"`;
 }
 
 export const isHost = (text: string): boolean => HOST.test(text);

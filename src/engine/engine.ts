@@ -51,7 +51,7 @@ export function createEngine<Tools>(options: EngineOptions<Tools>): Engine<Tools
     times: () => times,
     run(stage, inputs, after) {
       const result = runStage(stage, { inputs, after }, run).catch((error: unknown) => {
-        // What fails because something else failed first is no news.
+        // What fails because something else failed first is not reported.
         if (!signal.aborted) {
           const message = error instanceof Error ? error.message : String(error);
           options.emit({ type: 'stage-failed', stage: stage.name, message });

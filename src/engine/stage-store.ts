@@ -17,7 +17,7 @@ type Known = { readonly result: Json };
  *
  * Of an ordinary stage the last result is kept, one file a stage. It is removed before its stage starts
  * and written after it ended, so a build killed in between finds no entry and runs the stage again. There
- * is no state that says "half done".
+ * is not a state that says "half done".
  *
  * What was drawn at random is kept for good, one file for each fingerprint (0600): it cannot be made again.
  */

@@ -50,7 +50,7 @@ function checkMembers(value: unknown, field: Field, path: string): Problem[] {
     if (known !== undefined) {
       return member === undefined ? [] : checkMembers(member, known, `${path}.${key}`);
     }
-    return [{ path: `${path}.${key}`, problem: `"${key}" is no member of Ignition 3.2.0` }];
+    return [{ path: `${path}.${key}`, problem: `"${key}" is not a member of Ignition 3.2.0` }];
   });
 }
 
@@ -162,9 +162,10 @@ function checkUnits(units: readonly Unit[]): Problem[] {
 
 function checkUnit(unit: Unit): string[] {
   const problems: string[] = [];
-  if (!UNIT_NAME.test(unit.name)) problems.push(`"${unit.name}" is no name of a systemd unit`);
+  if (!UNIT_NAME.test(unit.name)) problems.push(`"${unit.name}" is not a valid systemd unit name`);
   for (const dropin of unit.dropins ?? []) {
-    if (!dropin.name.endsWith('.conf')) problems.push(`drop-in "${dropin.name}" is no .conf file`);
+    if (!dropin.name.endsWith('.conf'))
+      problems.push(`drop-in "${dropin.name}" is not a .conf file`);
   }
   return problems;
 }

@@ -155,7 +155,7 @@ function findWrongTypes(value: unknown, field: Field, path: string): string[] {
     case 'object':
       return isObject(value)
         ? findWrongMembers(value, field.members, path)
-        : [`${path} is no object`];
+        : [`${path} is not an object`];
     case 'list':
       return [
         ...findWrongEntries(value, { kind: 'object', members: field.members }, path),
@@ -164,15 +164,15 @@ function findWrongTypes(value: unknown, field: Field, path: string): string[] {
     case 'strings':
       return findWrongEntries(value, { kind: 'string' }, path);
     case 'integer':
-      return Number.isSafeInteger(value) ? [] : [`${path} is no integer`];
+      return Number.isSafeInteger(value) ? [] : [`${path} is not an integer`];
     case 'string':
     case 'boolean':
-      return typeof value === field.kind ? [] : [`${path} is no ${field.kind}`];
+      return typeof value === field.kind ? [] : [`${path} is not a ${field.kind}`];
   }
 }
 
 function findWrongEntries(value: unknown, field: Field, path: string): string[] {
-  if (!Array.isArray(value)) return [`${path} is no array`];
+  if (!Array.isArray(value)) return [`${path} is not an array`];
   return value.flatMap((entry: unknown, index) => findWrongTypes(entry, field, `${path}.${index}`));
 }
 

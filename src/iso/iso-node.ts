@@ -45,7 +45,7 @@ const DIRECTORY_MODE = 0o040555;
 /**
  * The node that the records of one file stand for (ECMA-119 6.5.1: one record an extent).
  *
- * @throws IntegrityError `iso.bad-name` when the name is no name of a file; `iso.unsupported` when the
+ * @throws IntegrityError `iso.bad-name` when the name is not a valid file name; `iso.unsupported` when the
  * extents are interleaved
  */
 export function createNode(

@@ -15,7 +15,7 @@ import { rewriteDescriptors } from './volume/volume-descriptors.ts';
 export type LayoutOptions = {
   readonly base: LayoutBase;
   readonly files: readonly TreeFile[];
-  /** Rock Ridge paths of the base that the new tree does not have; absent ones are no error. */
+  /** Rock Ridge paths of the base that the new tree does not have; absent ones are ignored. */
   readonly remove: readonly string[];
   readonly patches: readonly BasePatch[];
   /** Seconds since 1970: the times of everything new. */

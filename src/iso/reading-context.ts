@@ -16,7 +16,7 @@ export async function whileReading<Result>(
   }
 }
 
-/** The error to throw instead of `error`: unchanged when it is no IntegrityError. */
+/** The error to throw instead of `error`: unchanged when it is not an IntegrityError. */
 export function explainReading(what: string, error: unknown): unknown {
   if (!(error instanceof IntegrityError)) return error;
   return new IntegrityError(error.code, `reading ${what}`, {

@@ -36,7 +36,7 @@ export type TreeNode = TreeLeaf | TreeDirectory;
 /** What is grafted onto the tree of the base. */
 export type Graft = {
   readonly files: readonly TreeFile[];
-  /** Paths of files and directories; what the base does not have is no error. */
+  /** Paths of files and directories; what the base does not have is ignored. */
   readonly remove: readonly string[];
   /** Seconds since 1970: the times of everything new. */
   readonly epoch: number;

@@ -34,7 +34,7 @@ export type Inspection = {
     readonly size: number;
   }[];
   readonly partitionsProblem?: string;
-  /** Absent where the image is no live ISO of CoreOS; `notCoreos` then says what it lacks. */
+  /** Absent where the image is not a live ISO of CoreOS; `notCoreos` then says what it lacks. */
   readonly coreos?: {
     readonly embedArea: {
       readonly file: string;

@@ -53,7 +53,7 @@ async function readWhole(image: RandomAccess, node: Node, limit: number): Promis
   if (node.kind !== 'file' || node.size > limit) {
     throw new IntegrityError(
       'iso.file-too-large',
-      `"${node.name}" is no file of at most ${limit} bytes`,
+      `"${node.name}" is not a file of at most ${limit} bytes`,
     );
   }
   const pieces: Uint8Array[] = [];

@@ -6,7 +6,7 @@ import { openIso, type IsoImage } from '../iso/open-iso.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
-  ENOTDIR: 'a part of its path is no directory',
+  ENOTDIR: 'a part of its path is not a directory',
   EACCES: 'reading it is not permitted',
   EPERM: 'reading it is not permitted',
   ELOOP: 'its symbolic links are a loop',
@@ -22,7 +22,7 @@ export async function openMedium(path: string): Promise<IsoImage> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw unreadable(path, 'it is a directory');
-    if (!found.isFile()) throw unreadable(path, 'it is no regular file', COPY);
+    if (!found.isFile()) throw unreadable(path, 'it is not a regular file', COPY);
     return await openIso(path);
   } catch (cause) {
     const code = Object.keys(REASONS).find((code) => isErrno(cause, code));

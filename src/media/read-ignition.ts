@@ -9,7 +9,7 @@ const BOOTSTRAP_LIMIT = 64 * 1024 * 1024;
 /**
  * The config in the embed area, as text; undefined when the area is empty.
  *
- * @throws IntegrityError where the image has no embed area, or what is in it is no initrd
+ * @throws IntegrityError where the image has no embed area, or what is in it is not an initrd
  */
 export async function readEmbeddedIgnition(iso: IsoImage): Promise<string | undefined> {
   const { offset, size } = await findEmbedArea(iso);

@@ -131,7 +131,7 @@ async function readSmall(path: string, digest: Digest): Promise<Buffer | undefin
 
 const READ_SIZE = 1 << 20;
 
-/** A file of another size than the descriptor's is no copy of the blob. */
+/** A file of another size than the descriptor's is not a copy of the blob. */
 async function openFile(path: string, { digest, size }: Descriptor, offset: number) {
   try {
     const file = await openToRead(path);

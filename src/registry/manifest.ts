@@ -93,7 +93,7 @@ function parseObject(bytes: Uint8Array): Record<string, unknown> {
   } catch (cause) {
     throw new IntegrityError('manifest.malformed', 'manifest is not JSON', { cause });
   }
-  throw new IntegrityError('manifest.malformed', 'manifest is no JSON object');
+  throw new IntegrityError('manifest.malformed', 'manifest is not a JSON object');
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -115,14 +115,14 @@ function parseDescriptors(value: unknown, member: string): Descriptor[] {
   if (Array.isArray(value)) {
     return value.map((entry, index) => parseDescriptor(entry, `${member}[${index}]`));
   }
-  throw new IntegrityError('manifest.malformed', `manifest member "${member}" is no array`);
+  throw new IntegrityError('manifest.malformed', `manifest member "${member}" is not an array`);
 }
 
 function parseDescriptor(value: unknown, member: string): Descriptor {
   const refuse = (reason: string): never => {
     throw new IntegrityError('manifest.malformed', `manifest member "${member}" ${reason}`);
   };
-  if (!isObject(value)) return refuse('is no object');
+  if (!isObject(value)) return refuse('is not an object');
   const { mediaType, digest, size } = value;
   if (typeof mediaType !== 'string') return refuse('has no mediaType');
   if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) {

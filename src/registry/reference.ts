@@ -56,11 +56,11 @@ type Parts = ReturnType<typeof split>;
 function whyMalformed({ registry, repository, tag, digest }: Parts): string | undefined {
   if (registry === '') return 'names no registry';
   const isHost = /[.:]/.test(registry) || registry === 'localhost';
-  if (!isHost || !HOST.test(registry)) return `"${registry}" is no registry host`;
-  if (!isRepository(repository)) return `"${repository}" is no repository name`;
-  if (tag !== undefined && !isTag(tag)) return `"${tag}" is no tag`;
+  if (!isHost || !HOST.test(registry)) return `"${registry}" is not a valid registry host`;
+  if (!isRepository(repository)) return `"${repository}" is not a valid repository name`;
+  if (tag !== undefined && !isTag(tag)) return `"${tag}" is not a valid tag`;
   if (digest === undefined || isDigest(digest)) return undefined;
-  return `"${digest}" is no digest of sha256: and 64 hex digits`;
+  return `"${digest}" is not a valid digest: sha256: and 64 hex digits`;
 }
 
 export function formatReference(reference: Reference): string {

@@ -106,7 +106,7 @@ function findEntry({ registries }: RegistriesConf, reference: Reference): Match 
   )[0];
 }
 
-/** Where a prefix ends in a reference; a part of a name is no match. */
+/** Where a prefix ends in a reference; a part of a name is not a match. */
 function endOfMatch(prefix: string, text: string): number | undefined {
   let end = prefix.length;
   if (prefix.startsWith('*.')) {
@@ -200,13 +200,13 @@ function parseMirror(mirror: Table, byDigestOnly: boolean, refuse: Refuse): Mirr
 
 function parseRule(rule: unknown, location: string, refuse: Refuse): PullFromMirror {
   if (rule === 'all' || rule === 'digest-only' || rule === 'tag-only') return rule;
-  return refuse(`pull-from-mirror of ${location} is none of all, digest-only and tag-only`);
+  return refuse(`pull-from-mirror of ${location} is not one of all, digest-only and tag-only`);
 }
 
 function locationOf(table: Table, key: string, refuse: Refuse): string | undefined {
   const value = table[key];
   if (value === undefined || value === '') return undefined;
-  if (typeof value !== 'string') return refuse(`${key} is no string`);
+  if (typeof value !== 'string') return refuse(`${key} is not a string`);
   if (/^https?:/.test(value)) return refuse(`${key} "${value}" must have no scheme`);
   return value.replace(/\/+$/, '');
 }
@@ -225,5 +225,5 @@ function tablesOf(table: Table, key: string, refuse: Refuse): readonly Table[] {
   const value = table[key] ?? [];
   const isTable = (entry: unknown): entry is Table => typeof entry === 'object' && entry !== null;
   if (Array.isArray(value) && value.every(isTable)) return value;
-  return refuse(`${key} is no list of tables`);
+  return refuse(`${key} is not a list of tables`);
 }

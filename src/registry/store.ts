@@ -17,9 +17,9 @@ export type ByteRange = { readonly start: number; readonly end: number };
 export type RegistryTree = {
   /** A request begins: a tree that bounds what all reading costs counts from here again. */
   begin?: () => void;
-  /** The names in a directory, in no order; undefined when it is none. */
+  /** The names in a directory, in no order; undefined when it is not a directory. */
   list: (path: string) => Promise<readonly string[] | undefined>;
-  /** Bytes of a regular file; undefined when it is none. */
+  /** Bytes of a regular file; undefined when it is not a regular file. */
   size: (path: string) => Promise<number | undefined>;
   /** A small file, whole; undefined when there is none. */
   read: (path: string) => Promise<Uint8Array | undefined>;

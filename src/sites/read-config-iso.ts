@@ -54,7 +54,7 @@ export async function readConfigIso(path: string): Promise<ConfigIso> {
 }
 
 const notLabelled = (path: string, found: string): IntegrityError =>
-  new IntegrityError('config-iso.label', `${path} is no configuration ISO by its label`, {
+  new IntegrityError('config-iso.label', `${path} does not have the label of a configuration ISO`, {
     expected: VOLUME_IDS.join(' or '),
     found: JSON.stringify(found).slice(1, -1), // it may have been made to command the terminal
     hint:
@@ -118,7 +118,7 @@ async function readManifest(iso: IsoImage): Promise<JsonValue> {
     return manifest;
   throw new IntegrityError(
     'config-iso.manifest',
-    `${MANIFEST_PATH} of ${iso.path} is no JSON object`,
+    `${MANIFEST_PATH} of ${iso.path} is not a JSON object`,
   );
 }
 

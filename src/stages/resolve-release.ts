@@ -162,7 +162,7 @@ async function readPayload(
     if (bytes) return Buffer.from(bytes).toString('utf8');
     throw new IntegrityError(
       'release.malformed',
-      `image ${formatReference(reference)} is no release payload: it has no ${path}`,
+      `image ${formatReference(reference)} is not a release payload: it has no ${path}`,
       {
         hint: 'name a release image, such as quay.io/openshift-release-dev/ocp-release:4.20.0-x86_64',
       },

@@ -85,7 +85,7 @@ describe('a proxy that opens no tunnel is named, without its credentials, with a
     expect(error.message).toContain(`proxy http://127.0.0.1:${port} `);
   });
 
-  it('where its address is none, before anything is asked', async () => {
+  it('refuses an invalid proxy address before any request', async () => {
     const { error } = await askThrough('ftp://user:secret@proxy');
     expect(error).toMatchObject({ code: 'proxy.malformed' });
     expect(JSON.stringify(error) + error.message).not.toContain('secret');

@@ -127,10 +127,10 @@ describe('a registry served out of an ISO', () => {
     other.close();
   });
 
-  it('refuses an address of another machine, and what is no port', async () => {
+  it('refuses an address of another machine, and what is not a port', async () => {
     const { exitCode, stderr } = await refuse(medium.path, '--port', '0', '--host', '192.0.2.1');
     expect(exitCode).toBe(2);
-    expect(stderr).toContain('192.0.2.1 is no address of this machine');
+    expect(stderr).toContain('192.0.2.1 is not an address of this machine');
     for (const port of ['65536', '-1', '1e3', '', 'http']) {
       expect((await refuse(medium.path, `--port=${port}`)).stderr).toContain('[usage.port]');
     }

@@ -95,7 +95,7 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     appliance('operators: [{catalog: quay.io/a/index}]\n'),
     ':6:23: operators[0].catalog: catalog "quay.io/a/index" cannot be read: it has neither tag nor digest',
   ),
-  'a version of a package that is none': a(
+  'an invalid version of a package': a(
     appliance('operators: [{catalog: "quay.io/a/b:1", packages: [{name: a, minVersion: x1.2}]}]\n'),
     'operators[0].packages[0].minVersion: "x1.2" is not a version',
   ),
@@ -138,7 +138,7 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     },
     told: '/m/working-dir/cluster-resources/cs.yaml cannot be read',
   },
-  'an epoch that is none': {
+  'an invalid epoch': {
     files: { 'appliance-config.yaml': appliance() },
     env: { SOURCE_DATE_EPOCH: 'yesterday' },
     told: '[env.source-date-epoch]',
@@ -149,7 +149,7 @@ const APPLIANCES: Readonly<Record<string, Case>> = {
     told: '[graph.url-malformed]',
   },
   'a misspelt key': a(appliance('enableFipz: true\n'), ':6:1: enableFipz: '),
-  'text that is not YAML': a('a: [\n', 'this is no YAML'),
+  'text that is not YAML': a('a: [\n', 'not valid YAML'),
 };
 
 describe('sealift validate refuses with the code and the lines of build and plan', () => {

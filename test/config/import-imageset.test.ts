@@ -206,9 +206,9 @@ ${mirror(`platform:
     expect(
       notesOf(mirror('platform: {channels: [{name: "4-scos-stable", type: okd, maxVersion: x}]}')),
     ).toEqual([
-      expect.stringContaining('"4-scos-stable" is no channel of OpenShift releases'),
+      expect.stringContaining('"4-scos-stable" is not an OpenShift release channel'),
       expect.stringContaining('media are made of OpenShift releases, not of "okd"'),
-      expect.stringContaining('"x" is no version of a release'),
+      expect.stringContaining('"x" is not a valid release version'),
     ]);
     expect(notesOf(mirror('operators: []'))).toEqual([
       'i.yaml:4:3: mirror.platform: names no release, but media carry one',
@@ -360,7 +360,7 @@ describe('what oc-mirror refuses is refused with its line', () => {
   - {name: p, channels: [{name: c}, {name: c}]}
   - {name: q, minVersion: "1", channels: [{name: c, maxVersion: v2.0}]}`),
       [
-        '7:29: mirror.operators[0].packages[0].minVersion: "new" is no version',
+        '7:29: mirror.operators[0].packages[0].minVersion: "new" is not a valid version',
         '8:14: mirror.operators[0].packages[1].name: "p" is also operators[0].packages[0].name',
         '8:46: mirror.operators[0].packages[1].channels[1].name: "c" is also operators[0].packages[1].channels[0].name',
         '9:7: mirror.operators[0].packages[2]: has versions of its own and in its channels; only one of the two may have them',
@@ -379,7 +379,7 @@ blockedImages: [{name: "("}]`),
         '8:26: mirror.blockedImages[0].name: "(" is not a Go regular expression: missing closing ) at character 1',
       ],
     ],
-    ['mirror: "', ['1:10: : this is no YAML: a closing quote, bracket, comma or colon is missing']],
+    ['mirror: "', ['1:10: : not valid YAML: a closing quote, bracket, comma or colon is missing']],
     ['- a\n', ['1:1: : must be a mapping']],
   ])('%j', (text, expected) => {
     expect(problemsOf(text)).toEqual(expected);

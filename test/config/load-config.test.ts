@@ -291,7 +291,7 @@ describe('problems', () => {
     const packages = '{name: p, minVersion: "1", channels: [{name: c, maxVersion: x}, {name: c}]}';
     expect(check(`${HEAD}operators: [{catalog: q.io/c:1, packages: [${packages}]}]\n`)).toEqual([
       expect.stringContaining('only one of the two may have them'),
-      expect.stringContaining('"x" is no version'),
+      expect.stringContaining('"x" is not a valid version'),
       expect.stringContaining('"c" is also'),
     ]);
   });

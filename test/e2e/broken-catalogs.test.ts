@@ -80,7 +80,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
     const { exitCode, stderr } = await planNamed([`${world.registry.host}/broken/plain:v1`]);
     expect(exitCode).toBe(3);
     expect(stderr).toMatch(
-      /\/broken\/plain:v1 \(linux\/amd64\) is no file-based catalog: .*no label/,
+      /\/broken\/plain:v1 \(linux\/amd64\) is not a file-based catalog: .*no label/,
     );
     expect(stderr).toContain('this one has vendor');
   });
@@ -127,7 +127,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
     ]);
     expect(exitCode).toBe(3);
     const at = `op/catalog.json: document 2 at byte ${first.length + 1}`;
-    expect(stderr).toMatch(new RegExp(`/broken/0:v1 has a problem:\\n *${at}: is no JSON`));
+    expect(stderr).toMatch(new RegExp(`/broken/0:v1 has a problem:\\n *${at}: is not valid JSON`));
     expect(stderr).toContain(
       '/broken/1:v1": package "op" channel "stable": multiple channel heads',
     );
@@ -143,7 +143,7 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
       const config = ['--config', 'appliance-config.yaml'];
       const { exitCode, stderr } = await world.run('catalog', command, name, ...config);
       expect(exitCode).toBe(3);
-      expect(stderr).toContain('op/catalog.json: document 1 at byte 0: is no JSON');
+      expect(stderr).toContain('op/catalog.json: document 1 at byte 0: is not valid JSON');
     }
   });
 

@@ -164,7 +164,7 @@ describe.skipIf(!hasTools.every(Boolean))('the live ISO of an installation ISO',
     expect(await digestFile(at('test.iso'))).toBe(before);
   });
 
-  it('is not built from what cannot be trusted or is no live ISO', async () => {
+  it('is not built from what cannot be trusted or is not a live ISO', async () => {
     await writeInstallationConfig(world.directory);
     await makeIso(world.directory, { files: { readme: 'no CoreOS' } }, 'plain.iso');
     const cut = (await readFile(at('test.iso'))).subarray(0, 1_000_000);

@@ -98,7 +98,7 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
     },
   );
 
-  it('refuses a base ISO that is none of CoreOS', async () => {
+  it('refuses a base ISO that is not from CoreOS', async () => {
     await mkdir(at('plain'));
     await writeFile(at('plain/readme'), 'no CoreOS');
     execFileSync('genisoimage', [

@@ -191,7 +191,7 @@ describe('the door to files', () => {
     expect(readFileSync(at('report.json'), 'utf8')).toBe('{}');
   });
 
-  it.each(['/dev/zero', '/'])('does not open %s, which is no regular file', async (path) => {
+  it.each(['/dev/zero', '/'])('does not open %s, which is not a regular file', async (path) => {
     await expect(openOwnFile(path)).rejects.toMatchObject({ code: 'file.not-regular' });
   });
 

@@ -124,7 +124,7 @@ it('every command is given names that command a terminal', () => {
   );
 });
 
-describe('no name of a file, a key, a value or a word commands the terminal of', () => {
+describe('control characters in file names, keys, values and arguments are escaped by', () => {
   it.each(Object.keys(CALLS))('%s', async (name) => {
     let all = '';
     for (const args of CALLS[name] ?? []) {

@@ -74,8 +74,8 @@ describe('checkIgnition', () => {
       { name: 'b.service' },
     ];
     expect(check({ systemd: { units } })).toEqual([
-      '$.systemd.units.0: "a.text" is no name of a systemd unit',
-      '$.systemd.units.1: drop-in "a.txt" is no .conf file',
+      '$.systemd.units.0: "a.text" is not a valid systemd unit name',
+      '$.systemd.units.1: drop-in "a.txt" is not a .conf file',
       '$.systemd.units.2: "b.service" is there more than once',
       '$.systemd.units.1: unit "b.service" is enabled, but has no [Install] section',
     ]);
@@ -83,7 +83,7 @@ describe('checkIgnition', () => {
 
   it('names members that Ignition would silently ignore', () => {
     expect(files({ path: '/a', modes: 420 })).toEqual([
-      '$.storage.files.0.modes: "modes" is no member of Ignition 3.2.0',
+      '$.storage.files.0.modes: "modes" is not a member of Ignition 3.2.0',
     ]);
   });
 });

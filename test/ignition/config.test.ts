@@ -36,9 +36,9 @@ describe('parseIgnition', () => {
     const passwd = { users: [{ name: 'core', sshAuthorizedKeys: 'key' }] };
     const systemd = { units: [{ name: 'a.service', enabled: 'yes' }] };
     expect(() => parse({ ignition, passwd, storage: { files }, systemd })).toThrow(
-      'unconfigured-agent.ign is malformed: $.passwd.users.0.sshAuthorizedKeys is no array; ' +
-        '$.storage.files.0.mode is no integer; $.storage.files.1.path is no string; ' +
-        '$.storage.files.2 is no object; $.systemd.units.0.enabled is no boolean',
+      'unconfigured-agent.ign is malformed: $.passwd.users.0.sshAuthorizedKeys is not an array; ' +
+        '$.storage.files.0.mode is not an integer; $.storage.files.1.path is not a string; ' +
+        '$.storage.files.2 is not an object; $.systemd.units.0.enabled is not a boolean',
     );
   });
 

@@ -48,7 +48,7 @@ const codeOf = async (image: Uint8Array): Promise<string> => {
 };
 
 describe('decodeInitrd of a damaged area', () => {
-  it('refuses bytes that are no archive', async () => {
+  it('refuses bytes that are not an archive', async () => {
     await expect(decodeInitrd(Buffer.from('hello, world'))).rejects.toThrow(
       'archive starts with the bytes 68656c6c6f2c, which are neither cpio, gzip, xz nor zstd',
     );

@@ -188,7 +188,7 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS', () => {
 
   it('is refused when it is any other image', async () => {
     const path = await makeIso(directory, { files: { file: 'x' } });
-    await expect(withIso(path, readCoreosLive)).rejects.toThrow(/is no live ISO of CoreOS/);
+    await expect(withIso(path, readCoreosLive)).rejects.toThrow(/is not a live ISO of CoreOS/);
   });
 });
 

@@ -74,7 +74,7 @@ const expectRefusal = async (options: ImageOptions, code: string): Promise<void>
   await expect(readAll(makeImage(options))).rejects.toMatchObject({ code });
 };
 
-describe('an image that is none', () => {
+describe('an invalid image reference', () => {
   it('is refused when it is empty, too short, zeros or text', async () => {
     for (const bytes of [Buffer.alloc(0), Buffer.alloc(100_000), Buffer.alloc(100_000, 'text')]) {
       await expect(openBytes(bytes)).rejects.toMatchObject({ code: 'iso.not-iso9660' });

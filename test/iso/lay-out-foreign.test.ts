@@ -132,7 +132,7 @@ describe.skipIf(!hasTools).each(CASES)('a tree grafted onto $name', ({ makeBase 
     for await (const { path, node } of iso.walk()) {
       if (node.kind !== 'file' || node.size === 0) continue;
       const sector = (node.extents[0]?.offset ?? 0) / 2048;
-      // The boot catalog is no file to xorriso.
+      // The boot catalog is not a file to xorriso.
       if (sector !== iso.bootCatalog) ours.push([path, node.size, sector]);
     }
     await iso.close();

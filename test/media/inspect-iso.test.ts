@@ -114,8 +114,8 @@ describe.skipIf(!hasTools)('inspection of the embed area', () => {
     ['text', Buffer.from('this is no archive')],
     ['gzip that breaks off', encodeInitrd([config]).subarray(0, 40)],
     ['gzip of no archive', gzipSync('no cpio')],
-    ['xz that is none', Buffer.from('fd377a585a0000000000000000ffffffff', 'hex')],
-    ['zstd that is none', Buffer.from('28b52ffdffffffffffffffffffffffffff', 'hex')],
+    ['broken xz', Buffer.from('fd377a585a0000000000000000ffffffff', 'hex')],
+    ['broken zstd', Buffer.from('28b52ffdffffffffffffffffffffffffff', 'hex')],
     ['an archive with garbage behind it', Buffer.concat([encodeInitrd([config]), Buffer.of(7)])],
     ['a full area', Buffer.alloc(AREA, 0x5a)],
   ])('says what is wrong with %s, and shows the rest', async (_what, content) => {

@@ -87,14 +87,14 @@ describe('the index of a medium', () => {
   });
 
   it.each<[string, object]>([
-    ['a digest that is none', { digest: 7 }],
+    ['a digest of the wrong type', { digest: 7 }],
     ['an offset before the medium', { extents: [{ offset: -1, size: 1, digest, paths: [] }] }],
     ['a fraction of a byte', { extents: [{ offset: 0, size: 0.5, digest, paths: [] }] }],
     ['an end that no number reaches', { extents: [{ offset: 2 ** 53 - 1, size: 1, digest }] }],
-    ['a path that is no text', { extents: [{ offset: 0, size: 1, digest, paths: [1] }] }],
+    ['a path that is not text', { extents: [{ offset: 0, size: 1, digest, paths: [1] }] }],
     ['an extent without digest', { extents: [{ offset: 0, size: 1, paths: ['/a'] }] }],
     ['an extent that is null', { extents: [null] }],
-    ['images that are no list', { images: {} }],
+    ['images that are not a list', { images: {} }],
     ['a release without version', { release: {} }],
   ])('is refused with %s', (_what, members) => {
     expect(() => parse(changeTo(members))).toThrow(/index\.json/);

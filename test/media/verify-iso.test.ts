@@ -246,11 +246,11 @@ describe.skipIf(!requireTool('genisoimage'))('verification of an image of anothe
   });
 });
 
-describe('verification of what is no image', () => {
+describe('verification of what is not an image', () => {
   it.each([
     ['a file that is not there', () => join(directory, 'none.iso'), 'there is no such file'],
     ['a directory', () => directory, 'it is a directory'],
-    ['a device', () => '/dev/null', 'it is no regular file'],
+    ['a device', () => '/dev/null', 'it is not a regular file'],
   ])('refuses %s', async (_what, path, reason) => {
     const { exitCode, stderr } = await runCommand(registerVerify, ['verify', path()], {
       cwd: directory,

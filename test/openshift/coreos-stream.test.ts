@@ -69,7 +69,7 @@ describe('a CoreOS stream', () => {
     ['null', 'null'],
     ['something else', '{"architectures":[]}'],
     ['without an address', stream({ sha256: 'a'.repeat(64) })],
-    ['with an address that is none', stream({ location: 'here', sha256: 'a'.repeat(64) })],
+    ['with an invalid address', stream({ location: 'here', sha256: 'a'.repeat(64) })],
     ['without a digest', stream({ location: plain.location })],
     ['with half a digest', stream({ ...plain, sha256: 'abc' })],
     ['without the digest of what is packed', stream({ ...plain, location: PACKED })],

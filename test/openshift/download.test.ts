@@ -162,7 +162,7 @@ describe('a download', () => {
     expect(await hasFile(path)).toBe(false);
   });
 
-  it('refuses another part than it asked for, and an answer that is no file', async () => {
+  it('refuses another part than it asked for, and an answer that is not a file', async () => {
     await writeFile(path, content.subarray(0, 1000));
     const wrong = download((_, response) => {
       response.writeHead(206, { 'content-range': `bytes 5-9/${content.length}` }).end('fghij');

@@ -68,7 +68,7 @@ describe('planExtraManifests', () => {
 
   it.each([
     ['kind: [', 'document 0 of manifest a.yaml is not YAML'],
-    ['- kind: A', 'document 0 of manifest a.yaml is no object'],
+    ['- kind: A', 'document 0 of manifest a.yaml is not an object'],
     ['kind: A\n---\nmetadata: {}', 'document 1 of manifest a.yaml has no kind'],
     ['kind: 3', 'document 0 of manifest a.yaml has no kind'],
   ])('refuses %j', (text, message) => {

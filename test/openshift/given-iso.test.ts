@@ -66,7 +66,7 @@ describe.skipIf(!requireTool('openssl'))('a live ISO that is given packed', () =
     expect(await take({ file })).toMatchObject({ digest: digestOf('other') });
   });
 
-  it('is no directory', async () => {
+  it('is not a directory', async () => {
     await expect(take({ file: directory })).rejects.toMatchObject({
       code: 'base-iso.missing',
       message: `base ISO "${directory}" does not exist, or is not a file`,

@@ -131,7 +131,7 @@ describe('blocked images', () => {
     );
   });
 
-  it('are refused when a pattern is no regular expression', () => {
+  it('are refused when a pattern is not a valid regular expression', () => {
     expect(() => blockImages(sets, compileBlocked(['a(']))).toThrow(
       expect.objectContaining({ code: 'pattern.malformed' }),
     );
@@ -192,6 +192,6 @@ describe('names of architectures', () => {
   });
 
   it('are refused where no media are built', () => {
-    expect(() => archNames.toRpm('s390x')).toThrow(/"s390x" is none of amd64, arm64, ppc64le/);
+    expect(() => archNames.toRpm('s390x')).toThrow(/"s390x" is not one of amd64, arm64, ppc64le/);
   });
 });

@@ -36,7 +36,7 @@ describe('image-references', () => {
   });
 
   it.each([
-    ['text that is no JSON', '{', 'is no JSON'],
+    ['text that is not valid JSON', '{', 'is not valid JSON'],
     ['another kind', stream([tagOf('a')], { kind: 'List' }), 'is image.openshift.io/v1 List'],
     ['another version', stream([tagOf('a')], { apiVersion: 'v1' }), 'is v1 ImageStream'],
     ['no version', stream([tagOf('a')], { metadata: {} }), 'has no metadata.name'],
@@ -44,12 +44,16 @@ describe('image-references', () => {
     ['a tag without name', stream([{ from: {} }]), 'has no name in spec.tags[0]'],
     ['a tag without image', stream([{ name: 'a' }]), 'has no image for component "a"'],
     ['an image by tag', stream([tagOf('a', 'quay.io/a/b:1')]), 'which is not by digest'],
-    ['an image that is none', stream([tagOf('a', 'NOT AN IMAGE')]), 'is wrong: image reference'],
+    [
+      'an invalid image reference',
+      stream([tagOf('a', 'NOT AN IMAGE')]),
+      'is wrong: image reference',
+    ],
     ['a name no tag can hold', stream([tagOf('../a')]), 'names component "../a"'],
     [
-      'a version that is none',
+      'an invalid version',
       stream([tagOf('a')], { metadata: { name: '4.20.1\nrm -r /' } }),
-      'has version "4.20.1\\nrm -r /", which is none',
+      'has version "4.20.1\\nrm -r /", which is not a valid version',
     ],
     ['a name twice', stream([tagOf('a'), tagOf('a')]), 'names component "a" twice'],
   ])('are refused for %s', (_, text, reason) => {

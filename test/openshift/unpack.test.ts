@@ -59,7 +59,7 @@ describe('unpacking a file', () => {
     });
   });
 
-  it.each(['gz', 'xz'] as const)('refuses what is no %s, and what was cut', async (packing) => {
+  it.each(['gz', 'xz'] as const)('refuses what is not a %s, and what was cut', async (packing) => {
     const whole = packing === 'gz' ? gzipSync(content) : xz();
     const damaged = Buffer.from(whole);
     damaged.fill(0x55, 400_000, 400_100);

@@ -70,8 +70,8 @@ describe('the channel', () => {
     expect(formatChannel('eus-4.18', '4.20.1')).toBe('eus-4.18');
   });
 
-  it('cannot be named for what is no version', () => {
-    expect(() => formatChannel('stable', 'latest')).toThrow(/"latest" is no X.Y or X.Y.Z/);
+  it('cannot be named for what is not a valid version', () => {
+    expect(() => formatChannel('stable', 'latest')).toThrow(/"latest" is not X.Y or X.Y.Z/);
   });
 });
 
@@ -165,7 +165,7 @@ describe('asking the update graph', () => {
   });
 
   it.each([
-    ['no JSON', '<html>', 'is no JSON object'],
+    ['no JSON', '<html>', 'is not a JSON object'],
     ['no graph', '{}', 'has no nodes'],
     ['half a node', '{"nodes":[{"version":"4.13.1"}]}', 'in nodes[0]'],
     ['a version with a line break', answer({}, '4.13.1\n'), 'in nodes[0]'],
@@ -186,7 +186,7 @@ describe('asking the update graph', () => {
     await expect(ask(url)).rejects.toMatchObject({ code: 'release.not-pinned', exitCode: 5 });
   });
 
-  it('refuses an address that is none', async () => {
+  it('refuses an invalid address of the update graph', async () => {
     await expect(ask('graph.example.com')).rejects.toMatchObject({ code: 'graph.url-malformed' });
   });
 });

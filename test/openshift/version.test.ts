@@ -36,7 +36,7 @@ describe('versions', () => {
     expect([...sorted].reverse().sort(compareVersions)).toEqual(sorted);
   });
 
-  it('have a minor version, unless they are none', () => {
+  it('have a minor version when they are valid', () => {
     expect(minorOf('4.20')).toBe('4.20');
     expect(minorOf('4.20.0-0.nightly-2026-01-01-000000')).toBe('4.20');
     for (const text of ['latest', '4', '4.x', '4.20-rc', '']) expect(minorOf(text)).toBeUndefined();

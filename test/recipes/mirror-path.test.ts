@@ -320,7 +320,7 @@ describe.skipIf(!hasTools)('an oc-mirror workspace as the source of a medium', (
     expect(exitCode).toBe(3);
   });
 
-  it('is carried without what stands for a signature and is none', async () => {
+  it('is carried without tags that look like signatures but are not', async () => {
     const name = `sha256-${'a'.repeat(64)}`;
     await writeFile(
       at('mirror/working-dir/cluster-resources/odd.yaml'),

@@ -126,14 +126,14 @@ describe('the tree of a registry', () => {
     'refuses the repository name "%s"',
     (repository) => {
       expect(() => planDistributionTree([place(buildImage([{ tar }]), repository)])).toThrow(
-        'is no repository name',
+        'is not a valid repository name',
       );
     },
   );
 
   it.each(['', '..', '../x', '-a', 'a/b', 'a'.repeat(129)])('refuses the tag "%s"', (tag) => {
     expect(() => planDistributionTree([place(buildImage([{ tar }]), 'a', tag)])).toThrow(
-      'is no tag',
+      'is not a valid tag',
     );
   });
 });

@@ -57,7 +57,7 @@ describe('a manifest', () => {
     }
   });
 
-  it('that is no JSON or no UTF-8 is refused', () => {
+  it('a manifest that is not valid JSON or not UTF-8 is refused', () => {
     for (const text of ['{', '\xff']) {
       expect(() => parseManifest(Buffer.from(text, 'latin1'))).toThrow('manifest is not JSON');
     }

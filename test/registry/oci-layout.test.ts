@@ -110,14 +110,14 @@ describe('an OCI image layout', () => {
 });
 
 describe('a damaged OCI image layout', () => {
-  it('is told apart from a directory that is none', async () => {
+  it('is distinguished from any other directory', async () => {
     await expect(openOciLayout(folder)).rejects.toThrow(fails('oci-layout.missing', 'skopeo'));
   });
 
   it.each([
     ['a version of the future', 'oci-layout', '{"imageLayoutVersion":"2.0.0"}', 'version'],
-    ['a version that is no JSON', 'oci-layout', '{', 'malformed'],
-    ['an index that is no JSON', 'index.json', '[', 'malformed'],
+    ['a version that is not valid JSON', 'oci-layout', '{', 'malformed'],
+    ['an index that is not valid JSON', 'index.json', '[', 'malformed'],
     ['an index that is null', 'index.json', 'null', 'malformed'],
     ['an index without manifests', 'index.json', '{"schemaVersion":2}', 'malformed'],
     ['an index without images', 'index.json', '{"schemaVersion":2,"manifests":[]}', 'no-image'],

@@ -148,8 +148,8 @@ describe('registries.conf', () => {
     ['[[registry]]\nprefix = "a.*.test"\nlocation = "b.test"', 'may only have "*."'],
     ['[[registry]]\nlocation = "https://a.test"', 'must have no scheme'],
     ['[[registry]]\nlocation = "a.test"\nblocked = "yes"', 'neither true nor false'],
-    ['[[registry]]\nlocation = 5', 'location is no string'],
-    ['registry = "a"', 'registry is no list of tables'],
+    ['[[registry]]\nlocation = 5', 'location is not a string'],
+    ['registry = "a"', 'registry is not a list of tables'],
     [
       '[[registry]]\nlocation = "a.test"\n[[registry.mirror]]\nlocation = "b.test"\npull-from-mirror = "never"',
       'pull-from-mirror of b.test',

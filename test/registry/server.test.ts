@@ -157,7 +157,7 @@ describe('a registry server', () => {
     }
   });
 
-  it('refuses parts that a blob does not have, and ignores what is no range', async () => {
+  it('refuses parts that a blob does not have, and ignores what is not a range', async () => {
     const size = config.length;
     const path = `/v2/ubi/blobs/${digestOf(config)}`;
     for (const range of [`bytes=${size}-`, `bytes=${size}-${size + 5}`, 'bytes=-0']) {

@@ -186,7 +186,7 @@ describe('the files of a site', () => {
     ['a quote that is never closed', 'hostname: "a\n', 2],
     ['two documents', 'hostname: a\n---\nhostname: b\n', 2],
     ['an alias of nothing', 'hostname: *a\n', 1],
-    ['bytes that are no UTF-8', Uint8Array.of(0xff, 0xfe, 0x00), 1],
+    ['bytes that are not UTF-8', Uint8Array.of(0xff, 0xfe, 0x00), 1],
     ['a tag of a language', 'hostname: !!python/object:os.system a\n', 1],
   ])('are refused as a whole with %s', (_, text, line) => {
     const { site, problems } = check({ 'image-based-config.yaml': text });
@@ -248,7 +248,7 @@ describe('a site is warned of', () => {
   it.each<readonly [string, Readonly<Record<string, string>>, string]>([
     ['no hostname', { hostname: '' }, '1:1 hostname: no hostname is given: the node keeps its own'],
     [
-      'a hostname that is none',
+      'an invalid hostname',
       { hostname: 'hostname: localhost' },
       '1:11 hostname: "localhost" counts as no hostname: the node keeps its own, newer nodes stop',
     ],
@@ -263,9 +263,9 @@ describe('a site is warned of', () => {
       '1:1 additionalNTPSources: no NTP source is given; the public pool alone is asked',
     ],
     [
-      'a cluster id that is no UUID',
+      'a cluster id that is not a valid UUID',
       { c: 'cluster_id: alpha' },
-      '3:13 cluster_id: this is no UUID',
+      '3:13 cluster_id: not a valid UUID',
     ],
     [
       'a label that Kubernetes will refuse',

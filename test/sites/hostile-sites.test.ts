@@ -28,7 +28,7 @@ const imageBased = (section: string): Readonly<Record<string, string>> => ({
 describe('a secret is not repeated by the problems of a site:', () => {
   it.each([
     ['a pull secret without quotes', install('pullSecret: {"auths":{"q":{"auth":"hunter2"}}}')],
-    ['a pull secret that is no JSON', install(`pullSecret: '{"auths": hunter2'`)],
+    ['a pull secret that is not valid JSON', install(`pullSecret: '{"auths": hunter2'`)],
     ['a pull secret in plain text', install('pullSecret: hunter2')],
     ['a pull secret of another form', install(`pullSecret: '{"auths":["hunter2"]}'`)],
     ['credentials under a wrong key', install(`pullSecret: '{"auths":{"q":{"atuh":"hunter2"}}}'`)],
@@ -46,7 +46,7 @@ describe('a secret is not repeated by the problems of a site:', () => {
     ],
     ['the password of a proxy', install('proxy: {httpProxy: "https://user:hunter2@p.example"}')],
     [
-      'the password of a proxy that is no URL',
+      'the password of a proxy that is not a valid URL',
       install('proxy: {httpProxy: "user:hunter2@p.example"}'),
     ],
     [
@@ -130,7 +130,7 @@ describe('a hostile file ends in problems, and soon:', () => {
   });
 });
 
-it('nothing that a file says commands the terminal', () => {
+it('control characters in a site file are escaped', () => {
   const clear = '\u001b[2J';
   const shown = show({
     'install-config.yaml': writeInstallConfig({

@@ -86,7 +86,7 @@ describe('the plan of a release', () => {
     });
   });
 
-  it('names every blob once, with who needs it and where it is to be had', async () => {
+  it('names every blob once, with what needs it and which sources have it', async () => {
     const { images, blobs, blobSize, dedupeSaved } = await plan();
     const digests = blobs.map(({ digest }) => digest);
     expect(new Set(digests).size).toBe(digests.length);

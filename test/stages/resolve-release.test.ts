@@ -158,7 +158,7 @@ describe('a release by pullspec', () => {
     const url = `${world.registry.host}/some/image:1`;
     await expect(resolve({ url })).rejects.toMatchObject({
       code: 'release.malformed',
-      message: expect.stringContaining('is no release payload') as string,
+      message: expect.stringContaining('is not a release payload') as string,
     });
   });
 

@@ -102,7 +102,7 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
     ...formatPath(plan),
     `images    ${plan.images}, ${plan.blobs} blobs, ${formatSize(plan.payloadSize)}`,
     `shared    ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
-    `to fetch  ${formatSize(plan.bytesToFetch)}, ${formatSize(plan.bytesReused)} here already`,
+    `to fetch  ${formatSize(plan.bytesToFetch)}, ${formatSize(plan.bytesReused)} already cached`,
     `ISO size  ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
     `free      ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
     ...plan.registriesConf.map((file) => `mirrors   from ${file}`),

@@ -17,7 +17,7 @@ export function formatInstallationPlan(plan: InstallationIsoPlan): string {
           `images         ${embedded.images.length}, served on the ISO by ${embedded.registryImage}`,
           `unique blobs   ${embedded.blobs}, ${formatSize(embedded.payloadSize)}`,
           `to fetch       ${formatSize(plan.bytesToFetch)}`,
-          `here already   ${formatSize(plan.bytesReused)}`,
+          `already cached ${formatSize(plan.bytesReused)}`,
         ]
       : []),
     `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,

@@ -111,7 +111,7 @@ function formatPlan(plan: LiveIsoPlan): string {
     `unique blobs   ${plan.blobs}, ${formatSize(plan.payloadSize)}`,
     `shared         ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
     `to fetch       ${formatSize(plan.bytesToFetch)}`,
-    `here already   ${formatSize(plan.bytesReused)}`,
+    `already cached ${formatSize(plan.bytesReused)}`,
     `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
     `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
     ...(plan.registriesConf.length === 0
@@ -150,13 +150,13 @@ function formatParts(parts: LiveIsoPlan['parts']): readonly string[] {
   const title = 'part of the configuration';
   const width = maxOf([title, ...parts.map(({ part }) => `  ${part}`)].map(lengthOf));
   return [
-    `${title.padEnd(width)}  images        size  left out saves`,
+    `${title.padEnd(width)}  images        size  saved if omitted`,
     ...parts.map(({ part, images, size, marginalSize }) =>
       [
         `  ${part}`.padEnd(width),
         String(images).padStart(8),
         formatSize(size).padStart(12),
-        formatSize(marginalSize).padStart(16),
+        formatSize(marginalSize).padStart(18),
       ].join(''),
     ),
   ];
@@ -170,7 +170,7 @@ function formatAdditions(additions: LiveIsoPlan['additions']): readonly string[]
     'added by dependencies',
     ...additions.flatMap(({ bundle, channel, images, size, marginalSize, ...added }) => [
       `  ${bundle} of package ${added.package}, channel ${channel}: ${images} images, ` +
-        `${formatSize(size)}, left out saves ${formatSize(marginalSize)}`,
+        `${formatSize(size)}, ${formatSize(marginalSize)} saved if omitted`,
       `    required by ${added.requiredBy.bundle}: ${added.reason}`,
     ]),
     '',

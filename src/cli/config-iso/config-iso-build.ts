@@ -187,9 +187,9 @@ const TOLERATED_MS = 86_400_000;
 function doubtEpoch(epoch: number, now: number): string | undefined {
   const age = now - epoch * 1000;
   const date = `SOURCE_DATE_EPOCH is ${new Date(epoch * 1000).toISOString().slice(0, 10)}`;
-  if (age > VALID_MS) return `${date}: certificates of keys that are made new are over already`;
+  if (age > VALID_MS) return `${date}: new certificates would already be expired`;
   return age < -TOLERATED_MS
-    ? `${date}: certificates of keys that are made new are not valid before`
+    ? `${date}: new certificates would not be valid before then`
     : undefined;
 }
 

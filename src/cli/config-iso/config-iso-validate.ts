@@ -46,7 +46,7 @@ function refuseFailed({ good, failed, findings }: SitesVerdict): void {
       ? 'some of the inputs belong to no site and are refused'
       : `${failed.length} of ${good + failed.length} sites have problems`;
   throw new ConfigError('config-iso.sites', message, {
-    hint: 'mend what is told above',
+    hint: 'fix the problems above',
   });
 }
 

@@ -188,7 +188,7 @@ function explainListening(
     });
   }
   if (isErrno(cause, 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT')) {
-    return new UsageError('registry.address', `${host} is no address of this machine`, {
+    return new UsageError('registry.address', `${host} is not an address of this machine`, {
       hint: 'give a --host of this machine, 0.0.0.0 or :: for all of its addresses',
     });
   }

@@ -56,7 +56,7 @@ export function writeEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): 
   stderr.write(`${toPrintable(line)}\n`);
 }
 
-/** Writes a result that people read: nothing in it commands the terminal. */
+/** Writes a result that people read: control characters are escaped. */
 export const writeResult = (host: CliHost, text: string): Promise<void> =>
   writeContent(host, toPrintableLines(redactValues(text)));
 

@@ -32,7 +32,7 @@ type ProblemText = {
 export type ConfigDocument = {
   readonly value: Plain;
   readonly problems: readonly ConfigProblem[];
-  /** The text is no YAML or unfolds to too much: there is no value to check. */
+  /** The text is not valid YAML or unfolds to too much: there is no value to check. */
   readonly isBroken: boolean;
   readonly report: Reporter;
   /** Whether the value was written without quotes. */
@@ -69,7 +69,7 @@ export function parseConfigDocument(
   const faults = document.errors.map(({ code, pos }) => ({ at: pos[0], why: explainYaml(code) }));
   if (excess) faults.push({ at: excess.offset, why: excess.message });
   const problems = faults.map(({ at, why }) =>
-    report.atOffset(at, { path: '', problem: `this is no YAML: ${why}` }),
+    report.atOffset(at, { path: '', problem: `not valid YAML: ${why}` }),
   );
   const value = problems.length === 0 ? walk.read(document.contents, schema, '') : {};
   return {

@@ -10,7 +10,7 @@ const WORDS: Readonly<Record<string, string>> = {
   MULTILINE_IMPLICIT_KEY: 'a key goes over more than one line',
   BLOCK_AS_IMPLICIT_KEY: 'a second colon stands in the value; put the value in quotes',
   BAD_SCALAR_START: 'a value may not start with this character; put it in quotes',
-  BAD_ALIAS: 'this is no alias, or one without an anchor',
+  BAD_ALIAS: 'this alias has no anchor',
   BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; use single quotes',
   TAG_RESOLVE_FAILED: 'this tag has no meaning here',
   UNEXPECTED_TOKEN: 'nothing may stand here',

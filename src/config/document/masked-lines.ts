@@ -9,7 +9,7 @@ const MASK = '[redacted]';
  * The lines of a configuration file with every secret value masked, however broken the YAML is: this
  * looks at the text alone. A key that nobody knows may be a misspelt secret, so its value is masked
  * too. A value ends where the next key of the same or a lower level begins; `file:` and `env:`
- * references are no secrets and stay.
+ * references are not secrets and stay.
  *
  * @param knownKeys in lower case
  */

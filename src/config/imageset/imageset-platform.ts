@@ -100,7 +100,7 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
   const name = view.text(`${path}.name`) ?? '';
   const { channel, version } = CHANNEL.exec(name)?.groups ?? {};
   const hint = 'write version and channel to ocpRelease';
-  const unknown = `"${name}" is no channel of OpenShift releases`;
+  const unknown = `"${name}" is not an OpenShift release channel`;
   const chosen = chooseVersion(view, path, version);
   return {
     value: {
@@ -136,7 +136,7 @@ function chooseVersion(
   const taken = version === undefined ? 'no version' : `version ${version}`;
   const problem = `media carry one release: ${taken} is taken, none before it`;
   const isRange = min !== undefined && min !== max;
-  const unread = `"${max ?? ''}" is no version of a release`;
+  const unread = `"${max ?? ''}" is not a valid release version`;
   return {
     value: version,
     notes: [

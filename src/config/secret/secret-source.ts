@@ -12,7 +12,7 @@ export type SecretReading =
 
 const MAX_SIZE = 4 << 20;
 
-/** Relative paths start at `directory`. White space at the end of a file is no part of its value. */
+/** Relative paths start at `directory`. White space at the end of a file is not part of its value. */
 export function readSecretSource(
   text: string,
   { directory, env }: { readonly directory: string; readonly env: NodeJS.ProcessEnv },

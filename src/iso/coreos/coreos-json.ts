@@ -3,7 +3,7 @@ import type { Json } from '../../base/canonical-json.ts';
 
 export type JsonObject = Readonly<Record<string, Json | undefined>>;
 
-/** @throws IntegrityError `iso.malformed-json` when `bytes` is no JSON object; `path` is for its message */
+/** @throws IntegrityError `iso.malformed-json` when `bytes` is not a JSON object; `path` is for its message */
 export function parseJsonObject(bytes: Uint8Array, path: string): JsonObject {
   let value: unknown;
   try {
@@ -26,7 +26,7 @@ export function readOptionalInteger(
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
   throw new IntegrityError(
     'iso.malformed-json',
-    `${path} has ${JSON.stringify(value)} at "${key}", which is no number of bytes`,
+    `${path} has ${JSON.stringify(value)} at "${key}", which is not a valid number of bytes`,
   );
 }
 

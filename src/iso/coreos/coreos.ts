@@ -28,7 +28,7 @@ const LIVEISO = 'coreos.liveiso=';
 /**
  * Reads what makes an image a live ISO of CoreOS.
  *
- * @throws IntegrityError `base-iso.not-coreos` when it is none: no embed area, no kernel argument areas,
+ * @throws IntegrityError `base-iso.not-coreos` when it is not: no embed area, no kernel argument areas,
  * no `coreos.liveiso=`, or one that names another volume; the cause says which
  */
 export async function readCoreosLive(iso: IsoImage): Promise<CoreosLive> {
@@ -44,7 +44,7 @@ export async function readCoreosLive(iso: IsoImage): Promise<CoreosLive> {
     };
   } catch (cause) {
     if (!(cause instanceof IntegrityError)) throw cause;
-    throw new IntegrityError(NOT_COREOS, `image ${iso.path} is no live ISO of CoreOS`, {
+    throw new IntegrityError(NOT_COREOS, `image ${iso.path} is not a live ISO of CoreOS`, {
       cause,
       hint: 'Give the live ISO of the machine-os-images image of this release.',
     });

@@ -45,7 +45,7 @@ export async function findEmbedArea(iso: IsoImage): Promise<EmbedArea> {
   if (size > MAX_EMBED_AREA_SIZE) {
     throw new IntegrityError(
       'iso.no-embed-area',
-      `${info.file} has ${size} bytes for an Ignition config, which is not an embed area`,
+      `${info.file} has ${size} bytes for an Ignition config, which is too much for an embed area`,
       { expected: `at most ${MAX_EMBED_AREA_SIZE}`, found: String(size) },
     );
   }

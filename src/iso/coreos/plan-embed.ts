@@ -56,7 +56,7 @@ function requirePlausible({ file, size }: EmbedArea): void {
   if (size <= MAX_EMBED_AREA_SIZE && !/^\/*images\/+pxeboot\//i.test(file)) return;
   throw new IntegrityError(
     'iso.no-embed-area',
-    `${file} has ${size} bytes for an Ignition config, which is no embed area`,
+    `${file} has ${size} bytes for an Ignition config, which is too much for an embed area`,
     { expected: `at most ${MAX_EMBED_AREA_SIZE}`, found: String(size) },
   );
 }

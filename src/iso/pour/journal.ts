@@ -33,7 +33,7 @@ export type Journal = {
 /**
  * Opens the journal of a layout, continuing where the file is one of the same layout.
  *
- * @returns undefined where the file belongs to another layout or is none of ours
+ * @returns undefined where the file belongs to another layout or was not written by sealift
  */
 export async function readJournal(
   path: string,

@@ -24,10 +24,10 @@ export type PrimaryVolumeDescriptor = {
   /** Bytes. */
   readonly pathTableSize: number;
   readonly lPathTable: number;
-  /** 0 is none. */
+  /** 0 means none. */
   readonly optionalLPathTable: number;
   readonly mPathTable: number;
-  /** 0 is none. */
+  /** 0 means none. */
   readonly optionalMPathTable: number;
   readonly rootRecord: DirectoryRecord;
   readonly volumeSetId: string;

@@ -82,6 +82,6 @@ function nextUrl(from: URL, location: string): URL {
   if (to && isSafe) return to;
   throw new RegistryError(
     'http.redirect',
-    `${redactUrl(from)} redirects to what is no ${from.protocol.slice(0, -1)} address`,
+    `${redactUrl(from)} redirects to an address that is not ${from.protocol.slice(0, -1)}`,
   );
 }

@@ -47,7 +47,7 @@ const LOCAL_REGISTRIES_CONF = `${REGISTRIES_CONF}.d/50-local-registry.conf`;
  * certificates, post.sh and core's key; what installs is put in its place afterwards, so that no
  * override changes it.
  *
- * @throws ConfigError `installation.override` where the override is no Ignition config
+ * @throws ConfigError `installation.override` where the override is not an Ignition config
  */
 export function renderInstallationIgnition(input: InstallationInput): IgnitionConfig {
   const { settings, ignitionConfigOverride } = input;

@@ -86,7 +86,7 @@ export function planImage({ wanted, set, manifests }: FetchedImage): PlannedImag
 }
 
 /**
- * Puts images together: every blob once, with who needs it and where it is to be had.
+ * Puts images together: every blob once, with what needs it and which sources have it.
  *
  * @throws ConfigError `mirror.conflict` when two images that are pulled by tag claim the same one.
  */

@@ -98,7 +98,7 @@ function nameOf(about: { name: string; image: string; bundle: SelectedBundle }):
   return about.name === '' ? about.image : about.name;
 }
 
-/** The reference, or why it is none that can be carried. */
+/** The reference, or why the media cannot carry it. */
 function readReference(text: string): Reference | string {
   if (text.startsWith('oci:')) {
     return `invalid image: ${text} 'oci' is not supported in operator catalogs`;

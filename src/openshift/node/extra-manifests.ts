@@ -70,7 +70,7 @@ export function splitDocuments(source: Manifest): SplitDocument[] {
       if (error) throw malformed(`${where} is not YAML: ${error.code} at byte ${error.pos[0]}`);
       const repeated = findRepeatedKey(document);
       if (repeated !== undefined) throw malformed(`${where} has a key twice, at byte ${repeated}`);
-      if (!isMap(document.contents)) throw malformed(`${where} is no object`);
+      if (!isMap(document.contents)) throw malformed(`${where} is not an object`);
       if (typeof document.get('kind') !== 'string') throw malformed(`${where} has no kind`);
       return { name: `${base}-${index}${extension}`, file: source.name, text, document };
     });

@@ -19,7 +19,7 @@ export const archNames = {
       if (go === name) return rpm as RpmArchitecture;
     }
     const known = Object.values(GO_NAMES).join(', ');
-    throw new ConfigError('release.arch-unknown', `architecture "${name}" is none of ${known}`, {
+    throw new ConfigError('release.arch-unknown', `architecture "${name}" is not one of ${known}`, {
       expected: known,
       found: name,
       hint: 'name a release for one of these',

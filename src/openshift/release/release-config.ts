@@ -26,7 +26,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
   try {
     return objectOr(JSON.parse(Buffer.from(bytes).toString('utf8')));
   } catch (cause) {
-    throw malformed(`is no JSON: ${(cause as Error).message}`);
+    throw malformed(`is not valid JSON: ${(cause as Error).message}`);
   }
 }
 

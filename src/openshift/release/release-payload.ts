@@ -105,7 +105,7 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
     refuse(`has kind "${describeValue(document['kind'])}", not "cincinnati-metadata-v0"`);
   }
   const previous = document['previous'] ?? [];
-  if (!Array.isArray(previous)) return refuse('has a "previous" that is no array');
+  if (!Array.isArray(previous)) return refuse('has a "previous" that is not an array');
   const version = parseVersion(document['version'] ?? refuse('has no version'), refuse);
   const pairs = Object.entries(objectOr(document['metadata']));
   return {
@@ -174,14 +174,16 @@ function parseImage(image: string, refuse: Refuse): Reference {
 /** Versions end up in tags, file names and scripts on the media. */
 function parseVersion(version: unknown, refuse: Refuse): string {
   if (typeof version === 'string' && isVersion(version)) return version;
-  return refuse(`has version ${JSON.stringify(describeValue(version))}, which is none`);
+  return refuse(
+    `has version ${JSON.stringify(describeValue(version))}, which is not a valid version`,
+  );
 }
 
 function parseObject(text: string, refuse: Refuse): Record<string, unknown> {
   try {
     return objectOr(JSON.parse(text));
   } catch (error) {
-    return refuse(`is no JSON: ${(error as Error).message}`);
+    return refuse(`is not valid JSON: ${(error as Error).message}`);
   }
 }
 

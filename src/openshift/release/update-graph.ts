@@ -105,7 +105,7 @@ export function formatChannel(channel: string, version: string): string {
   if (/-\d+\.\d+$/.test(channel)) return channel;
   const minor = minorOf(version);
   if (minor !== undefined) return `${channel}-${minor}`;
-  throw new ConfigError('release.version-malformed', `version "${version}" is no X.Y or X.Y.Z`, {
+  throw new ConfigError('release.version-malformed', `version "${version}" is not X.Y or X.Y.Z`, {
     expected: 'X.Y or X.Y.Z',
     found: version,
   });
@@ -159,9 +159,13 @@ function listNearest(versions: readonly string[], wanted: string): string[] {
 /** @throws ConfigError `graph.url-malformed` */
 export function parseGraphUrl(text: string): URL {
   if (URL.canParse(text)) return new URL(text);
-  throw new ConfigError('graph.url-malformed', `update graph address "${text}" is no URL`, {
-    hint: 'set UPDATE_URL_OVERRIDE to a whole https:// address',
-  });
+  throw new ConfigError(
+    'graph.url-malformed',
+    `update graph address "${text}" is not a valid URL`,
+    {
+      hint: 'set UPDATE_URL_OVERRIDE to a whole https:// address',
+    },
+  );
 }
 
 function graphUrl({ url, arch }: GraphAccess, channel: string): URL {
@@ -213,7 +217,7 @@ function refused(url: URL, status: number, text: string): RegistryError {
 
 function parseGraph(text: string, url: URL): UpdateGraph {
   const document = parseJson(text);
-  if (!isObject(document)) throw malformed(url, 'is no JSON object');
+  if (!isObject(document)) throw malformed(url, 'is not a JSON object');
   const nodes = document['nodes'];
   if (!Array.isArray(nodes)) throw malformed(url, 'has no nodes');
   if (nodes.length > MAX_NODES) throw malformed(url, `has more than ${MAX_NODES} nodes`);
@@ -277,7 +281,7 @@ const malformed = (url: URL, reason: string): RegistryError =>
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** undefined, which no JSON text means, for what is no JSON. */
+/** Undefined for text that is not valid JSON; no JSON text means undefined. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -21,7 +21,7 @@ export function isWantedVersion(wanted: string, found: string): boolean {
   return exact === version || exact === version.replace(/-.*$/, '');
 }
 
-/** `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for what is no version. */
+/** `4.20` of `4.20`, `4.20.3` and `4.20.0-rc.1`; undefined for what is not a valid version. */
 export function minorOf(version: string): string | undefined {
   return /^(\d+\.\d+)(?:$|\.\d)/.exec(version)?.[1];
 }

@@ -114,7 +114,7 @@ async function openKept(
   const names = sites.map(({ name }) => name);
   const { find, strangers } = await openRetained({ from: retainFrom, kubeconfig }, names);
   if (strangers.length > 0) {
-    const message = `${retainFrom} keeps something of ${JSON.stringify(strangers)}, which are no sites of these inputs`;
+    const message = `${retainFrom} has retained files for ${JSON.stringify(strangers)}, which are not sites in these inputs`;
     emit({ type: 'warning', message });
   }
   return find;

@@ -124,7 +124,7 @@ function listSecrets({ config, postScript }: InstallationIsoRequest): readonly s
     'pullSecret',
     ...(config.sshKey === '' ? [] : ['sshKey (public key of core)']),
     ...(config.proxy === undefined ? [] : ['proxy (and what its URLs hold)']),
-    ...(config.ignitionConfigOverride ? ['ignitionConfigOverride (whatever it holds)'] : []),
-    ...(postScript ? ['post.sh (whatever it holds)'] : []),
+    ...(config.ignitionConfigOverride ? ['ignitionConfigOverride (contents not inspected)'] : []),
+    ...(postScript ? ['post.sh (contents not inspected)'] : []),
   ];
 }

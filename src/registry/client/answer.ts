@@ -4,7 +4,7 @@ import { redact } from '../../base/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
 import { headerOf } from './body.ts';
 
-/** An answer that is no success: what it was about, and its body. */
+/** An unsuccessful answer: what it was about, and its body. */
 export type Refusal = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -13,7 +13,7 @@ export type Refusal = {
   readonly about: string;
 };
 
-/** The error of an answer that is none of those its request knows how to take. */
+/** The error for an answer that its request does not expect. */
 export function explainAnswer(host: string, refusal: Refusal, now: number): RegistryError {
   const { status, headers, text, about } = refusal;
   const said = describeErrors(text);

@@ -69,7 +69,7 @@ function readHostDirectory(
   return { ...(ca.length > 0 && { ca }), cert: read(cert), key: read(key) };
 }
 
-/** A directory of root that others may not read is none for them, as for podman. */
+/** A directory that this user may not read counts as absent, as for podman. */
 async function listDirectory(path: string): Promise<string[] | undefined> {
   try {
     return await readdir(path);

@@ -81,7 +81,7 @@ function redirectOf(
 function resolveTarget(location: string, from: URL, endpoint: Endpoint): URL {
   const refuse = (reason: string): RegistryError =>
     new RegistryError('registry.redirect', `${endpoint.host} redirects to ${reason}`);
-  if (!URL.canParse(location, from.href)) throw refuse('an address that is no URL');
+  if (!URL.canParse(location, from.href)) throw refuse('an address that is not a valid URL');
   const target = new URL(location, from.href);
   const allowed = from.protocol === 'http:' ? ['http:', 'https:'] : ['https:'];
   if (!allowed.includes(target.protocol)) {

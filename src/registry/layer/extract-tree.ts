@@ -332,6 +332,6 @@ const missing = (root: string): IntegrityError =>
 const unfollowed = (path: string, target: string): IntegrityError =>
   new IntegrityError(
     'layer.link-unfollowed',
-    `symbolic link "${path}" should lead to a regular file of its image, but "${target}" is none`,
+    `symbolic link "${path}" should lead to a regular file of its image, but "${target}" is not`,
     { expected: 'a regular file', found: target },
   );

@@ -86,7 +86,7 @@ function step(directory: string, name: string): string {
   return name === '..' ? splitPath(directory).parent : joinPath(directory, name);
 }
 
-/** What the flattened image has at a path whose parents are no links, looking from `top` down. */
+/** What the flattened image has at a path whose parents are not links, looking from `top` down. */
 async function findNode(
   changesets: Changesets,
   path: string,

@@ -24,4 +24,4 @@ export function checkTag(text: string): void {
 }
 
 const malformed = (text: string, what: string): ConfigError =>
-  new ConfigError('reference.malformed', `"${text}" is no ${what}`);
+  new ConfigError('reference.malformed', `"${text}" is not a valid ${what}`);

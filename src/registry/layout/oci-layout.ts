@@ -104,7 +104,7 @@ async function readIndex(path: string): Promise<NamedDescriptor[]> {
   const entries = parseJson(bytes, file)['manifests'];
   const index = Array.isArray(entries) ? (parseManifest(bytes) as ImageIndex) : undefined;
   if (index?.kind !== 'index') {
-    throw new IntegrityError('oci-layout.malformed', `${file} is no image index`);
+    throw new IntegrityError('oci-layout.malformed', `${file} is not an image index`);
   }
   return index.manifests.map((descriptor, at) => {
     const { annotations } = (entries as { annotations?: Record<string, unknown> }[])[at] ?? {};
@@ -211,5 +211,5 @@ function parseJson(bytes: Uint8Array, file: string): Record<string, unknown> {
   } catch (cause) {
     throw new IntegrityError('oci-layout.malformed', `${file} is not JSON`, { cause });
   }
-  throw new IntegrityError('oci-layout.malformed', `${file} is no JSON object`);
+  throw new IntegrityError('oci-layout.malformed', `${file} is not a JSON object`);
 }

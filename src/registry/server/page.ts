@@ -18,7 +18,7 @@ export function pageOf(items: readonly string[], query: URLSearchParams): Page |
   const n = query.get('n');
   const last = query.get('last');
   if (n !== null && !/^\d{1,9}$/.test(n)) {
-    return failure('PAGINATION_NUMBER_INVALID', 'n is no count of items', { n });
+    return failure('PAGINATION_NUMBER_INVALID', 'n is not a valid number of items', { n });
   }
   const sorted = items.toSorted((a, b) => (a < b ? -1 : 1));
   const rest = last === null ? sorted : sorted.filter((item) => item > last);

@@ -80,7 +80,7 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
     const auths = isObject(secret) ? secret['auths'] : undefined;
     return auths !== undefined && isObject(auths) ? Object.keys(auths) : undefined;
   } catch {
-    return undefined; // what is no pull secret is masked as a whole
+    return undefined; // anything but a pull secret is masked as a whole
   }
 }
 

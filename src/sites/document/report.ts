@@ -93,7 +93,7 @@ const maskUserInfo = (text: string): string =>
     .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
 
 function quote(value: string): string {
-  // Not even a part: its end may tell that its beginning is a password.
+  // Not even a part: a suffix could reveal a password.
   if (value.length > MAX_VALUE) return `"[${value.length} characters]"`;
   const shown = maskUserInfo(value);
   return JSON.stringify(shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}...` : shown);

@@ -204,10 +204,10 @@ async function makeAdmin(
 function refuseForeignKeyId(client: string, signer: KeyPair): void {
   const signedBy = new X509Certificate(signer.certificate);
   if (new X509Certificate(client).checkIssued(signedBy)) return;
-  const message = `the certificate that is kept of ${SIGNERS.adminKubeconfig.file} has a key id of its own`;
+  const message = `the retained certificate of ${SIGNERS.adminKubeconfig.file} has a different key id`;
   throw new ConfigError('retained.mismatch', message, {
     expected: 'SHA-1 of the public key, PKCS#1',
-    hint: 'remove it, and its key, to have new ones',
+    hint: 'remove it and its key to create new ones',
   });
 }
 
@@ -217,13 +217,13 @@ function loadSigner(
 ): Omit<MadeSigner, 'subject'> {
   const { notBefore, notAfter } = readValidity(pair.certificate);
   if (notAfter < epoch * 1000) {
-    const message = `the certificate that is kept of ${SIGNERS[name].file} is over`;
+    const message = `the retained certificate of ${SIGNERS[name].file} has expired`;
     throw new ConfigError('retained.expired', message, {
       ...{
         expected: `valid at ${new Date(epoch * 1000).toISOString()}`,
         found: new Date(notAfter).toISOString(),
       },
-      hint: 'remove it, and its key, to have new ones',
+      hint: 'remove it and its key to create new ones',
     });
   }
   const signingKey = createPrivateKey(pair.privateKey);

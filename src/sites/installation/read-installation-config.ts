@@ -125,7 +125,7 @@ function findUnread(
   const lines = new LineCounter();
   const report = (offset: number, code: string): ConfigProblem => {
     const { line, col: column } = lines.linePos(offset);
-    const problem = `this is no YAML: ${explainYaml(code)}`;
+    const problem = `not valid YAML: ${explainYaml(code)}`;
     return { file, line, column, path: '', problem, lineText: '' };
   };
   try {

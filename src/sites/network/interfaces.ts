@@ -26,7 +26,7 @@ export type NetworkInterface = {
   readonly value: FreeMap;
 };
 
-/** The interfaces of an nmstate document; addresses that are none are left out. */
+/** The interfaces of an nmstate document; invalid addresses are omitted. */
 export const readInterfaces = (network: Free | undefined): readonly NetworkInterface[] =>
   listOf(mapOf(network)['interfaces']).map((item, index) => {
     const value = mapOf(item);

@@ -41,7 +41,7 @@ function readGroups(text: string): bigint {
 
 export const widthOf = (family: Family): number => (family === 4 ? 32 : 128);
 
-/** `address/prefix`; undefined when it is no such thing. */
+/** `address/prefix`; undefined when the text is something else. */
 export function parseCidr(text: string): Cidr | undefined {
   const [, address = '', digits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
   const ip = parseAddress(address);

@@ -6,7 +6,7 @@ import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 export type NetworkEntry = {
   readonly path: string;
   readonly text: string;
-  /** Absent where the text is no CIDR. */
+  /** Absent where the text is not a valid CIDR. */
   readonly cidr?: Cidr;
   /** Only of cluster networks: length of a node's prefix. */
   readonly hostPrefix?: number;

@@ -13,7 +13,7 @@ export function explainPullSecret(text: string): readonly string[] {
 function explainJson(text: string): readonly string[] {
   const parsed = parseJson(text);
   if (parsed === undefined) {
-    const why = text.trim() === '' ? 'unexpected end of JSON input' : 'this is no JSON';
+    const why = text.trim() === '' ? 'unexpected end of JSON input' : 'not valid JSON';
     return [`${HIDDEN}: ${why}`];
   }
   // JSON's null is an empty object to Go.
@@ -32,7 +32,7 @@ function explainAuths(auths: Mapping): readonly string[] {
   });
 }
 
-/** The registries that a pull secret has an entry for; none when it is no pull secret. */
+/** The registries that a pull secret has an entry for; none when it is not a pull secret. */
 export function listPullSecretHosts(text: string): ReadonlySet<string> {
   const parsed = parseJson(text);
   const auths = isMapping(parsed) ? parsed['auths'] : undefined;

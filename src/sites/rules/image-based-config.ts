@@ -22,7 +22,7 @@ export function checkImageBasedConfig(
     ),
     ...checkHostname(report, written.hostname),
     ...form,
-    // Addresses that are none cannot be judged.
+    // Invalid addresses cannot be checked.
     ...(form.length === 0 ? checkPlausibility(report, networkConfig, networks) : []),
   ];
 }

@@ -51,7 +51,7 @@ const PATH = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|
 const SUFFIX =
   /(?::[\w][\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$/;
 
-/** Longer names are none (distribution's reference grammar). */
+/** Longer names are not valid (distribution's reference grammar). */
 const LONGEST_NAME = 255;
 
 /** What is wrong with a repository `registry/path`, or with a whole registry `registry[:port]`. */

@@ -102,7 +102,7 @@ export function warnOfImageBasedConfig(
             hint: 'certificates are not valid yet on a node whose clock is behind',
           }),
         ]),
-    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'this is no UUID')]),
+    ...(id === '' || UUID.test(id) ? [] : [report('cluster_id', 'not a valid UUID')]),
     ...warnOfLabels(report, written.nodeLabels),
     ...warnOfNetworkConfig(report, written.networkConfig),
   ];

@@ -133,8 +133,12 @@ function isTarHeader(head: Buffer): boolean {
 }
 
 function unknownKind(path: string): never {
-  throw new ConfigError('sites.unknown-kind', `${path} is no source of sites`, {
-    expected: 'a folder, .zip, .tar, .tar.gz, .csv or .yaml',
-    hint: 'give a folder, a .zip, .tar or .tar.gz archive, or a .csv or .yaml table',
-  });
+  throw new ConfigError(
+    'sites.unknown-kind',
+    `${path} is not a folder, archive or table of sites`,
+    {
+      expected: 'a folder, .zip, .tar, .tar.gz, .csv or .yaml',
+      hint: 'give a folder, a .zip, .tar or .tar.gz archive, or a .csv or .yaml table',
+    },
+  );
 }

@@ -158,7 +158,11 @@ function kindOf({ type, pax }: Header): SiteMember['kind'] {
 }
 
 const damagedError = (path: string, cause: unknown): ConfigError =>
-  new ConfigError('sites.damaged', `${path} is no whole tar archive: ${(cause as Error).message}`, {
-    cause,
-    hint: 'make the archive again',
-  });
+  new ConfigError(
+    'sites.damaged',
+    `${path} is not a complete tar archive: ${(cause as Error).message}`,
+    {
+      cause,
+      hint: 'make the archive again',
+    },
+  );

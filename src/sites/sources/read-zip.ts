@@ -181,7 +181,7 @@ const damagedMember = (shownAs: string, reason: string, cause?: unknown): Config
   });
 
 const damagedError = (path: string, cause: unknown): ConfigError =>
-  new ConfigError('sites.damaged', `${path} is no whole .zip: ${(cause as Error).message}`, {
+  new ConfigError('sites.damaged', `${path} is not a complete .zip: ${(cause as Error).message}`, {
     cause,
     hint: 'make the archive again',
   });

@@ -106,7 +106,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-/** Of the cluster that a configuration ISO is of; undefined where it is none. */
+/** Of the cluster that a configuration ISO is of; undefined for any other image. */
 async function readClusterId(path: string): Promise<string | undefined> {
   try {
     const { manifest } = await readConfigIso(path);

@@ -132,7 +132,7 @@ async function takeBackIfLost(
 const isRetained = ({ identity }: IdentityState, { retained }: IdentityRequest): boolean =>
   retained?.whole !== undefined && holdsWhole(retained.whole, identity);
 
-/** A foreign file is no part of an identity. */
+/** A foreign file is not part of an identity. */
 const wasMade = async ({ places, listed, isRecorded }: IdentityRequest): Promise<boolean> =>
   listed !== undefined || isRecorded || (await hasIdentity(places));
 

@@ -97,6 +97,6 @@ function parseRecord(text: string): KeptRecord | undefined {
     const record: unknown = JSON.parse(text);
     return typeof record === 'object' && record !== null ? record : undefined;
   } catch {
-    return undefined; // a torn record is none: the site is made again
+    return undefined; // a torn record counts as missing: the site is built again
   }
 }

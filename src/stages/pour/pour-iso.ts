@@ -94,7 +94,7 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
           onProgress(bytes, layout.size);
         },
         onStale: () => {
-          warn('a partial output of other inputs was found; it is started over');
+          warn('partial output is from different inputs; starting over');
         },
       });
       await publishSeal(output);

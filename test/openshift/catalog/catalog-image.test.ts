@@ -147,7 +147,7 @@ describe('a catalog image', () => {
     ).rejects.toThrow(fails('image.no-platform', 'linux/s390x'));
   });
 
-  it('is no catalog without the label, and the labels it has are said', async () => {
+  it('is not a catalog without the label, and the labels it has are said', async () => {
     const reference = serve('other', await imageOf({ label: '' }));
     await expect(openCatalogImage(world, reference, 'all')).rejects.toThrow(
       expect.objectContaining({
@@ -169,7 +169,7 @@ describe('a catalog image', () => {
   });
 
   it.each(['/', '..', '/configs/../../etc', '\0'])(
-    'is refused when its label %j is no directory of its own',
+    'is refused when its label %j is not a directory of its own',
     async (label) => {
       const reference = serve('hostile', await imageOf({ label }));
       await expect(openCatalogImage(world, reference, 'all')).rejects.toThrow(

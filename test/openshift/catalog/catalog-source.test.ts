@@ -36,7 +36,7 @@ describe('the name of a catalog', () => {
     ['', 'names no registry'],
     ['index:v4.18', 'names no registry'],
     ['quay.io/ocp/index', 'neither tag nor digest'],
-    ['docker://quay.io/ocp/index:v4.18', 'is no registry host'],
+    ['docker://quay.io/ocp/index:v4.18', 'is not a valid registry host'],
     ['file:', 'names no directory'],
     ['oci::v4.18', 'names no directory'],
     ['oci:layout:', 'its tag is empty'],

@@ -14,7 +14,7 @@ describe('the upgrade graph of a channel', () => {
     expect(planChannelGraph(channel).chain.map(({ name }) => name)).toEqual(['c', 'a']);
   });
 
-  test('may replace and skip what is no entry', () => {
+  test('may replace and skip what is not an entry', () => {
     const channel = makeChannel('stable', [{ name: 'b', replaces: 'gone', skips: ['lost'] }]);
     expect(planChannelGraph(channel).chain).toHaveLength(1);
   });

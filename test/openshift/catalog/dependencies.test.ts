@@ -160,7 +160,7 @@ describe('what a kept bundle requires', () => {
     ]);
   });
 
-  test('is no bundle that its package leaves out by name', () => {
+  test('is not a bundle that its package leaves out by name', () => {
     const filtered = filterCatalog(joinCatalogs(app(needs('base', '<2.0.0')), base), {
       full: false,
       packages: [

@@ -495,7 +495,7 @@ describe('a selection is refused', () => {
       'package "op" channel "stable" has no bundle "op.1.0.0"; did you mean "op.v1.0.0"?',
     ],
     [
-      'with a bound that is no version',
+      'with a bound that is not a valid version',
       { minVersion: 'latest' },
       'package "op": minVersion "latest" is not a semantic version',
     ],

@@ -187,8 +187,8 @@ describe('a hostile file', () => {
       await stream(`a: ${'['.repeat(100_000)}\n---\n${'- '.repeat(100_000)}\n---\nb: 1\n`),
     );
     expect(problems).toEqual([
-      expect.stringMatching(/^is no YAML/),
-      expect.stringMatching(/^is no YAML/),
+      expect.stringMatching(/^is not valid YAML/),
+      expect.stringMatching(/^is not valid YAML/),
       { b: 1 },
     ]);
   });
@@ -221,7 +221,7 @@ describe('a hostile file', () => {
     );
   });
 
-  test('that is no text at all is one document that is no object', async () => {
+  test('binary data is read as one document that is not an object', async () => {
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, index) => index));
     expect(await stream(bytes)).toHaveLength(1);
     expect(valuesOf(await stream(Buffer.from('\ufeff{"a":1}', 'utf16le')))).toEqual([

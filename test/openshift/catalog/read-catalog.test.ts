@@ -311,7 +311,7 @@ describe('the files of a catalog', () => {
     await writeFile(`${directory}-beside`, pack('beside'));
     expect(await problemsOf(directory)).toEqual([
       expect.stringMatching(/^beside: is a link out of the catalog, to .*-beside$/),
-      expect.stringMatching(/^directory: is a link to .*\/a, which is no regular file$/),
+      expect.stringMatching(/^directory: is a link to .*\/a, which is not a regular file$/),
       'loop: is a link to nothing',
       expect.stringMatching(/^out: is a link out of the catalog, to .*$/),
     ]);
@@ -340,12 +340,12 @@ describe('problems', () => {
       }),
     ).toEqual([
       expect.stringMatching(
-        /^a\.json: document 2 at byte 36: is no JSON: Expected ','.* position 25/,
+        /^a\.json: document 2 at byte 36: is not valid JSON: Expected ','.* position 25/,
       ),
       'a.json: document 4 at byte 110: ends before its closing brace',
       'b.json: document 2 at byte 36: should begin with "{", but begins with "]]"',
       'c/d.yaml: document 2 at byte 14: should be an object, but is a list',
-      expect.stringMatching(/^c\/d\.yaml: document 3 at byte 22: is no YAML: .*line/),
+      expect.stringMatching(/^c\/d\.yaml: document 3 at byte 22: is not valid YAML: .*line/),
       'c/d.yaml: document 4 at byte 31: should be an object, but is the string "foo"',
       'e: document 1 at byte 0: should be an object, but is a list',
     ]);
@@ -463,7 +463,7 @@ describe('what a hostile catalog may do to its report', () => {
   test('is not to hang it on a file that is none', async () => {
     const directory = await writeCatalog({ a: pack('a') });
     await runProcess('mkfifo', [join(directory, 'pipe')]);
-    expect(await problemsOf(directory)).toEqual(['pipe: is no regular file']);
+    expect(await problemsOf(directory)).toEqual(['pipe: is not a regular file']);
   });
 
   test('is not to hide behind what may not be read', async () => {

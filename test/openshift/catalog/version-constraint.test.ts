@@ -78,7 +78,7 @@ describe('a version constraint', () => {
     );
   });
 
-  test('accepts nothing that is no semantic version', () => {
+  test('accepts only semantic versions', () => {
     expect(
       ['', 'v1.0.0', '1.0', '01.0.0', '1.0.0-01'].filter(parseConstraint('*').accepts),
     ).toEqual([]);
@@ -108,7 +108,7 @@ const version = fc
 
 function read(text: string): NonNullable<ReturnType<typeof parseBundleVersion>> {
   const parsed = parseBundleVersion(text);
-  if (parsed === undefined) throw new Error(`${text} is no version`);
+  if (parsed === undefined) throw new Error(`${text} is not a valid version`);
   return parsed;
 }
 

@@ -27,7 +27,7 @@ const COMMANDS = '\u001b[2J\u009b31m\r\u202e\u200b\u0007';
 // eslint-disable-next-line no-control-regex -- they are what is looked for
 const COMMANDING = /[\0-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e]/;
 
-describe('nothing on an ISO commands the terminal', () => {
+describe('control characters from an ISO are escaped', () => {
   it.each([
     ['a value', { cluster_name: COMMANDS }],
     ['a key', { [`x${COMMANDS}\ny`]: 'z' }],
@@ -74,7 +74,7 @@ describe('nothing on an ISO commands the terminal', () => {
 it.each([
   ['that is not there', 'nope', 'there is no such file'],
   ['that is a directory', '.', 'it is a directory'],
-  ['that is a pipe', 'pipe', 'it is no regular file'],
+  ['that is a pipe', 'pipe', 'it is not a regular file'],
 ])('a medium %s is told, and not waited for', async (_what, name, reason) => {
   if (name === 'pipe') await runProcess('mkfifo', [world.at(name)]);
   for (const args of [
@@ -86,7 +86,7 @@ it.each([
   }
 });
 
-it('nothing of the inputs commands the terminal', async () => {
+it('control characters in the inputs are escaped', async () => {
   const site = { 'install-config.yaml': COMMANDS, 'image-based-config.yaml': COMMANDS };
   world.write(inFolder('sites', { [`x${COMMANDS}`]: '' }));
   world.write(inFolder('sites/a', site));

@@ -224,7 +224,7 @@ describe('an identity that is lost and cannot be taken back', () => {
     expect(failed.map(({ name }) => name)).toEqual(['alpha']);
   });
 
-  it('is no matter of rotation: what cannot be kept is not replaced', async () => {
+  it('an identity that cannot be retained is not replaced, even with --rotate', async () => {
     world.write(inFolder('sites', ALPHA));
     await build();
     await loseState();

@@ -70,8 +70,8 @@ it('keys are kept when their certificates are over, and that is told', async () 
 });
 
 it.each([
-  ['0', '1970-01-01: certificates of keys that are made new are over already'],
-  ['4102444800', '2100-01-01: certificates of keys that are made new are not valid before'],
+  ['0', '1970-01-01: new certificates would already be expired'],
+  ['4102444800', '2100-01-01: new certificates would not be valid before then'],
 ])('a time of no use for certificates is warned of: %s', async (epoch, message) => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const exitCode = await runProgram(['config-iso', 'build', 'nothing'], {

@@ -110,7 +110,7 @@ describe('sealift config-iso show', () => {
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('config-iso.too-large')]);
   });
 
-  it('tells what is no ISO', async () => {
+  it('tells what is not an ISO', async () => {
     const { exitCode, stderr } = await world.run('config-iso', 'show', 'out/sites.json');
     expect([exitCode, stderr]).toEqual([5, expect.stringContaining('iso.not-iso9660')]);
   });

@@ -24,7 +24,7 @@ it('what was read is written again byte by byte', () => {
 
 it('a state that was cut short anywhere is not used', () => {
   fc.assert(
-    // The last two are the brace, without which it is no JSON, and a newline, which nobody misses.
+    // The last two are the brace, without which it is not valid JSON, and a newline, which nobody misses.
     fc.property(fc.nat(text.length - 2), (size) => {
       expect(parseState(text.slice(0, size))).toBeUndefined();
     }),
@@ -40,7 +40,7 @@ it('a state with another character anywhere in it is not used', () => {
   );
 });
 
-it.each(['', 'null', '[]', '{}', '"x"', '{"version":1}', 'x'])('%j is no state', (other) => {
+it.each(['', 'null', '[]', '{}', '"x"', '{"version":1}', 'x'])('%j is not a state', (other) => {
   expect(parseState(other)).toBeUndefined();
 });
 

@@ -6,7 +6,7 @@ import { seedRandom } from '../../support/site-identity.ts';
 const nameOf = (clusterName: string): string =>
   makeInfraId(clusterName, seedRandom(clusterName)).slice(0, -6);
 
-it('what is no letter, digit or dash becomes a dash, and runs of dashes become one', () => {
+it('what is not a letter, digit or dash becomes a dash, and runs of dashes become one', () => {
   expect(nameOf('edge.site_7')).toBe('edge-site-7');
   expect(nameOf('a..--b')).toBe('a-b');
   expect(nameOf('a🚀ü')).toBe('a');

@@ -112,7 +112,7 @@ describe.skipIf(!requireTool('openssl'))('what openssl says of certificates', ()
     expect(text.match(/Signature Algorithm: sha256WithRSAEncryption/g)).toHaveLength(2);
   });
 
-  it('the administrator may use TLS, is no CA, and has no further names', async () => {
+  it('the administrator may use TLS, is not a CA, and has no further names', async () => {
     const keyId = extensionsOf(await inspect('admin-kubeconfig-signer', '-text')).at(-1);
     expect(extensionsOf(await inspect(CLIENT, '-text'))).toEqual([
       'X509v3 Key Usage: critical',

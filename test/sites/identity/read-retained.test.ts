@@ -151,7 +151,7 @@ describe('signers that an earlier producer left', () => {
   it.each<readonly [string, string, () => string, string]>([
     ['a key of another certificate', lbKey, () => other().privateKey, 'mismatch'],
     ['a certificate of another signer', lbCrt, () => other().certificate, 'mismatch'],
-    ['a key that is none of RSA', lbKey, () => pemOf(elliptic), 'not-rsa'],
+    ['a key that is not RSA', lbKey, () => pemOf(elliptic), 'not-rsa'],
     ['a key that is too short', lbKey, () => pemOf(short), 'not-rsa'],
     ['a key with a passphrase', lbKey, () => String(sealed), 'not-pem'],
     ['a key that was cut short', lbKey, cut, 'not-pem'],
@@ -161,7 +161,7 @@ describe('signers that an earlier producer left', () => {
     ['nothing', lbCrt, () => '', 'not-pem'],
     ['two certificates', lbCrt, () => other().certificate.repeat(2), 'not-pem'],
     ['no text', lbCrt, () => '-----BEGIN CERTIFICATE-----\nMII=\n-----END', 'not-pem'],
-    ['a certificate that is no CA', lbCrt, () => earlier.adminClient.certificate, 'mismatch'],
+    ['a certificate that is not a CA', lbCrt, () => earlier.adminClient.certificate, 'mismatch'],
   ])('are refused by the name of the file: %s', async (...[, path, text, code]) => {
     putSigners();
     put(path, text());
@@ -291,7 +291,7 @@ describe('a manifest.json that an earlier producer left', () => {
     await refused(problem, 'manifest');
   });
 
-  it('is refused when it is no file, or no UTF-8', async () => {
+  it('a retained file that is not a regular file or not UTF-8 is refused', async () => {
     mkdirSync(join(dir, MANIFEST), { recursive: true });
     await refused(`failed to load ${MANIFEST} file`, 'unreadable');
     rmSync(join(dir, MANIFEST), { recursive: true });

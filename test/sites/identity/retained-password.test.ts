@@ -18,7 +18,7 @@ it('a password that was left must be the one of the hash', async () => {
   });
 });
 
-it('a hash alone is enough, and an empty password is none', async () => {
+it('a hash alone is enough, and an empty password counts as absent', async () => {
   await expect(prove(HASH)).resolves.toBeUndefined();
   await expect(prove(HASH, '')).resolves.toBeUndefined();
 });

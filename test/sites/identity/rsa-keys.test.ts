@@ -49,7 +49,7 @@ it('who gives up gets the reason, and the others their keys', async () => {
   expect(await others).toHaveLength(2);
 });
 
-it('one signal for hundreds of keys is no leak', async () => {
+it('one signal for hundreds of keys is not a leak', async () => {
   const warnings: Error[] = [];
   const keep = (warning: Error): void => void warnings.push(warning);
   process.on('warning', keep);

@@ -26,11 +26,7 @@ const START = "partition start must be '0' or match pattern [+-]?<number>[KMGTP]
 type Row = readonly [what: string, lines: readonly string[], problem: string];
 
 const REFUSED: readonly Row[] = [
-  [
-    'a key of SSH that is none',
-    ['sshKey: ssh-rsa nothing'],
-    `5:9 sshKey: ${HIDDEN}ssh: no key found`,
-  ],
+  ['an invalid SSH key', ['sshKey: ssh-rsa nothing'], `5:9 sshKey: ${HIDDEN}ssh: no key found`],
   [
     'a partition that starts nowhere',
     ['extraPartitionStart: ""'],
@@ -47,7 +43,7 @@ const REFUSED: readonly Row[] = [
     `5:22 ExtraPartitionStart: ${INVALID}"40GB": ${START}`,
   ],
   [
-    'a trust bundle that is no PEM',
+    'a trust bundle that is not PEM',
     ['additionalTrustBundle: certificate'],
     `5:24 additionalTrustBundle: ${HIDDEN}invalid block`,
   ],
@@ -176,7 +172,7 @@ describe('the configuration of an installation', () => {
   });
 
   it.each([
-    ['no JSON', 'nonsense', 'this is no JSON'],
+    ['no JSON', 'nonsense', 'not valid JSON'],
     ['no registry', '{"auths":{}}', 'auths required'],
     ['no auths', '{}', 'auths required'],
     [
@@ -224,9 +220,9 @@ describe('the configuration of an installation', () => {
     expect(JSON.stringify(problems)).not.toContain('top-word');
   });
 
-  it('that is no YAML is told where', () => {
+  it('that is not valid YAML is told where', () => {
     expect(check('seedImage: "a')).toEqual([
-      expect.stringMatching(/^2:1 : this is no YAML: a closing quote/),
+      expect.stringMatching(/^2:1 : not valid YAML: a closing quote/),
     ]);
   });
 

@@ -12,7 +12,7 @@ import {
 
 const cidr = (text: string) => {
   const parsed = parseCidr(text);
-  if (!parsed) throw new Error(`${text} is no network`);
+  if (!parsed) throw new Error(`${text} is not a network`);
   return parsed;
 };
 

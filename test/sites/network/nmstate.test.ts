@@ -67,7 +67,7 @@ const MEMBERS: readonly Row[] = [
     `9:36 ${SECOND}.ipv4.address: this must be a list`,
   ],
   [
-    'a hostname that is no object',
+    'a hostname that is not an object',
     [...eth0(), 'hostname: alpha'],
     '8:13 networkConfig.hostname: this must be an object',
   ],
@@ -190,10 +190,10 @@ const ROUTES: readonly Row[] = [
   [
     'a default route of another length',
     route('destination: 0.0.0.0/8, next-hop-interface: eth0'),
-    `8:35 ${ROUTE}.destination: Invalid value: "0.0.0.0/8": this is no network of hosts; the default route is 0.0.0.0/0`,
+    `8:35 ${ROUTE}.destination: Invalid value: "0.0.0.0/8": not a usable host network; the default route is 0.0.0.0/0`,
   ],
   [
-    'a metric that is no number',
+    'a metric that is not a number',
     route('destination: 0.0.0.0/0, next-hop-interface: eth0, metric: low'),
     `8:80 ${ROUTE}.metric: Invalid value: "low": this must be a whole number`,
   ],
@@ -220,12 +220,12 @@ const ROUTES: readonly Row[] = [
   [
     'a rule from no network',
     rule('ip-from: here, route-table: 254'),
-    `8:36 ${RULE}.ip-from: Invalid value: "here": this is no network`,
+    `8:36 ${RULE}.ip-from: Invalid value: "here": not a valid network`,
   ],
   [
     'a rule between two families',
     rule('ip-from: 192.0.2.0/24, ip-to: "2001:db8::/64"'),
-    `8:57 ${RULE}.ip-to: Invalid value: "2001:db8::/64": this is no address of IPv4`,
+    `8:57 ${RULE}.ip-to: Invalid value: "2001:db8::/64": not an IPv4 address`,
   ],
   [
     'a name server of a family that no interface has',

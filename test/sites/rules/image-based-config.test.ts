@@ -31,7 +31,7 @@ const FORM: readonly Row[] = [
     '4:14 networkConfig.interface: unknown field "interface"',
   ],
   [
-    'interfaces that are no list',
+    'interfaces that are not a list',
     ['interfaces: {eth0: {}}'],
     '4:15 networkConfig.interfaces: this must be a list',
   ],
@@ -56,19 +56,19 @@ const FORM: readonly Row[] = [
     `8:12 ${AT}.state: Unsupported value: "upp": supported values: "up", "down", "absent", "ignore", "unknown"`,
   ],
   [
-    'a MAC address that is none',
+    'an invalid MAC address',
     eth0('  mac-address: 52:54:00:12:34'),
-    `8:18 ${AT}.mac-address: Invalid value: "52:54:00:12:34": this is no MAC address`,
+    `8:18 ${AT}.mac-address: Invalid value: "52:54:00:12:34": not a valid MAC address`,
   ],
   [
-    'a size of packets that is none',
+    'an invalid MTU',
     eth0('  mtu: large'),
     `8:10 ${AT}.mtu: Invalid value: "large": this must be a whole number of at least 0`,
   ],
   [
-    'an address that is none',
+    'an invalid address',
     eth0('  ipv6: {enabled: true, address: [{ip: 192.0.2.9, prefix-length: 64}]}'),
-    `8:42 ${AT}.ipv6.address[0].ip: Invalid value: "192.0.2.9": this is no IPv6 address`,
+    `8:42 ${AT}.ipv6.address[0].ip: Invalid value: "192.0.2.9": not a valid IPv6 address`,
   ],
   [
     'an address without a length',
@@ -85,7 +85,11 @@ const FORM: readonly Row[] = [
     eth0('  ipv6: {enabled: maybe}'),
     `8:21 ${AT}.ipv6.enabled: this must be true or false`,
   ],
-  ['a family that is no object', eth0('  ipv6: yes'), `8:11 ${AT}.ipv6: this must be an object`],
+  [
+    'a family that is not an object',
+    eth0('  ipv6: yes'),
+    `8:11 ${AT}.ipv6: this must be an object`,
+  ],
   [
     'a VLAN of nothing',
     eth0('- name: eth0.7', '  type: vlan', '  vlan: {id: 4095}'),
@@ -126,9 +130,9 @@ const FORM: readonly Row[] = [
     `8:21 ${ROUTE}.destination: Required value: a route needs a destination`,
   ],
   [
-    'a route to what is no network',
+    'a route to what is not a network',
     route('destination: default, next-hop-interface: eth0'),
-    `8:35 ${ROUTE}.destination: Invalid value: "default": this is no network`,
+    `8:35 ${ROUTE}.destination: Invalid value: "default": not a valid network`,
   ],
   [
     'a gateway of another family',
@@ -136,9 +140,9 @@ const FORM: readonly Row[] = [
     `8:64 ${ROUTE}.next-hop-address: Invalid value: "2001:db8::1": this is of another family than the destination`,
   ],
   [
-    'a gateway that is no address',
+    'a gateway that is not an address',
     route('destination: 0.0.0.0/0, next-hop-address: gateway, next-hop-interface: eth0'),
-    `8:64 ${ROUTE}.next-hop-address: Invalid value: "gateway": this is no IP address`,
+    `8:64 ${ROUTE}.next-hop-address: Invalid value: "gateway": not a valid IP address`,
   ],
   [
     'a route over an interface that is not there',
@@ -275,7 +279,7 @@ describe('a network configuration is accepted with', () => {
 describe('an image-based-config.yaml is refused for', () => {
   it.each<readonly [string, Readonly<Record<string, string>>, string]>([
     [
-      'a time server that is no name',
+      'a time server that is not a name',
       { additionalNTPSources: 'additionalNTPSources: [a.example, "b c"]' },
       '2:35 AdditionalNTPSources: Invalid value: "b c": NTP server is not a valid IP or domain name',
     ],

@@ -63,7 +63,7 @@ const GENERAL: readonly Row[] = [
     `3:13 baseDomain: Invalid value: "${`alpha.${'a.'.repeat(125)}`.slice(0, 200)}...": must be no more than 253 characters`,
   ],
   [
-    'a key of SSH that is none',
+    'an invalid SSH key',
     { sshKey: 'sshKey: ssh-rsa nothing' },
     `9:9 sshKey: ${HIDDEN} ssh: no key found`,
   ],
@@ -73,7 +73,7 @@ const GENERAL: readonly Row[] = [
     `9:9 sshKey: ${HIDDEN} SSH key type ssh-ed25519 unavailable when FIPS is enabled. Please use rsa or ecdsa.`,
   ],
   [
-    'a trust bundle that is no PEM',
+    'a trust bundle that is not PEM',
     { bundle: 'additionalTrustBundle: nothing' },
     `9:24 additionalTrustBundle: ${HIDDEN} invalid block`,
   ],
@@ -83,7 +83,7 @@ const GENERAL: readonly Row[] = [
     `9:24 additionalTrustBundle: ${HIDDEN} invalid block`,
   ],
   [
-    'a certificate that is none',
+    'an invalid certificate',
     {
       bundle: `additionalTrustBundle: ${JSON.stringify('-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')}`,
     },
@@ -244,9 +244,9 @@ const CLUSTER: readonly Row[] = [
 const ACCESS: readonly Row[] = [
   ['no pull secret', { pullSecret: '' }, `1:1 pullSecret: ${HIDDEN} unexpected end of JSON input`],
   [
-    'a pull secret that is no JSON',
+    'a pull secret that is not valid JSON',
     { pullSecret: 'pullSecret: nothing' },
-    `8:13 pullSecret: ${HIDDEN} this is no JSON`,
+    `8:13 pullSecret: ${HIDDEN} not valid JSON`,
   ],
   [
     'a pull secret without registries',
@@ -271,7 +271,7 @@ const ACCESS: readonly Row[] = [
     '9:20 proxy.httpProxy: Unsupported value: "https": supported values: "http"',
   ],
   [
-    'a proxy that is no URL',
+    'a proxy that is not a valid URL',
     { proxy: 'proxy: {httpProxy: localhost}' },
     '9:20 proxy.httpProxy: Invalid value: "localhost": parse "localhost": invalid URI for request',
   ],
@@ -296,7 +296,7 @@ const ACCESS: readonly Row[] = [
     '9:31 imageDigestSources[0].source: Invalid value: "quay.io/a/b:latest": must be repository--not reference',
   ],
   [
-    'a mirror that is no repository',
+    'a mirror that is not a repository',
     { sources: 'imageDigestSources: [{source: quay.io/a, mirrors: ["?"]}]' },
     '9:52 imageDigestSources[0].mirrors[0]: Invalid value: "?": failed to parse: invalid reference format',
   ],
@@ -344,7 +344,7 @@ const NETWORKS: readonly Row[] = [
     '6:30 Networking.MachineNetwork: Too many: 3: must have at most 2 items',
   ],
   [
-    'a network that is none',
+    'an invalid network',
     network(machine('192.0.2.0')),
     '6:38 networking.machineNetwork[0].cidr: Invalid value: "192.0.2.0": invalid CIDR address: 192.0.2.0',
   ],

@@ -60,7 +60,7 @@ describe('a single node without a platform cannot have', () => {
       '6:144 networking.clusterNetwork[1].hostPrefix: Invalid value: "24": cluster network host subnetwork prefix must be the same value for IPv4 networks',
     ],
     [
-      'a join network that is none',
+      'an invalid join network',
       join('nothing'),
       `6:103 ${JOIN}: Invalid value: "nothing": invalid CIDR address: nothing`,
     ],

@@ -154,7 +154,7 @@ describe('a table that does not fit stops all', () => {
     expect(showProblems(sites, root).join()).toContain(problem);
   });
 
-  it('when it is no block of YAML, or several documents', async () => {
+  it('when it is not a block of YAML, or several documents', async () => {
     for (const text of [
       '[a, b]\n',
       '{a: b}\n',
@@ -167,11 +167,13 @@ describe('a table that does not fit stops all', () => {
     }
   });
 
-  it('when its template has braces that are no hole, or lacks a file', async () => {
+  it('when its template has braces that are not a placeholder, or lacks a file', async () => {
     writeTree(join(root, 'template'), { 'install-config.yaml': 'a: 1\nb: {{ two words }}\n' });
     rmSync(join(root, 'template/image-based-config.yaml'));
     expect(await problemsOf('a.csv', CSV)).toEqual([
-      expect.stringContaining('template/install-config.yaml:2: "{{ two words }}" is no hole'),
+      expect.stringContaining(
+        'template/install-config.yaml:2: "{{ two words }}" is not a placeholder',
+      ),
       'error template: has no image-based-config.yaml',
     ]);
   });

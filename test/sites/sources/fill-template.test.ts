@@ -169,7 +169,7 @@ describe('a value that is put into a hole stays within it', () => {
   });
 });
 
-describe('what is no text', () => {
+describe('what is not text', () => {
   const lists: readonly (readonly [string, string, unknown])[] = [
     ['a: {{ v }}\n', '[x, y]', { a: ['x', 'y'] }],
     ['a: {{ v }} # why\n', '{b: c}', { a: { b: 'c' } }],

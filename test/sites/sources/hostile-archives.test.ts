@@ -89,7 +89,7 @@ describe('a member whose name leads elsewhere', () => {
   });
 });
 
-describe('a member that is no file', () => {
+describe('a member that is not a file', () => {
   it('of a tar is refused, and so is its site', async () => {
     const linkname = '/etc/passwd';
     const sites = await openTar([

@@ -123,7 +123,7 @@ describe('sites are read from a folder or an archive of site folders', () => {
     }
   });
 
-  test('what is no input is warned of once, and the site is read all the same', async () => {
+  test('what is not an input is warned of once, and the site is read all the same', async () => {
     const strange = {
       'notes.txt': '',
       'auth/kubeconfig': '',
@@ -187,7 +187,7 @@ describe('one bad site does not stop the others', () => {
   });
 
   test.each(['Alpha', 'a_b', '-a', 'a.b', 'ä', 'a'.repeat(64)])(
-    'whose name %j is no DNS label',
+    'whose name %j is not a valid DNS label',
     async (name) => {
       for (const form of await writeForms({ ...TWO, ...siteFiles(name) })) {
         const sites = await list(form);
@@ -247,7 +247,7 @@ test('a site that is not in the list cannot be opened', async () => {
   });
 });
 
-describe('a source that is none says so', () => {
+describe('a path that is not a source of sites', () => {
   test('a name that is not there', async () => {
     await expect(list('absent')).rejects.toMatchObject({ code: 'sites.unreadable' });
   });

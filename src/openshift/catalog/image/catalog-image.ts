@@ -209,7 +209,7 @@ function readLabel(document: Record<string, unknown>, name: string): string {
     const found = Object.keys(labels).sort().join(', ') || 'no labels';
     throw new ConfigError(
       'catalog.no-label',
-      `image ${name} is no file-based catalog: it has no label ${CONFIGS_LABEL}`,
+      `image ${name} is not a file-based catalog: it has no label ${CONFIGS_LABEL}`,
       { expected: CONFIGS_LABEL, found, hint: `Name a catalog image; this one has ${found}.` },
     );
   }
@@ -217,14 +217,14 @@ function readLabel(document: Record<string, unknown>, name: string): string {
   if (names.length > 0 && !names.includes('..') && !label.includes('\0')) return names.join('/');
   throw new ConfigError(
     'catalog.label-malformed',
-    `image ${name} has the label ${CONFIGS_LABEL}=${JSON.stringify(label)}, which is no directory below its root`,
+    `image ${name} has the label ${CONFIGS_LABEL}=${JSON.stringify(label)}, which does not name a directory below its root`,
     { expected: '/configs', found: label },
   );
 }
 
 function parseConfig(bytes: Uint8Array, name: string): Record<string, unknown> {
   const refuse = (cause?: unknown): IntegrityError =>
-    new IntegrityError('catalog.config-malformed', `image config of ${name} is no JSON object`, {
+    new IntegrityError('catalog.config-malformed', `image config of ${name} is not a JSON object`, {
       cause,
     });
   let value: unknown;

@@ -126,7 +126,7 @@ const indexByPlace = <Item extends Placed>(items: readonly Item[]): Map<string, 
 function originOf<Item extends Placed>(items: ReadonlyMap<string, Item>, item: Item): Item {
   const origin = items.get(placeKey(item));
   if (origin) return origin;
-  throw new RangeError(`${placeKey(item)} is no document of the source catalog`);
+  throw new RangeError(`${placeKey(item)} is not a document of the source catalog`);
 }
 
 const placeKey = ({ place }: Placed): string => `byte ${place.offset} of ${place.file}`;

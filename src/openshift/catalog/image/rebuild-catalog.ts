@@ -161,7 +161,7 @@ const asObject = (value: unknown): JsonObject => (isObject(value) ? value : {});
 function parseObject(bytes: Uint8Array): JsonObject {
   const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
   if (isObject(value)) return value;
-  throw malformed('is no object');
+  throw malformed('is not an object');
 }
 
 const malformed = (reason: string): IntegrityError =>

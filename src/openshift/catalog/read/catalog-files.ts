@@ -96,14 +96,14 @@ async function examine(
 ): Promise<CatalogFile> {
   const file = [...path, entry.name].join('/');
   if (entry.isFile()) return { file };
-  if (!entry.isSymbolicLink()) return { file, problem: 'is no regular file' };
+  if (!entry.isSymbolicLink()) return { file, problem: 'is not a regular file' };
   try {
     const target = await realpath(join(directory, file));
     if (!target.startsWith(root.endsWith(sep) ? root : root + sep)) {
       return { file, problem: `is a link out of the catalog, to ${target}` };
     }
     if ((await stat(target)).isFile()) return { file };
-    return { file, problem: `is a link to ${target}, which is no regular file` };
+    return { file, problem: `is a link to ${target}, which is not a regular file` };
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) throw error;
     return { file, problem: 'is a link to nothing' };

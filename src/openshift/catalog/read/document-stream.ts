@@ -33,7 +33,7 @@ type Stream = {
 };
 
 /**
- * The documents of a file: a stream of JSON objects when its first byte that is no space is `{`, else of
+ * The documents of a file: a stream of JSON objects when its first byte that is not a space is `{`, else of
  * YAML documents. JSON may go over into YAML at a `---`, and objects may stand between two of them. Never
  * more than one document is in memory. What follows a document whose end is not found is not read.
  */
@@ -63,7 +63,7 @@ async function skipByteOrderMark(window: ByteWindow): Promise<void> {
   if (window.view.subarray(0, 3).equals(BYTE_ORDER_MARK)) window.skip(3);
 }
 
-/** The first byte that is no space. Blank lines before it are skipped; its indentation stays. */
+/** The first byte that is not a space. Blank lines before it are skipped; its indentation stays. */
 async function peekContent(window: ByteWindow): Promise<number | undefined> {
   for (;;) {
     const { view } = window;

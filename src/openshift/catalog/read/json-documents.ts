@@ -143,6 +143,6 @@ export function parseObject(scan: ObjectScan, bytes: Buffer): ParseResult {
     return { value, keys };
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return { problem: `is no JSON: ${error.message}` };
+    return { problem: `is not valid JSON: ${error.message}` };
   }
 }

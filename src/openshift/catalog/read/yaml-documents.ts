@@ -117,7 +117,7 @@ function parseYaml(bytes: Buffer): ParseResult {
     }
     // Aliases that grow without bound are a ReferenceError of the parser; those of others, a RangeError.
     if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error;
-    return { problem: `is no YAML that can be read: ${error.message}` };
+    return { problem: `is not readable YAML: ${error.message}` };
   }
 }
 
@@ -140,7 +140,7 @@ function composeFirst(text: string, lines: LineCounter): Document.Parsed {
 const describeFault = (
   message: string,
   { line, col }: { readonly line: number; readonly col: number },
-): ParseResult => ({ problem: `is no YAML: ${message} (its line ${line}, column ${col})` });
+): ParseResult => ({ problem: `is not valid YAML: ${message} (its line ${line}, column ${col})` });
 
 function countMarks(bytes: Buffer): number {
   let count = 0;

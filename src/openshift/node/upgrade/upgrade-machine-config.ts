@@ -32,7 +32,7 @@ const DIRECTORY = '/etc/assisted/upgrade';
  * A MachineConfig that upgrades a cluster from upgrade ISOs attached to its hosts, and then deletes
  * itself; applying and deleting it reboots the control plane hosts one by one. The first control plane
  * node by name does the work. It refuses, and goes, when the cluster has had the last release or a later
- * one, when the cluster's version is none of `fromVersions`, and on hosts of another architecture. It
+ * one, when the cluster's version is not in `fromVersions`, and on hosts of another architecture. It
  * waits until every node can read the release from the ISO, and names those that cannot. Hosts of other
  * builders' media take it, too.
  */

@@ -24,7 +24,10 @@ export async function askHelper(
 ): Promise<Credential | undefined> {
   const program = `docker-credential-${helper}`;
   if (!/^[\w.-]+$/.test(helper)) {
-    throw new ConfigError('credentials.helper', `"${helper}" is no name of a credential helper`);
+    throw new ConfigError(
+      'credentials.helper',
+      `"${helper}" is not a valid name for a credential helper`,
+    );
   }
   try {
     const { stdout } = await runProcess(program, ['get'], {
@@ -79,7 +82,7 @@ function parseJson(stdout: string, program: string): Record<string, unknown> {
     throw malformed(program, 'is not JSON');
   }
   if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
-  throw malformed(program, 'is no object');
+  throw malformed(program, 'is not an object');
 }
 
 const malformed = (program: string, reason: string): ConfigError =>

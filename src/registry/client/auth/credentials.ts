@@ -149,8 +149,8 @@ function parseAuthFile(json: string, name: string): AuthFile {
   // .dockercfg is the same without the outer object.
   const auths = document['auths'] ?? (name.endsWith('.dockercfg') ? document : {});
   const helpers = document['credHelpers'] ?? {};
-  if (!isObject(auths)) throw malformed(name, '"auths" is no object');
-  if (!isObject(helpers)) throw malformed(name, '"credHelpers" is no object');
+  if (!isObject(auths)) throw malformed(name, '"auths" is not an object');
+  if (!isObject(helpers)) throw malformed(name, '"credHelpers" is not an object');
   const store = document['credsStore'];
   return {
     name,
@@ -175,7 +175,7 @@ function parseObject(json: string, name: string): Record<string, unknown> {
     throw malformed(name, 'it is not JSON');
   }
   if (isObject(value)) return value;
-  throw malformed(name, 'it is no JSON object');
+  throw malformed(name, 'it is not a JSON object');
 }
 
 const isLegacy = (key: string): boolean => key !== normaliseKey(key);

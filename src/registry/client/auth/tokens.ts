@@ -84,7 +84,7 @@ function parseQuestion({ endpoint, base, challenge, repository }: TokenRequest):
 
 /** Where a password may go: over TLS, or beside a registry that has none itself, or on this machine. */
 function whyRefused(realm: string, base: URL): string | undefined {
-  if (!URL.canParse(realm)) return 'whose realm is no URL';
+  if (!URL.canParse(realm)) return 'whose realm is not a valid URL';
   const { protocol, hostname, host } = new URL(realm);
   if (protocol === 'https:') return undefined;
   const isBeside = base.protocol === 'http:' && hostname === base.hostname;

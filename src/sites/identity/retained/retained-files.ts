@@ -28,7 +28,7 @@ export async function readRetainedText(dir: string, file: string): Promise<strin
   }
 }
 
-/** What is no file counts as too large: to read a pipe may take for ever. */
+/** Anything but a file counts as too large: reading a pipe may never end. */
 async function findSize(path: string): Promise<number | undefined> {
   try {
     const found = await stat(path);

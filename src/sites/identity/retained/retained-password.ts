@@ -14,7 +14,7 @@ type PasswordFiles = { readonly hash: string; readonly text: string };
  * Refuses a hash that the node could not use, and a password that is not the one of the hash: it
  * would be handed out and open nothing. A hash that takes long is taken as it is.
  *
- * @param password as it is in the files, the text undefined where there is none; an empty one is none
+ * @param password as it is in the files, the text undefined where there is none; an empty one counts as absent
  * @throws ConfigError `retained.password`, `retained.mismatch`
  */
 export async function proveRetainedPassword(
@@ -22,7 +22,7 @@ export async function proveRetainedPassword(
   files: PasswordFiles,
 ): Promise<void> {
   if (!BCRYPT.test(bcrypt) || bcrypt.endsWith('\n')) {
-    throw new ConfigError('retained.password', `${files.hash} is no bcrypt hash`, {
+    throw new ConfigError('retained.password', `${files.hash} is not a bcrypt hash`, {
       hint: 'write "$2a$10$" and 53 characters, without a newline at the end',
     });
   }

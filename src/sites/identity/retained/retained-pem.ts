@@ -18,7 +18,7 @@ export function parseRetainedKey(text: string, shownAs: string): string {
   const kind = key.asymmetricKeyType;
   if (kind !== 'rsa' || bits < MIN_BITS) {
     const found = kind === 'rsa' ? `RSA key of ${bits} bits` : `${kind ?? 'unknown'} key`;
-    throw new ConfigError('retained.not-rsa', `${shownAs} is no RSA key of ${MIN_BITS} bits`, {
+    throw new ConfigError('retained.not-rsa', `${shownAs} is not an RSA key of ${MIN_BITS} bits`, {
       expected: `RSA key of ${MIN_BITS} bits or more`,
       found,
     });
@@ -31,7 +31,7 @@ function decodeKey(text: string, shownAs: string): KeyObject {
   try {
     return createPrivateKey(text);
   } catch (cause) {
-    throw new ConfigError('retained.not-pem', `${shownAs} is no private key that can be read`, {
+    throw new ConfigError('retained.not-pem', `${shownAs} is not a readable private key`, {
       cause,
       hint: 'give the key without a passphrase, as openshift-install wrote it',
     });
@@ -48,7 +48,7 @@ export function parseRetainedCertificate(text: string, shownAs: string): X509Cer
   try {
     return new X509Certificate(text);
   } catch (cause) {
-    const message = `${shownAs} is no certificate that can be read`;
+    const message = `${shownAs} is not a readable certificate`;
     throw new ConfigError('retained.not-pem', message, { cause });
   }
 }

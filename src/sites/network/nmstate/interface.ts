@@ -41,7 +41,7 @@ export function checkInterface(report: Report, each: NetworkInterface): readonly
     ...checkName(report, each),
     ...(mac === undefined || mac === '' || MAC.test(mac)
       ? []
-      : [report(`${path}.mac-address`, invalid(mac, 'this is no MAC address'))]),
+      : [report(`${path}.mac-address`, invalid(mac, 'not a valid MAC address'))]),
     ...checkMtu(report, each),
     ...([4, 6] as const).flatMap((family) => checkFamily(report, each, family)),
     ...(each.isUp ? checkType(report, each) : []),
@@ -96,7 +96,7 @@ function checkAddress(
   return [
     ...(isAddress
       ? []
-      : [report(`${path}.ip`, invalid(text ?? '', `this is no IPv${family} address`))]),
+      : [report(`${path}.ip`, invalid(text ?? '', `not a valid IPv${family} address`))]),
     ...checkBounded(report, `${path}.prefix-length`, {
       value: address['prefix-length'],
       most: widthOf(family),
@@ -111,7 +111,7 @@ type Bounded = {
   readonly missing: string;
 };
 
-/** What is no number has been told of. */
+/** Values that are not numbers were reported before. */
 function checkBounded(
   report: Report,
   path: string,

@@ -47,10 +47,10 @@ function explainRoute(route: FreeMap, byName: Interfaces): Readonly<Record<strin
 
 function explainDestination(text: string, target: Target | undefined): string | undefined {
   if (text === '') return required('a route needs a destination');
-  if (!target) return invalid(text, 'this is no network');
+  if (!target) return invalid(text, 'not a valid network');
   const isZero = target.family === 4 && target.value >> 24n === 0n;
   return isZero && 'prefix' in target && target.prefix >= 8
-    ? invalid(text, 'this is no network of hosts; the default route is 0.0.0.0/0')
+    ? invalid(text, 'not a usable host network; the default route is 0.0.0.0/0')
     : undefined;
 }
 
@@ -61,7 +61,7 @@ const explainSink = (via: string): string | undefined =>
 function explainAddress(text: string, target: Target | undefined): string | undefined {
   if (text === '') return undefined;
   const address = parseAddress(text);
-  if (!address) return invalid(text, 'this is no IP address');
+  if (!address) return invalid(text, 'not a valid IP address');
   const fits = !target || target.family === address.family;
   return fits ? undefined : invalid(text, 'this is of another family than the destination');
 }
@@ -111,9 +111,9 @@ function checkRouteRule(report: Report, path: string, rule: FreeMap): readonly C
   }
   const wanted = /^ipv[46]$/.test(family) ? Number(family.slice(3)) : ends[0]?.target?.family;
   return ends.flatMap(({ name, text, target }) => {
-    if (!target) return [report(`${path}.${name}`, invalid(text, 'this is no network'))];
+    if (!target) return [report(`${path}.${name}`, invalid(text, 'not a valid network'))];
     return target.family === wanted
       ? []
-      : [report(`${path}.${name}`, invalid(text, `this is no address of IPv${String(wanted)}`))];
+      : [report(`${path}.${name}`, invalid(text, `not an IPv${String(wanted)} address`))];
   });
 }

@@ -11,7 +11,7 @@ import { printable } from '../read-path.ts';
 /** A text with holes: `{{ column }}`, and `{{ '{{' }}` for two braces as they are. */
 export type Template = {
   readonly parts: readonly (string | Hole)[];
-  /** Braces that are no hole. Lines from 1. */
+  /** Braces that are not a placeholder. Lines from 1. */
   readonly faults: readonly { readonly line: number; readonly problem: string }[];
 };
 
@@ -42,7 +42,7 @@ export function parseTemplate(text: string): Template {
     else if (column !== undefined && isColumnName(column)) {
       parts.push({ column, line, indent: indentAt(text, match.index) });
     } else {
-      const problem = `"${printable(whole)}" is no hole: write {{ column }}, or {{ '{{' }} for braces that are meant`;
+      const problem = `"${printable(whole)}" is not a placeholder: write {{ column }}, or {{ '{{' }} for braces that are meant`;
       faults.push({ line, problem });
     }
   }

@@ -166,7 +166,7 @@ describe.skipIf(!requireTool('systemd-escape'))('the udev rules of an upgrade IS
 
 /**
  * Says what it was asked. It has the images in /tmp/images, a name a line, or every image where there
- * is no such file; the files of an image are in /tmp/image.
+ * does not exist; the files of an image are in /tmp/image.
  */
 const PODMAN = textFile(
   '/usr/local/bin/podman',

@@ -9,7 +9,7 @@ export type RangeFilter = {
 };
 
 export type KeptEntries = {
-  /** May hold names that are no entries of the channel. */
+  /** May hold names that are not entries of the channel. */
   readonly names: ReadonlySet<string>;
   readonly warnings: readonly string[];
 };
@@ -38,7 +38,7 @@ export function filterByRange(graph: ChannelGraph, { range, versions }: RangeFil
 
 /**
  * Names of the shortest part of the chain that has these entries at or below its head and above its end;
- * may hold names that are no entries.
+ * may hold names that are not entries.
  */
 export function keepChain(graph: ChannelGraph, wanted: ReadonlySet<string>): ReadonlySet<string> {
   const kept = cutChain(listNodes(graph, wanted));

@@ -9,7 +9,7 @@ import {
 
 /** Which versions are wanted. */
 export type VersionConstraint = {
-  /** False for what is no semantic version, too. */
+  /** Also false for text that is not a semantic version. */
   readonly accepts: (version: string) => boolean;
 };
 
@@ -65,7 +65,7 @@ export function parseConstraint(text: string): VersionConstraint {
   };
 }
 
-/** The version that a bound stands for, missing parts as zeros; undefined when it is none. */
+/** The version of a bound, missing parts as zeros; undefined when it is not a version. */
 export function completeVersion(text: string): string | undefined {
   const parts = /^v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?([-+].*)?$/.exec(text);
   if (parts === null) return undefined;

@@ -8,7 +8,7 @@ const COMPARISON = / ?(>=|<=|==|!=|>|<|=|!|) ?([^ <>=!|]+) ?/y;
 /**
  * A range in blang's language, which `olm.package.required` and `skipRange` are written in:
  * comparisons joined by spaces all hold, `||` separates alternatives, `1.2.x` is any patch. Unlike a
- * constraint it compares prereleases as any other version. Undefined when the text is no range.
+ * constraint it compares prereleases as any other version. Undefined when the text is not a valid range.
  */
 export function parseVersionRange(text: string): Test | undefined {
   const alternatives = text.replaceAll(/\s+/g, ' ').split('||').map(parseAlternative);
