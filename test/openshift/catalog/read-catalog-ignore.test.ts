@@ -5,11 +5,15 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
 import { walkCatalog } from '../../../src/openshift/catalog/read/catalog-files.ts';
-import { isIgnored, parseIgnoreFile } from '../../../src/openshift/catalog/read/ignore-file.ts';
+import {
+  createIgnoreBudget,
+  isIgnored,
+  parseIgnoreFile,
+} from '../../../src/openshift/catalog/read/ignore-file.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const ignored = (text: string, path: string, base: readonly string[] = []): boolean =>
-  isIgnored(parseIgnoreFile(text, base), path.split('/'));
+  isIgnored(parseIgnoreFile(text, base), path.split('/'), createIgnoreBudget());
 
 describe('a rule of an ignore file', () => {
   test.each([
@@ -143,4 +147,14 @@ describe.skipIf(!requireTool('git'))('rules without exceptions', () => {
       await rm(catalog, { recursive: true });
     }
   });
+});
+
+test('patterns that cost more than a whole catalog are refused within seconds', () => {
+  const rules = parseIgnoreFile(`${'*a'.repeat(100)}b\n`.repeat(2000), []);
+  const effort = createIgnoreBudget();
+  const { user } = process.cpuUsage();
+  expect(() => {
+    for (let at = 0; at < 100; at++) isIgnored(rules, [`${'a'.repeat(200)}${at}`], effort);
+  }).toThrow(expect.objectContaining({ code: 'catalog.ignore-file', exitCode: 3 }));
+  expect(process.cpuUsage().user - user).toBeLessThan(10_000_000);
 });

@@ -2,7 +2,8 @@ import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
-import { isIgnored, parseIgnoreFile } from './ignore-file.ts';
+import type { Budget } from '../../../base/budget.ts';
+import { createIgnoreBudget, isIgnored, parseIgnoreFile } from './ignore-file.ts';
 import type { Dirent } from 'node:fs';
 import { append } from '../../../base/lists.ts';
 import type { IgnoreRule } from './ignore-file.ts';
@@ -16,16 +17,18 @@ type Walk = {
   readonly directory: string;
   /** Without links, to tell what is inside. */
   readonly root: string;
+  readonly effort: Budget<'steps'>;
 };
 
 /**
  * The files of a catalog in the order of their names, directory by directory, without those that an
  * `.indexignore` excludes and without those files themselves.
  *
- * @throws ConfigError `catalog.missing`
+ * @throws ConfigError `catalog.missing`, `catalog.ignore-file`
  */
 export async function* walkCatalog(directory: string): AsyncGenerator<CatalogFile> {
-  yield* walkDirectory({ directory, root: await findRoot(directory) }, [], []);
+  const effort = createIgnoreBudget();
+  yield* walkDirectory({ directory, root: await findRoot(directory), effort }, [], []);
 }
 
 async function findRoot(directory: string): Promise<string> {
@@ -66,7 +69,7 @@ async function* walkDirectory(
   for (const entry of entries) {
     const names = [...path, entry.name];
     if (entry.isDirectory()) yield* walkDirectory(walk, names, rules);
-    else if (entry !== ignoreFile && !isIgnored(rules, names))
+    else if (entry !== ignoreFile && !isIgnored(rules, names, walk.effort))
       yield await examine(walk, path, entry);
   }
 }

@@ -1,3 +1,6 @@
+import { createBudget, type Budget } from '../../../base/budget.ts';
+import { ConfigError } from '../../../base/errors.ts';
+
 /** A line of an ignore file (gitignore(5)). */
 export type IgnoreRule = {
   /** Names from the catalog's directory to the ignore file's. */
@@ -101,27 +104,49 @@ function parseSet(
 }
 
 /**
+ * What the patterns of a whole catalog may cost: rules times files, and characters times characters.
+ *
+ * @throws ConfigError `catalog.ignore-file`, from `take`
+ */
+export const createIgnoreBudget = (): Budget<'steps'> =>
+  createBudget(
+    { steps: 20_000_000 }, // about a second
+    () =>
+      new ConfigError(
+        'catalog.ignore-file',
+        'the ignore files of the catalog take too long to match',
+        {
+          hint: 'use fewer and shorter patterns in .indexignore',
+        },
+      ),
+  );
+
+/**
  * Whether a file is ignored: the last rule that matches it or a directory above it decides. Unlike git,
  * and like the tools of catalogs, this lets a file below an ignored directory be taken in again.
  */
-export function isIgnored(rules: readonly IgnoreRule[], path: readonly string[]): boolean {
-  const rule = rules.findLast((one) => matchesPath(one, path));
+export function isIgnored(
+  rules: readonly IgnoreRule[],
+  path: readonly string[],
+  effort: Budget<'steps'>,
+): boolean {
+  const rule = rules.findLast((one) => matchesPath(one, path, effort));
   return rule !== undefined && !rule.isNegated;
 }
 
-function matchesPath(rule: IgnoreRule, path: readonly string[]): boolean {
+function matchesPath(rule: IgnoreRule, path: readonly string[], effort: Budget<'steps'>): boolean {
+  effort.take('steps', 10);
   if (rule.base.some((name, index) => path[index] !== name)) return false;
   const below = path.slice(rule.base.length);
   return below.some((name, index) => {
     if (rule.onlyDirectories && index === below.length - 1) return false;
     const candidate = rule.isAnchored ? below.slice(0, index + 1) : [name];
-    return matchesAll(rule.names, candidate, { any: '**', matches: matchesName });
+    const matches = (pattern: NamePattern, own: string): boolean =>
+      pattern === '**' ||
+      matchesAll(pattern, Array.from(own), { any: '*', matches: matchesCharacter, effort });
+    return matchesAll(rule.names, candidate, { any: '**', matches, effort });
   });
 }
-
-const matchesName = (pattern: NamePattern, name: string): boolean =>
-  pattern === '**' ||
-  matchesAll(pattern, Array.from(name), { any: '*', matches: matchesCharacter });
 
 const matchesCharacter = (pattern: CharacterPattern, character: string): boolean =>
   pattern === '*' || pattern(character);
@@ -133,11 +158,16 @@ const matchesCharacter = (pattern: CharacterPattern, character: string): boolean
 function matchesAll<Pattern, Item>(
   patterns: readonly Pattern[],
   items: readonly Item[],
-  rule: { readonly any: Pattern; readonly matches: (pattern: Pattern, item: Item) => boolean },
+  rule: {
+    readonly any: Pattern;
+    readonly matches: (pattern: Pattern, item: Item) => boolean;
+    readonly effort: Budget<'steps'>;
+  },
 ): boolean {
   let next = 0;
   let run: { readonly after: number; end: number } | undefined;
   for (let at = 0; at < items.length;) {
+    rule.effort.take('steps', 1);
     const pattern = patterns[next];
     const item = items[at];
     if (pattern === rule.any) {
