@@ -98,10 +98,11 @@ const setMember: Mutation = (bytes, context) => {
   if (isLeftOut && Array.isArray(slot.parent)) slot.parent.splice(Number(slot.key), 1);
   else if (isLeftOut) Reflect.deleteProperty(slot.parent, slot.key);
   else slot.parent[slot.key] = JSON.parse(MARK);
+  const most = Math.floor(LARGEST / (value.length + 1));
   const odd = random.pick([
     () => random.pick(ODD),
     () => wrapValue(value, random),
-    () => `[${`${value},`.repeat(random.pick([1, 1000, 50_000])).slice(0, LARGEST)}0]`,
+    () => `[${`${value},`.repeat(Math.min(random.pick([1, 1000, 50_000]), most))}0]`,
     () => (other ? JSON.stringify(other.parent[other.key]) : '""'),
     () => `"${'x'.repeat(random.pick([100, 5000, 1 << 20]))}"`,
   ])();

@@ -57,7 +57,12 @@ const IGNITION: IgnitionConfig = {
     files: [textFile('/etc/motd', 'hello', 0o644), textFile('/etc/other', 'there', 0o600)],
   },
   systemd: {
-    units: [{ name: 'a.service', enabled: true, contents: '[Unit]\nDescription=a\n' }],
+    units: [
+      {
+        ...{ name: 'a.service', enabled: true, contents: '[Unit]\nDescription=a\n' },
+        dropins: [{ name: '10-a.conf', contents: '[Unit]\n' }],
+      },
+    ],
   },
 };
 

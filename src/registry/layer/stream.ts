@@ -6,6 +6,7 @@ import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { explainDecodeError } from '../../base/decode/decode-error.ts';
 import { createExpansionGuard } from '../../base/decode/expansion.ts';
+import { requireSize } from '../../base/decode/tar-size.ts';
 import { unzstd } from '../../base/decode/zstd.ts';
 
 /** One layer of an image: what the manifest says of it, and its bytes. */
@@ -64,6 +65,7 @@ export async function* openLayer(layer: Layer, signal: AbortSignal): AsyncGenera
   };
   try {
     for await (const entry of explained(tar as AsyncIterable<TarEntry>, explain)) {
+      requireSize(entry.header, (cause) => malformed(layer, cause));
       yield {
         header: entry.header,
         body: explained(entry, explain),

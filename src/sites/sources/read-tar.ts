@@ -6,6 +6,7 @@ import { PassThrough, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
+import { requireSize } from '../../base/decode/tar-size.ts';
 import { ConfigError, DiskError, SealiftError } from '../../base/errors.ts';
 import { createFile, openToRead } from '../../base/open-file.ts';
 import { MAX_FILE, refuseBomb, refuseManyMembers } from './read-limits.ts';
@@ -85,6 +86,7 @@ async function readMembers(
   const members: SiteMember[] = [];
   try {
     for await (const entry of tar as AsyncIterable<TarEntry>) {
+      requireSize(entry.header, (cause) => damagedError(path, cause));
       members.push(await toMember(entry, contents, options.packed));
       refuseManyMembers(members.length, path);
     }
