@@ -41,7 +41,7 @@ describe('a document for users', () => {
     'docs/upgrade.md',
   ])('%s shows commands and options that the program has', (path) => {
     const commands = readBlocks(path).flatMap((block) => [
-      ...block.replaceAll('\\\n', ' ').matchAll(/(?:^\$ |^npx |^|run .*:Z" )sealift (.+)$/gm),
+      ...block.replaceAll('\\\n', ' ').matchAll(/(?:^\$ |^|run .*:Z" )sealift (.+)$/gm),
     ]);
     expect(commands.length).toBeGreaterThan(1);
     for (const [, line = ''] of commands) expect(findUnknown(line), line).toEqual([]);
@@ -53,6 +53,27 @@ describe('README.md', () => {
     const blocks = readBlocks('README.md').map((block) => block.trim());
     expect(blocks).toContain('npm ci && npm run demo');
     expect(blocks).toContain('npm ci && npm test');
+  });
+});
+
+describe('commands in documents', () => {
+  it.each(DOCUMENTS.filter((path) => path !== 'CHANGELOG.md'))(
+    '%s starts the program in one way, as sealift',
+    (path) => {
+      expect(read(path)).not.toMatch(/\bnpx (?:--\S+ \S+ )?sealift\b/);
+    },
+  );
+
+  it('README.md begins with installing and using the program, before it says what it is', () => {
+    const text = read('README.md');
+    const [install = '', use = ''] = readBlocks('README.md');
+    const { version } = JSON.parse(read('package.json')) as { readonly version: string };
+    expect(install).toContain(`npm install --global ./sealift-${version}.tgz`);
+    expect(use).toMatch(/^sealift init [^]*^sealift build live-iso /m);
+    expect(text.indexOf(use)).toBeLessThan(text.indexOf('## What it is'));
+    expect(text.indexOf('## What it is')).toBeLessThan(
+      text.indexOf('## Beside openshift/appliance'),
+    );
   });
 });
 
