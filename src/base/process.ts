@@ -37,7 +37,7 @@ process.on('exit', () => {
 
 /**
  * Runs a program with a list of arguments (never a shell line) and waits for it. What it started ends
- * with it. An abort, as a limit that is over, is SIGTERM for all of them, and SIGKILL a second later;
+ * with it. An abort or a timeout is SIGTERM for all of them, and SIGKILL a second later;
  * then nothing is waited for any more.
  *
  * @throws ToolError `tool.missing` when there is no such program, `tool.timeout` past the limit,

@@ -129,7 +129,7 @@ function interruptionOf({ signal }: CliHost): InterruptedError | undefined {
   return signal.reason instanceof InterruptedError ? signal.reason : undefined;
 }
 
-/** By the words alone: what cannot be parsed is answered in the same way. */
+/** By the words alone: parse errors are answered the same way. */
 export function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   const words = end < 0 ? args : args.slice(0, end);

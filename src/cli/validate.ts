@@ -74,7 +74,7 @@ const toProblem = (note: ConfigProblem | string, file: string): ConfigProblem =>
     ? { ...{ file, line: 1, column: 1, path: '', lineText: '' }, problem: note }
     : note;
 
-/** Problems are left to stderr, where every failure is told. */
+/** Problems are left to stderr, where every failure is reported. */
 function formatVerdict({ file, valid, notes }: Verdict): string {
   const lines = notes.map((note) => formatProblem({ ...note, problem: `note: ${note.problem}` }));
   return [...lines, ...(valid ? [`${file} is valid`] : []), ''].join('\n');

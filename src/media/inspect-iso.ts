@@ -106,7 +106,7 @@ export async function inspectIso(path: string): Promise<Inspection> {
 
 type Attempt<Value> = { readonly value?: Value; readonly problem?: string };
 
-/** What is damaged is what somebody inspects an image for: it is told, not thrown. */
+/** What is damaged is what somebody inspects an image for: it is reported, not thrown. */
 async function attempt<Value>(read: () => Promise<Value>): Promise<Attempt<Value>> {
   try {
     return { value: await read() };

@@ -53,7 +53,7 @@ export type CatalogView = {
   readonly warnings: readonly string[];
 };
 
-/** Every package of a catalog. A channel that has no single head is told as a warning. */
+/** Every package of a catalog. A channel without a single head is a warning. */
 export async function listCatalog(request: CatalogRequest): Promise<CatalogList> {
   const catalog = await openCatalog(request);
   const warnings = catalog.malformed.flatMap(({ problems }) => problems);

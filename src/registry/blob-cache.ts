@@ -19,7 +19,7 @@ export type BlobCache = {
   /**
    * The path of a blob, fetched from the first source whose bytes are right. What an earlier run
    * left is hashed again and continued. A blob that is already here is hashed again, too, once a
-   * process; a damaged one is fetched anew.
+   * process; a damaged one is fetched again.
    *
    * @throws IntegrityError `blob.digest-mismatch`; DiskError; what readBlob throws
    */

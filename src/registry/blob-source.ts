@@ -33,6 +33,6 @@ export type BlobSource = {
    * source does not have the blob. Absent: bytes come by `open` alone.
    */
   readonly fileOf?: (blob: Descriptor) => Promise<string | undefined>;
-  /** How long reading one blob may be tried again; absent: what broke off once is over. */
+  /** How long reading one blob may be tried again; absent: no retries. */
   readonly openBudget?: (signal: AbortSignal) => Budget;
 };

@@ -26,7 +26,7 @@ type ConfigIsoEntry = {
   readonly digest?: Digest;
 };
 
-/** A configuration ISO has a handful; an image of some other kind is told early. */
+/** A configuration ISO has a handful; another kind of image is rejected early. */
 const MAX_ENTRIES = 10_000;
 /** Bytes of all files together; a site's inputs may have 16 MiB. */
 const MAX_CONTENT = 256 << 20;

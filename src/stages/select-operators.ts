@@ -60,7 +60,7 @@ type Tools = ImageTools & {
 /**
  * Reads every catalog, keeps what is selected of it, and makes the image that is carried in its
  * place; a catalog that is kept whole is carried as it is. What kept bundles require is looked for in
- * all catalogs together. What is wrong is told of all of them.
+ * all catalogs together. Problems of all of them are reported.
  *
  * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that fails,
  * or `catalog.several` with the kind of the first.

@@ -58,7 +58,7 @@ describe('a pull secret', () => {
 
   it.each([
     ['hush {', 'not JSON'],
-    ['["hush"]', 'no JSON object'],
+    ['["hush"]', 'not a JSON object'],
     ['{"auths": "hush"}', '"auths" is not an object'],
   ])('that is malformed is refused without being repeated: %s', (json, reason) => {
     let failure: unknown;

@@ -6,7 +6,7 @@ import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command
 import { createForceOption } from '../terminal/output.ts';
 import { writeTexts } from '../write-texts.ts';
 
-/** `sealift resources [CONFIG]`: what a cluster is told of the media. */
+/** `sealift resources [CONFIG]`: what a cluster needs to know of the media. */
 export function registerResources(program: Command, host: CliHost): void {
   addLiveOptions(program.command('resources'), {
     flags: '--output <file>',

@@ -183,7 +183,7 @@ async function run(
 const VALID_MS = 730 * 86_400_000;
 const TOLERATED_MS = 86_400_000;
 
-/** Builds that are to be reproducible are told all sorts of times; nodes go by the real one. */
+/** Reproducible builds are given any time; nodes use the real one. */
 function doubtEpoch(epoch: number, now: number): string | undefined {
   const age = now - epoch * 1000;
   const date = `SOURCE_DATE_EPOCH is ${new Date(epoch * 1000).toISOString().slice(0, 10)}`;

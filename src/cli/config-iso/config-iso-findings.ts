@@ -8,7 +8,7 @@ export type SiteFindings = { readonly name: string; readonly findings: readonly 
 /** More errors than anyone mends at once. */
 const SHOWN_ERRORS = 500;
 const SHOWN_WARNINGS = 20;
-/** The same warning of so many sites is told once. */
+/** A warning that many sites share is printed once. */
 const MANY = 4;
 
 /** Tells on stderr what was found, errors last; in JSON one a line, and all of them. */

@@ -4,7 +4,7 @@ import type { RequestEntry } from '../../registry/server.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from './output.ts';
 
-/** What a server tells of itself once it can be asked. */
+/** What a server prints once it is ready. */
 type Serving = {
   readonly iso: string;
   readonly url: string;

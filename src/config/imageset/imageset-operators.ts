@@ -77,7 +77,7 @@ function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
   const { at } = view.document.report;
   const template = `${path}.targetCatalogSourceTemplate`;
   const skip = `${path}.skipDependencies`;
-  const hint = 'put a CatalogSource of your own into openshift/';
+  const hint = 'put your own CatalogSource into openshift/';
   return [
     ...(view.text(template) === undefined
       ? []

@@ -51,7 +51,7 @@ function importArchitecture(view: View): Noted<ImportedRelease> {
   const notes = all
     .filter((entry) => entry !== first)
     .map(({ path, text }) => {
-      const hint = CPU.has(text) ? 'build media of its own for it' : undefined;
+      const hint = CPU.has(text) ? 'build separate media for it' : undefined;
       return view.document.report.at(path, `media are of one architecture, not "${text}"`, hint);
     });
   const cpuArchitecture = CPU.get(first?.text ?? '');

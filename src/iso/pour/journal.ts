@@ -61,7 +61,7 @@ export async function readJournal(
 }
 
 /**
- * Writes the journal anew (aside, then renamed) with what is known, and keeps it open to append.
+ * Rewrites the journal (aside, then renamed) with what is known, and keeps it open to append.
  *
  * @throws DiskError `output.full`, `output.unwritable`, `output.broken`, as do its members
  */

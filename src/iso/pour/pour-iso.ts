@@ -72,7 +72,7 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   }
 }
 
-/** A full disk is told with what is missing in all, not with the write that met it. */
+/** A full disk is reported with all that is missing, not with the write that failed. */
 async function tellMissing(error: unknown, partial: string, size: number): Promise<unknown> {
   if (!(error instanceof DiskError) || error.code !== 'output.full') return error;
   const missing = size - (await readAllocated(partial)) - (await readFreeBytes(dirname(partial)));

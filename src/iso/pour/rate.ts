@@ -1,6 +1,6 @@
 const WINDOW_MS = 250;
 
-/** Bytes a second over the last moments, known anew every quarter of a second. */
+/** Bytes a second over the last moments, updated every quarter of a second. */
 export class RateMeter {
   #started = performance.now();
   #bytes = 0;

@@ -10,7 +10,7 @@ import {
   type MediaIndex,
 } from './media-index.ts';
 
-/** What an index tells of. */
+/** What an index describes. */
 export type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release'> & {
   readonly plan: MirrorPlan;
   /** All that it carries; those whose signature was not verified are named. */

@@ -72,7 +72,7 @@ export type SiteTools = {
   /** Milliseconds, for durations. */
   readonly now: () => number;
   readonly signal: AbortSignal;
-  /** Sees every network configuration; without it, that it did not is told. */
+  /** Sees every network configuration; without it, a warning says that it did not. */
   readonly nmstate?: Nmstate | undefined;
 };
 

@@ -70,7 +70,7 @@ type Announced = {
 
 export type InstallationIsoReport = Announced & PourReport;
 
-/** What `sealift plan` tells of an installation ISO. Sizes are bytes. */
+/** What `sealift plan` reports for an installation ISO. Sizes are bytes. */
 export type InstallationIsoPlan = Announced & Space;
 
 export const summarizeInstallationPlan = (

@@ -102,7 +102,7 @@ const HOST_WITHOUT_COPY = 40 * GB;
 /** The assisted service refuses hosts with a smaller disk. */
 const SMALLEST_DISK = 100 * GB;
 
-/** What a plan tells of images and sizes, whatever the medium. */
+/** What a plan reports about images and sizes, for any medium. */
 export type PayloadSummary = Omit<
   LiveIsoPlan,
   'product' | 'base' | 'internalReleaseImage' | 'hostCopy' | 'secretsOnMedia' | 'warnings'

@@ -9,7 +9,7 @@ export function explainDiskFailure(
   if (isErrno(cause, 'ENOSPC', 'EDQUOT')) {
     return new DiskError('disk.full', `${directory} has no room for a blob of ${needed} bytes`, {
       cause,
-      hint: 'free some space and run the same command again: what is here is kept',
+      hint: 'free some space and run the same command again: what is cached stays',
     });
   }
   if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM')) {

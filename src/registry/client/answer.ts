@@ -25,8 +25,8 @@ export function explainAnswer(host: string, refusal: Refusal, now: number): Regi
     ...{ found, host, limited, answered: true },
     retryAfter: parseRetryAfter(headerOf(headers, 'retry-after'), now),
     hint: limited
-      ? 'ask for less at once, or run the same command again later: what is here is kept'
-      : 'run the same command again later: what is here is kept',
+      ? 'ask for less at once, or run the same command again later: what is cached stays'
+      : 'run the same command again later: what is cached stays',
   });
 }
 

@@ -84,7 +84,7 @@ function readRegistries(value: JsonValue): readonly string[] | undefined {
   }
 }
 
-/** Read anew, for other makers may write it in any style; what cannot be read is masked as a whole. */
+/** Parsed again, for other makers may write it in any style; what cannot be read is masked as a whole. */
 function redactNetwork(value: JsonValue): JsonValue {
   const state = readNetwork(value);
   if (state === undefined) return mapTexts(value, mask);

@@ -96,10 +96,14 @@ function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): v
   for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
     const [expected, found] = [site[key], retained[key]];
     if (expected === undefined || found === undefined || expected === found) continue;
-    throw new ConfigError('retained.mismatch', `what is kept is of another ${WORDS[key]}`, {
-      ...{ expected, found },
-      hint: 'keep the name and the domain of a cluster that is installed again',
-    });
+    throw new ConfigError(
+      'retained.mismatch',
+      `the retained identity is of another ${WORDS[key]}`,
+      {
+        ...{ expected, found },
+        hint: 'keep the name and the domain of a cluster that is installed again',
+      },
+    );
   }
 }
 

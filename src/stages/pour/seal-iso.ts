@@ -15,7 +15,7 @@ export const namesBeside = (output: string): SealNames & { readonly aside: SealN
 });
 
 /**
- * Writes what tells of an ISO that is whole but does not have its name yet: a checksum as
+ * Writes the side files of an ISO that is complete but does not have its name yet: a checksum as
  * `sha256sum -c` reads it, and the report. The report has no secret, but it names hosts and times,
  * which the ISO itself never does. Call it only while the output is locked.
  */
@@ -34,7 +34,7 @@ export async function publishSeal(output: string): Promise<void> {
   await syncDirectory(dirname(output));
 }
 
-/** Removes what tells of an ISO that did not get its name. */
+/** Removes the side files of an ISO that did not get its name. */
 export async function discardSeal(output: string): Promise<void> {
   for (const path of Object.values(namesBeside(output).aside)) await rm(path, { force: true });
 }

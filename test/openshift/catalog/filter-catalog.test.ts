@@ -395,7 +395,7 @@ describe('minBundle', () => {
     expect(catalog.packages[0]?.defaultChannel).toBe('old');
     expect(warnings).toEqual([
       'package "op" channel "stable" has no bundle "op.v1.0.0" and is left out',
-      'package "op": its default channel "stable" is filtered out, so "old", the only channel that is kept, becomes the default',
+      'package "op": its default channel "stable" is filtered out, so "old", the only channel selected, becomes the default',
     ]);
   });
 });
@@ -434,7 +434,7 @@ describe('the default channel', () => {
     const { catalog: kept, warnings } = filterPackage(three, { channels: [{ name: 'b' }] });
     expect(kept.packages[0]?.defaultChannel).toBe('b');
     expect(warnings).toEqual([
-      'package "op": its default channel "a" is filtered out, so "b", the only channel that is kept, becomes the default',
+      'package "op": its default channel "a" is filtered out, so "b", the only channel selected, becomes the default',
     ]);
   });
 

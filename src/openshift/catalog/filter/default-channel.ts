@@ -32,7 +32,7 @@ export function chooseDefaultChannel(
     return chosen === original ? item : { ...item, defaultChannel: chosen };
   const [only = ''] = names;
   report.addWarning(
-    `package "${item.name}": its default channel "${original}" is filtered out, so "${only}", the only channel that is kept, becomes the default`,
+    `package "${item.name}": its default channel "${original}" is filtered out, so "${only}", the only channel selected, becomes the default`,
   );
   return { ...item, defaultChannel: only };
 }

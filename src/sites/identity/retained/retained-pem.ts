@@ -3,7 +3,7 @@ import { ConfigError } from '../../../base/errors.ts';
 import { mismatch } from './retained-files.ts';
 import { INGRESS_PREFIX, SIGNERS, type SignerName } from '../certificates/signers.ts';
 
-/** As many as the keys have that are made anew. */
+/** As many as new keys have. */
 const MIN_BITS = 2048;
 
 /**
