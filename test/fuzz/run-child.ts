@@ -98,12 +98,14 @@ async function watch({ pid, progress, ended }: Watched): Promise<string | undefi
   let since = { cpu: 0, wall: Date.now() };
   while (!state.isOver) {
     await Promise.race([sleep(250), ended]);
-    const [index, cpu] = [readProgress(progress).index, readCpuSeconds(pid)];
+    const { index } = readProgress(progress);
+    const { cpu, isRunning } = readUse(pid);
     if (index !== at) {
       at = index;
       since = { cpu, wall: Date.now() };
     }
     if (at < 0) continue;
+    if (isRunning) since.wall = Date.now(); // it waits for a processor only
     if (cpu - since.cpu > CASE_SECONDS) return `hang: more than ${CASE_SECONDS} s`;
     if (Date.now() - since.wall > CASE_WALL_SECONDS * 1000) return 'hang: it waits for ever';
   }
@@ -117,12 +119,12 @@ function readProgress(progress: string): { readonly index: number; readonly size
   return { index: bytes.readDoubleLE(), size: bytes.readDoubleLE(8) };
 }
 
-/** proc(5): utime and stime, behind the name in parentheses. */
-function readCpuSeconds(pid: number): number {
+/** proc(5): seconds of its processor time and its state, behind the name in parentheses. */
+function readUse(pid: number): { readonly cpu: number; readonly isRunning: boolean } {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
-    return (Number(fields[11]) + Number(fields[12])) / TICKS;
+    return { cpu: (Number(fields[11]) + Number(fields[12])) / TICKS, isRunning: fields[0] === 'R' };
   } catch {
-    return 0;
+    return { cpu: 0, isRunning: false };
   }
 }
