@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import pLimit, { type LimitFunction } from 'p-limit';
+import pLimit from 'p-limit';
+import type { LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
 import { withoutUndefined } from '../base/without-undefined.ts';
@@ -13,7 +14,6 @@ import {
   type NoteProgress,
 } from './server/connections.ts';
 import { encodeFailure, failure, type Failure } from './server/failure.ts';
-import { parseRange } from './server/range.ts';
 import { parseRoute } from './server/route.ts';
 import type { ByteRange, RegistryTree } from './store.ts';
 
@@ -167,7 +167,7 @@ async function sendBlob(
     response.writeHead(304).end();
     return;
   }
-  const range = rangeOf(request, blob);
+  const range = readRange(request, blob);
   if (range === 'unsatisfiable') {
     response.writeHead(416, { 'Content-Range': `bytes */${blob.size}`, 'Content-Length': 0 }).end();
     return;
@@ -226,7 +226,7 @@ async function* passExactly(
 }
 
 /** RFC 9110 14.2: Range is for GET alone; 13.1.5: and not where If-Range names something else. */
-function rangeOf(
+function readRange(
   { method, headers }: IncomingMessage,
   { digest, size }: Answer & { kind: 'blob' },
 ): ByteRange | 'unsatisfiable' | undefined {
@@ -235,6 +235,26 @@ function rangeOf(
     return undefined;
   }
   return parseRange(headers.range, size);
+}
+
+/**
+ * RFC 9110 14.1.2 and 14.2. A header that is malformed, of another unit or names several ranges is
+ * ignored, which the RFC allows: the answer is then the whole file.
+ */
+export function parseRange(
+  header: string | undefined,
+  size: number,
+): ByteRange | 'unsatisfiable' | undefined {
+  const [, first = '', last = ''] = /^bytes=\s*(\d*)\s*-\s*(\d*)\s*$/i.exec(header ?? '') ?? [];
+  if (first === '') return last === '' ? undefined : rangeOf(size - Number(last), size - 1, size);
+  if (last === '') return rangeOf(Number(first), size - 1, size);
+  return Number(last) < Number(first) ? undefined : rangeOf(Number(first), Number(last), size);
+}
+
+/** A range may begin before the file (a long suffix) and end behind it, but not lie beside it. */
+function rangeOf(first: number, last: number, size: number): ByteRange | 'unsatisfiable' {
+  const range = { start: Math.max(0, first), end: Math.min(last, size - 1) };
+  return range.start <= range.end ? range : 'unsatisfiable';
 }
 
 function describe(response: ServerResponse, digest: string, mediaType: string): void {

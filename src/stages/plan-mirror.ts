@@ -6,6 +6,7 @@ import { fetchImages, type FetchTools, type Selection } from '../openshift/mirro
 import type { ImageTools } from '../openshift/image-access.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import {
+  mergeSets,
   planAdditionalSet,
   planPassedSet,
   planReleaseSet,
@@ -13,7 +14,6 @@ import {
   type ImageSet,
   type WantedImage,
 } from '../openshift/mirror/image-set.ts';
-import { mergeSets } from '../openshift/mirror/merge-sets.ts';
 import { planOperatorSet } from '../openshift/mirror/operator-set.ts';
 import {
   mergeMirrorPlan,

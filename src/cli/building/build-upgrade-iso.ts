@@ -1,5 +1,5 @@
-import type { Command } from 'commander';
 import { basename, relative } from 'node:path';
+import type { Command } from 'commander';
 import { formatSize } from '../../base/format-size.ts';
 import { printable } from '../../sites/document/report.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
@@ -11,9 +11,20 @@ import {
 import type { CliHost } from '../host.ts';
 import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
-import { createForceOption, writeFormatted } from '../terminal/output.ts';
+import { createForceOption, writeFormatted, createOutputOption } from '../terminal/output.ts';
 import { formatShellPath } from '../terminal/shell-word.ts';
-import { addUpgradeOptions, runUpgrade, type UpgradeCommandOptions } from './upgrade-command.ts';
+import type { BuildTools } from '../../recipes/build-tools.ts';
+import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
+import { createRetryOption } from '../retry-option.ts';
+import { createLogFormatOption } from '../terminal/progress.ts';
+import { createConcurrencyOption } from './concurrency.ts';
+import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
+import { addSignatureOptions } from './signature-options.ts';
+import {
+  readUpgradeRequest,
+  UPGRADE_OUTPUT,
+  type UpgradeRequestOptions,
+} from './upgrade-request.ts';
 
 /** `sealift build upgrade-iso [CONFIG]`. */
 export function registerUpgradeIso(build: Command, host: CliHost): void {
@@ -162,4 +173,38 @@ function formatSteps(plan: UpgradeIsoPlan, host: CliHost): readonly string[] {
 function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHost): string {
   const file = files.find((path) => command === `oc apply -f ${basename(path)}`);
   return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
+}
+
+type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
+
+/** What `plan` and `build` have in common for an upgrade ISO. */
+const addUpgradeOptions = (command: Command): Command =>
+  addSignatureOptions(command)
+    .argument('[config]', 'configuration of an appliance', 'appliance-config.yaml')
+    .option('--output <file>', 'the ISO to write', UPGRADE_OUTPUT)
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .option(
+      '--from <version>',
+      'version of the cluster: also carry the releases that it passes by the update graph',
+    )
+    .option(
+      '--machine-config',
+      'also write a MachineConfig that upgrades the cluster and removes itself',
+    )
+    .option(
+      '--prepare-hosts',
+      'also write MachineConfigs for hosts that were installed without support for upgrade ISOs',
+    )
+    .addOption(createConcurrencyOption())
+    .addOption(createRetryOption())
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** Runs a recipe of an upgrade ISO. */
+async function runUpgrade<Result>(
+  call: RecipeCall<UpgradeCommandOptions>,
+  work: (request: UpgradeIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = readUpgradeRequest(call.config, call.options, call.host);
+  return runRecipe(call, { request, config: request.config }, work);
 }

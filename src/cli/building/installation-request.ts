@@ -4,12 +4,14 @@ import { ConfigError, UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/files.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { readInstallationConfig } from '../../sites/installation/read-installation-config.ts';
+import {
+  readPostScript,
+  readInstallationConfig,
+} from '../../sites/installation/read-installation-config.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import { checkInstallation } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
 import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
-import { readPostScript } from '../../sites/installation/read-post-script.ts';
 import { readSavedPlan } from '../../recipes/saved-plan.ts';
 import type { CliHost } from '../host.ts';
 import { readGraphUrl } from '../graph-url.ts';

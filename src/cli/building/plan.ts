@@ -6,11 +6,13 @@ import { maxOf } from '../../base/lists.ts';
 import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
 import { readConfigText } from '../../config/load-config.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
-import { summarizeInstallationPlan } from '../../recipes/installation-iso/installation-iso-summary.ts';
+import {
+  summarizeInstallationPlan,
+  type InstallationIsoPlan,
+} from '../../recipes/installation-iso/installation-iso-summary.ts';
 import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import { summarizePlan, type LiveIsoPlan } from '../../recipes/live-iso/live-iso-summary.ts';
 import type { CliHost } from '../host.ts';
-import { formatInstallationPlan } from './format-installation-plan.ts';
 import {
   addInstallationOptions,
   runInstallation,
@@ -23,6 +25,8 @@ import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
+import { printable } from '../../sites/document/report.ts';
+import { formatRoom } from './build-installation-iso.ts';
 
 type Options = LiveCommandOptions & InstallationCommandOptions;
 
@@ -182,4 +186,34 @@ const lengthOf = (text: string): number => text.length;
 function formatUsers(users: readonly string[]): string {
   const shown = users.slice(0, 3).join(', ');
   return users.length > 3 ? `${shown} and ${users.length - 3} more` : shown;
+}
+
+/** Values of the configuration may hold anything, but give the terminal no orders. */
+function formatInstallationPlan(plan: InstallationIsoPlan): string {
+  const { embedded } = plan;
+  return [
+    `seed           ${printable(plan.seedImage)}, version ${printable(plan.seedVersion)}`,
+    `disk           ${printable(plan.installationDisk)}`,
+    `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
+    `config         ${formatRoom(plan.embedArea)}`,
+    ...(embedded
+      ? [
+          `images         ${embedded.images.length}, served on the ISO by ${embedded.registryImage}`,
+          `unique blobs   ${embedded.blobs}, ${formatSize(embedded.payloadSize)}`,
+          `to fetch       ${formatSize(plan.bytesToFetch)}`,
+          `already cached ${formatSize(plan.bytesReused)}`,
+        ]
+      : []),
+    `ISO size       ${formatSize(plan.isoSize)}, exactly ${plan.isoSize} bytes`,
+    `free space     ${formatSize(plan.freeBytes)}, ${formatSize(plan.neededBytes)} needed`,
+    ...formatSignatures(plan.signatures, 'release        '),
+    ...plan.registriesConf.map((file) => `mirrors from   ${file}`),
+    `on the media   ${plan.secretsOnMedia.join(', ')}`,
+    ...plan.unverifiedTls.map(
+      (host) =>
+        `warning        TLS of ${host} is not verified, and passwords are sent to it without encryption`,
+    ),
+    ...plan.notes.map((note) => `note           ${printable(note)}`),
+    '',
+  ].join('\n');
 }

@@ -1,13 +1,13 @@
 import type { FileSection } from '../live-base/base-tree.ts';
 import { viewOf } from '../bounds.ts';
-import { draftParent, draftRecord, draftSelf, type RecordDraft } from './directory-records.ts';
-import { FILE_FLAG } from './directory-record.ts';
+import { FILE_FLAG, encodeDirectoryRecord, systemUseRoom } from './directory-record.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import { compareFilled } from './assign-identifiers.ts';
 import { sizeOfPathTable, type PathTableRecord } from '../volume/path-table.ts';
 import { createSectorBuffer, type SectorBuffer } from '../volume/sector-buffer.ts';
-import { encodeContinuation } from './system-use.ts';
+import { encodeContinuation, placeSystemUse } from './system-use.ts';
 import type { TreeDirectory, TreeLeaf, TreeNode } from '../tree.ts';
+import { rootEntries, selfEntries, type EntryAttributes } from './entry-attributes.ts';
 
 /** Every directory of a tree as bytes, all but the places that records point to. */
 export type DirectoryArea = {
@@ -204,4 +204,46 @@ function pathRecordsOf(
     extent: sector + offset / SECTOR_SIZE,
     parent: Math.min(parent + 1, MAX_PARENT_NUMBER),
   }));
+}
+
+/** An encoded directory record whose extent and size are still 0. */
+type RecordDraft = {
+  readonly bytes: Uint8Array;
+  /** What the record has no room for; it then has an unset CE entry at `continuedAt`. */
+  readonly continuation: Uint8Array;
+  readonly continuedAt: number;
+};
+
+/** The bytes that stand for a directory itself and for its parent (ECMA-119 6.8.2.2). */
+const SELF = '\0';
+const PARENT = '\u0001';
+/** ECMA-119 9.1.1, and even. */
+const MAX_RECORD_SIZE = 254;
+const CONTINUATION_ENTRY_SIZE = 28;
+
+/** The record of a file or directory in the directory it is in. */
+const draftRecord = (node: TreeNode): RecordDraft => draft(node, node.identifier);
+
+/** A directory's own record, `.`. */
+function draftSelf(directory: TreeDirectory, isRoot: boolean): RecordDraft {
+  const entries = isRoot ? rootEntries(directory) : selfEntries(directory);
+  return draft({ ...directory, entries }, SELF);
+}
+
+/** The record `..` of every directory in this one. */
+const draftParent = (directory: TreeDirectory): RecordDraft =>
+  draft({ ...directory, entries: selfEntries(directory) }, PARENT);
+
+function draft(attributes: EntryAttributes, identifier: string): RecordDraft {
+  const bytes = Buffer.from(identifier, 'latin1');
+  const room = systemUseRoom(bytes.length);
+  const { inline, continuation } = placeSystemUse(attributes.entries, room);
+  const { flags, recordedAt } = attributes;
+  const record = { identifier: bytes, extent: 0, size: 0, recordedAt, flags, systemUse: inline };
+  const systemUseAt = MAX_RECORD_SIZE - room;
+  return {
+    bytes: encodeDirectoryRecord(record),
+    continuation,
+    continuedAt: systemUseAt + inline.length - CONTINUATION_ENTRY_SIZE,
+  };
 }

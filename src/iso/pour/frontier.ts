@@ -3,7 +3,7 @@ import { maxOf } from '../../base/lists.ts';
 import { BUFFER_SIZE } from './buffers.ts';
 import type { HashStream, Slice } from './hasher.ts';
 import type { OutputFile } from './output-file.ts';
-import { RateMeter } from './rate.ts';
+import { RateMeter } from './pace.ts';
 
 /** A part of the output that one lane pours: its bytes are verified together. */
 export type Span = { readonly offset: number; readonly size: number };

@@ -11,7 +11,6 @@ import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { mergeConfigs } from '../../ignition/merge.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry } from '../node/node-registry.ts';
 import { renderText } from '../node/templates.ts';
-import { formatIbiConfiguration } from './ibi-configuration.ts';
 import {
   formatInstallationRegistriesConf,
   formatLocalRegistriesConf,
@@ -206,4 +205,24 @@ function replaceParts(
       units: [...(systemd?.units ?? []).filter(({ name }) => !names.has(name)), ...units],
     },
   };
+}
+
+/**
+ * `/var/tmp/ibi-configuration.json`, which `lca-cli ibi` reads: compact JSON, members in its order,
+ * without those that are empty, 0 or false.
+ */
+function formatIbiConfiguration(settings: InstallationSettings): string {
+  const { installationDisk, seedImage, seedVersion, coreosInstallerArgs } = settings;
+  return JSON.stringify({
+    extraPartitionLabel: settings.extraPartitionLabel || undefined,
+    extraPartitionNumber: settings.extraPartitionNumber || undefined,
+    extraPartitionStart: settings.extraPartitionStart || undefined,
+    installationDisk,
+    releaseRegistry: settings.releaseRegistry || undefined,
+    seedImage,
+    seedVersion,
+    shutdown: settings.shutdown || undefined,
+    skipDiskCleanup: settings.skipDiskCleanup || undefined,
+    coreosInstallerArgs: coreosInstallerArgs.length > 0 ? coreosInstallerArgs : undefined,
+  });
 }

@@ -1,12 +1,18 @@
+import { lstatSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sweepDirectory } from '../../base/aside.ts';
 import { ConfigError, DiskError, UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { syncDirectory } from '../../base/files.ts';
+import { syncDirectory, unlessAbsent } from '../../base/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
-import { claimFolder } from './claim-folder.ts';
-import { ONLY_SITE, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
+import {
+  ONLY_SITE,
+  type ConfigIsosRequest,
+  type ConfigIsosTools,
+  listInputs,
+} from './config-isos-request.ts';
 import { makeSites, placesFor, type SiteOutcome } from './make-sites.ts';
 import { openSites } from './open-sites.ts';
 import {
@@ -15,10 +21,20 @@ import {
   removeListing,
   writeListing,
   type SiteListing,
+  isListing,
+  listFileOf,
 } from './site-list-file.ts';
 import { stateDirectoryOf } from '../../sites/state/site-places.ts';
-import { adoptOldState, makeStateDirectory } from '../../sites/state/state-directory.ts';
+import {
+  adoptOldState,
+  makeStateDirectory,
+  isOurReadme,
+  isStateFile,
+  readmeOf,
+} from '../../sites/state/state-directory.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
+import { checkOutputPlace, claimOutput } from '../../base/claim-output.ts';
+import { readRegularFile } from '../../base/open-file.ts';
 
 export type ConfigIsosReport = SiteListing & {
   readonly out: string;
@@ -151,5 +167,47 @@ export function refuseNothing({ sites, findings }: Survey, shownAs: string): voi
   if (sites.length > 0 || findings.some(({ severity }) => severity === 'error')) return;
   throw new ConfigError('config-iso.no-sites', `${shownAs} has no site`, {
     hint: 'give a folder with install-config.yaml and image-based-config.yaml, or a folder of such',
+  });
+}
+
+/**
+ * Decides, before anything is made, whether the list of all sites and the state may be written: each
+ * may be absent, empty, or what a build made; anything else only with `force`.
+ *
+ * @throws what `claimOutput` throws
+ */
+async function claimFolder(request: ConfigIsosRequest): Promise<void> {
+  const { out, dropIn, force = false } = request;
+  const inputs = listInputs(request);
+  const state = stateDirectoryOf(out);
+  if (unlessAbsent(() => lstatSync(state))?.isSymbolicLink()) {
+    await checkOutputPlace({ path: state });
+  }
+  await claimOutput(
+    { path: readmeOf(state), inputs },
+    {
+      ...{ force, expected: 'that of an earlier build' },
+      isReplaceable: () => isOurReadme(state),
+    },
+  );
+  if (!force) await refuseForeignState(state);
+  if (dropIn) return;
+  const path = listFileOf(out);
+  await claimOutput(
+    { path, inputs },
+    { force, expected: 'the list of an earlier build', isReplaceable: () => isListing(path) },
+  );
+}
+
+/** A state whose README was lost is known by the names of its files. */
+async function refuseForeignState(state: string): Promise<void> {
+  if ((await readRegularFile(readmeOf(state))) !== undefined) return;
+  const names = unlessAbsent(() => lstatSync(state)) ? await readdir(state) : [];
+  const foreign = names.find((name) => !isStateFile(name));
+  if (foreign === undefined) return;
+  throw new UsageError('output.exists', `"${state}" exists and is not the state of a build`, {
+    ...{ expected: 'nothing, an empty folder, or the state of an earlier build' },
+    ...{ found: join(state, foreign) },
+    hint: 'name another folder with --out, or use this one with --force: what is in it stays',
   });
 }

@@ -1,15 +1,17 @@
 import type { Layout } from '../../iso/extent.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
-import { formatReference } from '../../registry/reference.ts';
+import { formatReference, parseReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { Space } from '../../stages/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import type { DescribedSignature } from '../describe-signatures.ts';
 import { architectureOf } from './installation-iso-images.ts';
-import { listNotes } from './installation-iso-notes.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
+import { SealiftError } from '../../base/errors.ts';
+import { findIgnitionWarnings } from '../../ignition/check.ts';
+import { parseIgnition } from '../../ignition/config.ts';
 
 /** Everything that is decided before the first byte of the ISO is written. */
 export type PreparedInstallationIso = {
@@ -128,3 +130,51 @@ function listSecrets({ config, postScript }: InstallationIsoRequest): readonly s
     ...(postScript ? ['post.sh (contents not inspected)'] : []),
   ];
 }
+
+/**
+ * What the build takes and the factory may stumble over; no secret. `replaced` are the files that the
+ * base had in its embed area.
+ */
+const listNotes = (
+  request: InstallationIsoRequest,
+  replaced: readonly string[],
+): readonly string[] => [
+  ...noteReplaced(replaced),
+  ...noteSeed(request),
+  ...noteOverride(request),
+  ...noteMissing(request),
+];
+
+/** Somebody has prepared this base, and may count on it. */
+const noteReplaced = (names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? []
+    : [
+        `the base ISO was customized: ${names.join(', ')} in its embed area gave way to the new config`,
+      ];
+
+/** openshift-install takes any text; the live system asks for it again and again. */
+function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly string[] {
+  try {
+    parseReference(seedImage);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    return [`no registry can have the seed image: ${error.message}`];
+  }
+}
+
+/** Ignition only warns of these, where nobody is looking. */
+function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
+  const override = config.ignitionConfigOverride?.reveal();
+  if (override === undefined) return [];
+  return findIgnitionWarnings(parseIgnition(override, 'ignitionConfigOverride')).map(
+    ({ path, problem }) => `ignitionConfigOverride at ${path}: ${problem}`,
+  );
+}
+
+/** A factory without registries learns of it too late otherwise. */
+const noteMissing = ({ embed }: InstallationIsoRequest): readonly string[] =>
+  embed.seed && !embed.precached && !embed.release
+    ? ['the images that the seed precaches are not on the ISO: they are pulled while it installs']
+    : [];

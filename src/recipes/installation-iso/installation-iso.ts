@@ -20,7 +20,6 @@ import { describeSignatures } from '../describe-signatures.ts';
 import { fileOf } from '../file-of.ts';
 import { reportMovedTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
-import { findBase } from './installation-iso-base.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import {
@@ -28,6 +27,11 @@ import {
   type InstallationIsoReport,
   type PreparedInstallationIso,
 } from './installation-iso-summary.ts';
+import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
+import { readCoreosStream, type CoreosStream } from '../../stages/read-coreos-stream.ts';
+import { takeBaseIso } from '../../stages/take-base-iso.ts';
 
 /** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
 export async function buildInstallationIso(
@@ -141,3 +145,21 @@ const describeRegistry = (
   ),
   mirrors: planLocalMirrors(plan.images, releaseRegistry),
 });
+
+/** The live ISO to build on: the one that is named, or that of the release. */
+function findBase(
+  { base, config }: InstallationIsoRequest,
+  { engine }: BuildTools,
+  release: Promise<Release> | undefined,
+): Promise<BaseIso> {
+  const arch = architectureOf(config);
+  if (base !== undefined) {
+    const given = isStream(base) ? engine.run(readCoreosStream, { stream: base, arch }) : base;
+    return engine.run(takeBaseIso, { given });
+  }
+  if (release === undefined) throw new Error('a request names a live ISO or a release');
+  return engine.run(fetchBaseIso, { release });
+}
+
+const isStream = (base: GivenBaseIso | CoreosStream): base is CoreosStream =>
+  'streamFile' in base || 'streamUrl' in base;

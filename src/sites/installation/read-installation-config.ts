@@ -1,6 +1,6 @@
-import { rememberSecret } from '../../base/redact.ts';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname, resolve, join } from 'node:path';
 import { LineCounter } from 'yaml';
+import { rememberSecret } from '../../base/redact.ts';
 import {
   parseConfigDocument,
   type ConfigDocument,
@@ -24,6 +24,8 @@ import { checkFields } from './installation-fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 import { resolveReferences, type ReferenceSource } from './references.ts';
 import { warnOfInstallation, checkInstallationRules } from './rules.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { readFileIfPresent } from '../../base/files.ts';
 
 /** The name that openshift-install gives the file. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
@@ -249,4 +251,20 @@ const isObject = (value: Plain | undefined): value is Readonly<Record<string, Pl
 function readPullSecret(text: string): Secret {
   rememberSecret(text);
   return new Secret(text);
+}
+
+/**
+ * post.sh beside a configuration, byte for byte; undefined when there is none.
+ *
+ * @throws ConfigError `installation.post-script` when it cannot be read
+ */
+export async function readPostScript(config: string): Promise<Uint8Array | undefined> {
+  const path = join(dirname(config), 'post.sh');
+  try {
+    return await readFileIfPresent(path);
+  } catch (cause) {
+    throw new ConfigError('installation.post-script', `failed to load the post.sh file: ${path}`, {
+      cause,
+    });
+  }
 }

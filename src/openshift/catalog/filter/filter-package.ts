@@ -1,6 +1,5 @@
 import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
-import { chooseChannelOfVersion } from './channel-of-version.ts';
-import { chooseDefaultChannel } from './default-channel.ts';
+import { chooseChannelOfVersion, chooseDefaultChannel } from './default-channel.ts';
 import { parseBundleVersion } from './version/bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
 import { adviseVersions } from './version/advise-versions.ts';
