@@ -11,6 +11,18 @@ export function findNearestName(name: string, known: Iterable<string>): string |
   return best?.name;
 }
 
+/** `did you mean "x"?`, for a hint; undefined when no known name is near. */
+export function suggestName(name: string, known: Iterable<string>): string | undefined {
+  const nearest = findNearestName(name, known);
+  return nearest === undefined ? undefined : `did you mean "${nearest}"?`;
+}
+
+/** `; did you mean "x"?`, for the end of a sentence; empty when no known name is near. */
+export function appendSuggestion(name: string, known: Iterable<string>, separator = '; '): string {
+  const suggestion = suggestName(name, known);
+  return suggestion === undefined ? '' : separator + suggestion;
+}
+
 /** Levenshtein distance, with one row of the table in memory. */
 function countEdits(from: string, to: string): number {
   const row = Array.from({ length: to.length + 1 }, (_, index) => index);

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { ConfigDocument, Plain } from './document/document.ts';
-import { findNearestName } from '../base/nearest-name.ts';
+import { findNearestName, suggestName } from '../base/nearest-name.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import { readSchema, type SchemaNode } from './document/schema.ts';
 
@@ -79,8 +79,8 @@ function hintFor(path: string, error: ErrorObject): string | undefined {
 
 function suggestKey(key: string, schema: SchemaNode): string | undefined {
   const here = Object.keys(schema.properties ?? {});
-  const near = findNearestName(key, here);
-  if (near !== undefined) return `did you mean "${near}"?`;
+  const suggestion = suggestName(key, here);
+  if (suggestion !== undefined) return suggestion;
   const elsewhere = findPath(key.toLowerCase(), readSchema(), '');
   return elsewhere === undefined ? undefined : `"${key}" belongs at ${elsewhere}`;
 }

@@ -1,5 +1,5 @@
 import type { ConfigDocument, Plain } from '../document/document.ts';
-import { findNearestName } from '../../base/nearest-name.ts';
+import { suggestName } from '../../base/nearest-name.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import type { SchemaNode } from '../document/schema.ts';
 
@@ -148,13 +148,13 @@ function refuseKey(
   path: string,
   { name, known }: { readonly name: string; readonly known: readonly string[] },
 ): ConfigProblem {
-  const near = FORMER_KEYS.has(name) ? undefined : findNearestName(name, known);
+  const suggestion = FORMER_KEYS.has(name) ? undefined : suggestName(name, known);
   const hint =
     path === 'delete' ? 'it belongs to a DeleteImageSetConfiguration' : FORMER_KEYS.get(name);
   return document.report.atOffset(document.offsetOf(path), {
     path,
     problem: 'no such key',
-    hint: near === undefined ? hint : `did you mean "${near}"?`,
+    hint: suggestion ?? hint,
     hideValue: true,
   });
 }

@@ -2,7 +2,7 @@ import { isMap, isScalar, isSeq, LineCounter } from 'yaml';
 import type { Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { YamlExcess } from '../../base/yaml-bounds.ts';
 import { explainYaml } from '../../config/document/explain-yaml.ts';
-import { findNearestName } from '../../base/nearest-name.ts';
+import { suggestName } from '../../base/nearest-name.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { isEmptyDocument, parseYaml } from './parse-yaml.ts';
 import { createReporter, type Report } from './report.ts';
@@ -195,12 +195,11 @@ class Reader {
     return this.#readPairs(node, path, (written, pair) => {
       const name = findMember(members, written);
       if (name !== undefined) return { name, shape: members[name] };
-      const near = findNearestName(written, Object.keys(members));
       this.findings.push({
         offset: offsetOfKey(pair),
         path: joinPath(path, written),
         problem: `unknown field "${written}"`,
-        hint: near === undefined ? undefined : `did you mean "${near}"?`,
+        hint: suggestName(written, Object.keys(members)),
         hideValue: true,
         isUnknown: true,
       });

@@ -1,5 +1,5 @@
 import type { ConfigDocument, Plain } from '../../config/document/document.ts';
-import { findNearestName } from '../../base/nearest-name.ts';
+import { suggestName } from '../../base/nearest-name.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readSchema, SCHEMA, type SchemaNode } from '../../config/document/schema.ts';
 
@@ -42,8 +42,7 @@ function checkMembers(
     if (Object.hasOwn(members, name)) {
       return checkValue(document, child, { schema: members[name] ?? {}, path: below });
     }
-    const near = findNearestName(name, Object.keys(members));
-    const hint = near === undefined ? undefined : `did you mean "${near}"?`;
+    const hint = suggestName(name, Object.keys(members));
     const offset = document.offsetOf(below);
     const problem = `unknown field "${name}"`;
     return [document.report.atOffset(offset, { path: below, problem, hint, hideValue: true })];

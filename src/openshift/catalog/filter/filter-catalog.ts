@@ -6,7 +6,7 @@ import type { PackageParts } from './package-parts.ts';
 import { createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from './groups.ts';
 import { leaveOutBundles } from './leave-out-bundles.ts';
-import { findNearestName } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/nearest-name.ts';
 import type { CatalogSelection } from '../selection.ts';
 
 export type FilteredCatalog = {
@@ -114,8 +114,7 @@ function checkNames(
   for (const name of findRepeated(names)) report.addProblem(`package "${name}" is selected twice`);
   for (const name of names) {
     if (known.has(name)) continue;
-    const nearest = findNearestName(name, known);
-    const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+    const guess = appendSuggestion(name, known);
     report.addProblem(`package "${name}" is not in the catalog${guess}`);
   }
 }

@@ -13,7 +13,7 @@ import { filterByRange } from './version/range-filter.ts';
 import type { Bounds } from '../selection.ts';
 import { adviseVersions } from './version/advise-versions.ts';
 import { formatRange, hasBounds, readSpecificVersion } from './selection-bounds.ts';
-import { findNearestName } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/nearest-name.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
 export type ChannelFilter = PackageFilter & {
@@ -75,8 +75,7 @@ function keepAbove(
   if (readGraph(channel, filter) === undefined) return undefined;
   const names = channel.entries.map(({ name }) => name);
   if (names.includes(minBundle)) return listAbove(channel, minBundle);
-  const nearest = findNearestName(minBundle, names);
-  const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  const guess = appendSuggestion(minBundle, names);
   report.addProblem(`${locate(channel)} has no bundle "${minBundle}"${guess}`);
   return undefined;
 }

@@ -7,7 +7,7 @@ import type { FilterReport } from './filter-report.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
 import type { PackageSelection } from '../selection.ts';
 import { findBoundProblems } from './selection-bounds.ts';
-import { findNearestName } from '../../../base/nearest-name.ts';
+import { appendSuggestion, suggestName } from '../../../base/nearest-name.ts';
 import { findRepeated } from './groups.ts';
 
 /** What is kept of one package. What it returns beside a problem in the report means nothing. */
@@ -80,11 +80,9 @@ function checkSelection(
 }
 
 function describeUnknown(where: string, name: string, known: ReadonlySet<string>): string {
-  const nearest = findNearestName(name, known);
   const guess =
-    nearest === undefined
-      ? `it has ${[...known].map((channel) => `"${channel}"`).join(', ') || 'none'}`
-      : `did you mean "${nearest}"?`;
+    suggestName(name, known) ??
+    `it has ${[...known].map((channel) => `"${channel}"`).join(', ') || 'none'}`;
   return `${where} has no channel "${name}"; ${guess}`;
 }
 
@@ -99,8 +97,7 @@ function findMissingBundle(
     .filter((channel) => listed.size === 0 || listed.has(channel.name))
     .flatMap(({ entries }) => entries.map((entry) => entry.name));
   if (names.includes(minBundle)) return [];
-  const nearest = findNearestName(minBundle, new Set(names));
-  const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+  const guess = appendSuggestion(minBundle, new Set(names));
   const place = listed.size === 0 ? 'no channel' : 'none of the selected channels';
   return [`package "${name}": bundle "${minBundle}" is in ${place}${guess}`];
 }

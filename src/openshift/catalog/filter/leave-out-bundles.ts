@@ -3,7 +3,7 @@ import { malformedCatalog } from '../malformed-catalog.ts';
 import type { CatalogSelection } from '../selection.ts';
 import type { FilterReport } from './filter-report.ts';
 import { groupBy } from './groups.ts';
-import { findNearestName } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/nearest-name.ts';
 import { removeEntry, type RemovedEntry } from './remove-entry.ts';
 
 type LeaveOutOptions = {
@@ -86,8 +86,7 @@ function checkSkipped(catalog: Catalog, skipped: Skipped, report: FilterReport):
     if (bundles.size === 0) continue; // the package itself is missing, which is reported elsewhere
     for (const name of names) {
       if (bundles.has(name)) continue;
-      const nearest = findNearestName(name, bundles);
-      const guess = nearest === undefined ? '' : `; did you mean "${nearest}"?`;
+      const guess = appendSuggestion(name, bundles);
       report.addProblem(`package "${owner}" has no bundle "${name}" to skip${guess}`);
     }
   }

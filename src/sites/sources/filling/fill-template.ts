@@ -2,7 +2,7 @@ import { LineCounter } from 'yaml';
 import { parseAllDocuments } from '../../../base/yaml.ts';
 import { findYamlExcess } from '../../../base/yaml-bounds.ts';
 import { formatSize } from '../../../base/format-size.ts';
-import { findNearestName } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/nearest-name.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
 import { indentLines, normalizeValue, writeValue } from './write-value.ts';
 import { MAX_FILE } from '../read-limits.ts';
@@ -140,10 +140,9 @@ export function findValueFault(text: string): string | undefined {
 }
 
 /** `: did you mean "x"?`, or nothing. */
-export function suggest(word: string, candidates: Iterable<string>): string {
-  const nearest = findNearestName(
+export const suggest = (word: string, candidates: Iterable<string>): string =>
+  appendSuggestion(
     word,
     [...candidates].filter((candidate) => candidate !== word),
+    ': ',
   );
-  return nearest === undefined ? '' : `: did you mean "${nearest}"?`;
-}
