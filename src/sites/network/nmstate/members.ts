@@ -1,3 +1,4 @@
+import { countEdits } from '../../../base/nearest-name.ts';
 import { withoutUndefined } from '../../../base/without-undefined.ts';
 import type { ConfigProblem } from '../../../config/document/problem.ts';
 import { invalid, unsupported, type Report } from '../../document/report.ts';
@@ -58,15 +59,7 @@ function listUnknown({ path, value, words }: Place): readonly Unknown[] {
 /** Written otherwise, or with one letter wrong, missing or too many. */
 function isSlip(written: string, word: string): boolean {
   const [a, b] = [plain(written), plain(word)];
-  if (a === b) return true;
-  const longer = Math.max(a.length, b.length);
-  if (Math.abs(a.length - b.length) > 1 || longer < 4) return false;
-  const shorter = Math.min(a.length, b.length);
-  let start = 0;
-  while (start < shorter && a[start] === b[start]) start++;
-  let end = 0;
-  while (end < shorter - start && a.at(-1 - end) === b.at(-1 - end)) end++;
-  return start + end >= longer - 1;
+  return a === b || (Math.max(a.length, b.length) >= 4 && countEdits(a, b) <= 1);
 }
 
 const plain = (word: string): string => word.toLowerCase().replaceAll(/[-_]/g, '');
