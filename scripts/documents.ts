@@ -24,7 +24,7 @@ function renderConfiguration(): string {
   return [
     '# appliance-config.yaml',
     '',
-    'Made from `schema/appliance-config.schema.json`; `npx tsx scripts/generate-docs.ts` writes it anew.',
+    'Made from `schema/appliance-config.schema.json`; `npx tsx scripts/generate-docs.ts` writes it again.',
     '',
     'Keys are matched without regard to case. Unknown keys are refused. A key without a value counts',
     'as absent. `sealift init` writes a file to start from, `sealift validate` checks one.',
@@ -41,7 +41,7 @@ function renderInstallation(): string {
     '# image-based-installation-config.yaml',
     '',
     'Made from `schema/image-based-installation-config.schema.json`; `npx tsx scripts/generate-docs.ts`',
-    'writes it anew. What it is for stands in [image-based.md](image-based.md).',
+    'writes it again. What it is for stands in [image-based.md](image-based.md).',
     '',
     'The keys, defaults and rules are those of openshift-install. Unknown keys are refused.',
     '`sealift init --template ibi` writes a file to start from. Relative paths of `file:PATH` start at',
@@ -102,7 +102,7 @@ function renderCommandLine(): string {
   return [
     '# Command line',
     '',
-    'Made from the help of the program; `npx tsx scripts/generate-docs.ts` writes it anew. Exit codes',
+    'Made from the help of the program; `npx tsx scripts/generate-docs.ts` writes it again. Exit codes',
     'are in [exit-codes.md](exit-codes.md).',
     '',
     ...listCommands(program).flatMap(({ title, help }) => [

@@ -342,11 +342,10 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
         .replace('version: "4.22.1"', 'version: "4.22.0"')
         .replace(releases['4.22.1'].pullspec, nightly.pullspec),
     );
-    const plan = JSON.parse(await run('plan', 'upgrade-iso', 'nightly.yaml', '-o', 'json')) as {
-      volumeId: string;
-    };
+    const command = ['plan', 'upgrade-iso', 'nightly.yaml', '--allow-unsigned'];
+    const plan = JSON.parse(await run(...command, '-o', 'json')) as { volumeId: string };
     expect(plan.volumeId).toBe(`upgrade_4.22.0_${hexOf(nightly.digest).slice(0, 8)}`);
-    const refused = await attempt('plan', 'upgrade-iso', 'nightly.yaml', '--from', '4.21.3');
+    const refused = await attempt(...command, '--from', '4.21.3');
     expect(refused.exitCode, refused.stderr).toBe(3);
     expect(refused.stderr).toContain(`${version} is a nightly or CI build`);
     expect(refused.stderr).toContain('hint: leave --from out');
