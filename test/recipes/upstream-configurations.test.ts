@@ -209,7 +209,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
       await configure(OLD);
       const saved = [...releases];
       for (const [key] of saved) if (key.startsWith('4.21.')) releases.delete(key);
-      const { exitCode, stderr } = await world.run('plan');
+      const { exitCode, stderr } = await world.run('plan', ...SIGNATURES);
       for (const [key, release] of saved) releases.set(key, release);
       expect(exitCode).toBe(3);
       expect(stderr).toContain('release 4.17.12 has no registry that can serve the media');
@@ -221,7 +221,7 @@ describe.skipIf(!hasTools)("upstream's configurations", () => {
       const url = releases.get('4.17.12 amd64')?.pullspec ?? '';
       await configure({ ...OLD, lines: [...OLD.lines, `  url: ${url}`] });
       world.env['UPDATE_URL_OVERRIDE'] = `${graph.url}/gone`;
-      const { exitCode, stderr } = await world.run('plan');
+      const { exitCode, stderr } = await world.run('plan', ...SIGNATURES);
       world.env['UPDATE_URL_OVERRIDE'] = graph.url;
       expect(exitCode).toBe(4);
       expect(stderr).toContain('[graph.refused]');
