@@ -69,12 +69,9 @@ async function main(): Promise<void> {
 }
 
 /** Takes the comment signs off the example of operators, and of additional images. */
-async function selectOperators(directory: string): Promise<void> {
-  const path = join(directory, 'appliance-config.yaml');
+function selectOperators(directory: string): Promise<void> {
   console.log('\nTaking the comment signs off "operators" and "additionalImages" ...');
-  const text = await readFile(path, 'utf8');
-  await writeFile(
-    path,
+  return editFile(join(directory, 'appliance-config.yaml'), (text) =>
     text.replaceAll(/^# (?:operators|additionalImages):\n(?:# .*\n)+/gm, (lines) =>
       lines.replaceAll(/^# /gm, ''),
     ),
@@ -82,15 +79,15 @@ async function selectOperators(directory: string): Promise<void> {
 }
 
 /** What the next step of `init` asks for. */
-async function nameSecret(directory: string): Promise<void> {
-  const path = join(directory, 'field/template/install-config.yaml');
+function nameSecret(directory: string): Promise<void> {
   console.log('\nNaming the pull secret of the sites ...');
-  const text = await readFile(path, 'utf8');
-  await writeFile(
-    path,
+  return editFile(join(directory, 'field/template/install-config.yaml'), (text) =>
     text.replace(/^pullSecret: .*$/m, 'pullSecret: file:../../pull-secret.json'),
   );
 }
+
+const editFile = async (path: string, edit: (text: string) => string): Promise<void> =>
+  writeFile(path, edit(await readFile(path, 'utf8')));
 
 async function runSealift(
   args: readonly string[],

@@ -1,9 +1,9 @@
-import { withoutUndefined } from './without-undefined.ts';
 import { existsSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
+import { withoutUndefined } from './without-undefined.ts';
 import { formatDuration } from './duration.ts';
 import { RegistryError } from './errors.ts';
 import { kindOfHost, widestKind, type AddressKind } from './address.ts';

@@ -1,5 +1,5 @@
-import { withoutUndefined } from './without-undefined.ts';
 import { execa, ExecaError } from 'execa';
+import { withoutUndefined } from './without-undefined.ts';
 import { ToolError } from './errors.ts';
 import { formatDuration } from './duration.ts';
 import { isErrno } from './errno.ts';

@@ -1,3 +1,4 @@
+import { objectOrEmpty } from '../../base/object-or-empty.ts';
 import { describeValue } from '../../base/describe-value.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
@@ -15,8 +16,8 @@ export type StartConfig = {
 /** @throws IntegrityError `registry-image.malformed` */
 export function parseStartConfig(bytes: Uint8Array, reference: Reference): StartConfig {
   const document = parseObject(bytes, reference);
-  const { Entrypoint, Cmd, Labels } = objectOr(document['config']);
-  const labels = Object.entries(objectOr(Labels)).flatMap(([name, value]) =>
+  const { Entrypoint, Cmd, Labels } = objectOrEmpty(document['config']);
+  const labels = Object.entries(objectOrEmpty(Labels)).flatMap(([name, value]) =>
     typeof value === 'string' ? [[name, value]] : [],
   );
   return {
@@ -30,7 +31,7 @@ export function parseStartConfig(bytes: Uint8Array, reference: Reference): Start
 
 function parseObject(bytes: Uint8Array, reference: Reference): Record<string, unknown> {
   try {
-    return objectOr(JSON.parse(Buffer.from(bytes).toString('utf8')));
+    return objectOrEmpty(JSON.parse(Buffer.from(bytes).toString('utf8')));
   } catch (cause) {
     const name = formatReference(reference);
     throw new IntegrityError('registry-image.malformed', `config of image ${name} is not JSON`, {
@@ -38,11 +39,6 @@ function parseObject(bytes: Uint8Array, reference: Reference): Record<string, un
     });
   }
 }
-
-const objectOr = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {};
 
 /** Files of OpenShift's `docker-registry` from 4.21 on, all of them needed to start it. */
 const DISTRIBUTION_FILES = ['usr/bin/distribution', 'etc/registry/config.yaml'];

@@ -1,5 +1,6 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { objectOrEmpty } from '../../base/object-or-empty.ts';
 import { createPublicKey } from 'node:crypto';
+import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
 import { isSignedVersion } from './version.ts';
@@ -44,16 +45,16 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
   manifests
     .filter(({ document }) => document['kind'] === IMAGE_POLICY)
     .map(({ path, document, featureSets }) => {
-      const spec = objectOr(document['spec']);
-      const { name } = objectOr(document['metadata']);
+      const spec = objectOrEmpty(document['spec']);
+      const { name } = objectOrEmpty(document['metadata']);
       const { scopes } = spec;
       if (typeof name !== 'string' || !isTexts(scopes)) {
         throw unreadableManifest(path, 'it has no metadata.name or spec.scopes');
       }
-      const { rootOfTrust, signedIdentity } = objectOr(spec['policy']);
-      const key = readKey(objectOr(rootOfTrust), path);
+      const { rootOfTrust, signedIdentity } = objectOrEmpty(spec['policy']);
+      const key = readKey(objectOrEmpty(rootOfTrust), path);
       return {
-        ...{ name, scopes, identity: readIdentity(objectOr(signedIdentity), path) },
+        ...{ name, scopes, identity: readIdentity(objectOrEmpty(signedIdentity), path) },
         ...(featureSets && { featureSets }),
         ...withoutUndefined({ key }),
       };
@@ -61,7 +62,7 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
 
 /** A signature that a transparency log must confirm, or a certificate authority, is not verified here. */
 function readKey({ policyType, publicKey }: Members, path: string): string | undefined {
-  const { keyData, rekorKeyData } = objectOr(publicKey);
+  const { keyData, rekorKeyData } = objectOrEmpty(publicKey);
   if (policyType !== 'PublicKey' || rekorKeyData !== undefined) return undefined;
   const pem = Buffer.from(typeof keyData === 'string' ? keyData : '', 'base64').toString('utf8');
   try {
@@ -73,8 +74,8 @@ function readKey({ policyType, publicKey }: Members, path: string): string | und
 
 function readIdentity(identity: Members, path: string): SignedIdentity {
   const { matchPolicy } = identity;
-  const { repository } = objectOr(identity['exactRepository']);
-  const { prefix, signedPrefix } = objectOr(identity['remapIdentity']);
+  const { repository } = objectOrEmpty(identity['exactRepository']);
+  const { prefix, signedPrefix } = objectOrEmpty(identity['remapIdentity']);
   if (matchPolicy === 'ExactRepository' && typeof repository === 'string') {
     return { kind: 'exact-repository', repository };
   }
@@ -98,9 +99,6 @@ export function isInScope(scope: string, { registry, repository, digest }: Refer
 }
 
 type Members = Readonly<Record<string, unknown>>;
-
-const objectOr = (value: unknown): Members =>
-  typeof value === 'object' && value !== null ? (value as Members) : {};
 
 const isTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string');

@@ -1,3 +1,4 @@
+import { objectOrEmpty } from '../../base/object-or-empty.ts';
 import { parse } from '../../base/yaml.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/yaml-bounds.ts';
@@ -38,14 +39,14 @@ export function readManifests(
         .toString('utf8')
         .split(/^---(?=\s|$)/m)
         .filter(isWanted)
-        .map((text) => ({ path, document: objectOr(parse(text, path)) })),
+        .map((text) => ({ path, document: objectOrEmpty(parse(text, path)) })),
     )
     .filter(({ document: { kind } }) => typeof kind === 'string' && kinds.includes(kind))
     .flatMap(toSelfManaged);
 }
 
 function toSelfManaged({ path, document }: PayloadManifest): readonly PayloadManifest[] {
-  const annotations = objectOr(objectOr(document['metadata'])['annotations']);
+  const annotations = objectOrEmpty(objectOrEmpty(document['metadata'])['annotations']);
   if (annotations[SELF_MANAGED] !== 'true') return [];
   const sets = annotations[FEATURE_SET];
   if (typeof sets !== 'string') return [{ path, document }];
@@ -108,6 +109,3 @@ export const unreadableManifest = (path: string, reason: string, cause?: unknown
     `manifest ${path} of the payload cannot be read: ${reason}`,
     { found: reason, cause },
   );
-
-const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};

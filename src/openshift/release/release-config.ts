@@ -1,3 +1,4 @@
+import { objectOrEmpty } from '../../base/object-or-empty.ts';
 import { IntegrityError } from '../../base/errors.ts';
 
 /** What the image config of a release payload says (OCI image-spec config.md). */
@@ -14,7 +15,9 @@ export function parseReleaseConfig(bytes: Uint8Array): ReleaseConfig {
   const document = parse(bytes);
   const { architecture, created } = document;
   if (typeof architecture !== 'string') throw malformed('names no architecture');
-  const version = objectOr(objectOr(document['config'])['Labels'])['io.openshift.release'];
+  const version = objectOrEmpty(objectOrEmpty(document['config'])['Labels'])[
+    'io.openshift.release'
+  ];
   return {
     architecture,
     ...(typeof version === 'string' && { version }),
@@ -24,7 +27,7 @@ export function parseReleaseConfig(bytes: Uint8Array): ReleaseConfig {
 
 function parse(bytes: Uint8Array): Record<string, unknown> {
   try {
-    return objectOr(JSON.parse(Buffer.from(bytes).toString('utf8')));
+    return objectOrEmpty(JSON.parse(Buffer.from(bytes).toString('utf8')));
   } catch (cause) {
     throw malformed(`is not valid JSON: ${(cause as Error).message}`);
   }
@@ -32,6 +35,3 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
 
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError('release.malformed', `config of the release image ${reason}`);
-
-const objectOr = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};

@@ -1,3 +1,4 @@
+import { objectOrEmpty } from '../../base/object-or-empty.ts';
 import { describeValue } from '../../base/describe-value.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
@@ -84,12 +85,12 @@ export function parseImageReferences(text: string): ImageReferences {
       `is ${describeValue(apiVersion)} ${describeValue(kind)}, not image.openshift.io/v1 ImageStream`,
     );
   }
-  const metadata = objectOr(document['metadata']);
+  const metadata = objectOrEmpty(document['metadata']);
   const name = textOr(metadata['name']) ?? refuse('has no metadata.name');
   const version = parseVersion(name, refuse);
-  const tags = objectOr(document['spec'])['tags'];
+  const tags = objectOrEmpty(document['spec'])['tags'];
   if (!Array.isArray(tags) || tags.length === 0) return refuse('has no spec.tags');
-  const components = tags.map((tag, index) => parseComponent(objectOr(tag), index, refuse));
+  const components = tags.map((tag, index) => parseComponent(objectOrEmpty(tag), index, refuse));
   const seen = new Set<string>();
   const twice = components.find(({ name }) => seen.size === seen.add(name).size)?.name;
   if (twice !== undefined) refuse(`names component "${twice}" twice`);
@@ -107,7 +108,7 @@ export function parseReleaseMetadata(text: string): ReleaseMetadata {
   const previous = document['previous'] ?? [];
   if (!Array.isArray(previous)) return refuse('has a "previous" that is not an array');
   const version = parseVersion(document['version'] ?? refuse('has no version'), refuse);
-  const pairs = Object.entries(objectOr(document['metadata']));
+  const pairs = Object.entries(objectOrEmpty(document['metadata']));
   return {
     version,
     previous: previous.map((one) => parseVersion(one, refuse)),
@@ -151,7 +152,7 @@ const refuser =
 
 function parseComponent(tag: Record<string, unknown>, index: number, refuse: Refuse): Component {
   const name = textOr(tag['name']) ?? refuse(`has no name in spec.tags[${index}]`);
-  const from = objectOr(tag['from']);
+  const from = objectOrEmpty(tag['from']);
   const image = textOr(from['name']);
   if (from['kind'] !== 'DockerImage' || image === undefined) {
     return refuse(`has no image for component "${name}"`);
@@ -181,17 +182,11 @@ function parseVersion(version: unknown, refuse: Refuse): string {
 
 function parseObject(text: string, refuse: Refuse): Record<string, unknown> {
   try {
-    return objectOr(JSON.parse(text));
+    return objectOrEmpty(JSON.parse(text));
   } catch (error) {
     return refuse(`is not valid JSON: ${(error as Error).message}`);
   }
 }
-
-/** An object, or an empty one: what is missing is noticed where it is needed. */
-const objectOr = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {};
 
 const textOr = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;

@@ -1,3 +1,4 @@
+import { objectOrEmpty } from '../../base/object-or-empty.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
 
 /** A kind that the cluster version operator adds to a self-managed cluster. Plain JSON. */
@@ -30,14 +31,14 @@ export const readDefinitions = (
 
 /** What a manifest defines, whoever gets it; undefined for a manifest of another kind. */
 export function readDefinition(manifest: unknown): ResourceDefinition | undefined {
-  const { kind, spec } = objectOr(manifest);
+  const { kind, spec } = objectOrEmpty(manifest);
   if (kind !== DEFINITION) return undefined;
-  const { group, names, versions } = objectOr(spec);
-  const defined = objectOr(names)['kind'];
+  const { group, names, versions } = objectOrEmpty(spec);
+  const defined = objectOrEmpty(names)['kind'];
   if (typeof group !== 'string' || typeof defined !== 'string' || !Array.isArray(versions)) {
     return undefined;
   }
-  const served = versions.map(objectOr).filter((version) => version['served'] === true);
+  const served = versions.map(objectOrEmpty).filter((version) => version['served'] === true);
   const named = served.map(({ name }) => name).filter((name) => typeof name === 'string');
   return { group, kind: defined, versions: named };
 }
@@ -47,6 +48,3 @@ export const isInDefaultSet = ({ featureSets }: Pick<ResourceDefinition, 'featur
   featureSets === undefined || featureSets.includes('Default') || featureSets.includes('');
 
 export const DEFINITION = 'CustomResourceDefinition';
-
-const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { objectOrEmpty } from '../../../base/object-or-empty.ts';
 import { hexOf, type Digest } from '../../../base/digest.ts';
 import { isSignedBy } from './simple-signing.ts';
 
@@ -16,15 +17,15 @@ export function isBundleFor(
   bundle: Uint8Array,
   { digest, key }: { readonly digest: Digest; readonly key: KeyObject },
 ): boolean {
-  const { dsseEnvelope } = objectOr(parse(Buffer.from(bundle).toString('utf8')));
-  const { payload, payloadType, signatures } = objectOr(dsseEnvelope);
+  const { dsseEnvelope } = objectOrEmpty(parse(Buffer.from(bundle).toString('utf8')));
+  const { payload, payloadType, signatures } = objectOrEmpty(dsseEnvelope);
   if (typeof payload !== 'string' || payloadType !== STATEMENT || !Array.isArray(signatures)) {
     return false;
   }
   const body = Buffer.from(payload, 'base64');
   const signed = encodeSigned(body);
   const isByKey = signatures.slice(0, MOST_SIGNATURES).some((one) => {
-    const { sig } = objectOr(one);
+    const { sig } = objectOrEmpty(one);
     return typeof sig === 'string' && isSignedBy(signed, Buffer.from(sig, 'base64'), key);
   });
   return isByKey && isAbout(body, digest);
@@ -37,9 +38,11 @@ const encodeSigned = (body: Buffer): Buffer =>
   Buffer.concat([Buffer.from(`DSSEv1 ${STATEMENT.length} ${STATEMENT} ${body.length} `), body]);
 
 function isAbout(body: Buffer, digest: Digest): boolean {
-  const { predicateType, subject } = objectOr(parse(body.toString('utf8')));
+  const { predicateType, subject } = objectOrEmpty(parse(body.toString('utf8')));
   if (predicateType !== IMAGE_SIGNATURE || !Array.isArray(subject)) return false;
-  return subject.some((one) => objectOr(objectOr(one)['digest'])['sha256'] === hexOf(digest));
+  return subject.some(
+    (one) => objectOrEmpty(objectOrEmpty(one)['digest'])['sha256'] === hexOf(digest),
+  );
 }
 
 function parse(text: string): unknown {
@@ -49,6 +52,3 @@ function parse(text: string): unknown {
     return undefined;
   }
 }
-
-const objectOr = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
