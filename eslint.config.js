@@ -51,7 +51,7 @@ export default defineConfig(
         ...SPREAD_LISTS,
         {
           selector: "CallExpression[callee.name=/^mkdir(Sync)?$/] Property[key.name='recursive']",
-          message: 'It never returns in /proc: use makeDirectory of src/base/files.ts.',
+          message: 'It never returns in /proc: use makeDirectory of src/base/disk/files.ts.',
         },
         {
           selector:
@@ -84,7 +84,7 @@ export default defineConfig(
         {
           name: 'yaml',
           importNames: ['default', 'Composer', 'parse', 'parseAllDocuments', 'parseDocument'],
-          message: 'Parse with src/base/yaml.ts.',
+          message: 'Parse with src/base/text/yaml.ts.',
         },
       ],
       'no-restricted-globals': [
@@ -108,7 +108,7 @@ export default defineConfig(
     // Others may write to our directories: what is made or replaced goes through one door, which follows
     // no link, overwrites nothing that somebody else put there, and waits for no pipe.
     files: ['src/**/*.ts'],
-    ignores: ['src/base/open-file.ts'],
+    ignores: ['src/base/disk/open-file.ts'],
     rules: {
       '@typescript-eslint/no-restricted-imports': [
         'error',
@@ -128,7 +128,8 @@ export default defineConfig(
             ].flatMap((call) => [call, `${call}Sync`]),
             ...['truncate', 'utimes', 'writeFile'].flatMap((call) => [call, `${call}Sync`]),
           ],
-          message: 'Open files with src/base/open-file.ts, or write them with src/base/files.ts.',
+          message:
+            'Open files with src/base/disk/open-file.ts, or write them with src/base/disk/files.ts.',
         })),
       ],
     },

@@ -3,7 +3,7 @@ import { withoutUndefined } from './without-undefined.ts';
 import { ToolError } from './errors.ts';
 import { formatDuration } from './duration.ts';
 import { isErrno } from './errno.ts';
-import { redact } from './redact.ts';
+import { redact } from './text/redact.ts';
 import { startTimer, untilAborted, type Timer } from './wait.ts';
 
 export type ProcessOptions = {

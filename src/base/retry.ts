@@ -1,6 +1,6 @@
 import { withoutUndefined } from './without-undefined.ts';
 import { formatDuration } from './duration.ts';
-import { TransientError } from './network-failure.ts';
+import { TransientError } from './http/network-failure.ts';
 import { sleep } from './wait.ts';
 
 /** What waits and what draws lots: real by default, given by tests. */

@@ -1,4 +1,4 @@
-import { rememberCredential } from './redact.ts';
+import { rememberCredential } from './text/redact.ts';
 
 /** User name and password of a URL, decoded, where it has them; both are masked from now on. */
 export function readUserInfo({

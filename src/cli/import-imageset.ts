@@ -1,7 +1,7 @@
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
-import { toPrintable } from '../base/printable-text.ts';
+import { toPrintable } from '../base/text/printable-text.ts';
 import { withoutUndefined } from '../base/without-undefined.ts';
 import {
   importImageSet,

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
-import { explainLoss } from '../base/work-directory.ts';
+import { explainLoss } from '../base/disk/work-directory.ts';
 import { registerBuild } from './building/build.ts';
 import { registerCat } from './medium/cat.ts';
 import { registerCatalog } from './catalog.ts';

@@ -4,8 +4,8 @@ import { isInstallationConfig } from '../sites/installation/read-installation-co
 import { checkConfig, readConfigText } from '../config/load-config.ts';
 import { ConfigProblems, formatProblem, type ConfigProblem } from '../config/document/problem.ts';
 import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
-import { readInstallation } from './building/installation-request.ts';
-import { readSurroundings } from './building/live-request.ts';
+import { readInstallation } from './building/requests/installation-request.ts';
+import { readSurroundings } from './building/requests/live-request.ts';
 import type { CliHost } from './host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { claimOutput } from '../base/claim-output.ts';
+import { claimOutput } from '../base/disk/claim-output.ts';
 import { isErrno } from '../base/errno.ts';
 import { DiskError } from '../base/errors.ts';
-import { writeFileAtomic } from '../base/files.ts';
-import { openStream, readRegularFile } from '../base/open-file.ts';
+import { writeFileAtomic } from '../base/disk/files.ts';
+import { openStream, readRegularFile } from '../base/disk/open-file.ts';
 import type { CliHost } from './host.ts';
 import { writeContent } from './terminal/output.ts';
 

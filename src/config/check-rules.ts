@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import semver from 'semver';
 import { isErrno } from '../base/errno.ts';
 import { ConfigError } from '../base/errors.ts';
-import { compileGoPattern } from '../base/go-pattern.ts';
+import { compileGoPattern } from '../base/text/go-pattern.ts';
 import { checkCatalogs } from './check-catalogs.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
 import type { ConfigProblem } from './document/problem.ts';

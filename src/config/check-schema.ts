@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { ConfigDocument, Plain } from './document/document.ts';
-import { findNearestName, suggestName } from '../base/nearest-name.ts';
+import { findNearestName, suggestName } from '../base/text/nearest-name.ts';
 import type { ConfigProblem } from './document/problem.ts';
 import { readSchema, type SchemaNode } from './document/schema.ts';
 

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { visit } from 'yaml';
-import { parseDocument } from '../base/yaml.ts';
-import { isWithin } from '../base/claim-output.ts';
+import { parseDocument } from '../base/text/yaml.ts';
+import { isWithin } from '../base/disk/claim-output.ts';
 
 /** PATH_MAX of Linux. */
 const MAX_PATH = 4096;

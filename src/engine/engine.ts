@@ -1,5 +1,5 @@
 import type { Digest } from '../base/digest.ts';
-import type { Json } from '../base/canonical-json.ts';
+import type { Json } from '../base/text/canonical-json.ts';
 import { withoutUndefined } from '../base/without-undefined.ts';
 import type { EventListener } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';

@@ -1,11 +1,11 @@
 import { link, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { nameAside } from '../base/aside.ts';
+import { nameAside } from '../base/disk/aside.ts';
 import { hexOf, type Digest } from '../base/digest.ts';
 import { isErrno } from '../base/errno.ts';
-import { formatReadableJson, type Json } from '../base/canonical-json.ts';
-import { makeDirectory, syncDirectory, writeFileAtomic } from '../base/files.ts';
-import { readOwnFile, writeNewFile } from '../base/open-file.ts';
+import { formatReadableJson, type Json } from '../base/text/canonical-json.ts';
+import { makeDirectory, syncDirectory, writeFileAtomic } from '../base/disk/files.ts';
+import { readOwnFile, writeNewFile } from '../base/disk/open-file.ts';
 
 /** A stage, and what it was made from. */
 export type StageEntry = { readonly stage: string; readonly fingerprint: Digest };

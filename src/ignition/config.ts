@@ -1,4 +1,4 @@
-import { formatCanonicalJson, type Json } from '../base/canonical-json.ts';
+import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { DOCUMENT, type Field, type Members } from './schema.ts';
 

@@ -1,5 +1,5 @@
 import type { BasePatch } from './live-base/base-extents.ts';
-import { formatReadableJson, type Json } from '../base/canonical-json.ts';
+import { formatReadableJson, type Json } from '../base/text/canonical-json.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import { addInitrd, menuKindOf } from './boot/boot-menu.ts';
 import type { CoreosLive } from './coreos/coreos.ts';

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import { openToRead } from '../base/open-file.ts';
+import { openToRead } from '../base/disk/open-file.ts';
 
 /** A file that is read at any offset; nothing of it is kept in memory. */
 export type RandomAccess = {

@@ -1,11 +1,11 @@
 import { rename, rm } from 'node:fs/promises';
 import { createReadStream } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { nameAside } from '../base/aside.ts';
-import { checkOutputPlace, claimOutput } from '../base/claim-output.ts';
+import { nameAside } from '../base/disk/aside.ts';
+import { checkOutputPlace, claimOutput } from '../base/disk/claim-output.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
-import { digestFile, syncDirectory } from '../base/files.ts';
+import { digestFile, syncDirectory } from '../base/disk/files.ts';
 import { maxOf } from '../base/lists.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { isErrno } from '../base/errno.ts';
 import { append, maxOf } from '../base/lists.ts';
-import { openToRead } from '../base/open-file.ts';
+import { openToRead } from '../base/disk/open-file.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
 import type { IndexExtent } from './index/media-index.ts';
 

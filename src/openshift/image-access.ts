@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
-import type { BlobCache } from '../registry/blob-cache.ts';
+import type { BlobCache } from '../registry/cache/blob-cache.ts';
 import type { RegistryClient } from '../registry/client.ts';
 import type { Descriptor, Platform } from '../registry/descriptor.ts';
 import type { Layer } from '../registry/layers.ts';

@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { sweepDirectory } from '../base/aside.ts';
+import { sweepDirectory } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
-import { createHttp, type Http, type TlsOptions } from '../base/http.ts';
-import { readInputFile, writeFileAtomic } from '../base/files.ts';
-import { readOwnFile } from '../base/open-file.ts';
+import { createHttp, type Http, type TlsOptions } from '../base/http/http.ts';
+import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
+import { readOwnFile } from '../base/disk/open-file.ts';
 import { createRetries } from '../base/retry.ts';
-import { openWorkDirectory, type WorkDirectory } from '../base/work-directory.ts';
-import { kindOfHost } from '../base/address.ts';
+import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
+import { kindOfHost } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/without-undefined.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
-import { createBlobCache, type BlobCache } from '../registry/blob-cache.ts';
+import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
 import { openWorkspace } from '../openshift/workspace/open-workspace.ts';
 import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
 import {
@@ -25,7 +25,7 @@ import {
 import {
   loadRegistriesConf,
   type RegistriesConfPlaces,
-} from '../registry/registries-conf-files.ts';
+} from '../registry/client/registries-conf-files.ts';
 import { createTagLedger, type TagDigests, type TagLedger } from '../registry/tag-ledger.ts';
 import { readProgramDigest } from './program-digest.ts';
 

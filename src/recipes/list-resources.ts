@@ -1,11 +1,11 @@
 import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
 import { describeCatalogs, describeCluster } from '../openshift/node/describe-cluster.ts';
-import type { Manifest } from '../openshift/node/extra-manifests.ts';
+import type { Manifest } from '../openshift/node/manifests/extra-manifests.ts';
 import { signaturesOf } from '../openshift/signature/release-signature.ts';
 import {
   planGeneratedManifests,
   planMirrorManifests,
-} from '../openshift/node/generated-manifests.ts';
+} from '../openshift/node/manifests/generated-manifests.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../openshift/node/node-registry.ts';
 import type { BuildTools } from './build-tools.ts';
 import { selectImages } from './live-iso/live-iso-images.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { formatReadableJson } from '../base/canonical-json.ts';
+import { formatReadableJson } from '../base/text/canonical-json.ts';
 import { digestOf, hexOf } from '../base/digest.ts';
-import { readFileIfPresent, writeFileAtomic } from '../base/files.ts';
+import { readFileIfPresent, writeFileAtomic } from '../base/disk/files.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { EventListener } from '../engine/events.ts';
 import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';

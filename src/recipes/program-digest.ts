@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { formatCanonicalJson, type Json } from '../base/canonical-json.ts';
+import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
-import { readFileIfPresent } from '../base/files.ts';
+import { readFileIfPresent } from '../base/disk/files.ts';
 import { PACKAGE_ROOT } from '../base/package-root.ts';
 
 const ROOT = fileURLToPath(PACKAGE_ROOT);

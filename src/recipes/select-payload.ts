@@ -11,10 +11,10 @@ import {
   type SurveyedWorkspace,
 } from '../openshift/workspace/workspace-set.ts';
 import type { Reference } from '../registry/reference.ts';
-import { checkImagePolicy, type ImagePolicyCheck } from '../stages/check-image-policy.ts';
-import { planMirror } from '../stages/plan-mirror.ts';
-import { selectOperators } from '../stages/select-operators.ts';
-import type { SignatureGate } from '../stages/verify-release.ts';
+import { checkImagePolicy, type ImagePolicyCheck } from '../stages/content/check-image-policy.ts';
+import { planMirror } from '../stages/content/plan-mirror.ts';
+import { selectOperators } from '../stages/content/select-operators.ts';
+import type { SignatureGate } from '../stages/content/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { SavedPlan } from './saved-plan.ts';
 import { resolveVerified } from './verified-release.ts';

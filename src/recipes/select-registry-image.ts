@@ -8,8 +8,8 @@ import {
 } from '../openshift/mirror/registry-image.ts';
 import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import { parseReference } from '../registry/reference.ts';
-import { inspectRegistryImage } from '../stages/inspect-registry-image.ts';
-import type { SignatureGate } from '../stages/verify-release.ts';
+import { inspectRegistryImage } from '../stages/content/inspect-registry-image.ts';
+import type { SignatureGate } from '../stages/content/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { SavedPlan } from './saved-plan.ts';
 import { resolveVerified } from './verified-release.ts';

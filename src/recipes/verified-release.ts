@@ -1,7 +1,7 @@
 import type { Release } from '../openshift/release/release-payload.ts';
 import type { SurveyedWorkspace } from '../openshift/workspace/workspace-set.ts';
-import { resolveRelease, type ResolveReleaseInput } from '../stages/resolve-release.ts';
-import { verifyRelease, type SignatureGate } from '../stages/verify-release.ts';
+import { resolveRelease, type ResolveReleaseInput } from '../stages/content/resolve-release.ts';
+import { verifyRelease, type SignatureGate } from '../stages/content/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { RegistryError, SealiftError } from '../base/errors.ts';
-import type { Http } from '../base/http.ts';
+import type { Http } from '../base/http/http.ts';
 import { withoutUndefined } from '../base/without-undefined.ts';
 import type { BlobSource } from './blob-source.ts';
 import { createAuth } from './client/auth/auth.ts';
@@ -22,7 +22,7 @@ import type { CredentialStore } from './client/auth/credentials.ts';
 import type { Descriptor } from './descriptor.ts';
 import type { StoredManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
-import { resolveCandidates, type RegistriesConf } from './registries-conf.ts';
+import { resolveCandidates, type RegistriesConf } from './client/registries-conf.ts';
 import { isNotFound, isOutOfReach, joinAnswers, type SourceAnswer } from './source-answers.ts';
 
 type RequestOptions = { readonly signal: AbortSignal };

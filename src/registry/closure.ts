@@ -4,8 +4,14 @@ import type { Descriptor } from './descriptor.ts';
 import { pathTo } from './layout/distribution-layout.ts';
 import { blobsOf } from './foreign-layer.ts';
 import { parseManifest, type ImageIndex } from './manifest.ts';
-import { hasLink, listRepositories, listTags, readLink, readManifestBytes } from './stored.ts';
-import type { RegistryTree } from './store.ts';
+import {
+  hasLink,
+  listRepositories,
+  listTags,
+  readLink,
+  readManifestBytes,
+} from './layout/stored.ts';
+import type { RegistryTree } from './layout/store.ts';
 
 /** Something a pull from this tree would fail on. */
 export type ClosureProblem = {

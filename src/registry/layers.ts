@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { nameAside } from '../base/aside.ts';
+import { nameAside } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { makeDirectory, syncDirectory } from '../base/files.ts';
-import { createFile } from '../base/open-file.ts';
+import { makeDirectory, syncDirectory } from '../base/disk/files.ts';
+import { createFile } from '../base/disk/open-file.ts';
 import { addEntry, createChangeset, hides, type Changeset } from './layer/changeset.ts';
 import { normaliseName } from './layer/names.ts';
 import { openLayer, type Entry, type Layer } from './layer/stream.ts';

@@ -1,6 +1,6 @@
 import { addAbortSignal } from 'node:stream';
 import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
-import { explainNetworkFailure, TransientError } from '../base/network-failure.ts';
+import { explainNetworkFailure, TransientError } from '../base/http/network-failure.ts';
 import type { Budget } from '../base/retry.ts';
 import type { BlobSource, OpenBlob } from './blob-source.ts';
 import type { Descriptor } from './descriptor.ts';

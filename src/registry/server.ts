@@ -15,7 +15,7 @@ import {
 } from './server/connections.ts';
 import { encodeFailure, failure, type Failure } from './server/failure.ts';
 import { parseRoute } from './server/route.ts';
-import type { ByteRange, RegistryTree } from './store.ts';
+import type { ByteRange, RegistryTree } from './layout/store.ts';
 
 /** A request that was answered, or whose client went away. */
 export type RequestEntry = {

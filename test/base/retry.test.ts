@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TransientError } from '../../src/base/network-failure.ts';
+import { TransientError } from '../../src/base/http/network-failure.ts';
 import {
   createRetries,
   parseRetryAfter,

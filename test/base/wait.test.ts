@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createHttp } from '../../src/base/http.ts';
+import { createHttp } from '../../src/base/http/http.ts';
 import { sleep, untilAborted, withTimeLimit } from '../../src/base/wait.ts';
 import { serveLocally } from '../support/local-http.ts';
 

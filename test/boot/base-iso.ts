@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { hasFile } from '../../src/base/files.ts';
+import { hasFile } from '../../src/base/disk/files.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { bootMenus, writeBootImages } from './boot-menus.ts';
 

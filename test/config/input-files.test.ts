@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readInputFile } from '../../src/base/files.ts';
+import { readInputFile } from '../../src/base/disk/files.ts';
 import { importImageSet } from '../../src/config/imageset/import-imageset.ts';
 import { checkConfig, readConfigText } from '../../src/config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../src/recipes/live-iso/live-iso-rules.ts';
 import { readSavedPlan } from '../../src/recipes/saved-plan.ts';
-import { loadRegistriesConf } from '../../src/registry/registries-conf-files.ts';
+import { loadRegistriesConf } from '../../src/registry/client/registries-conf-files.ts';
 
 let directory = '';
 const at = (name: string): string => join(directory, name);

@@ -38,4 +38,10 @@ describe('the house', () => {
     const often = names.filter((name) => names.filter((other) => other === name).length > 2);
     expect([...new Set(often)]).toEqual([]);
   });
+
+  it('has at most 15 files in a folder', () => {
+    const folders = list('src').map(dirname);
+    const full = folders.filter((folder) => folders.filter((one) => one === folder).length > 15);
+    expect([...new Set(full)]).toEqual(['src/iso/pour']);
+  });
 });

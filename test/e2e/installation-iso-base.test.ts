@@ -3,7 +3,7 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import type { InstallationIsoReport } from '../../src/recipes/installation-iso/installation-iso-summary.ts';
 import { startSealift } from '../support/child.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';

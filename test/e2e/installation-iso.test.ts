@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import type { InstallationIsoReport } from '../../src/recipes/installation-iso/installation-iso-summary.ts';
 import { startSealift, type Child } from '../support/child.ts';
 import {

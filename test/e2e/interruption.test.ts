@@ -7,7 +7,7 @@ import { createBlobFactory } from '../../demo/payload.ts';
 import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { buildImage, makeCoreComponents, publishRelease } from '../../demo/release.ts';
 import { startSourceRegistry, type SourceRegistry } from '../../demo/source-registry.ts';
-import { digestFile, hasFile, readFileIfPresent } from '../../src/base/files.ts';
+import { digestFile, hasFile, readFileIfPresent } from '../../src/base/disk/files.ts';
 import { startSealift, type Child } from '../support/child.ts';
 
 const MIB = 1024 * 1024;

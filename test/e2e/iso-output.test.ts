@@ -17,8 +17,8 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { checkOutputPlace } from '../../src/base/claim-output.ts';
-import { digestFile } from '../../src/base/files.ts';
+import { checkOutputPlace } from '../../src/base/disk/claim-output.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
 import { asUser } from '../support/as-user.ts';
 import { writeInstallationConfig } from '../support/installation-iso.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import { startSealift, type Child } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { mayMount } from '../support/may-mount.ts';

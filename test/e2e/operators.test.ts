@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { digestFile } from '../../src/base/files.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { addCatalog } from '../support/catalog.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

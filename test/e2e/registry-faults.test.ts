@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import { startSealift } from '../support/child.ts';
 import {
   copyToFaultyRegistry,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { digestFile, hasFile, readFileIfPresent } from '../../src/base/files.ts';
+import { digestFile, hasFile, readFileIfPresent } from '../../src/base/disk/files.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { parseMediaIndex } from '../../src/media/index/media-index.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import type { FileInput } from '../../src/base/file-input.ts';
+import type { FileInput } from '../../src/base/disk/file-input.ts';
 import { Secret } from '../../src/config/secret/secret.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { BuildEvent } from '../../src/engine/events.ts';

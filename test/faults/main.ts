@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { digestFile } from '../../src/base/files.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
 import { attemptBuild, type Attempt, type Kill, type KillSignal } from './attempt.ts';
 import { FAULTS, startFaultyFront, type Fault } from './faulty-front.ts';
 import { createRandom, type Random } from './random.ts';

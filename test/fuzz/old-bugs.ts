@@ -85,7 +85,7 @@ export const OLD_BUGS: readonly OldBug[] = [
     reader: 'table',
     edits: [
       {
-        file: 'base/yaml.ts',
+        file: 'base/text/yaml.ts',
         now: 'Error.stackTraceLimit = 0',
         then: 'Error.stackTraceLimit = 10',
       },
@@ -95,7 +95,7 @@ export const OLD_BUGS: readonly OldBug[] = [
     name: 'lists of YAML within each other without a limit',
     reader: 'table',
     edits: [
-      { file: 'base/yaml-bounds.ts', now: 'parser.stack.length > MOST_NESTED', then: 'false' },
+      { file: 'base/text/yaml-bounds.ts', now: 'parser.stack.length > MOST_NESTED', then: 'false' },
     ],
   },
   {
@@ -114,9 +114,9 @@ export const OLD_BUGS: readonly OldBug[] = [
     name: 'secrets and names of any size',
     reader: 'auth',
     edits: [
-      { file: 'base/secret-forms.ts', now: 'given.length > LONGEST', then: 'false' },
-      { file: 'base/secret-forms.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
-      { file: 'base/secret-forms.ts', now: '[...new Set(bases)]', then: 'bases' },
+      { file: 'base/text/secret-forms.ts', now: 'given.length > LONGEST', then: 'false' },
+      { file: 'base/text/secret-forms.ts', now: 'name.length > LONGEST_NAME', then: 'false' },
+      { file: 'base/text/secret-forms.ts', now: '[...new Set(bases)]', then: 'bases' },
     ],
   },
 ];

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
-import { redact, rememberSecret } from '../../src/base/redact.ts';
+import { redact, rememberSecret } from '../../src/base/text/redact.ts';
 import { toMessage } from '../../src/cli/terminal/output.ts';
 import {
   credentialsFromFiles,

@@ -16,10 +16,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { digestFile } from '../../src/base/files.ts';
-import { nameHeld, openWorkDirectory } from '../../src/base/work-directory.ts';
-import { createBlobCache } from '../../src/registry/blob-cache.ts';
-import { runInstaller, type RunInstallerInput } from '../../src/stages/run-installer.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
+import { nameHeld, openWorkDirectory } from '../../src/base/disk/work-directory.ts';
+import { createBlobCache } from '../../src/registry/cache/blob-cache.ts';
+import { runInstaller, type RunInstallerInput } from '../../src/stages/system/run-installer.ts';
 import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
 import { asUser, isRoot, NOBODY } from '../support/as-user.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { digestFile } from '../../src/base/files.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
 import { runProcess } from '../../src/base/process.ts';
 import type { Layout, TreeFile } from '../../src/iso/extent.ts';
 import { locateBackupGpt, readBackupGpt, readPartitionTables } from '../../src/iso/boot/hybrid.ts';

@@ -9,7 +9,7 @@ import type { MediaIndex } from '../../src/media/index/media-index.ts';
 import type { Verification } from '../../src/media/verification.ts';
 import { compareBundleImage } from '../../src/media/index/read-bundle.ts';
 import { readIndex } from '../../src/media/index/read-index.ts';
-import { directoryTree } from '../../src/registry/store.ts';
+import { directoryTree } from '../../src/registry/layout/store.ts';
 import { TEST_VOLUME_ID } from '../support/iso.ts';
 import { buildLayeredImage } from '../support/release.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

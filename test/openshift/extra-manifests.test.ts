@@ -5,7 +5,7 @@ import {
   formatManifest,
   planCustomResources,
   planExtraManifests,
-} from '../../src/openshift/node/extra-manifests.ts';
+} from '../../src/openshift/node/manifests/extra-manifests.ts';
 import { formatNodeRegistriesConf } from '../../src/openshift/node/node-registries-conf.ts';
 
 const plan = (text: string, useDefaultSourceNames = false, name = 'a.yaml') =>

@@ -7,7 +7,7 @@ import {
   renderCatalogResources,
   renderClusterCatalogs,
 } from '../../src/openshift/node/catalog-sources.ts';
-import { planExtraManifests } from '../../src/openshift/node/extra-manifests.ts';
+import { planExtraManifests } from '../../src/openshift/node/manifests/extra-manifests.ts';
 import {
   renderLocalRegistryMirror,
   renderMirrorSets,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { planExtraManifests } from '../../src/openshift/node/extra-manifests.ts';
-import { selectServed } from '../../src/openshift/node/served-kinds.ts';
+import { planExtraManifests } from '../../src/openshift/node/manifests/extra-manifests.ts';
+import { selectServed } from '../../src/openshift/node/manifests/served-kinds.ts';
 import { definitionsOf } from '../support/node-configs.ts';
 
 const manifest = (apiVersion: string, kind: string) => ({

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createHttp } from '../../src/base/http.ts';
+import { createHttp } from '../../src/base/http/http.ts';
 import {
   formatChannel,
   resolveInGraph,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
 import { openIso } from '../../src/iso/open-iso.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

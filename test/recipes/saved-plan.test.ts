@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Digest } from '../../src/base/digest.ts';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import type { TestImage } from '../support/images.ts';
 import { buildLayeredImage } from '../support/release.ts';

@@ -3,7 +3,7 @@ import { copyFile, mkdir, readFile, rename, rm, utimes, writeFile } from 'node:f
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { digestFile, hasFile } from '../../src/base/files.ts';
+import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { buildDistributionImage } from '../support/registry-images.ts';

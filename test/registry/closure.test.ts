@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { checkClosure, type ClosureProblem } from '../../src/registry/closure.ts';
 import { pathTo, planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
-import { directoryTree } from '../../src/registry/store.ts';
+import { directoryTree } from '../../src/registry/layout/store.ts';
 import { buildImage, buildIndex, descriptorOf, packTar, writeTree } from '../support/images.ts';
 
 const tar = await packTar([['a', '1']]);

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createHttp } from '../../src/base/http.ts';
+import { createHttp } from '../../src/base/http/http.ts';
 import { createRetries, type RetryEvent } from '../../src/base/retry.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { readBlob } from '../../src/registry/read-blob.ts';

@@ -9,7 +9,7 @@ import { hexOf } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
 import { createRegistryServer } from '../../src/registry/server.ts';
-import { directoryTree } from '../../src/registry/store.ts';
+import { directoryTree } from '../../src/registry/layout/store.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';
 import { requireTool } from '../support/tools.ts';
 

@@ -6,10 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { ConfigError, IntegrityError, RegistryError } from '../../src/base/errors.ts';
 import { readManifest, type ImageTools } from '../../src/openshift/image-access.ts';
-import { createBlobCache } from '../../src/registry/blob-cache.ts';
+import { createBlobCache } from '../../src/registry/cache/blob-cache.ts';
 import type { Descriptor } from '../../src/registry/descriptor.ts';
 import { parseReference } from '../../src/registry/reference.ts';
-import { parseRegistriesConf } from '../../src/registry/registries-conf.ts';
+import { parseRegistriesConf } from '../../src/registry/client/registries-conf.ts';
 import { findWorst, joinAnswers, type SourceAnswer } from '../../src/registry/source-answers.ts';
 import { createHttpWithout, createTestClient, storeOf } from '../support/registry-client.ts';
 import {

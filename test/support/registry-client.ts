@@ -1,5 +1,5 @@
 import { RegistryError } from '../../src/base/errors.ts';
-import { createHttp, type Http } from '../../src/base/http.ts';
+import { createHttp, type Http } from '../../src/base/http/http.ts';
 import type { RetryEvent } from '../../src/base/retry.ts';
 import {
   createRegistryClient,

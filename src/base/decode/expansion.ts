@@ -1,5 +1,5 @@
 import { Transform } from 'node:stream';
-import { formatSize } from '../format-size.ts';
+import { formatSize } from '../text/format-size.ts';
 import { DecodeError } from './decode-error.ts';
 
 /** Layers of images unfold 2 to 20 times; runs of zeros 1,000 times in gzip and 30,000 in zstd. */

@@ -1,20 +1,20 @@
 import type { Command } from 'commander';
 import { relative } from 'node:path';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
 import { printable } from '../../sites/document/report.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import type { CliHost } from '../host.ts';
-import { createConcurrencyOption } from './concurrency.ts';
+import { createConcurrencyOption } from './requests/concurrency.ts';
 import {
   addInstallationOptions,
   runInstallation,
   type InstallationCommandOptions,
 } from './installation-command.ts';
-import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { formatSignatures } from './format-signatures.ts';
-import { addSignatureOptions } from './signature-options.ts';
+import { addSignatureOptions } from './requests/signature-options.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createForceOption, createOutputOption, writeFormatted } from '../terminal/output.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';

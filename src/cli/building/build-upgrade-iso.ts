@@ -1,6 +1,6 @@
 import { basename, relative } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { printable } from '../../sites/document/report.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
 import {
@@ -17,14 +17,14 @@ import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
-import { createConcurrencyOption } from './concurrency.ts';
+import { createConcurrencyOption } from './requests/concurrency.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
-import { addSignatureOptions } from './signature-options.ts';
+import { addSignatureOptions } from './requests/signature-options.ts';
 import {
   readUpgradeRequest,
   UPGRADE_OUTPUT,
   type UpgradeRequestOptions,
-} from './upgrade-request.ts';
+} from './requests/upgrade-request.ts';
 
 /** `sealift build upgrade-iso [CONFIG]`. */
 export function registerUpgradeIso(build: Command, host: CliHost): void {

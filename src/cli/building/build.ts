@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { relative } from 'node:path';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';
 import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
-import { findConfigArgument } from './product-argument.ts';
+import { findConfigArgument } from './requests/product-argument.ts';
 import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
 import { formatNextSteps } from './next-steps.ts';

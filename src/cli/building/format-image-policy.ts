@@ -1,4 +1,4 @@
-import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
+import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 
 const MOST_NAMED = 5;
 

@@ -4,7 +4,7 @@ import type { InstallationIsoRequest } from '../../recipes/installation-iso/inst
 import {
   readInstallationRequest,
   type InstallationRequestOptions,
-} from './installation-request.ts';
+} from './requests/installation-request.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
 
 export type InstallationCommandOptions = InstallationRequestOptions & RecipeOptions;

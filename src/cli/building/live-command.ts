@@ -1,9 +1,9 @@
 import { Option, type Command } from 'commander';
 import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
-import { createConcurrencyOption } from './concurrency.ts';
-import { readLiveIsoRequest, type LiveIsoOptions } from './live-request.ts';
-import { addSignatureOptions } from './signature-options.ts';
+import { createConcurrencyOption } from './requests/concurrency.ts';
+import { readLiveIsoRequest, type LiveIsoOptions } from './requests/live-request.ts';
+import { addSignatureOptions } from './requests/signature-options.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
 import { createRetryOption } from '../retry-option.ts';
 import { createOutputOption } from '../terminal/output.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { maxOf } from '../../base/lists.ts';
 import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
 import { readConfigText } from '../../config/load-config.ts';
@@ -18,9 +18,9 @@ import {
   runInstallation,
   type InstallationCommandOptions,
 } from './installation-command.ts';
-import { INSTALLATION_OUTPUT } from './installation-request.ts';
+import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
-import { findConfigArgument } from './product-argument.ts';
+import { findConfigArgument } from './requests/product-argument.ts';
 import { formatImagePolicy } from './format-image-policy.ts';
 import { formatSignatures } from './format-signatures.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';

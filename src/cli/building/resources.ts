@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatReadableJson } from '../../base/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { listResources } from '../../recipes/list-resources.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { createKeySource } from '../../sites/identity/keys/rsa-keys.ts';
 import {
   buildConfigIsos,
@@ -21,7 +21,7 @@ import {
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
-import { toPrintable } from '../../base/printable-text.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
 import { formatShellPath } from '../terminal/shell-word.ts';
 

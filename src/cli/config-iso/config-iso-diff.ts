@@ -7,7 +7,7 @@ import {
   type ConfigIsoDifference,
 } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
-import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
+import { toPrintable, toPrintableLines } from '../../base/text/printable-text.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
 /** `sealift config-iso diff A B`: exit code 8 when they differ. */

@@ -7,7 +7,7 @@ import { DROP_IN_NAME } from '../../sites/state/site-places.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { resolveGiven } from './config-iso-request.ts';
-import { toPrintable } from '../../base/printable-text.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 
 type GenerationsOptions = {
   readonly out: string;

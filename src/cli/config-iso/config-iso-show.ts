@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatReadableJson } from '../../base/canonical-json.ts';
-import { formatSize } from '../../base/format-size.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import type { ConfigIso } from '../../sites/read-config-iso.ts';
 import { showConfigIso } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
-import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
+import { toPrintable, toPrintableLines } from '../../base/text/printable-text.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
 /** `sealift config-iso show ISO`. */

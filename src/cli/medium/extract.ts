@@ -1,6 +1,6 @@
 import { relative, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import type { CliHost } from '../host.ts';

@@ -4,7 +4,7 @@ import { UsageError } from '../../base/errors.ts';
 import type { IsoNode } from '../../iso/iso-node.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { openMedium } from '../../media/open-medium.ts';
-import { toPrintable } from '../../base/printable-text.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Verification, VerifyProblem } from '../../media/verification.ts';
 import { verifyIso } from '../../media/verify-iso.ts';

@@ -1,9 +1,9 @@
 import { Option } from 'commander';
-import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
-import { toPrintable, toPrintableLines } from '../../base/printable-text.ts';
-import { redact, redactValues } from '../../base/redact.ts';
+import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import { toPrintable, toPrintableLines } from '../../base/text/printable-text.ts';
+import { redact, redactValues } from '../../base/text/redact.ts';
 import { waitFor } from '../../base/wait.ts';
-import { nameHeld } from '../../base/work-directory.ts';
+import { nameHeld } from '../../base/disk/work-directory.ts';
 import type { CliHost } from '../host.ts';
 
 export type OutputFormat = 'text' | 'json';

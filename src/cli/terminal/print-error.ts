@@ -1,5 +1,5 @@
 import { SealiftError } from '../../base/errors.ts';
-import { redact } from '../../base/redact.ts';
+import { redact } from '../../base/text/redact.ts';
 import { ConfigProblems, formatProblem } from '../../config/document/problem.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from './output.ts';

@@ -1,5 +1,5 @@
-import { toPrintable } from '../../base/printable-text.ts';
-import { redact } from '../../base/redact.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
+import { redact } from '../../base/text/redact.ts';
 import type { RequestEntry } from '../../registry/server.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from './output.ts';

@@ -1,7 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
-import { parseDocument } from '../../base/yaml.ts';
+import { parseDocument } from '../../base/text/yaml.ts';
 import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { explainYaml } from './explain-yaml.ts';
 import { maskLines } from './masked-lines.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { toPrintable } from '../../base/printable-text.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 
 /** One thing that is wrong with a configuration file, and where. Carries no secret. */
 export type ConfigProblem = {

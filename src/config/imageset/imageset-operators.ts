@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Json } from '../../base/canonical-json.ts';
+import type { Json } from '../../base/text/canonical-json.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { harmless, type ImportNote, type Noted } from './import-note.ts';

@@ -1,5 +1,5 @@
 import type { ConfigDocument, Plain } from '../document/document.ts';
-import { suggestName } from '../../base/nearest-name.ts';
+import { suggestName } from '../../base/text/nearest-name.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import type { SchemaNode } from '../document/schema.ts';
 

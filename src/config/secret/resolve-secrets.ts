@@ -1,5 +1,5 @@
 import { append } from '../../base/lists.ts';
-import { rememberSecret } from '../../base/redact.ts';
+import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import { readSecretSource } from './secret-source.ts';

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import type { Json } from '../../base/canonical-json.ts';
+import type { Json } from '../../base/text/canonical-json.ts';
 
 export type JsonObject = Readonly<Record<string, Json | undefined>>;
 

@@ -1,8 +1,8 @@
 import { rename, rm, type FileHandle } from 'node:fs/promises';
-import { nameAside, sweepAside } from '../../base/aside.ts';
+import { nameAside, sweepAside } from '../../base/disk/aside.ts';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
-import { formatCanonicalJson } from '../../base/canonical-json.ts';
-import { createFile, readOwnFile } from '../../base/open-file.ts';
+import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
+import { createFile, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining } from './output-file.ts';
 
 /** What is known of one extent: whole and synced, or a prefix that was written (perhaps not synced). */

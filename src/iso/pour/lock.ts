@@ -3,11 +3,11 @@ import { link, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf } from '../../base/digest.ts';
-import { readStartTime } from '../../base/start-time.ts';
+import { readStartTime } from '../../base/disk/start-time.ts';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { makeDirectory } from '../../base/files.ts';
-import { readRegularFile, writeNewFile } from '../../base/open-file.ts';
+import { makeDirectory } from '../../base/disk/files.ts';
+import { readRegularFile, writeNewFile } from '../../base/disk/open-file.ts';
 import { explainOutputError } from './output-file.ts';
 
 const ATTEMPTS = 200;

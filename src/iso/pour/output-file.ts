@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { DiskError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { openOwnFile, reopen } from '../../base/open-file.ts';
+import { openOwnFile, reopen } from '../../base/disk/open-file.ts';
 import type { Slice } from './hasher.ts';
 
 /** Direct I/O wants offsets, lengths and memory at multiples of the device's block; 4096 suits all. */

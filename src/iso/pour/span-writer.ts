@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { openToRead } from '../../base/open-file.ts';
+import { openToRead } from '../../base/disk/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';
 import type { ExtentChunk, Kept, LaneTools, OpenExtent } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';

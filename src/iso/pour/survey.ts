@@ -1,5 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
-import { readAllocated } from '../../base/files.ts';
+import { readAllocated } from '../../base/disk/files.ts';
 import type { Layout } from '../extent.ts';
 import { readJournal } from './journal.ts';
 import { digestLayout, planSpans } from './spans.ts';

@@ -7,8 +7,8 @@ import {
 } from '../../openshift/release/release-bundle.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { parseManifest } from '../../registry/manifest.ts';
-import type { RegistryTree } from '../../registry/store.ts';
-import { readLink, readManifestBytes } from '../../registry/stored.ts';
+import type { RegistryTree } from '../../registry/layout/store.ts';
+import { readLink, readManifestBytes } from '../../registry/layout/stored.ts';
 
 const LIMIT = 16 * 1024 * 1024;
 

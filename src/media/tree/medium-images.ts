@@ -5,8 +5,8 @@ import type { Platform } from '../../registry/descriptor.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import type { Layer } from '../../registry/layers.ts';
 import { isForPlatform, parseManifest, type ImageManifest } from '../../registry/manifest.ts';
-import { readManifestBytes } from '../../registry/stored.ts';
-import type { RegistryTree } from '../../registry/store.ts';
+import { readManifestBytes } from '../../registry/layout/stored.ts';
+import type { RegistryTree } from '../../registry/layout/store.ts';
 
 type Wanted = {
   /** What an error calls the image. */

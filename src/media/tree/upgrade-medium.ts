@@ -1,4 +1,4 @@
-import { formatReadableJson } from '../../base/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { RegistryFile } from '../../registry/layout/distribution-layout.ts';

@@ -1,6 +1,6 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { Http, HttpResponse } from '../../base/http.ts';
-import { redactUrl } from '../../base/redact.ts';
+import type { Http, HttpResponse } from '../../base/http/http.ts';
+import { redactUrl } from '../../base/text/redact.ts';
 import { fetchPublic, readLimited, type GetOptions } from './http-get.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
-import { formatReadableJson } from '../../base/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import {
   isSameStamp,
@@ -8,8 +8,8 @@ import {
   readStamp,
   type FileInput,
   type FileStamp,
-} from '../../base/file-input.ts';
-import { digestFile, readFileIfPresent, writeFileAtomic } from '../../base/files.ts';
+} from '../../base/disk/file-input.ts';
+import { digestFile, readFileIfPresent, writeFileAtomic } from '../../base/disk/files.ts';
 import { forgetKept } from './kept-file.ts';
 
 /**

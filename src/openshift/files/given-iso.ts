@@ -1,11 +1,11 @@
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { nameAside } from '../../base/aside.ts';
+import { nameAside } from '../../base/disk/aside.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import type { FileInput } from '../../base/file-input.ts';
-import type { Http, TlsOptions } from '../../base/http.ts';
-import { redactUrl } from '../../base/redact.ts';
+import type { FileInput } from '../../base/disk/file-input.ts';
+import type { Http, TlsOptions } from '../../base/http/http.ts';
+import { redactUrl } from '../../base/text/redact.ts';
 import { downloadFile, type Download } from './download.ts';
 import type { FileDigests } from './file-digests.ts';
 import { findKept, keepFile } from './kept-file.ts';

@@ -1,12 +1,12 @@
 import { RegistryError } from '../../base/errors.ts';
-import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
+import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
 import {
   explainNetworkFailure,
   isPassingStatus,
   TransientError,
-} from '../../base/network-failure.ts';
-import { readSmallBody } from '../../base/read-body.ts';
-import { redactUrl } from '../../base/redact.ts';
+} from '../../base/http/network-failure.ts';
+import { readSmallBody } from '../../base/http/read-body.ts';
+import { redactUrl } from '../../base/text/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
 import { readUserInfo } from '../../base/user-info.ts';
 import { formatBasic } from '../../registry/client/auth/credential.ts';

@@ -1,6 +1,6 @@
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { formatReadableJson } from '../../base/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import {
   isSameStamp,
@@ -8,8 +8,13 @@ import {
   readStamp,
   type FileInput,
   type FileStamp,
-} from '../../base/file-input.ts';
-import { digestFile, readFileIfPresent, syncDirectory, writeFileAtomic } from '../../base/files.ts';
+} from '../../base/disk/file-input.ts';
+import {
+  digestFile,
+  readFileIfPresent,
+  syncDirectory,
+  writeFileAtomic,
+} from '../../base/disk/files.ts';
 
 type FileRecord = { readonly digest: Digest; readonly stamp: FileStamp };
 

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { isSameStamp, readStamp, type FileInput } from '../../base/file-input.ts';
+import { isSameStamp, readStamp, type FileInput } from '../../base/disk/file-input.ts';
 import type { FileDigests } from './file-digests.ts';
 
 /**

@@ -7,8 +7,8 @@ import { createGunzip } from 'node:zlib';
 import type { Digest } from '../../base/digest.ts';
 import { decodeInThread } from '../../base/decode/decoder-threads.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { makeDirectory } from '../../base/files.ts';
-import { createFile } from '../../base/open-file.ts';
+import { makeDirectory } from '../../base/disk/files.ts';
+import { createFile } from '../../base/disk/open-file.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
 
 export type Packing = 'gz' | 'xz';

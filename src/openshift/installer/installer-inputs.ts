@@ -1,4 +1,4 @@
-import { formatManifest } from '../node/extra-manifests.ts';
+import { formatManifest } from '../node/manifests/extra-manifests.ts';
 import type { RpmArchitecture } from '../release/release-bundle.ts';
 
 export type InstallerInput = {

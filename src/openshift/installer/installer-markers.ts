@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { IntegrityError } from '../../base/errors.ts';
-import { openOwnFile } from '../../base/open-file.ts';
+import { openOwnFile } from '../../base/disk/open-file.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { archNames } from '../release/architecture.ts';
 import type { Release } from '../release/release-payload.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { compileGoPattern } from '../../base/go-pattern.ts';
+import { compileGoPattern } from '../../base/text/go-pattern.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { RELEASE_IMAGE, type ImageSet, type WantedImage } from './image-set.ts';
 

@@ -1,4 +1,4 @@
-import type { BlobCache } from '../../registry/blob-cache.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import type { MirrorPlan, PlannedBlob } from './mirror-plan.ts';
 
 /** The blobs of a plan that the cache does not have. */

@@ -8,13 +8,17 @@ import {
   type Unit,
   type User,
 } from '../../ignition/config.ts';
-import { planExtraManifests, refuseDuplicates, type Manifest } from './extra-manifests.ts';
+import {
+  planExtraManifests,
+  refuseDuplicates,
+  type Manifest,
+} from './manifests/extra-manifests.ts';
 import {
   formatClusterImageSet,
   planGeneratedManifests,
   planMirrorManifests,
   type GeneratedManifestsInput,
-} from './generated-manifests.ts';
+} from './manifests/generated-manifests.ts';
 import {
   renderInstallIgnition,
   RENDEZVOUS_PLACEHOLDER,
@@ -26,7 +30,7 @@ import {
 } from '../release/internal-release-image.ts';
 import { formatNodeRegistriesConf } from './node-registries-conf.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, renderNodeRegistry } from './node-registry.ts';
-import { selectServed, type ServedManifests } from './served-kinds.ts';
+import { selectServed, type ServedManifests } from './manifests/served-kinds.ts';
 import { renderDropIn, renderEnabledUnit, renderScript, renderUnit } from './templates.ts';
 
 export type BootstrapInput = GeneratedManifestsInput &

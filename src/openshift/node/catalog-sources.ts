@@ -1,7 +1,11 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import type { Reference } from '../../registry/reference.ts';
-import { formatDefaultSourceName, formatManifest, type Manifest } from './extra-manifests.ts';
+import {
+  formatDefaultSourceName,
+  formatManifest,
+  type Manifest,
+} from './manifests/extra-manifests.ts';
 
 /** A catalog image as it is served by the node. */
 export type ServedCatalog = {

@@ -5,7 +5,7 @@ import type { Release } from '../release/release-payload.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { SurveyedWorkspace } from '../workspace/workspace-set.ts';
 import type { ServedCatalog } from './catalog-sources.ts';
-import type { GeneratedManifestsInput, NodeRelease } from './generated-manifests.ts';
+import type { GeneratedManifestsInput, NodeRelease } from './manifests/generated-manifests.ts';
 
 /** What is carried for a cluster. */
 export type CarriedForCluster = {

@@ -12,8 +12,8 @@ import {
   PINNED_IMAGE_SET,
 } from '../release/internal-release-image.ts';
 import type { ResourceDefinition } from '../release/resource-definitions.ts';
-import { planCustomResources, type Manifest } from './extra-manifests.ts';
-import { planPinnedImageSets } from './generated-manifests.ts';
+import { planCustomResources, type Manifest } from './manifests/extra-manifests.ts';
+import { planPinnedImageSets } from './manifests/generated-manifests.ts';
 import {
   renderNodeRegistry,
   renderRegistryEnvironment,

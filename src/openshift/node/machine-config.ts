@@ -1,6 +1,6 @@
 import { IGNITION_VERSION, type IgnitionConfig } from '../../ignition/config.ts';
 import { MACHINE_CONFIG_GROUP } from '../release/internal-release-image.ts';
-import { formatManifest } from './extra-manifests.ts';
+import { formatManifest } from './manifests/extra-manifests.ts';
 
 /** The pools that every cluster has. */
 export const ROLES = ['master', 'worker'] as const;

@@ -1,5 +1,5 @@
 import { formatMirror, MIRROR_SETS, type PlannedMirror } from '../mirror/plan-mirrors.ts';
-import { formatManifest, type Manifest } from './extra-manifests.ts';
+import { formatManifest, type Manifest } from './manifests/extra-manifests.ts';
 
 const KINDS = [
   { by: 'digest', prefix: 'idms', kind: 'ImageDigestMirrorSet', member: 'imageDigestMirrors' },

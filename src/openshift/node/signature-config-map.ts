@@ -1,5 +1,5 @@
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { formatManifest, type Manifest } from './extra-manifests.ts';
+import { formatManifest, type Manifest } from './manifests/extra-manifests.ts';
 
 /**
  * The signatures of a release image, at least one, where the cluster version operator looks for them:

@@ -4,7 +4,7 @@ import {
   type File,
   type IgnitionConfig,
 } from '../../ignition/config.ts';
-import type { NodeRelease } from './generated-manifests.ts';
+import type { NodeRelease } from './manifests/generated-manifests.ts';
 
 /** Tells the agent services that a person at the web interface configures the cluster. */
 const INTERACTIVE_SENTINEL = '/etc/assisted/interactive-ui';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { formatCanonicalJson } from '../../base/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
-import type { FileInput } from '../../base/file-input.ts';
-import { digestFile } from '../../base/files.ts';
+import type { FileInput } from '../../base/disk/file-input.ts';
+import { digestFile } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
 import { extractFile } from '../../registry/layers.ts';

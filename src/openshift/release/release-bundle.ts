@@ -1,4 +1,4 @@
-import { formatCanonicalJson } from '../../base/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';

@@ -1,5 +1,5 @@
 import { objectOrEmpty } from '../../base/object-or-empty.ts';
-import { describeValue } from '../../base/describe-value.ts';
+import { describeValue } from '../../base/text/describe-value.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';

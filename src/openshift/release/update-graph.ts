@@ -1,7 +1,7 @@
 import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { Http, HttpResponse, TlsOptions } from '../../base/http.ts';
-import { TransientError } from '../../base/network-failure.ts';
-import { redactUrl } from '../../base/redact.ts';
+import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import { TransientError } from '../../base/http/network-failure.ts';
+import { redactUrl } from '../../base/text/redact.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
 import { withTimeLimit } from '../../base/wait.ts';

@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { readInputFile, readListed, unlessAbsent } from '../../base/files.ts';
-import { splitDocuments } from '../node/extra-manifests.ts';
+import { readInputFile, readListed, unlessAbsent } from '../../base/disk/files.ts';
+import { splitDocuments } from '../node/manifests/extra-manifests.ts';
 import {
   listConfigMaps,
   listStoredSignatures,

@@ -1,7 +1,7 @@
 import type { RegistryClient } from '../../registry/client.ts';
-import { enclosedTree } from '../../registry/store.ts';
-import { listRepositories } from '../../registry/stored.ts';
-import { createTreeClient } from '../../registry/tree-client.ts';
+import { enclosedTree } from '../../registry/layout/store.ts';
+import { listRepositories } from '../../registry/layout/stored.ts';
+import { createTreeClient } from '../../registry/layout/tree-client.ts';
 import { listPlaces } from './mirror-names.ts';
 import { readWorkspace } from './read-workspace.ts';
 

@@ -4,7 +4,7 @@ import type { Document } from 'yaml';
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { readInputFile, unlessAbsent } from '../../base/files.ts';
+import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
 import {
@@ -13,7 +13,11 @@ import {
   listStoredSignatures,
   MAX_SIGNATURE_SIZE,
 } from '../signature/signature-config-maps.ts';
-import { splitDocuments, type Manifest, type SplitDocument } from '../node/extra-manifests.ts';
+import {
+  splitDocuments,
+  type Manifest,
+  type SplitDocument,
+} from '../node/manifests/extra-manifests.ts';
 
 /** A mirror of one source, as an ImageDigestMirrorSet or ImageTagMirrorSet has it. */
 export type WorkspaceMirror = {

@@ -3,7 +3,7 @@ import { ConfigError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/image-set.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
-import type { Manifest } from '../node/extra-manifests.ts';
+import type { Manifest } from '../node/manifests/extra-manifests.ts';
 import { RELEASE_BUNDLE_REPOSITORY } from '../release/release-bundle.ts';
 import type { Workspace } from './read-workspace.ts';
 

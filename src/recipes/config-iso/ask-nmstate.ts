@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ToolError } from '../../base/errors.ts';
-import { writeNewFile } from '../../base/open-file.ts';
+import { writeNewFile } from '../../base/disk/open-file.ts';
 import { runProcess } from '../../base/process.ts';
 
 /** nmstate itself, where it is installed. */

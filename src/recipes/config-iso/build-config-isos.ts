@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { sweepDirectory } from '../../base/aside.ts';
+import { sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError, DiskError, UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { syncDirectory, unlessAbsent } from '../../base/files.ts';
+import { syncDirectory, unlessAbsent } from '../../base/disk/files.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
 import {
@@ -33,8 +33,8 @@ import {
   readmeOf,
 } from '../../sites/state/state-directory.ts';
 import { surveySites, type Survey } from './survey-sites.ts';
-import { checkOutputPlace, claimOutput } from '../../base/claim-output.ts';
-import { readRegularFile } from '../../base/open-file.ts';
+import { checkOutputPlace, claimOutput } from '../../base/disk/claim-output.ts';
+import { readRegularFile } from '../../base/disk/open-file.ts';
 
 export type ConfigIsosReport = SiteListing & {
   readonly out: string;

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { unlessAbsent } from '../../base/files.ts';
+import { unlessAbsent } from '../../base/disk/files.ts';
 import type { FactKind } from '../../sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
 import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';

@@ -1,9 +1,9 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { formatReadableJson } from '../../base/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
-import { hasFile, writeFileAtomic } from '../../base/files.ts';
-import { readRegularFile } from '../../base/open-file.ts';
+import { hasFile, writeFileAtomic } from '../../base/disk/files.ts';
+import { readRegularFile } from '../../base/disk/open-file.ts';
 import { placesFor, type ListedRequest, type ListedSites, type SiteOutcome } from './make-sites.ts';
 import { placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
 import { isError, type SiteFinding } from '../../sites/site-finding.ts';

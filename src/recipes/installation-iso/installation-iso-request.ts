@@ -3,8 +3,8 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import type { SavedPlan } from '../saved-plan.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
-import type { CoreosStream } from '../../stages/read-coreos-stream.ts';
-import type { SignatureGate } from '../../stages/verify-release.ts';
+import type { CoreosStream } from '../../stages/system/read-coreos-stream.ts';
+import type { SignatureGate } from '../../stages/content/verify-release.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
 /** Everything an installation ISO is made from. */

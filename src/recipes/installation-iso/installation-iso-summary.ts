@@ -3,8 +3,8 @@ import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts'
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
-import type { Space } from '../../stages/check-size.ts';
-import type { EmbedAreaUse } from '../../stages/lay-out-installation-iso.ts';
+import type { Space } from '../../stages/lay-out/check-size.ts';
+import type { EmbedAreaUse } from '../../stages/lay-out/lay-out-installation-iso.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import type { DescribedSignature } from '../describe-signatures.ts';
 import { architectureOf } from './installation-iso-images.ts';

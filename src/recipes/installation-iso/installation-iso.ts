@@ -10,11 +10,11 @@ import {
   type LocalRegistry,
 } from '../../openshift/installation/installation-registry.ts';
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import { checkSize } from '../../stages/check-size.ts';
-import { layOutInstallationIso } from '../../stages/lay-out-installation-iso.ts';
+import { checkSize } from '../../stages/lay-out/check-size.ts';
+import { layOutInstallationIso } from '../../stages/lay-out/lay-out-installation-iso.ts';
 import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
-import { scanBase } from '../../stages/scan-base.ts';
+import { scanBase } from '../../stages/system/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { describeSignatures } from '../describe-signatures.ts';
 import { fileOf } from '../file-of.ts';
@@ -29,9 +29,9 @@ import {
 } from './installation-iso-summary.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
-import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
-import { readCoreosStream, type CoreosStream } from '../../stages/read-coreos-stream.ts';
-import { takeBaseIso } from '../../stages/take-base-iso.ts';
+import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
+import { readCoreosStream, type CoreosStream } from '../../stages/system/read-coreos-stream.ts';
+import { takeBaseIso } from '../../stages/system/take-base-iso.ts';
 
 /** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
 export async function buildInstallationIso(

@@ -1,4 +1,4 @@
-import type { FileInput } from '../../base/file-input.ts';
+import type { FileInput } from '../../base/disk/file-input.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import {
@@ -15,12 +15,12 @@ import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-c
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
 import { signaturesOf } from '../../openshift/signature/release-signature.ts';
-import { drawPasswordSalt } from '../../stages/draw-password-salt.ts';
-import { fetchInstaller } from '../../stages/fetch-installer.ts';
-import { identifyInstaller } from '../../stages/identify-installer.ts';
-import { renderBootstrap, type RenderedBootstrap } from '../../stages/render-bootstrap.ts';
-import { renderUnconfigured } from '../../stages/render-unconfigured.ts';
-import { runInstaller } from '../../stages/run-installer.ts';
+import { drawPasswordSalt } from '../../stages/system/draw-password-salt.ts';
+import { fetchInstaller } from '../../stages/system/fetch-installer.ts';
+import { identifyInstaller } from '../../stages/system/identify-installer.ts';
+import { renderBootstrap, type RenderedBootstrap } from '../../stages/system/render-bootstrap.ts';
+import { renderUnconfigured } from '../../stages/system/render-unconfigured.ts';
+import { runInstaller } from '../../stages/system/run-installer.ts';
 import type { BuildTools } from '../build-tools.ts';
 import type { LiveIsoImages } from './live-iso-images.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';

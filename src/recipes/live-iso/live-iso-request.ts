@@ -6,12 +6,12 @@ import type { Overrides } from '../../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
-import type { UserManifests } from '../../openshift/node/read-manifests.ts';
+import type { UserManifests } from '../../openshift/node/manifests/read-manifests.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import type { SavedPlan } from '../saved-plan.ts';
-import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
-import type { Space } from '../../stages/check-size.ts';
-import type { SignatureGate } from '../../stages/verify-release.ts';
+import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
+import type { Space } from '../../stages/lay-out/check-size.ts';
+import type { SignatureGate } from '../../stages/content/verify-release.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 
 /** Everything a live ISO is made from. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { parseLocalCatalog } from '../../base/local-catalog.ts';
-import { readInputFile } from '../../base/files.ts';
+import { readInputFile } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
@@ -25,7 +25,7 @@ import {
 import { readWorkspace } from '../../openshift/workspace/read-workspace.ts';
 import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
-import { parseRegistriesConf } from '../../registry/registries-conf.ts';
+import { parseRegistriesConf } from '../../registry/client/registries-conf.ts';
 
 /**
  * Everything that the stages of a live ISO would refuse without having asked the network. `validate`

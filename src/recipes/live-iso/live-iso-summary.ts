@@ -16,7 +16,7 @@ import {
 import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
-import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
+import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { describeSignatures, type DescribedSignature } from '../describe-signatures.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';

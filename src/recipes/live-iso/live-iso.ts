@@ -1,12 +1,12 @@
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
-import { checkSize } from '../../stages/check-size.ts';
-import { fetchBaseIso } from '../../stages/fetch-base-iso.ts';
-import { layOutLiveIso } from '../../stages/lay-out-live-iso.ts';
+import { checkSize } from '../../stages/lay-out/check-size.ts';
+import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
+import { layOutLiveIso } from '../../stages/lay-out/lay-out-live-iso.ts';
 import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
-import { scanBase } from '../../stages/scan-base.ts';
-import { takeBaseIso } from '../../stages/take-base-iso.ts';
+import { scanBase } from '../../stages/system/scan-base.ts';
+import { takeBaseIso } from '../../stages/system/take-base-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { fileOf } from '../file-of.ts';
 import { settleTags } from '../moved-tags.ts';

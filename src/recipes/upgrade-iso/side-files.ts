@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { claimOutput } from '../../base/claim-output.ts';
+import { claimOutput } from '../../base/disk/claim-output.ts';
 import { digestOf } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
-import { writeFileAtomic } from '../../base/files.ts';
-import { readRegularFile } from '../../base/open-file.ts';
+import { writeFileAtomic } from '../../base/disk/files.ts';
+import { readRegularFile } from '../../base/disk/open-file.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 import type { SideFile, SideFiles } from './upgrade-iso-request.ts';
 

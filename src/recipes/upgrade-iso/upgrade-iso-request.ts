@@ -5,8 +5,8 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
-import type { ImagePolicyCheck } from '../../stages/check-image-policy.ts';
-import type { Space } from '../../stages/check-size.ts';
+import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
+import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
 import type { LiveIsoRequest } from '../live-iso/live-iso-request.ts';
 

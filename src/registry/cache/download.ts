@@ -3,7 +3,7 @@ import { rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { syncDirectory } from '../../base/files.ts';
+import { syncDirectory } from '../../base/disk/files.ts';
 import type { BlobSource } from '../blob-source.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { nameBlob, readBlob, type BlobChunk } from '../read-blob.ts';

@@ -3,8 +3,8 @@ import { readdir, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errno.ts';
-import { makeDirectory } from '../../base/files.ts';
-import { openOwnFile } from '../../base/open-file.ts';
+import { makeDirectory } from '../../base/disk/files.ts';
+import { openOwnFile } from '../../base/disk/open-file.ts';
 
 /** A blob that is not whole yet, and that no other process writes to. */
 export type Partial = { readonly path: string; readonly file: FileHandle; readonly size: number };

@@ -1,6 +1,6 @@
 import { RegistryError } from '../../base/errors.ts';
-import { isPassingStatus, TransientError } from '../../base/network-failure.ts';
-import { redact } from '../../base/redact.ts';
+import { isPassingStatus, TransientError } from '../../base/http/network-failure.ts';
+import { redact } from '../../base/text/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
 import { headerOf } from './body.ts';
 

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { readSmallBody } from '../../base/read-body.ts';
+import { readSmallBody } from '../../base/http/read-body.ts';
 
 const MAX_TEXT_SIZE = 64 * 1024;
 

@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { readInputFile, readListed } from '../../base/files.ts';
-import type { TlsOptions } from '../../base/http.ts';
+import { readInputFile, readListed } from '../../base/disk/files.ts';
+import type { TlsOptions } from '../../base/http/http.ts';
 
 /** containers-certs.d(5), in order; the first that has a directory of the host is read. */
 export const SYSTEM_CERTS_DIRS = ['/etc/containers/certs.d', '/etc/docker/certs.d'] as const;

@@ -1,10 +1,10 @@
 import { readText } from './body.ts';
-import { kindOfHost } from '../../base/address.ts';
+import { kindOfHost } from '../../base/http/address.ts';
 import {
   isCertificateFailure,
   isPassingStatus,
   networkCodeOf,
-} from '../../base/network-failure.ts';
+} from '../../base/http/network-failure.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { explainAnswer } from './answer.ts';
 import { parseChallenges, type Challenge } from './auth/challenge.ts';

@@ -1,6 +1,6 @@
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import { readSmallBody } from '../../base/read-body.ts';
+import { readSmallBody } from '../../base/http/read-body.ts';
 import type { Descriptor } from '../descriptor.ts';
 import {
   MAX_MANIFEST_SIZE,

@@ -2,7 +2,7 @@ import {
   explainNetworkFailure,
   isPassingStatus,
   networkCodeOf,
-} from '../../base/network-failure.ts';
+} from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { readText } from './body.ts';

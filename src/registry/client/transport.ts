@@ -1,5 +1,5 @@
-import type { Http, HttpRequest, HttpResponse, TlsOptions } from '../../base/http.ts';
-import { redactUrl } from '../../base/redact.ts';
+import type { Http, HttpRequest, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import { redactUrl } from '../../base/text/redact.ts';
 import { RegistryError } from '../../base/errors.ts';
 import type { CertsReader } from './certs.ts';
 import { readText } from './body.ts';

@@ -3,11 +3,11 @@
  */
 import { link, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { nameAside } from '../../base/aside.ts';
+import { nameAside } from '../../base/disk/aside.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { makeDirectory, syncDirectory } from '../../base/files.ts';
-import { createFile } from '../../base/open-file.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
+import { createFile } from '../../base/disk/open-file.ts';
 import { refuseManyLayers, type ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';

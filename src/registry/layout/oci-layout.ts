@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { digestFile, readFileIfPresent } from '../../base/files.ts';
-import { createBlobCache, type BlobCache } from '../blob-cache.ts';
+import { digestFile, readFileIfPresent } from '../../base/disk/files.ts';
+import { createBlobCache, type BlobCache } from '../cache/blob-cache.ts';
 import type { RegistryClient } from '../client.ts';
 import type { Descriptor } from '../descriptor.ts';
 import {

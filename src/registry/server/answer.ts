@@ -8,8 +8,8 @@ import {
   listTags,
   readLink,
   readManifestBytes,
-} from '../stored.ts';
-import type { RegistryTree } from '../store.ts';
+} from '../layout/stored.ts';
+import type { RegistryTree } from '../layout/store.ts';
 import { failure, type Failure } from './failure.ts';
 import type { Route } from './route.ts';
 

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
-import { parse } from '../../base/yaml.ts';
-import { redact } from '../../base/redact.ts';
-import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { parse } from '../../base/text/yaml.ts';
+import { redact } from '../../base/text/redact.ts';
+import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
 
 export type JsonValue =
   null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };

@@ -1,9 +1,9 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
-import { parseDocument } from '../../base/yaml.ts';
+import { parseDocument } from '../../base/text/yaml.ts';
 import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
-import { findYamlExcess } from '../../base/yaml-bounds.ts';
+import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { explainYaml } from '../../config/document/explain-yaml.ts';
 

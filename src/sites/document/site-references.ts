@@ -1,4 +1,4 @@
-import { rememberSecret } from '../../base/redact.ts';
+import { rememberSecret } from '../../base/text/redact.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readSecretSource } from '../../config/secret/secret-source.ts';
 import type { SiteDocument } from './site-document.ts';

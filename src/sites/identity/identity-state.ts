@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { formatCanonicalJson, formatReadableJson } from '../../base/canonical-json.ts';
+import { formatCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { SiteIdentity } from './site-identity.ts';
 

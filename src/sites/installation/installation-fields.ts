@@ -1,5 +1,5 @@
 import type { ConfigDocument, Plain } from '../../config/document/document.ts';
-import { suggestName } from '../../base/nearest-name.ts';
+import { suggestName } from '../../base/text/nearest-name.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readSchema, SCHEMA, type SchemaNode } from '../../config/document/schema.ts';
 

@@ -1,6 +1,6 @@
 import { basename, dirname, resolve, join } from 'node:path';
 import { LineCounter } from 'yaml';
-import { rememberSecret } from '../../base/redact.ts';
+import { rememberSecret } from '../../base/text/redact.ts';
 import {
   parseConfigDocument,
   type ConfigDocument,
@@ -14,7 +14,7 @@ import { listKeys, readSchema, SCHEMA } from '../../config/document/schema.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { formatNetworkConfig } from '../network/format-network-config.ts';
-import { YamlExcess } from '../../base/yaml-bounds.ts';
+import { YamlExcess } from '../../base/text/yaml-bounds.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { isEmptyDocument, parseYaml } from '../document/parse-yaml.ts';
 import { PUBLIC_KEYS } from '../document/public-keys.ts';
@@ -25,7 +25,7 @@ import type { DigestSource, InstallationConfig, InstallationProxy } from './inst
 import { resolveReferences, type ReferenceSource } from './references.ts';
 import { warnOfInstallation, checkInstallationRules } from './rules.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { readFileIfPresent } from '../../base/files.ts';
+import { readFileIfPresent } from '../../base/disk/files.ts';
 
 /** The name that openshift-install gives the file. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';

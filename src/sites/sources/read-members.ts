@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/format-size.ts';
+import { formatSize } from '../../base/text/format-size.ts';
 import { append } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { SiteFile, SiteInput } from '../site.ts';

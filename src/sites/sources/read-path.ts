@@ -1,4 +1,4 @@
-import { toPrintable } from '../../base/printable-text.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 
 /** PATH_MAX of Linux. */
 const MAX_PATH = 4096;

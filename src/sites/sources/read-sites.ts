@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { openToRead } from '../../base/open-file.ts';
+import { openToRead } from '../../base/disk/open-file.ts';
 import { readFilled } from './filling/fill-sites.ts';
 import { readFolder } from './read-folder.ts';
 import type { MemberSource, SiteList } from './read-list.ts';

@@ -8,7 +8,7 @@ import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { requireSize } from '../../base/decode/tar-size.ts';
 import { ConfigError, DiskError, SealiftError } from '../../base/errors.ts';
-import { createFile, openToRead } from '../../base/open-file.ts';
+import { createFile, openToRead } from '../../base/disk/open-file.ts';
 import { MAX_FILE, refuseBomb, refuseManyMembers } from './read-limits.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 

@@ -10,7 +10,7 @@ import {
   type ZipFile,
 } from 'yauzl';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
-import { openToRead } from '../../base/open-file.ts';
+import { openToRead } from '../../base/disk/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 import { MAX_FILE, refuseManyMembers } from './read-limits.ts';
 import { printable } from './read-path.ts';

@@ -1,11 +1,11 @@
 import { lstatSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { claimOutput } from '../../base/claim-output.ts';
+import { claimOutput } from '../../base/disk/claim-output.ts';
 import { isErrno } from '../../base/errno.ts';
 import { SealiftError } from '../../base/errors.ts';
-import { hasFile, syncDirectory, unlessAbsent } from '../../base/files.ts';
-import { readRegularFile, writeNewFile } from '../../base/open-file.ts';
+import { hasFile, syncDirectory, unlessAbsent } from '../../base/disk/files.ts';
+import { readRegularFile, writeNewFile } from '../../base/disk/open-file.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
 import { readConfigIso } from '../read-config-iso.ts';
 import type { SitePlaces } from './site-places.ts';

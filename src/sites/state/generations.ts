@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { unlessAbsent } from '../../base/files.ts';
+import { unlessAbsent } from '../../base/disk/files.ts';
 import { parseState, type IdentityState } from '../identity/identity-state.ts';
 import { stateDirectoryOf, type SitePlaces } from './site-places.ts';
 

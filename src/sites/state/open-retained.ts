@@ -1,10 +1,10 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatCanonicalJson } from '../../base/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { hasFile } from '../../base/files.ts';
+import { hasFile } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { INSTALL_STATE_FILE } from '../identity/retained/install-state.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';

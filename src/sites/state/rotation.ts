@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../../base/files.ts';
-import { readOwnFile } from '../../base/open-file.ts';
+import { writeFileAtomic } from '../../base/disk/files.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
 import { stateDirectoryOf } from './site-places.ts';
 
 /** Names of sites have no dot: no site's state is called so. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { formatReadableJson } from '../../base/canonical-json.ts';
-import { digestFileSync, unlessAbsent } from '../../base/files.ts';
+import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { digestFileSync, unlessAbsent } from '../../base/disk/files.ts';
 import type { Digest } from '../../base/digest.ts';
 import type { SiteInput } from '../site.ts';
 import type { SitePlaces } from './site-places.ts';

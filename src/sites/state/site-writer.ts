@@ -1,16 +1,16 @@
 import { closeSync, existsSync, fdatasync, linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
-import { nameAside, sweepDirectory } from '../../base/aside.ts';
+import { nameAside, sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
-import { makeDirectory, syncDirectory } from '../../base/files.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import {
   createFileSync,
   fillFileSync,
   openOwnDirectory,
   writeNewFileSync,
-} from '../../base/open-file.ts';
+} from '../../base/disk/open-file.ts';
 import { explainOutputError } from '../../iso/pour/output-file.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };

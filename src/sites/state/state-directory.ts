@@ -8,9 +8,9 @@ import {
   syncDirectory,
   unlessAbsent,
   writeFileAtomic,
-} from '../../base/files.ts';
+} from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
-import { openOwnDirectory, readOwnFile } from '../../base/open-file.ts';
+import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
 import { lockOutput } from '../../iso/pour/lock.ts';
 import { indexGenerations } from './generations.ts';
 import { placesOf, stateDirectoryOf, type SitePlaces } from './site-places.ts';

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
-import { unlessAbsent } from '../../base/files.ts';
-import { readOwnFile } from '../../base/open-file.ts';
+import { unlessAbsent } from '../../base/disk/files.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
 import type { IdentityState, StateSite } from '../identity/identity-state.ts';
 import { readRetained } from '../identity/retained/read-retained.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';

@@ -1,10 +1,10 @@
 import { RegistryError } from '../../base/errors.ts';
-import type { FileInput } from '../../base/file-input.ts';
+import type { FileInput } from '../../base/disk/file-input.ts';
 import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../iso/pour/lane.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { baseChanged } from '../../openshift/files/unchanged-file.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
-import type { BlobCache } from '../../registry/blob-cache.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import type { BlobSource } from '../../registry/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { readBlob } from '../../registry/read-blob.ts';

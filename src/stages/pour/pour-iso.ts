@@ -1,11 +1,11 @@
-import type { FileInput } from '../../base/file-input.ts';
-import type { Json } from '../../base/canonical-json.ts';
+import type { FileInput } from '../../base/disk/file-input.ts';
+import type { Json } from '../../base/text/canonical-json.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { pourIso as pourExtents, type PourResult } from '../../iso/pour/pour-iso.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
-import type { BlobCache } from '../../registry/blob-cache.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { createExtentOpener } from './open-extents.ts';
 import { claimIso, type IsoPlace } from './claim-iso.ts';

@@ -1,9 +1,9 @@
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { sweepAside } from '../../base/aside.ts';
-import { formatReadableJson, type Json } from '../../base/canonical-json.ts';
+import { sweepAside } from '../../base/disk/aside.ts';
+import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { syncDirectory, writeFileAtomic } from '../../base/files.ts';
+import { syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 
 type SealNames = { readonly checksum: string; readonly report: string };
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
-import { writeFileAtomic } from '../../../src/base/files.ts';
+import { writeFileAtomic } from '../../../src/base/disk/files.ts';
 import { startJournal } from '../../../src/iso/pour/journal.ts';
 import { lockOutput } from '../../../src/iso/pour/lock.ts';
 import { explainOutputError } from '../../../src/iso/pour/output-file.ts';

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createHttp } from '../../../src/base/http.ts';
+import { createHttp } from '../../../src/base/http/http.ts';
 import { createCertsReader } from '../../../src/registry/client/certs.ts';
 
 let directory: string;

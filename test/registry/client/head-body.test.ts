@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
-import { createHttp } from '../../../src/base/http.ts';
+import { createHttp } from '../../../src/base/http/http.ts';
 import { createRegistryClient } from '../../../src/registry/client.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 import { createTestRetries } from '../../support/test-clock.ts';

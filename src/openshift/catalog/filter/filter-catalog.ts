@@ -6,7 +6,7 @@ import type { PackageParts } from './package-parts.ts';
 import { createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from './groups.ts';
 import { leaveOutBundles } from './leave-out-bundles.ts';
-import { appendSuggestion } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import type { CatalogSelection } from '../selection.ts';
 
 export type FilteredCatalog = {

@@ -13,7 +13,7 @@ import { filterByRange } from './version/range-filter.ts';
 import type { Bounds } from '../selection.ts';
 import { adviseVersions } from './version/advise-versions.ts';
 import { formatRange, hasBounds, readSpecificVersion } from './selection-bounds.ts';
-import { appendSuggestion } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
 export type ChannelFilter = PackageFilter & {

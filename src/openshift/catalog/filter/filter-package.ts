@@ -7,7 +7,7 @@ import type { FilterReport } from './filter-report.ts';
 import type { PackageFilter, PackageParts } from './package-parts.ts';
 import type { PackageSelection } from '../selection.ts';
 import { findBoundProblems } from './selection-bounds.ts';
-import { appendSuggestion, suggestName } from '../../../base/nearest-name.ts';
+import { appendSuggestion, suggestName } from '../../../base/text/nearest-name.ts';
 import { findRepeated } from './groups.ts';
 
 /** What is kept of one package. What it returns beside a problem in the report means nothing. */

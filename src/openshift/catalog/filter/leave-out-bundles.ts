@@ -3,7 +3,7 @@ import { malformedCatalog } from '../malformed-catalog.ts';
 import type { CatalogSelection } from '../selection.ts';
 import type { FilterReport } from './filter-report.ts';
 import { groupBy } from './groups.ts';
-import { appendSuggestion } from '../../../base/nearest-name.ts';
+import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import { removeEntry, type RemovedEntry } from './remove-entry.ts';
 
 type LeaveOutOptions = {

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises';
-import { openToRead } from '../../../base/open-file.ts';
+import { openToRead } from '../../../base/disk/open-file.ts';
 import {
   OPEN_BRACE,
   parseObject,

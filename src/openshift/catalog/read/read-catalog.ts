@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { IntegrityError } from '../../../base/errors.ts';
 import { isErrno } from '../../../base/errno.ts';
 import { append } from '../../../base/lists.ts';
-import { openToRead } from '../../../base/open-file.ts';
+import { openToRead } from '../../../base/disk/open-file.ts';
 import { malformedCatalog } from '../malformed-catalog.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';

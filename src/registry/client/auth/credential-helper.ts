@@ -1,6 +1,6 @@
 import { ConfigError, ToolError } from '../../../base/errors.ts';
 import { runProcess } from '../../../base/process.ts';
-import { rememberCredential, rememberSecret } from '../../../base/redact.ts';
+import { rememberCredential, rememberSecret } from '../../../base/text/redact.ts';
 import type { Credential } from './credential.ts';
 
 export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };

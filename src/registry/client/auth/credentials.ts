@@ -1,7 +1,7 @@
-import { describeValue } from '../../../base/describe-value.ts';
+import { describeValue } from '../../../base/text/describe-value.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { readInputFile, unlessAbsent } from '../../../base/files.ts';
-import { rememberEntry } from '../../../base/redact.ts';
+import { readInputFile, unlessAbsent } from '../../../base/disk/files.ts';
+import { rememberEntry } from '../../../base/text/redact.ts';
 import type { Credential, CredentialStore } from './credential.ts';
 import { askHelper, type Asking } from './credential-helper.ts';
 import type { Reference } from '../../reference.ts';

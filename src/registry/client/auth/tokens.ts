@@ -1,8 +1,8 @@
-import { kindOfHost } from '../../../base/address.ts';
+import { kindOfHost } from '../../../base/http/address.ts';
 import { RegistryError } from '../../../base/errors.ts';
-import { rememberSecret } from '../../../base/redact.ts';
-import type { Http } from '../../../base/http.ts';
-import { explainNetworkFailure } from '../../../base/network-failure.ts';
+import { rememberSecret } from '../../../base/text/redact.ts';
+import type { Http } from '../../../base/http/http.ts';
+import { explainNetworkFailure } from '../../../base/http/network-failure.ts';
 import { untilAborted } from '../../../base/wait.ts';
 import { withoutUndefined } from '../../../base/without-undefined.ts';
 import { explainAnswer, explainRefusal } from '../answer.ts';

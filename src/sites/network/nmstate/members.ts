@@ -1,4 +1,4 @@
-import { countEdits } from '../../../base/nearest-name.ts';
+import { countEdits } from '../../../base/text/nearest-name.ts';
 import { withoutUndefined } from '../../../base/without-undefined.ts';
 import type { ConfigProblem } from '../../../config/document/problem.ts';
 import { invalid, unsupported, type Report } from '../../document/report.ts';

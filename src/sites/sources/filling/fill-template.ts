@@ -1,8 +1,8 @@
 import { LineCounter } from 'yaml';
-import { parseAllDocuments } from '../../../base/yaml.ts';
-import { findYamlExcess } from '../../../base/yaml-bounds.ts';
-import { formatSize } from '../../../base/format-size.ts';
-import { appendSuggestion } from '../../../base/nearest-name.ts';
+import { parseAllDocuments } from '../../../base/text/yaml.ts';
+import { findYamlExcess } from '../../../base/text/yaml-bounds.ts';
+import { formatSize } from '../../../base/text/format-size.ts';
+import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
 import { indentLines, normalizeValue, writeValue } from './write-value.ts';
 import { MAX_FILE } from '../read-limits.ts';

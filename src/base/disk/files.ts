@@ -1,0 +1,274 @@
+import {
+  closeSync,
+  createReadStream,
+  fstatSync,
+  readSync,
+  realpathSync,
+  type ReadStream,
+} from 'node:fs';
+import { mkdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { dirname } from 'node:path';
+import type { Digest } from '../digest.ts';
+import { nameAside } from './aside.ts';
+import { isErrno } from '../errno.ts';
+import { ConfigError, DiskError } from '../errors.ts';
+import { openToRead, openToReadSync, writeNewFile } from './open-file.ts';
+
+/**
+ * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
+ * new file; 0o600 is the default because most of what we write may carry secrets.
+ *
+ * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  mode = 0o600,
+): Promise<void> {
+  try {
+    await replaceFile(path, data, mode);
+  } catch (error) {
+    throw explainWriteError(error, path);
+  }
+}
+
+async function replaceFile(path: string, data: string | Uint8Array, mode: number): Promise<void> {
+  await makeDirectory(dirname(path));
+  const aside = await nameAside(path);
+  try {
+    await writeNewFile(aside, data, mode);
+    await rename(aside, path);
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw error;
+  }
+  await syncDirectory(dirname(path));
+}
+
+/**
+ * Makes a directory and those above it that are missing. Node's own `recursive` never returns where
+ * the kernel denies that a new name could exist at all, as in /proc.
+ *
+ * @param mode permission bits of the directories that are made
+ */
+export async function makeDirectory(path: string, mode = 0o777): Promise<void> {
+  try {
+    await makeOne(path, mode);
+  } catch (error) {
+    const parent = dirname(path);
+    if (!isErrno(error, 'ENOENT') || parent === path) throw error;
+    // Another call may have made the parent since; where it was there before, this fails again.
+    if (!(await isDirectory(parent))) await makeDirectory(parent, mode);
+    await makeOne(path, mode);
+  }
+}
+
+async function makeOne(path: string, mode: number): Promise<void> {
+  try {
+    await mkdir(path, mode);
+  } catch (error) {
+    if (!(await isDirectory(path))) throw error;
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+function explainWriteError(cause: unknown, path: string): unknown {
+  if (isErrno(cause, 'ENOSPC', 'EDQUOT')) {
+    return new DiskError('disk.full', `the disk is full: there is no room for "${path}"`, {
+      cause,
+      hint: 'free some space and run the same command again',
+    });
+  }
+  if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM', 'EISDIR', 'ENOTDIR')) {
+    return new DiskError('disk.not-writable', `"${path}" cannot be written`, {
+      cause,
+      hint: 'choose a place that may be written',
+    });
+  }
+  if (isErrno(cause, 'EIO')) {
+    return new DiskError('disk.broken', `the device answers with an error for "${path}"`, {
+      cause,
+      hint: 'look for the device in the log of the kernel, or choose another place',
+    });
+  }
+  return cause;
+}
+
+/** Makes a rename durable: on Linux the directory itself must be synced. */
+export async function syncDirectory(path: string): Promise<void> {
+  const directory = await openToRead(path);
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** The file's bytes, or undefined when there is none. Other errors are thrown. */
+export async function readFileIfPresent(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+/** What a file that a user named may be. */
+export type InputFileRules = {
+  /** The domain of the codes of refusals, e.g. `config` for `config.unreadable`. */
+  readonly domain: string;
+  /** Bytes. Default: 64 MiB. */
+  readonly limit?: number;
+};
+
+/**
+ * The bytes of a file that a user named. No pipe, device or file of the kernel is read: to read one
+ * may block, or have no end. No more than the limit is read of a file that grows meanwhile.
+ *
+ * @throws ConfigError `<domain>.unreadable` for what is not a regular file, `<domain>.too-large`; the
+ * system's error where there is none, for folders and where it must not be read
+ */
+export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputFileRules): Buffer {
+  const file = openWithoutWaiting(path, domain);
+  try {
+    const stats = fstatSync(file);
+    const isPlain = stats.isFile() && !/^\/(?:proc|sys)\//.test(realpathSync(path));
+    if (!isPlain && !stats.isDirectory()) throw explainKind(path, domain);
+    const chunks: Buffer[] = [];
+    for (let size = stats.size, read = 0; ; size = read) {
+      if (size > limit) throw explainSize(path, { domain, limit, size });
+      const chunk = Buffer.allocUnsafe(Math.min(limit + 1 - read, Math.max(stats.size + 1, 4096)));
+      const count = readSync(file, chunk);
+      if (count === 0) return Buffer.concat(chunks);
+      chunks.push(chunk.subarray(0, count));
+      read += count;
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** What the system says of a path that is there for somebody else, or is not what its name says. */
+const UNREADABLE = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'ELOOP'];
+
+/**
+ * Reads a file or folder whose name was found, not given: a link to nothing or a folder in the place of a
+ * file is the user's to correct, too.
+ *
+ * @throws ConfigError `<domain>.unreadable` for what the system does not let us read; what `read` throws
+ */
+export function readListed<T>(path: string, { domain }: InputFileRules, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!isErrno(cause, ...UNREADABLE)) throw cause;
+    throw new ConfigError(`${domain}.unreadable`, `${path} cannot be read`, {
+      cause,
+      hint: 'correct or remove it',
+    });
+  }
+}
+
+function openWithoutWaiting(path: string, domain: string): number {
+  try {
+    return openToReadSync(path);
+  } catch (error) {
+    throw isErrno(error, 'ENXIO') ? explainKind(path, domain) : error; // a socket
+  }
+}
+
+const explainKind = (path: string, domain: string): ConfigError =>
+  new ConfigError(`${domain}.unreadable`, `${path} is not a regular file`, {
+    hint: 'name a regular file',
+  });
+
+const explainSize = (
+  path: string,
+  { domain, limit, size }: Required<InputFileRules> & { readonly size: number },
+): ConfigError =>
+  new ConfigError(`${domain}.too-large`, `${path} has ${size} bytes, and may have ${limit}`, {
+    expected: `at most ${limit}`,
+    found: String(size),
+    hint: 'name a smaller file',
+  });
+
+/** What a synchronous read gives, or undefined where there is no such file. Other errors are thrown. */
+export function unlessAbsent<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return undefined;
+    throw error;
+  }
+}
+
+export async function hasFile(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/** SHA-256 of a whole file, read in 1 MiB pieces. Throws the signal's reason between two of them. */
+export const digestFile = (path: string, signal?: AbortSignal): Promise<Digest> =>
+  digestStream(createReadStream(path, { highWaterMark: PIECE }), signal);
+
+/** As `digestFile`, of an open file, which stays open. */
+export const digestOpenFile = (file: FileHandle, signal?: AbortSignal): Promise<Digest> =>
+  digestStream(file.createReadStream({ start: 0, autoClose: false, highWaterMark: PIECE }), signal);
+
+const PIECE = 1 << 20;
+
+async function digestStream(stream: ReadStream, signal?: AbortSignal): Promise<Digest> {
+  const hash = createHash('sha256');
+  for await (const chunk of stream) {
+    signal?.throwIfAborted();
+    hash.update(chunk as Buffer);
+  }
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** As `digestFile`, for small files in a thread that nobody waits for. */
+export function digestFileSync(path: string): Digest {
+  const hash = createHash('sha256');
+  const file = openToReadSync(path);
+  try {
+    const chunk = Buffer.allocUnsafe(1 << 18);
+    for (let read = -1; read !== 0;) {
+      read = readSync(file, chunk);
+      hash.update(chunk.subarray(0, read));
+    }
+  } finally {
+    closeSync(file);
+  }
+  return `sha256:${hash.digest('hex')}`;
+}
+
+/** Bytes of disk that a file has taken, holes not counted; 0 where there is none. */
+export async function readAllocated(path: string): Promise<number> {
+  try {
+    return (await stat(path)).blocks * 512; // POSIX leaves the unit open; on Linux it is 512 bytes
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}
+
+/** Bytes an unprivileged process may still write on the file system that holds `path`. */
+export async function readFreeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}

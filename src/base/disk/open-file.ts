@@ -1,0 +1,274 @@
+import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
+import { lstat, open, rm, type FileHandle } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { nameAside } from './aside.ts';
+import { isErrno } from '../errno.ts';
+import { DiskError } from '../errors.ts';
+
+/*
+ * The one door to files. Others may write to the directories that we write to: what is opened here for
+ * writing is a new file, or a regular file of our own that no link leads to.
+ */
+
+const {
+  O_RDONLY,
+  O_RDWR,
+  O_WRONLY,
+  O_CREAT,
+  O_EXCL,
+  O_APPEND,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  O_DIRECTORY,
+} = constants;
+
+/** Opens what a user named: it may be a link, a pipe or a device. */
+export const openToRead = (path: string): Promise<FileHandle> => open(path, O_RDONLY);
+
+/** As `openToRead`, for a thread that nobody waits for: opening a pipe does not wait for its writer. */
+export const openToReadSync = (path: string): number => openSync(path, O_RDONLY | O_NONBLOCK);
+
+/** Opens to read what was listed as a file: not a link that took its place. The caller checks its kind. */
+export const openListed = (path: string): Promise<FileHandle> =>
+  open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+
+/** Opens a stream that another process opened for us, such as `/dev/fd/3`; its content is not cut off. */
+export const openStream = (path: string): Promise<FileHandle> => open(path, O_WRONLY | O_APPEND);
+
+/**
+ * Makes a file, to read and write. Fails with EEXIST where the name is taken, by a link too.
+ *
+ * @param mode permission bits, less the umask; by default the owner's alone
+ * @param more flags of open(2), such as O_DIRECT
+ */
+export const createFile = (path: string, mode = 0o600, more = 0): Promise<FileHandle> =>
+  open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | more, mode);
+
+/** As `createFile`. */
+export const createFileSync = (path: string, mode = 0o600): number =>
+  openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+
+/** Writes the content of a file that was just made. */
+export const fillFileSync = (file: number, data: string | Uint8Array): void => {
+  writeFileSync(file, data);
+};
+
+/** Makes a file with this content and closes it. */
+export function writeNewFileSync(path: string, data: string | Uint8Array, mode = 0o600): void {
+  const file = createFileSync(path, mode);
+  try {
+    writeFileSync(file, data);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** As `writeNewFileSync`; the content is on the disk when it resolves. */
+export async function writeNewFile(
+  path: string,
+  data: string | Uint8Array,
+  mode = 0o600,
+): Promise<void> {
+  const file = await createFile(path, mode);
+  try {
+    await file.writeFile(data);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+export type OwnFileOptions = {
+  /** Permission bits where it is made; by default the owner's alone. */
+  readonly mode?: number;
+  /** Whether it is made where there is none; default: yes. */
+  readonly create?: boolean;
+  /** Whether everything is written at the end; default: no. */
+  readonly append?: boolean;
+};
+
+/**
+ * Opens a file whose name others can guess, to read and write: what an earlier run left, or a new one.
+ * Nothing is cut off, and nothing is written to what somebody else put there.
+ *
+ * @throws DiskError `file.not-regular` for links, pipes, devices and directories, `file.foreign` for
+ * a file of another user, `file.other-names` for one with other hard links; the system's errors
+ */
+export async function openOwnFile(
+  path: string,
+  { mode = 0o600, create = true, append = false }: OwnFileOptions = {},
+): Promise<FileHandle> {
+  const flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0) | (append ? O_APPEND : 0);
+  const file = await openRegular(path, flags, mode);
+  return checking(file, async (stats) => {
+    await requireOwn(path, stats);
+    if (stats.nlink > 1) throw otherNames(path, stats.nlink);
+  });
+}
+
+/**
+ * Copies a file that others may change to a new one that only we can. The source may be a link.
+ *
+ * @throws DiskError `file.not-regular`; the system's errors
+ */
+export async function copyToNew(from: string, to: string, signal: AbortSignal): Promise<void> {
+  const source = await openRegular(from, O_RDONLY | O_NONBLOCK);
+  const target = await createFile(to).catch(async (error: unknown) => {
+    await source.close();
+    throw error;
+  });
+  await pipeline(source.createReadStream({ highWaterMark: 1 << 20 }), target.createWriteStream(), {
+    signal,
+  });
+}
+
+/** Where an open file can be executed, and read by child processes, as long as it is open. */
+export const pathOfOpen = (file: FileHandle): string => `/proc/${process.pid}/fd/${file.fd}`;
+
+/** The same open file once more, with other flags, whatever its name leads to now. Linux alone has this. */
+export const reopen = (file: FileHandle, flags: number): Promise<FileHandle> =>
+  open(`/proc/self/fd/${file.fd}`, flags);
+
+/**
+ * The bytes of a file whose name others can guess, or undefined where there is none. Never waits for
+ * a pipe.
+ *
+ * @throws DiskError `file.not-regular`; the system's errors
+ */
+export const readRegularFile = (path: string): Promise<Buffer | undefined> =>
+  readChecked(path, () => Promise.resolve());
+
+/**
+ * As `readRegularFile`, for a file that is believed.
+ *
+ * @throws DiskError `file.foreign` for a file of another user, too
+ */
+export const readOwnFile = (path: string): Promise<Buffer | undefined> =>
+  readChecked(path, (stats) => requireOwn(path, stats));
+
+async function readChecked(
+  path: string,
+  check: (stats: Stats) => Promise<void>,
+): Promise<Buffer | undefined> {
+  try {
+    const file = await openRegular(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    await checking(file, check);
+    try {
+      return await file.readFile();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+async function openRegular(path: string, flags: number, mode?: number): Promise<FileHandle> {
+  try {
+    const file = await open(path, flags, mode);
+    return await checking(file, (stats) => {
+      if (!stats.isFile()) throw notRegular(path);
+      return Promise.resolve();
+    });
+  } catch (error) {
+    // A link, a directory, a socket or a device without a driver.
+    throw isErrno(error, 'ELOOP', 'EISDIR', 'ENXIO', 'ENODEV') ? notRegular(path, error) : error;
+  }
+}
+
+/** The file, closed where it is not what it should be. */
+async function checking(
+  file: FileHandle,
+  check: (stats: Stats) => Promise<void>,
+): Promise<FileHandle> {
+  try {
+    await check(await file.stat());
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function requireOwn(path: string, { uid }: Stats): Promise<void> {
+  if (await isOwnUser(uid, path)) return;
+  throw new DiskError('file.foreign', `"${path}" belongs to another user`, {
+    ...{ expected: `user ${process.geteuid?.() ?? ''}`, found: `user ${uid}` },
+    hint: 'run the command as that user, or name another place',
+  });
+}
+
+/** Whether there is a regular file of one name that belongs to us. */
+export async function isOwnFile(path: string): Promise<boolean> {
+  try {
+    const stats = await lstat(path);
+    return stats.isFile() && stats.nlink === 1 && (await isOwnUser(stats.uid, path));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/**
+ * Whether a user is the owner of what we make beside a path: ourselves, or whom the file system makes
+ * of us (NFS makes root nobody, FAT has one owner for all).
+ */
+export async function isOwnUser(uid: number, path: string): Promise<boolean> {
+  return uid === process.geteuid?.() || uid === (await findOwner(path));
+}
+
+/** Undefined where we cannot make anything. */
+async function findOwner(path: string): Promise<number | undefined> {
+  const aside = await nameAside(path);
+  try {
+    const file = await createFile(aside);
+    const { uid } = await file.stat();
+    await file.close();
+    return uid;
+  } catch (error) {
+    if (isErrno(error, 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'ENOSPC', 'EDQUOT')) return undefined;
+    throw error;
+  } finally {
+    await rm(aside, { force: true }).catch(() => undefined); // of what could not be made, or removed
+  }
+}
+
+const notRegular = (path: string, cause?: unknown): DiskError =>
+  new DiskError('file.not-regular', `"${path}" is not a regular file`, {
+    ...{ cause, expected: 'a regular file, or nothing' },
+    hint: 'remove it, or name another place',
+  });
+
+const otherNames = (path: string, count: number): DiskError =>
+  new DiskError('file.other-names', `"${path}" is a file with ${count} names`, {
+    ...{ expected: 'a file with one name', found: `${count} hard links` },
+    hint: 'remove it, or name another place',
+  });
+
+/**
+ * Opens a directory of ours, whose name others can guess: no link.
+ *
+ * @param mode permission bits that it gets; default: those that it has
+ * @throws DiskError `file.not-directory`, `file.foreign`
+ */
+export async function openOwnDirectory(path: string, mode?: number): Promise<FileHandle> {
+  const directory = await openDirectory(path);
+  return checking(directory, async (stats) => {
+    await requireOwn(path, stats);
+    if (mode !== undefined && (stats.mode & 0o777) !== mode) await directory.chmod(mode);
+  });
+}
+
+/** @param follow whether a link may lead to it; default: no */
+export async function openDirectory(path: string, { follow = false } = {}): Promise<FileHandle> {
+  try {
+    return await open(path, O_RDONLY | O_DIRECTORY | (follow ? 0 : O_NOFOLLOW));
+  } catch (cause) {
+    if (!isErrno(cause, 'ELOOP', 'ENOTDIR')) throw cause;
+    throw new DiskError('file.not-directory', `"${path}" is not a directory`, {
+      ...{ cause, expected: 'a directory, or nothing', found: 'a link, or a file' },
+      hint: 'remove it, or name another place',
+    });
+  }
+}

@@ -1,0 +1,288 @@
+import { existsSync } from 'node:fs';
+import type { LookupFunction } from 'node:net';
+import type { Readable } from 'node:stream';
+import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import { Agent, request, type Dispatcher } from 'undici';
+import { withoutUndefined } from '../without-undefined.ts';
+import { formatDuration } from '../duration.ts';
+import { RegistryError } from '../errors.ts';
+import { kindOfHost, widestKind, type AddressKind } from './address.ts';
+import { readInputFile, readListed } from '../disk/files.ts';
+import { checkName, guardLookup, lookupAll, passLookup, type Lookup } from './lookup.ts';
+import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
+import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
+import { createRetries, type Retries } from '../retry.ts';
+import { follow, startTimer, waitFor } from '../wait.ts';
+
+/** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
+export type TlsOptions = {
+  /** Trusted besides the system's roots, not instead of them. */
+  readonly ca?: readonly string[];
+  readonly cert?: string;
+  readonly key?: string;
+  /** Switches verification off: explicit, per registry, and shown in the report. */
+  readonly insecure?: boolean;
+};
+
+export type HttpRequest = {
+  readonly method?: 'GET' | 'HEAD' | 'POST';
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal?: AbortSignal;
+  readonly tls?: TlsOptions;
+  /** What kind of host named this URL; absent: a person did. Some kinds may not name all others. */
+  readonly namedBy?: AddressKind;
+  /** Milliseconds until the headers are there, connecting included; default 30 s. */
+  readonly headersTimeout?: number;
+  /** Milliseconds between two pieces of the body; default 60 s. */
+  readonly bodyTimeout?: number;
+  /** Told the size of every piece of the body as it arrives. */
+  readonly onBytes?: (count: number) => void;
+};
+
+/** Header names are lower case; a repeated header keeps all its values. */
+export type HttpResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Readable;
+};
+
+/** The one door to HTTP. Redirects are never followed here: who follows decides what it sends along. */
+export type Http = {
+  /**
+   * @throws TransientError and RegistryError of `explainNetworkFailure` as long as the body has not
+   * begun, from then on the body fails with the network's own error; RegistryError `registry.address`
+   * where `namedBy` may not name this host; the signal's reason at once
+   */
+  request: (request: HttpRequest) => Promise<HttpResponse>;
+  /** Where a host is; that of a name which only a proxy can look up counts as public. */
+  kindOf: (url: URL) => Promise<AddressKind>;
+  /** Who has answered in this run, and how often others are asked again. */
+  readonly retries: Retries;
+  /** Breaks off what is still running. */
+  close: () => Promise<void>;
+};
+
+export type HttpOptions = {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly connections?: number;
+  readonly retries?: Retries;
+  /** Default: that of the system. */
+  readonly lookup?: Lookup;
+};
+
+/** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
+const BODY_BUFFER = 256 * 1024;
+
+/** Where Linux distributions keep all trusted roots in one PEM file; the first that exists is read. */
+const SYSTEM_ROOTS = [
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/ssl/ca-bundle.pem',
+];
+
+/**
+ * Keep-alive connections, one pool an origin and TLS setting. HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+ * (either case) are honoured as given in `env`. `connections` bounds the sockets of one origin.
+ *
+ * Trusted are Node's roots, those of the system (or of SSL_CERT_FILE and NODE_EXTRA_CA_CERTS), and
+ * the `ca` of a request.
+ */
+export function createHttp(options: HttpOptions = {}): Http {
+  const dispatchers = new Map<string, Dispatcher>();
+  const { retries = createRetries(), env = process.env, lookup = lookupAll } = options;
+  let proxies: ProxyOf | undefined;
+  const dispatcherFor = ({ url, tls = {}, namedBy }: HttpRequest): Dispatcher => {
+    const secure = url.protocol === 'https:';
+    proxies ??= readProxies(env);
+    const proxy = proxies(url);
+    const settings = secure ? [tls.ca, tls.cert, tls.key, tls.insecure] : [];
+    const key = JSON.stringify([secure, proxy, namedBy, ...settings]);
+    const known = dispatchers.get(key);
+    if (known) return known;
+    const created = createDispatcher(options, {
+      ...(secure && { tls: connectOptions(tls, env) }),
+      ...withoutUndefined({ proxy }),
+      ...(namedBy !== undefined && { lookup: guardLookup(lookup, namedBy) }),
+      ...(namedBy === undefined && options.lookup && { lookup: passLookup(options.lookup) }),
+    });
+    dispatchers.set(key, created);
+    return created;
+  };
+  const closing = new AbortController();
+  return {
+    retries,
+    async request(wanted) {
+      const { host } = wanted.url;
+      const limit = Math.min(wanted.headersTimeout ?? HEADERS_TIMEOUT, retries.ask(host));
+      try {
+        checkName(wanted.url.hostname, wanted.namedBy);
+        const context = { limit, closing: closing.signal };
+        const response = await send(dispatcherFor(wanted), wanted, context);
+        retries.noteAnswer(host, !isPassingStatus(response.status));
+        return response;
+      } catch (error) {
+        wanted.signal?.throwIfAborted();
+        throw explainNetworkFailure(host, error);
+      }
+    },
+    kindOf: ({ hostname }) =>
+      new Promise((resolve) => {
+        const known = kindOfHost(hostname);
+        if (known !== undefined) resolve(known);
+        else {
+          lookup(hostname, (error, addresses) => {
+            resolve(error ? 'public' : widestKind(addresses.map(({ address }) => address)));
+          });
+        }
+      }),
+    async close() {
+      closing.abort(new Error('the connections are closed'));
+      await Promise.all([...dispatchers.values()].map((dispatcher) => dispatcher.destroy()));
+    },
+  };
+}
+
+const HEADERS_TIMEOUT = 30_000;
+const BODY_TIMEOUT = 60_000;
+
+type Sending = {
+  /** Milliseconds. */
+  readonly limit: number;
+  readonly closing: AbortSignal;
+};
+
+/**
+ * undici hears of a signal when the connection is there: until then it goes on looking up a name,
+ * shaking hands, or waiting for a proxy. So who waits for it is released here.
+ */
+async function send(
+  dispatcher: Dispatcher,
+  wanted: HttpRequest,
+  { limit, closing }: Sending,
+): Promise<HttpResponse> {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const forget = follow([wanted.signal, closing], controller);
+  const timer = startTimer(limit, () => {
+    controller.abort(
+      Object.assign(new Error(`no answer in ${formatDuration(limit)}`), { code: 'ETIMEDOUT' }),
+    );
+  });
+  try {
+    const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
+      dispatch(dispatcher, wanted, controller).then((response) => {
+        // Whoever reads the body gets its error; without a listener, one that nobody reads would end
+        // the process when it breaks.
+        response.body.on('error', () => undefined);
+        if (signal.aborted) response.body.destroy();
+        resolve(response);
+      }, reject);
+    });
+    response.body.once('close', forget);
+    return { status: response.statusCode, headers: response.headers, body: response.body };
+  } catch (error) {
+    forget();
+    throw error;
+  } finally {
+    timer.stop();
+  }
+}
+
+function dispatch(
+  dispatcher: Dispatcher,
+  wanted: HttpRequest,
+  controller: AbortController,
+): Promise<Dispatcher.ResponseData> {
+  const { onBytes } = wanted;
+  let hints = 0;
+  return request(wanted.url, {
+    method: wanted.method ?? 'GET',
+    headers: wanted.headers ?? {},
+    body: wanted.body ?? null,
+    // Else undici closes the connection behind every HEAD, for servers that send a body all the same.
+    // What such a server sends breaks the next request, and that is asked again.
+    ...(wanted.method === 'HEAD' && { reset: false }),
+    signal: controller.signal,
+    onInfo: () => {
+      hints += 1;
+      if (hints > MAX_HINTS) controller.abort(endlessHints(wanted.url.host));
+    },
+    dispatcher: onBytes ? dispatcher.compose(countBytes(onBytes)) : dispatcher,
+    highWaterMark: BODY_BUFFER,
+    headersTimeout: 0, // ours counts the connecting, too
+    bodyTimeout: wanted.bodyTimeout ?? BODY_TIMEOUT,
+  });
+}
+
+/** RFC 9110 15.2: informational answers may come in any number; servers send one or two. */
+const MAX_HINTS = 100;
+
+const endlessHints = (host: string): RegistryError =>
+  new RegistryError('http.no-answer', `${host} sends informational answers and no other`, {
+    expected: `at most ${MAX_HINTS} of them`,
+    found: `more than ${MAX_HINTS}`,
+  });
+
+/** Counting where the pieces come in costs a call each; a stream in between would cost a tick each. */
+function countBytes(onBytes: (count: number) => void): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) =>
+    dispatch(options, {
+      onRequestStart: (...args) => handler.onRequestStart?.(...args),
+      onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
+      onResponseStart: (...args) => handler.onResponseStart?.(...args),
+      onResponseData(controller, chunk) {
+        onBytes(chunk.length);
+        handler.onResponseData?.(controller, chunk);
+      },
+      onResponseEnd: (...args) => handler.onResponseEnd?.(...args),
+      onResponseError: (...args) => handler.onResponseError?.(...args),
+    });
+}
+
+type Connecting = {
+  /** Absent for plain HTTP. */
+  readonly tls?: ConnectOptions;
+  readonly proxy?: string;
+  readonly lookup?: LookupFunction;
+};
+
+/** A proxy looks names up itself. */
+function createDispatcher(
+  { connections = 64 }: HttpOptions,
+  { tls, proxy, lookup }: Connecting,
+): Dispatcher {
+  const connect = { timeout: CONNECT_TIMEOUT, ...tls };
+  return proxy === undefined
+    ? new Agent({ connect: { ...connect, ...(lookup && { lookup }) }, connections })
+    : createProxyAgent(proxy, { connect, connections });
+}
+
+const CONNECT_TIMEOUT = 20_000;
+
+type ConnectOptions = {
+  readonly secureContext: SecureContext;
+  readonly rejectUnauthorized?: boolean;
+};
+
+/** One context for all connections: reading some 300 roots takes 40 ms. */
+function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions {
+  const secureContext = createSecureContext({
+    ca: [...rootCertificates, ...readSystemRoots(env), ...(tls.ca ?? [])],
+    ...withoutUndefined({ cert: tls.cert, key: tls.key }),
+    minVersion: 'TLSv1.2',
+  });
+  return { secureContext, ...(tls.insecure === true && { rejectUnauthorized: false }) };
+}
+
+/** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
+function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
+  const system = env['SSL_CERT_FILE'] ?? SYSTEM_ROOTS.find((path) => existsSync(path));
+  return [system, env['NODE_EXTRA_CA_CERTS']]
+    .filter((path): path is string => path !== undefined && path !== '')
+    .map((path) => {
+      const rules = { domain: 'ca-bundle' };
+      return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
+    });
+}

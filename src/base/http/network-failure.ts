@@ -1,0 +1,169 @@
+import { RegistryError, SealiftError, type ErrorDetails } from '../errors.ts';
+
+type TransientDetails = ErrorDetails & {
+  /** Who failed, with port: `quay.io`, `127.0.0.1:5000`. Absent: who was asked. */
+  readonly host?: string | undefined;
+  /** Whether this is an answer of the host, and not its silence. */
+  readonly answered?: boolean;
+  readonly retryAfter?: number | undefined;
+  readonly limited?: boolean;
+};
+
+/** A failure that may pass: the same request is made again later. */
+export class TransientError extends RegistryError {
+  readonly host: string | undefined;
+  readonly answered: boolean;
+  /** Milliseconds the server asks us to wait (Retry-After), if it does. */
+  readonly retryAfter: number | undefined;
+  /** A server that counts requests (429) wants longer pauses than one that stumbled. */
+  readonly limited: boolean;
+
+  constructor(code: string, message: string, details: TransientDetails = {}) {
+    super(code, message, details);
+    this.host = details.host;
+    this.answered = details.answered ?? false;
+    this.retryAfter = details.retryAfter;
+    this.limited = details.limited ?? false;
+  }
+}
+
+/** A proxy did not open a tunnel: what it answered to CONNECT, or why nothing came from it. */
+export class ProxyFailure extends Error {
+  /** `http://proxy.example:3128`, without credentials. */
+  readonly proxy: string;
+  /** `quay.io:443` */
+  readonly target: string;
+  /** Of its answer, where it gave one. */
+  readonly status: number | undefined;
+
+  constructor(
+    about: { readonly proxy: string; readonly target: string; readonly status?: number },
+    cause?: unknown,
+  ) {
+    super(`${about.proxy} opens no tunnel to ${about.target}`, { cause });
+    this.proxy = about.proxy;
+    this.target = about.target;
+    this.status = about.status;
+  }
+}
+
+const PASSING = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENETUNREACH',
+  'EHOSTUNREACH',
+  'EAI_AGAIN',
+  'UND_ERR_SOCKET',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+]);
+
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|HOSTNAME_MISMATCH/;
+
+/** The code of the network's own error: ECONNRESET, UND_ERR_SOCKET. Ours are looked through. */
+export function networkCodeOf(error: unknown): string | undefined {
+  for (let next = error; next instanceof Error; next = next.cause) {
+    if (next instanceof SealiftError) continue;
+    if ('code' in next && typeof next.code === 'string') return next.code;
+    // undici gives some of these no code.
+    if (next.name === 'HTTPParserError') return 'HPE_INVALID';
+  }
+  return undefined;
+}
+
+/** HPE_ codes are an answer that breaks off or is not HTTP: a proxy in between that stumbled. */
+const isPassing = (code: string): boolean => PASSING.has(code) || code.startsWith('HPE_');
+
+export const isCertificateFailure = (error: unknown): boolean =>
+  CERTIFICATE.test(networkCodeOf(error) ?? '');
+
+/** RFC 9110: statuses that say "later". 501 and 505 say "never". */
+export const isPassingStatus = (status: number): boolean =>
+  status === 408 ||
+  status === 425 ||
+  status === 429 ||
+  (status >= 500 && status !== 501 && status !== 505);
+
+/**
+ * What a thrown value of the network means: a TransientError where another try may help, a
+ * RegistryError where the network says no, and anything else as it is, because it is a bug.
+ */
+export function explainNetworkFailure(host: string, cause: unknown): unknown {
+  if (cause instanceof SealiftError) return cause;
+  if (cause instanceof ProxyFailure) return explainProxyFailure(host, cause);
+  const code = networkCodeOf(cause);
+  if (code === undefined) return cause;
+  const details = { cause, host, found: code };
+  if (isCertificateFailure(cause)) {
+    return new RegistryError(
+      'registry.certificate',
+      `${host} shows a certificate we do not trust`,
+      {
+        ...details,
+        hint: `add the CA that signed it: build.caBundle, or a .crt file in certs.d/${host}`,
+      },
+    );
+  }
+  if (isPassing(code)) {
+    return new TransientError('registry.unreachable', `${host} broke off: ${code}`, details);
+  }
+  if (code === 'ENOTFOUND') {
+    return new RegistryError('registry.unknown-host', `${host} is not known to DNS`, {
+      ...details,
+      hint: 'check the name, the resolver and the proxy settings',
+    });
+  }
+  if (!/^(?:E[A-Z]+|ERR_(?:SSL|TLS)|UND_ERR_)/.test(code)) return cause;
+  return new RegistryError('registry.unreachable', `${host} cannot be reached: ${code}`, details);
+}
+
+/** The proxy is named, and `host` is what was asked for through it. */
+function explainProxyFailure(host: string, failure: ProxyFailure): unknown {
+  const { proxy, target, status } = failure;
+  if (status !== undefined) return explainProxyAnswer(host, failure, status);
+  const code = networkCodeOf(failure);
+  if (code === undefined) return failure.cause;
+  const details = { cause: failure.cause, found: code };
+  if (isCertificateFailure(failure)) {
+    return new RegistryError('proxy.certificate', `proxy ${proxy} shows an untrusted certificate`, {
+      ...details,
+      hint: 'add the CA that signed it to the system, or to the file that NODE_EXTRA_CA_CERTS names',
+    });
+  }
+  if (code === 'ENOTFOUND') {
+    return new RegistryError('proxy.unknown-host', `proxy ${proxy} is not known to DNS`, {
+      ...details,
+      hint: 'check HTTPS_PROXY and HTTP_PROXY',
+    });
+  }
+  return new TransientError(
+    'proxy.unreachable',
+    `proxy ${proxy} broke off before it opened a tunnel to ${target}: ${code}`,
+    { ...details, host, hint: CHECK_PROXY },
+  );
+}
+
+const CHECK_PROXY = 'check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY';
+
+function explainProxyAnswer(host: string, failure: ProxyFailure, status: number): RegistryError {
+  const { proxy, target } = failure;
+  const message = `proxy ${proxy} answers ${status} to CONNECT ${target}`;
+  const found = String(status);
+  if (isPassingStatus(status)) {
+    return new TransientError('proxy.unavailable', message, { host, found, hint: CHECK_PROXY });
+  }
+  if (status === 407) {
+    return new RegistryError('proxy.unauthorized', message, {
+      found,
+      hint: 'put user and password into HTTPS_PROXY: http://USER:PASSWORD@HOST:PORT',
+    });
+  }
+  const code = status === 403 ? 'proxy.forbidden' : 'proxy.answer';
+  const hint = `have the proxy allow ${target}, or add the host to NO_PROXY`;
+  return new RegistryError(code, message, { found, hint });
+}

@@ -1,0 +1,88 @@
+import type { SecureContext } from 'node:tls';
+import { Pool, ProxyAgent, type Dispatcher } from 'undici';
+import { ConfigError } from '../errors.ts';
+import { ProxyFailure } from './network-failure.ts';
+import { parseNoProxy } from './no-proxy.ts';
+import { readUserInfo } from '../user-info.ts';
+
+/** The address of the proxy that a URL is asked through; undefined where it is asked directly. */
+export type ProxyOf = (url: URL) => string | undefined;
+
+/**
+ * HTTPS_PROXY for https, HTTP_PROXY for http, and NO_PROXY; lower case first, as curl has them. A proxy
+ * without a scheme is an http one. This machine is never asked through a proxy.
+ *
+ * @throws ConfigError `proxy.malformed`
+ */
+export function readProxies(env: NodeJS.ProcessEnv): ProxyOf {
+  const [http, https] = [readProxy(env, 'HTTP_PROXY'), readProxy(env, 'HTTPS_PROXY')];
+  const isProxied = parseNoProxy(readEither(env, 'NO_PROXY'));
+  return (url) => {
+    const proxy = url.protocol === 'https:' ? https : http;
+    return proxy !== '' && isProxied(url) ? proxy : undefined;
+  };
+}
+
+const SCHEMES = ['http:', 'https:', 'socks5:', 'socks:'];
+
+/** The value may hold a password: no error repeats it. */
+function readProxy(env: NodeJS.ProcessEnv, name: string): string {
+  const text = readEither(env, name);
+  if (text === '') return '';
+  const url = text.includes('://') ? text : `http://${text}`;
+  if (URL.canParse(url)) readUserInfo(new URL(url)); // masked from now on
+  if (URL.canParse(url) && SCHEMES.includes(new URL(url).protocol)) return url;
+  throw new ConfigError('proxy.malformed', `${name} is not the address of a proxy`, {
+    expected: 'http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT',
+    hint: `correct or unset ${name}`,
+  });
+}
+
+const readEither = (env: NodeJS.ProcessEnv, name: string): string =>
+  env[name.toLowerCase()] ?? env[name] ?? '';
+
+type AgentOptions = {
+  readonly connect: { readonly timeout: number; readonly secureContext?: SecureContext };
+  readonly connections: number;
+};
+
+export function createProxyAgent(uri: string, options: AgentOptions): Dispatcher {
+  const { connect } = options;
+  return new ProxyAgent({
+    ...options,
+    uri,
+    requestTls: connect,
+    proxyTls: { timeout: connect.timeout },
+    clientFactory: (proxy, given) => guardTunnels(proxy, new Pool(proxy.origin, given), connect),
+  });
+}
+
+type Connect = (options: Dispatcher.ConnectOptions) => Promise<Dispatcher.ConnectData>;
+
+/**
+ * undici makes a connection again that ended with UND_ERR_SOCKET, and again: thousands of times a
+ * second where a proxy closes every CONNECT. An error that it does not know ends the requests that
+ * wait for the tunnel. It also forgets what the proxy answered.
+ */
+function guardTunnels(proxy: URL, pool: Pool, { timeout }: { readonly timeout: number }): Pool {
+  const connect = pool.connect.bind<Connect>(pool);
+  const open: Connect = async (options) => {
+    const about = { proxy: `${proxy.protocol}//${proxy.host}`, target: options.path };
+    const answer = await connect({ ...options, signal: AbortSignal.timeout(timeout) }).catch(
+      (cause: unknown) => {
+        throw new ProxyFailure(about, isTimeout(cause) ? timedOut(cause) : cause);
+      },
+    );
+    const { statusCode: status } = answer;
+    if (status >= 200 && status < 300) return { ...answer, statusCode: 200 };
+    answer.socket.on('error', () => undefined).destroy();
+    throw new ProxyFailure({ ...about, status });
+  };
+  return Object.assign(pool, { connect: open });
+}
+
+const isTimeout = (error: unknown): boolean =>
+  error instanceof DOMException && error.name === 'TimeoutError';
+
+const timedOut = (cause: unknown): Error =>
+  Object.assign(new Error('no answer', { cause }), { code: 'ETIMEDOUT' });

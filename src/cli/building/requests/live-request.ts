@@ -1,0 +1,138 @@
+import { dirname, join, resolve } from 'node:path';
+import { readInputFile } from '../../../base/disk/files.ts';
+import { digestFromHex } from '../../../base/digest.ts';
+import { withoutUndefined } from '../../../base/without-undefined.ts';
+import type { ApplianceConfig } from '../../../config/appliance-config.ts';
+import { loadConfig } from '../../../config/load-config.ts';
+import { LIVE_ISO_RULES } from '../../../recipes/live-iso/live-iso-rules.ts';
+import type { LiveIsoRequest } from '../../../recipes/live-iso/live-iso-request.ts';
+import { readOverrides } from '../../../openshift/installer/overrides.ts';
+import { IMAGE_POLICY_VARIABLE } from '../../../openshift/release/image-policy.ts';
+import { readSavedPlan } from '../../../recipes/saved-plan.ts';
+import { readUserManifests } from '../../../openshift/node/manifests/read-manifests.ts';
+import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
+import type { CliHost } from '../../host.ts';
+import { readGraphUrl } from '../../graph-url.ts';
+import { readEpoch } from '../../source-date-epoch.ts';
+import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
+import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
+
+export type LiveIsoOptions = PlaceOptions &
+  SignatureOptions & {
+    readonly concurrency?: number;
+    /** Milliseconds. */
+    readonly retryFor?: number;
+    readonly ignition?: 'installer' | 'embedded';
+    readonly baseIso?: string;
+    /** File with a saved plan. */
+    readonly plan?: string;
+  };
+
+const DEFAULT_OUTPUT = 'appliance.iso';
+
+/** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
+export function readLiveIsoRequest(
+  path: string,
+  options: LiveIsoOptions,
+  host: CliHost,
+): LiveIsoRequest {
+  const file = resolve(host.cwd, path);
+  const config = loadConfig(file, {
+    ...{ env: host.env, shownAs: path, rules: LIVE_ISO_RULES },
+  });
+  const { mirrorPath } = config;
+  const { epoch, graphUrl, manifests } = readSurroundings(file, host);
+  const disableImagePolicy = wishOfImagePolicy(config, host);
+  const baseIso = findBaseIso(config, options, host);
+  const nmstate = readNmstate(config);
+  const saved =
+    options.plan === undefined
+      ? undefined
+      : readSavedPlan(resolve(host.cwd, options.plan), 'live-iso');
+  return {
+    config: withBuild(config, options),
+    manifests,
+    overrides: readOverrides(dirname(file)),
+    signatures: readSignatureGate(options, host, config.build),
+    ...readIsoPlace(
+      { ...options, output: options.output ?? DEFAULT_OUTPUT },
+      {
+        config: file,
+        inputs: [
+          ...[options.baseIso, options.plan, ...listFolders(dirname(file)), mirrorPath],
+          ...[options.signatures, options.signatureKeys],
+        ],
+      },
+      host,
+    ),
+    configuration: file,
+    ignition: options.ignition ?? config.build.ignition ?? 'installer',
+    ...withoutEmpty({ nmstate, baseIso, graphUrl, epoch, saved }),
+    ...withoutEmpty({ disableImagePolicy }),
+  };
+}
+
+/** Beside the configuration, what is read without being named in it. */
+const listFolders = (directory: string): readonly string[] =>
+  ['openshift', 'mirror', 'cluster-manifests'].map((name) => join(directory, name));
+
+/**
+ * What a build reads beside its configuration file, and refuses before it asks the network.
+ *
+ * @throws ConfigError `env.source-date-epoch`, `graph.url-malformed`, `manifest.malformed`,
+ * `manifest.duplicate`, `manifest.unreadable`, `manifest.too-large`
+ */
+export function readSurroundings(
+  file: string,
+  { env }: CliHost,
+): Pick<LiveIsoRequest, 'epoch' | 'graphUrl' | 'manifests'> {
+  const graphUrl = readGraphUrl(env);
+  const epoch = readEpoch(env);
+  const manifests = readUserManifests(dirname(file));
+  return { manifests, ...withoutEmpty({ epoch, graphUrl }) };
+}
+
+/** Optional members are absent, never undefined. */
+export function withoutEmpty<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  const entries = Object.entries(object).filter(([, value]) => value !== undefined && value !== '');
+  return Object.fromEntries(entries) as { [K in keyof T]?: NonNullable<T[K]> };
+}
+
+/** The configuration wins over the environment. Any text in the variable counts, as for the installer. */
+function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolean | undefined {
+  const variable = env[IMAGE_POLICY_VARIABLE] ?? '';
+  return build.disableImagePolicy ?? (variable === '' ? undefined : true);
+}
+
+function readNmstate({ build }: ApplianceConfig): string | undefined {
+  return build.nmstate === undefined
+    ? undefined
+    : readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
+}
+
+/** What the command line says wins. */
+export function withBuild(
+  config: ApplianceConfig,
+  { concurrency, retryFor }: Pick<LiveIsoOptions, 'concurrency' | 'retryFor'>,
+): ApplianceConfig {
+  const build = {
+    ...config.build,
+    ...withoutUndefined({ concurrency, retryFor }),
+  };
+  return { ...config, build };
+}
+
+function findBaseIso(
+  { build }: ApplianceConfig,
+  options: LiveIsoOptions,
+  host: CliHost,
+): GivenBaseIso | undefined {
+  if (options.baseIso !== undefined) return { file: resolve(host.cwd, options.baseIso) };
+  if (build.baseIso === undefined) return undefined;
+  if (!/^https?:/.test(build.baseIso)) return { file: build.baseIso };
+  const { baseIsoSha256 } = build;
+  return {
+    url: build.baseIso,
+    ...(baseIsoSha256 !== undefined && { sha256: digestFromHex(baseIsoSha256) }),
+  };
+}

@@ -1,0 +1,65 @@
+import { resolve } from 'node:path';
+import { UsageError } from '../../../base/errors.ts';
+import { loadConfig } from '../../../config/load-config.ts';
+import { isVersion } from '../../../openshift/release/version.ts';
+import { readSavedPlan } from '../../../recipes/saved-plan.ts';
+import type { UpgradeIsoRequest } from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
+import { UPGRADE_ISO_RULES } from '../../../recipes/upgrade-iso/upgrade-iso-rules.ts';
+import type { CliHost } from '../../host.ts';
+import { readGraphUrl } from '../../graph-url.ts';
+import { readEpoch } from '../../source-date-epoch.ts';
+import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
+import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
+import { withBuild, withoutEmpty } from './live-request.ts';
+
+export const UPGRADE_OUTPUT = 'upgrade.iso';
+
+export type UpgradeRequestOptions = PlaceOptions &
+  SignatureOptions & {
+    readonly concurrency?: number;
+    /** Milliseconds. */
+    readonly retryFor?: number;
+    /** File with a saved plan. */
+    readonly plan?: string;
+    readonly from?: string;
+    readonly machineConfig?: boolean;
+    readonly prepareHosts?: boolean;
+  };
+
+/** Everything an upgrade ISO is made from, out of the command line and the configuration. */
+export function readUpgradeRequest(
+  path: string,
+  options: UpgradeRequestOptions,
+  host: CliHost,
+): UpgradeIsoRequest {
+  const { from, machineConfig = false, prepareHosts = false } = options;
+  if (from !== undefined) checkVersion(from);
+  const file = resolve(host.cwd, path);
+  const config = loadConfig(file, { env: host.env, shownAs: path, rules: UPGRADE_ISO_RULES });
+  const graphUrl = readGraphUrl(host.env);
+  const saved =
+    options.plan === undefined
+      ? undefined
+      : readSavedPlan(resolve(host.cwd, options.plan), 'upgrade-iso');
+  return {
+    ...{ config: withBuild(config, options), configuration: file, machineConfig, prepareHosts },
+    ...readIsoPlace(
+      { ...options, output: options.output ?? UPGRADE_OUTPUT },
+      { config: file, inputs: [options.plan, options.signatures, options.signatureKeys] },
+      host,
+    ),
+    signatures: readSignatureGate(options, host, config.build),
+    ...withoutEmpty({
+      ...{ from, graphUrl, saved, epoch: readEpoch(host.env) },
+    }),
+  };
+}
+
+function checkVersion(from: string): void {
+  if (isVersion(from)) return;
+  throw new UsageError('usage.from', `--from is "${from}"`, {
+    expected: 'the version of the cluster, X.Y.Z',
+    found: from,
+    hint: 'take it from "oc get clusterversion"',
+  });
+}

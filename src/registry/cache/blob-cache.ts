@@ -1,0 +1,154 @@
+import { readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { isErrno } from '../../base/errno.ts';
+import { digestFile, hasFile, makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
+import { openToRead } from '../../base/disk/open-file.ts';
+import { untilAborted } from '../../base/wait.ts';
+import type { BlobSource } from '../blob-source.ts';
+import { download, type EnsureOptions } from './download.ts';
+import { explainDiskFailure } from './disk-failure.ts';
+import type { Descriptor } from '../descriptor.ts';
+import { MAX_MANIFEST_SIZE } from '../manifest.ts';
+
+/** Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it has its name. */
+export type BlobCache = {
+  /** What is here, for readers that verify themselves. */
+  readonly source: BlobSource;
+  /**
+   * The path of a blob, fetched from the first source whose bytes are right. What an earlier run
+   * left is hashed again and continued. A blob that is already here is hashed again, too, once a
+   * process; a damaged one is fetched again.
+   *
+   * @throws IntegrityError `blob.digest-mismatch`; DiskError; what readBlob throws
+   */
+  ensure: (
+    blob: Descriptor,
+    sources: readonly BlobSource[],
+    options: EnsureOptions,
+  ) => Promise<string>;
+  /** The bytes of a manifest, verified; undefined where it is absent, damaged or larger than a manifest. */
+  read: (digest: Digest) => Promise<Buffer | undefined>;
+  /** Whether a file has this name; its bytes are not looked at. */
+  has: (digest: Digest) => Promise<boolean>;
+  put: (bytes: Uint8Array) => Promise<Digest>;
+  /** Where a blob is, or would be: for readers that verify themselves. */
+  pathOf: (digest: Digest) => string;
+};
+
+/**
+ * The directory is made when it is first written to. Any number of processes may use it at once:
+ * they may fetch a blob twice, but never write one file together.
+ */
+export function createBlobCache(directory: string): BlobCache {
+  const verified = new Set<Digest>();
+  const running = new Map<Digest, Promise<string>>();
+  const pathOf = (digest: Digest): string => join(directory, 'sha256', hexOf(digest));
+
+  const ensure: BlobCache['ensure'] = async (blob, sources, options) => {
+    const path = pathOf(blob.digest);
+    if (!verified.has(blob.digest) && !(await isIntact(path, blob, options.signal))) {
+      await makeDirectory(join(directory, 'sha256'));
+      await download({ directory, path, blob, sources, options });
+    }
+    verified.add(blob.digest);
+    options.onProgress?.(blob.size);
+    return path;
+  };
+  return {
+    source: {
+      name: 'cache',
+      local: true,
+      open: (blob, { offset }) => openFile(pathOf(blob.digest), blob, offset),
+    },
+    async ensure(blob, sources, options) {
+      for (let held = running.get(blob.digest); held; held = running.get(blob.digest)) {
+        await settle(held, options.signal);
+      }
+      const work = ensure(blob, sources, options).catch((error: unknown) => {
+        throw explainDiskFailure(error, { directory, needed: blob.size });
+      });
+      running.set(blob.digest, work);
+      try {
+        return await work;
+      } finally {
+        running.delete(blob.digest);
+      }
+    },
+    pathOf,
+    read: (digest) => readSmall(pathOf(digest), digest),
+    has: (digest) => hasFile(pathOf(digest)),
+    async put(bytes) {
+      const digest = digestOf(bytes);
+      try {
+        await writeFileAtomic(pathOf(digest), bytes);
+      } catch (error) {
+        throw explainDiskFailure(error, { directory, needed: bytes.length });
+      }
+      return digest;
+    },
+  };
+}
+
+/** Whether the one before succeeded is its caller's affair: the next one looks for itself. */
+async function settle(work: Promise<string>, signal: AbortSignal): Promise<void> {
+  await untilAborted(
+    work.then(
+      () => undefined,
+      () => undefined,
+    ),
+    signal,
+  );
+}
+
+async function isIntact(
+  path: string,
+  { digest, size }: Descriptor,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    if ((await stat(path)).size === size && (await digestFile(path, signal)) === digest)
+      return true;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+  await rm(path, { force: true });
+  return false;
+}
+
+async function readSmall(path: string, digest: Digest): Promise<Buffer | undefined> {
+  try {
+    if ((await stat(path)).size > MAX_MANIFEST_SIZE) return undefined;
+    const bytes = await readFile(path);
+    return digestOf(bytes) === digest ? bytes : undefined;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+const READ_SIZE = 1 << 20;
+
+/** A file of another size than the descriptor's is not a copy of the blob. */
+async function openFile(path: string, { digest, size }: Descriptor, offset: number) {
+  try {
+    const file = await openToRead(path);
+    const found = (await file.stat()).size;
+    if (found === size) {
+      // A stream takes all of its buffer at once, and most blobs of a cache are small.
+      const highWaterMark = Math.min(READ_SIZE, Math.max(1, size - offset));
+      return { offset, body: file.createReadStream({ start: offset, highWaterMark }) };
+    }
+    await file.close();
+    throw new IntegrityError(
+      found > size ? 'blob.too-long' : 'blob.too-short',
+      `blob ${digest} should be ${size} bytes, but the cached file ${path} has ${found}`,
+      { expected: String(size), found: String(found), hint: `delete ${path}` },
+    );
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

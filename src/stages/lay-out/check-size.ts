@@ -1,0 +1,55 @@
+import { requireSpace } from '../../base/disk/disk-space.ts';
+import type { Stage } from '../../engine/stage.ts';
+import type { Layout } from '../../iso/extent.ts';
+import { surveyPartial } from '../../iso/pour/survey.ts';
+import { checkMaxSize } from '../../openshift/mirror/check-max-size.ts';
+import { findMissing } from '../../openshift/mirror/find-missing.ts';
+import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+
+export type CheckSizeInput = {
+  readonly layout: Layout;
+  readonly plan: MirrorPlan;
+  readonly output: string;
+  /** Bytes. */
+  readonly maxSize?: number;
+  /** Whether every blob is on this machine. */
+  readonly isLocal?: boolean;
+};
+
+/** Bytes of the payload's blobs, by where they are, and of the disk. */
+export type Space = {
+  readonly bytesToFetch: number;
+  /** In the cache, in an interrupted output, or in a mirror on this machine. */
+  readonly bytesReused: number;
+  readonly freeBytes: number;
+  /** Bytes that the output still has to take. */
+  readonly neededBytes: number;
+};
+
+/**
+ * What is to fetch for a layout, and whether it fits: exact, to the byte.
+ *
+ * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
+ */
+export const checkSize: Stage<CheckSizeInput, Space, { readonly cache: BlobCache }> = {
+  name: 'check size',
+  async run({ layout, plan, output, maxSize, isLocal = false }, { cache }) {
+    checkMaxSize(layout.size, maxSize, plan);
+    const standing = await surveyPartial(layout, output);
+    const poured = new Set(layout.extents.map(({ digest }) => digest));
+    const absent = isLocal ? [] : await findMissing(plan, cache);
+    const missing = absent.filter(({ digest }) => poured.has(digest));
+    const bytesToFetch = missing.reduce(
+      (total, { digest, size }) => total + size - (standing.blobs.get(digest) ?? 0),
+      0,
+    );
+    const { allocated } = standing;
+    return {
+      bytesToFetch,
+      bytesReused: plan.blobSize - bytesToFetch,
+      freeBytes: await requireSpace({ output, allocated, isoSize: layout.size, cacheSize: 0 }),
+      neededBytes: Math.max(0, layout.size - allocated),
+    };
+  },
+};

@@ -1,0 +1,51 @@
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { requireSpace } from '../../base/disk/disk-space.ts';
+import { makeDirectory } from '../../base/disk/files.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { surveyPartial } from '../../iso/pour/survey.ts';
+import { checkPayloadSize } from '../../openshift/mirror/check-max-size.ts';
+import { findMissing } from '../../openshift/mirror/find-missing.ts';
+import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+
+export type CheckSpaceInput = {
+  readonly plan: MirrorPlan;
+  readonly output: string;
+  /** Bytes. */
+  readonly maxSize?: number;
+};
+
+export type CheckSpaceTools = { readonly cache: BlobCache; readonly workDir: string };
+
+/**
+ * Fails before the first large download when not even the payload and what is unpacked of it fit. The
+ * exact check comes with the layout. Gives the free bytes of the output's file system.
+ *
+ * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
+ */
+export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
+  name: 'check space',
+  async run({ plan, output, maxSize }, { cache, workDir }) {
+    checkPayloadSize(plan, maxSize);
+    const missing = await findMissing(plan, cache);
+    const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
+    const { allocated } = await surveyPartial({ size: 0, extents: [] }, output);
+    return requireSpace({
+      ...{ output, allocated, isoSize: plan.blobSize },
+      cacheSize: (await isSameDisk(output, workDir)) ? 2 * sumSizes(unpacked) : 0,
+    });
+  },
+};
+
+/** Components whose files are taken out of their layers: the cache holds the layers and the files. */
+const UNPACKED = ['machine-os-images', 'installer', 'baremetal-installer'];
+
+async function isSameDisk(output: string, workDir: string): Promise<boolean> {
+  await makeDirectory(workDir);
+  await makeDirectory(dirname(output));
+  return (await stat(workDir)).dev === (await stat(dirname(output))).dev;
+}
+
+const sumSizes = (blobs: readonly { readonly size: number }[]): number =>
+  blobs.reduce((total, { size }) => total + size, 0);

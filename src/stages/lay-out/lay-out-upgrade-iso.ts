@@ -1,0 +1,58 @@
+import type { Stage } from '../../engine/stage.ts';
+import { createEmptyImage } from '../../iso/empty-image.ts';
+import type { Layout } from '../../iso/extent.ts';
+import { layOutIso } from '../../iso/lay-out.ts';
+import { readPlanned } from '../../openshift/image-access.ts';
+import { describeMedium } from '../../media/index/describe-medium.ts';
+import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/index/media-paths.ts';
+import { planMediaRegistry } from '../../media/tree/media-registry.ts';
+import { formatUpgradeLabel, renderUpgradeRoot } from '../../media/tree/upgrade-medium.ts';
+import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import { formatReference } from '../../registry/reference.ts';
+
+export type UpgradeIsoParts = {
+  readonly release: Release;
+  /** Those that are passed on the way. */
+  readonly passed?: readonly Release[];
+  readonly path: UpgradePath;
+  readonly plan: MirrorPlan;
+  /** Seconds since 1970, for everything on the medium; default: the release's creation. */
+  readonly epoch?: number;
+};
+
+/**
+ * The whole upgrade ISO, before a byte of it is written: a small root, the registry and the index. It
+ * does not boot. Fetches nothing.
+ */
+export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: BlobCache }> = {
+  name: 'lay out ISO',
+  async run(parts, { cache }) {
+    const { release, plan, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
+    const registry = await planMediaRegistry({
+      ...{ plan, root: UPGRADE_REGISTRY_ROOT },
+      readManifest: (manifest) => readPlanned(cache, manifest),
+    });
+    const volumeId = formatUpgradeLabel(release);
+    return layOutIso({
+      base: createEmptyImage({ volumeId, directories: [], epoch }),
+      files: [...renderUpgradeRoot(parts), ...registry],
+      ...{ remove: [], patches: [], epoch },
+      index: {
+        path: INDEX_PATH,
+        render: (extents) =>
+          describeMedium({
+            ...{ product: 'upgrade-iso', plan, extents },
+            releases: [...(parts.passed ?? []), release],
+            release: {
+              version: release.version,
+              reference: formatReference(release.reference),
+              architecture: release.arch,
+            },
+          }),
+      },
+    });
+  },
+};

@@ -1,0 +1,52 @@
+import { join } from 'node:path';
+import type { FileInput } from '../../base/disk/file-input.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { isKept } from '../../openshift/files/kept-file.ts';
+import { extractComponentFile } from '../../openshift/release/component-file.ts';
+import type { ImageTools } from '../../openshift/image-access.ts';
+import {
+  describeForInstaller,
+  INSTALLER_PATH,
+  installerComponent,
+  writeInstallerMarkers,
+} from '../../openshift/installer/installer-markers.ts';
+import { getComponent, type Release } from '../../openshift/release/release-payload.ts';
+
+export type FetchInstallerInput = {
+  readonly release: Release;
+  /** The installer that is linked against the host's validated cryptography; it needs RHEL. */
+  readonly fips: boolean;
+};
+
+export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
+  readonly workDir: string;
+};
+
+/**
+ * `openshift-install` of exactly this release, executable, told which release it is of as `oc adm
+ * release extract` would. It runs on hosts of the release's architecture.
+ *
+ * @throws IntegrityError `release.component-missing`, `layer.file-missing`,
+ * `installer.value-too-long`
+ */
+export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstallerTools> = {
+  name: 'fetch installer',
+  reuse: { kind: 'same-program', isUsable: isKept },
+  run({ release, fips }, { client, cache, workDir }, { signal, onProgress }) {
+    const told = describeForInstaller(release);
+    return extractComponentFile(
+      {
+        reference: getComponent(release, installerComponent(fips)),
+        arch: release.arch,
+        path: INSTALLER_PATH,
+        directory: join(workDir, 'cache', 'installer'),
+        suffix: '',
+        finishKey: `${told.image} ${told.version} ${told.architecture}`,
+        finish: async (path) => {
+          await writeInstallerMarkers(path, told);
+        },
+      },
+      { client, cache, signal, onProgress },
+    );
+  },
+};

@@ -1,0 +1,57 @@
+import type { Stage } from '../../engine/stage.ts';
+import { isErrno } from '../../base/errno.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { readInputFile } from '../../base/disk/files.ts';
+import type { Http, TlsOptions } from '../../base/http/http.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { fetchText } from '../../openshift/files/fetch-text.ts';
+import { findStreamIso, type StreamIso } from '../../openshift/release/coreos-stream.ts';
+import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+
+/** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
+export type CoreosStream = { readonly streamFile: string } | { readonly streamUrl: string };
+
+export type ReadCoreosStreamInput = {
+  readonly stream: CoreosStream;
+  readonly arch: RpmArchitecture;
+};
+
+export type ReadCoreosStreamTools = {
+  readonly http: Http;
+  readonly tls?: TlsOptions;
+};
+
+/** Bytes; real ones have some 100,000. */
+const MAX_SIZE = 16 * 1024 * 1024;
+
+/**
+ * Address and digest of the live ISO that a CoreOS stream has for an architecture. It changes with the next
+ * build of CoreOS, so it is read each time.
+ *
+ * @throws ConfigError `coreos-stream.missing`, `coreos-stream.malformed`, `coreos-stream.no-iso`; what
+ * `fetchText` throws
+ */
+export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreosStreamTools> = {
+  name: 'read CoreOS stream',
+  async run({ stream, arch }, { http, tls }, { signal }) {
+    if ('streamFile' in stream) {
+      const { streamFile } = stream;
+      return findStreamIso(readStreamFile(streamFile), arch, `"${streamFile}"`);
+    }
+    const url = new URL(stream.streamUrl);
+    const text = await fetchText(http, { signal, url, limit: MAX_SIZE, ...(tls && { tls }) });
+    return findStreamIso(text, arch, redactUrl(url));
+  },
+};
+
+function readStreamFile(path: string): string {
+  try {
+    return readInputFile(path, { domain: 'coreos-stream' }).toString('utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
+    throw new ConfigError('coreos-stream.missing', `CoreOS stream "${path}" cannot be read`, {
+      cause,
+      hint: 'check the name of the file',
+    });
+  }
+}

@@ -1,0 +1,105 @@
+import { withoutUndefined } from '../../base/without-undefined.ts';
+import type { Sealed, Stage } from '../../engine/stage.ts';
+import { formatValidIgnition } from '../../ignition/format-valid.ts';
+import { readPlanned } from '../../openshift/image-access.ts';
+import { digestRegistryTree, planLiveRegistry } from '../../media/tree/live-registry.ts';
+import { sizeOfRegistry } from '../../openshift/mirror/plan-costs.ts';
+import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
+import {
+  planClusterManifests,
+  renderBootstrapIgnition,
+  type BootstrapInput,
+} from '../../openshift/node/bootstrap-ignition.ts';
+import { hashCorePassword } from '../../openshift/node/core-password.ts';
+import {
+  describeCluster,
+  type CarriedForCluster,
+  type ClusterSettings,
+} from '../../openshift/node/describe-cluster.ts';
+import type { Manifest } from '../../openshift/node/manifests/extra-manifests.ts';
+import type { RegistryTree } from '../../openshift/node/install-ignition.ts';
+import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { Descriptor } from '../../registry/descriptor.ts';
+import { formatReference } from '../../registry/reference.ts';
+
+export type RenderBootstrapInput = CarriedForCluster &
+  ClusterSettings & {
+    readonly registryImage: RegistryImageChoice;
+    readonly stopLocalRegistry: boolean;
+    readonly skipLocalRegistry: boolean;
+    readonly registryData: 'copy' | 'medium';
+    readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
+    /** Of the nodes. */
+    readonly registriesConf: string;
+    readonly sshKey?: string;
+    /** Absent: for releases that nobody signs. */
+    readonly disableImagePolicy?: boolean;
+    /** Of the user core. */
+    readonly password?: { readonly text: Sealed; readonly salt: string };
+  };
+
+export type RenderedBootstrap = {
+  /** JSON text. */
+  readonly ignition: string;
+  /** Of what a cluster of this release cannot take as it is, or does otherwise than others. */
+  readonly warnings: readonly string[];
+};
+
+/**
+ * The system configuration of the medium. Holds the hash of core's password when there is one, and no
+ * other secret.
+ *
+ * @throws IntegrityError `ignition.invalid` when what we rendered breaks a rule of the format
+ */
+export const renderBootstrap: Stage<
+  RenderBootstrapInput,
+  RenderedBootstrap,
+  { readonly cache: BlobCache }
+> = {
+  name: 'render bootstrap',
+  run: async (input, { cache }, { warn }) => {
+    const described = describe(input, await describeTree(input, cache));
+    const warnings = listWarnings(described);
+    for (const warning of warnings) warn(warning);
+    const config = renderBootstrapIgnition(described);
+    const ignition = formatValidIgnition(config, 'bootstrap configuration');
+    return { ignition, warnings };
+  },
+};
+
+function listWarnings(input: BootstrapInput): readonly string[] {
+  const unsigned = `release ${input.release.version}: its cluster accepts images of OpenShift without a signature`;
+  return [...planClusterManifests(input).warnings, ...(input.disableImagePolicy ? [unsigned] : [])];
+}
+
+/** The registry's tree as hosts have it when they have copied it. */
+async function describeTree(
+  { plan, release }: RenderBootstrapInput,
+  cache: BlobCache,
+): Promise<RegistryTree> {
+  const readManifest = (manifest: Descriptor): Promise<Uint8Array> => readPlanned(cache, manifest);
+  const files = await planLiveRegistry({ plan, release, readManifest });
+  return { size: sizeOfRegistry(plan), digest: digestRegistryTree(files) };
+}
+
+function describe(input: RenderBootstrapInput, registryTree: RegistryTree): BootstrapInput {
+  const { plan, registryImage, manifests, sshKey, password } = input;
+  return {
+    ...describeCluster(input, input),
+    registryImage: {
+      reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
+      useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
+    },
+    stopLocalRegistry: input.stopLocalRegistry,
+    skipLocalRegistry: input.skipLocalRegistry,
+    disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
+    registryData: input.registryData,
+    registriesConf: input.registriesConf,
+    registryTree,
+    extraManifests: manifests.extra,
+    crs: manifests.crs,
+    ...withoutUndefined({ sshKey }),
+    ...(password && { corePasswordHash: hashCorePassword(password.text.reveal(), password.salt) }),
+  };
+}

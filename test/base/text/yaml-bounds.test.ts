@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { LineCounter, parseDocument, stringify } from 'yaml';
+import { findYamlExcess, readYamlTokens, YamlExcess } from '../../../src/base/text/yaml-bounds.ts';
+
+const DEEP = 100_000;
+const TOO_DEEP = 'this is nested too deep';
+
+describe('a YAML text that would exhaust the stack of its parser', () => {
+  it.each([
+    ['lists', '['.repeat(DEEP)],
+    ['mappings', '{a: '.repeat(DEEP)],
+    ['lists with closing brackets in quotes', '["]]", '.repeat(DEEP)],
+    ['lists on one line', `${'- '.repeat(DEEP)}a`],
+    ['lists on one line, with tabs', `${'-\t'.repeat(DEEP)}a`],
+    ['keys of keys', `${'? '.repeat(DEEP)}a`],
+    [
+      'lines, each further right',
+      Array.from({ length: 300 }, (_, i) => `${' '.repeat(i)}a:`).join('\n'),
+    ],
+    ['JSON', '[{"a":'.repeat(DEEP)],
+  ])('is found before it is parsed: %s', (_, text) => {
+    const excess = findYamlExcess(text);
+    expect(excess?.message).toBe(TOO_DEEP);
+    expect(excess?.offset).toBeLessThan(100_000);
+  });
+
+  it('is told by its line', () => {
+    const lines = new LineCounter();
+    const excess = findYamlExcess(`a: 1\nb: ${'['.repeat(300)}`, lines);
+    expect(lines.linePos(excess?.offset ?? 0).line).toBe(2);
+  });
+});
+
+describe('a YAML text of a person', () => {
+  it('passes, however long, at any depth that a person reads', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 20 }), fc.boolean(), (value, isFlow) => {
+        const text = stringify(value, isFlow ? { collectionStyle: 'flow' } : {});
+        expect(findYamlExcess(text)).toBeUndefined();
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('passes when it has many brackets that do not nest', () => {
+    expect(findYamlExcess('- [a, {b: c}]\n'.repeat(5000))).toBeUndefined();
+  });
+
+  it('is what the parser itself makes of its tokens', () => {
+    const text = 'a: [1, {b: c}]\nd: |\n  text\n';
+    const [document, ...others] = readYamlTokens(text);
+    expect(others).toEqual([]);
+    expect(document?.type).toBe('document');
+    expect(parseDocument(text).errors).toEqual([]);
+  });
+});
+
+describe('a YAML text with more than is wanted of it', () => {
+  it('is refused where it becomes too much', () => {
+    const read = (): unknown => [...readYamlTokens('- a\n'.repeat(1000), { most: 100 })];
+    expect(read).toThrow(YamlExcess);
+    expect(read).toThrow('there are too many values');
+  });
+});
