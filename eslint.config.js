@@ -71,7 +71,8 @@ export default defineConfig(
     files: ['src/**/*.ts'],
     ignores: [
       'src/base/wait.ts',
-      ...['frontier', 'pour-loop', 'lock'].map((name) => `src/iso/pour/${name}.ts`),
+      'src/base/disk/lock.ts',
+      ...['frontier', 'pour-loop'].map((name) => `src/iso/pour/${name}.ts`),
     ],
     rules: {
       'no-restricted-imports': [

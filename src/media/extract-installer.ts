@@ -33,7 +33,7 @@ import {
   RELEASE_METADATA_PATH,
   type Release,
 } from '../openshift/release/release-payload.ts';
-import { explainDiskFailure } from '../registry/cache/disk-failure.ts';
+import { explainDiskFailure } from '../base/disk/write-errors.ts';
 import { extractFile, readFiles } from '../registry/layers.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';
 import { isoRegistryTree } from './tree/iso-registry-tree.ts';

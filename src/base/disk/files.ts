@@ -12,8 +12,9 @@ import { dirname } from 'node:path';
 import type { Digest } from '../digest.ts';
 import { nameAside } from './aside.ts';
 import { isErrno } from '../errno.ts';
-import { ConfigError, DiskError } from '../errors.ts';
+import { ConfigError } from '../errors.ts';
 import { openToRead, openToReadSync, writeNewFile } from './open-file.ts';
+import { explainWriteError } from './write-errors.ts';
 
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the
@@ -79,28 +80,6 @@ async function isDirectory(path: string): Promise<boolean> {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
     throw error;
   }
-}
-
-function explainWriteError(cause: unknown, path: string): unknown {
-  if (isErrno(cause, 'ENOSPC', 'EDQUOT')) {
-    return new DiskError('disk.full', `the disk is full: there is no room for "${path}"`, {
-      cause,
-      hint: 'free some space and run the same command again',
-    });
-  }
-  if (isErrno(cause, 'EROFS', 'EACCES', 'EPERM', 'EISDIR', 'ENOTDIR')) {
-    return new DiskError('disk.not-writable', `"${path}" cannot be written`, {
-      cause,
-      hint: 'choose a place that may be written',
-    });
-  }
-  if (isErrno(cause, 'EIO')) {
-    return new DiskError('disk.broken', `the device answers with an error for "${path}"`, {
-      cause,
-      hint: 'look for the device in the log of the kernel, or choose another place',
-    });
-  }
-  return cause;
 }
 
 /** Makes a rename durable: on Linux the directory itself must be synced. */

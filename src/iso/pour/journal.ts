@@ -3,7 +3,7 @@ import { nameAside, sweepAside } from '../../base/disk/aside.ts';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
 import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { createFile, readOwnFile } from '../../base/disk/open-file.ts';
-import { explaining } from './output-file.ts';
+import { explaining } from '../../base/disk/write-errors.ts';
 
 /** What is known of one extent: whole and synced, or a prefix that was written (perhaps not synced). */
 export type Progress =

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { DiskError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { explainOutputError, explaining } from '../../base/disk/write-errors.ts';
 import { openOwnFile, reopen } from '../../base/disk/open-file.ts';
 import type { Slice } from './hasher.ts';
 
@@ -104,51 +104,4 @@ async function openOrExplain(path: string, mode: number): Promise<FileHandle> {
     await file.chmod(mode); // an earlier run may have made it for other inputs
     return file;
   });
-}
-
-type Failure = { readonly code: string; readonly reason: string; readonly hint: string };
-
-const FULL: Failure = {
-  code: 'output.full',
-  reason: 'the disk is full: there is no room for',
-  hint: 'free some space and run the same command again: it continues where it stopped',
-};
-const UNWRITABLE: Failure = {
-  code: 'output.unwritable',
-  reason: 'nothing can be written to',
-  hint: 'name a writable place with --output',
-};
-const BROKEN: Failure = {
-  code: 'output.broken',
-  reason: 'the device answers with an error for',
-  hint: 'look for the device in the log of the kernel, or name another place with --output',
-};
-const TOO_LARGE: Failure = {
-  code: 'output.too-large',
-  reason: 'the file system holds no file as large as',
-  hint: 'use a file system without a 4 GiB limit',
-};
-
-const FAILURES: Readonly<Record<string, Failure>> = {
-  ...{ ENOSPC: FULL, EDQUOT: FULL, EFBIG: TOO_LARGE, EIO: BROKEN },
-  ...{ EACCES: UNWRITABLE, EROFS: UNWRITABLE, EPERM: UNWRITABLE, EISDIR: UNWRITABLE },
-  ...{ ENOENT: UNWRITABLE, ENOTDIR: UNWRITABLE, EEXIST: UNWRITABLE },
-};
-
-/** What the disk said of the output or of a file beside it, as DiskError; anything else as it is. */
-export function explainOutputError(cause: unknown, path: string): unknown {
-  const name = Object.keys(FAILURES).find((name) => isErrno(cause, name));
-  const failure = name === undefined ? undefined : FAILURES[name];
-  if (!failure) return cause;
-  const { code, reason, hint } = failure;
-  return new DiskError(code, `${reason} "${path}"`, { cause, hint });
-}
-
-/** Runs what touches the file of this path, and explains what the disk says. */
-export async function explaining<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw explainOutputError(error, path);
-  }
 }

@@ -9,7 +9,7 @@ import { explainNetworkFailure } from '../../base/http/network-failure.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import type { Budget } from '../../base/retry.ts';
-import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
+import { explainDiskFailure } from '../../base/disk/write-errors.ts';
 import { fetchPublic } from './http-get.ts';
 
 export type Download = {

@@ -9,7 +9,7 @@ import { decodeInThread } from '../../base/decode/decoder-threads.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { createFile } from '../../base/disk/open-file.ts';
-import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
+import { explainDiskFailure } from '../../base/disk/write-errors.ts';
 
 export type Packing = 'gz' | 'xz';
 

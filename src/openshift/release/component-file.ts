@@ -4,7 +4,7 @@ import { digestOf, hexOf } from '../../base/digest.ts';
 import type { FileInput } from '../../base/disk/file-input.ts';
 import { digestFile } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
-import { explainDiskFailure } from '../../registry/cache/disk-failure.ts';
+import { explainDiskFailure } from '../../base/disk/write-errors.ts';
 import { extractFile } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { platformOf } from './architecture.ts';

@@ -5,8 +5,8 @@ import { sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError, DiskError, UsageError } from '../../base/errors.ts';
 import { isErrno } from '../../base/errno.ts';
 import { syncDirectory, unlessAbsent } from '../../base/disk/files.ts';
-import { lockOutput } from '../../iso/pour/lock.ts';
-import { explainOutputError } from '../../iso/pour/output-file.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
+import { explainOutputError } from '../../base/disk/write-errors.ts';
 import {
   ONLY_SITE,
   type ConfigIsosRequest,

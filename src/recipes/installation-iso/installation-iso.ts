@@ -2,7 +2,7 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/without-undefined.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
-import { lockOutput } from '../../iso/pour/lock.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
 import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
 import {
   describeServer,

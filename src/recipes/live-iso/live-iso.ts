@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/without-undefined.ts';
-import { lockOutput } from '../../iso/pour/lock.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { layOutLiveIso } from '../../stages/lay-out/lay-out-live-iso.ts';

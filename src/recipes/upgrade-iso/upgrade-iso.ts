@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/without-undefined.ts';
-import { lockOutput } from '../../iso/pour/lock.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference } from '../../registry/reference.ts';

@@ -8,7 +8,7 @@ import { openToRead } from '../../base/disk/open-file.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { BlobSource } from '../blob-source.ts';
 import { download, type EnsureOptions } from './download.ts';
-import { explainDiskFailure } from './disk-failure.ts';
+import { explainDiskFailure } from '../../base/disk/write-errors.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { MAX_MANIFEST_SIZE } from '../manifest.ts';
 

@@ -11,7 +11,7 @@ import {
   openOwnDirectory,
   writeNewFileSync,
 } from '../../base/disk/open-file.ts';
-import { explainOutputError } from '../../iso/pour/output-file.ts';
+import { explainOutputError } from '../../base/disk/write-errors.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
 

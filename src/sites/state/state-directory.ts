@@ -11,7 +11,7 @@ import {
 } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
-import { lockOutput } from '../../iso/pour/lock.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
 import { indexGenerations } from './generations.ts';
 import { placesOf, stateDirectoryOf, type SitePlaces } from './site-places.ts';
 

@@ -159,7 +159,7 @@ async function isOurChecksum(path: string, name: string): Promise<boolean> {
 const isOurJournal = async (path: string): Promise<boolean> =>
   (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 
-/** src/iso/pour/lock.ts; where there are no links, a killed process may leave the first part of it. */
+/** src/base/disk/lock.ts; where there are no links, a killed process may leave the first part of it. */
 const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
 
 const matches = async (path: string, pattern: RegExp): Promise<boolean> =>
