@@ -50,6 +50,10 @@ export default defineConfig(
         'error',
         ...SPREAD_LISTS,
         {
+          selector: "ObjectExpression > SpreadElement[argument.type='ObjectExpression']",
+          message: 'Write its properties into the object around it.',
+        },
+        {
           selector: "CallExpression[callee.name=/^mkdir(Sync)?$/] Property[key.name='recursive']",
           message: 'It never returns in /proc: use makeDirectory of src/base/disk/files.ts.',
         },

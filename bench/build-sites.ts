@@ -35,8 +35,14 @@ const before = process.cpuUsage();
 const started = performance.now();
 const report = await buildConfigIsos(
   {
-    ...{ sites, template, out, cwd: out, dropIn: false, rotate: false },
-    ...{ jobs: availableParallelism(), epoch: Math.floor(Date.now() / 1000) },
+    sites,
+    template,
+    out,
+    cwd: out,
+    dropIn: false,
+    rotate: false,
+    jobs: availableParallelism(),
+    epoch: Math.floor(Date.now() / 1000),
   },
   {
     keys,
@@ -53,7 +59,10 @@ const iso = await readConfigIso(join(out, report.sites[0]?.iso ?? ''));
 const content = iso.entries.reduce((sum, { size }) => sum + size, 0);
 process.stdout.write(
   JSON.stringify({
-    ...{ seconds, cpuSeconds: (user + system) / 1e6, sites: report.made },
-    ...{ overhead: iso.size - content, isoSize: iso.size },
+    seconds,
+    cpuSeconds: (user + system) / 1e6,
+    sites: report.made,
+    overhead: iso.size - content,
+    isoSize: iso.size,
   }),
 );

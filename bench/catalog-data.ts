@@ -22,7 +22,9 @@ export function formatOperator(operator: GeneratedOperator): string {
   return [
     { schema: 'olm.package', name, defaultChannel: 'stable', icon: makeIcon(name) },
     ...Object.entries(CHANNELS).map(([channel, share]) => ({
-      ...{ schema: 'olm.channel', package: name, name: channel },
+      schema: 'olm.channel',
+      package: name,
+      name: channel,
       entries: numbers
         .slice(versions - Math.ceil(versions * share))
         .map((version, at) => makeEntry(name, version, at > 0)),
@@ -45,7 +47,10 @@ function makeBundle(operator: GeneratedOperator, version: number) {
   const { name, listImages } = operator;
   const [image = '', ...related] = listImages(version);
   return {
-    ...{ schema: 'olm.bundle', name: nameBundle(name, version), package: name, image },
+    schema: 'olm.bundle',
+    name: nameBundle(name, version),
+    package: name,
+    image,
     properties: [
       ...['Alpha', 'Beta', 'Gamma', 'Delta'].map((kind) => ({
         type: 'olm.gvk',
@@ -77,11 +82,15 @@ const makeMetadata = (name: string, image: string) => ({
   apiServiceDefinitions: {},
   crdDescriptions: {
     owned: ['Alpha', 'Beta', 'Gamma', 'Delta'].map((kind) => ({
-      ...{ name: `${kind.toLowerCase()}s.${name}.example.com`, version: 'v1beta1', kind },
+      name: `${kind.toLowerCase()}s.${name}.example.com`,
+      version: 'v1beta1',
+      kind,
       displayName: kind,
       description: WORDS.repeat(3),
       specDescriptors: ['replicas', 'image', 'resources'].map((path) => ({
-        ...{ path, displayName: path, description: WORDS },
+        path,
+        'displayName': path,
+        'description': WORDS,
         'x-descriptors': ['urn:alm:descriptor:com.tectonic.ui:text'],
       })),
     })),
@@ -98,7 +107,9 @@ const makeMetadata = (name: string, image: string) => ({
 });
 
 const makeExample = (name: string, kind: string) => ({
-  ...{ apiVersion: `${name}.example.com/v1beta1`, kind, metadata: { name, namespace: name } },
+  apiVersion: `${name}.example.com/v1beta1`,
+  kind,
+  metadata: { name, namespace: name },
   spec: Object.fromEntries(
     Array.from({ length: 25 }, (_, index) => [`setting${index}`, { enabled: true, value: name }]),
   ),
@@ -122,7 +133,8 @@ export function formatDenseOperator(shape: {
   readonly channels: number;
 }): string {
   const operator = {
-    ...{ name: 'dense', versions: shape.entries },
+    name: 'dense',
+    versions: shape.entries,
     listImages: inventImages('dense', 2),
   };
   const names = Array.from({ length: shape.entries }, (_, version) =>
@@ -136,7 +148,10 @@ export function formatDenseOperator(shape: {
   return [
     { schema: 'olm.package', name: 'dense', defaultChannel: 'channel-0' },
     ...Array.from({ length: shape.channels }, (_, index) => ({
-      ...{ schema: 'olm.channel', package: 'dense', name: `channel-${index}`, entries },
+      schema: 'olm.channel',
+      package: 'dense',
+      name: `channel-${index}`,
+      entries,
     })),
     ...names.map((_, version) => makeBundle(operator, version)),
   ]

@@ -166,7 +166,8 @@ async function buildUntil(
   source: Source,
 ): Promise<number | undefined> {
   const child = spawn(process.execPath, [SEALIFT, 'build', '--output', 'out.iso'], {
-    ...{ cwd: work, stdio: 'ignore' },
+    cwd: work,
+    stdio: 'ignore',
   });
   let last = await source.bytesServed();
   while (child.exitCode === null && last.served - last.undelivered < bytes) {

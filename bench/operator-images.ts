@@ -29,7 +29,8 @@ export async function publishOperators(
     const count = Math.ceil((images - index) / packages);
     const newest = Array.from({ length: count }, (_, part) => addOperand(registry, name, part));
     files[`configs/${name}/catalog.json`] = formatOperator({
-      ...{ name, versions: VERSIONS },
+      name,
+      versions: VERSIONS,
       listImages: (version) =>
         version === VERSIONS - 1 ? newest : newest.map((image) => age(image, version)),
     });
@@ -78,7 +79,8 @@ function buildIndex(build: (architecture: string) => SourceImage): SourceImage {
   const images = ARCHITECTURES.map(build);
   const bytes = Buffer.from(
     JSON.stringify({
-      ...{ schemaVersion: 2, mediaType: MEDIA_TYPE.dockerList },
+      schemaVersion: 2,
+      mediaType: MEDIA_TYPE.dockerList,
       manifests: images.map((image, at) => ({
         ...image.manifests[0]?.descriptor,
         platform: { os: 'linux', architecture: ARCHITECTURES[at] },
@@ -88,7 +90,8 @@ function buildIndex(build: (architecture: string) => SourceImage): SourceImage {
   const manifest = parseManifest(bytes);
   const { mediaType } = manifest;
   const top: StoredManifest = {
-    ...{ bytes, manifest },
+    bytes,
+    manifest,
     descriptor: { mediaType, digest: digestOf(bytes), size: bytes.length },
   };
   return {

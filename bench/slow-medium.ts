@@ -48,8 +48,12 @@ export async function benchSlowMedium(
   const bound = sizes.boot + sizes.registryImage + Math.floor(sizes.payload / 100);
   const { lines, seconds, mediumBytes = NaN } = await bootSlowly(iso);
   const told = {
-    ...{ bootFiles: sizes.boot, registryImage: sizes.registryImage, payload: sizes.payload },
-    ...{ bound, bytesRead: mediumBytes, seconds },
+    bootFiles: sizes.boot,
+    registryImage: sizes.registryImage,
+    payload: sizes.payload,
+    bound,
+    bytesRead: mediumBytes,
+    seconds,
   };
   console.log(`  slow-medium: ${RATE / 1e6} MB/s, ${JSON.stringify(told)}`);
   console.log(`  slow-medium: ${lines.findLast((line) => line.startsWith('PROOF')) ?? ''}`);
@@ -60,8 +64,13 @@ export async function benchSlowMedium(
 /** The last line is that of the registry's first answer, over TLS; a pull follows. */
 const bootSlowly = (iso: string): Promise<Boot> =>
   boot({
-    ...{ iso, firmware: 'seabios', as: 'cdrom', mediumRate: RATE, timeoutMs: TIMEOUT_MS },
-    ...{ until: /^PROOF registry tls/, fail: BOOT_FAILURES },
+    iso,
+    firmware: 'seabios',
+    as: 'cdrom',
+    mediumRate: RATE,
+    timeoutMs: TIMEOUT_MS,
+    until: /^PROOF registry tls/,
+    fail: BOOT_FAILURES,
   });
 
 /** A release that boots, and besides it images of this many bytes that nothing unpacks. */
@@ -84,13 +93,17 @@ async function buildLiveIso(directory: string, size: number): Promise<string> {
     const release = await pushRelease({ registry, work, version: '4.21.3' });
     const auth = Buffer.from('bench:bench').toString('base64');
     const config = {
-      ...{ apiVersion: 'v1beta1', kind: 'ApplianceConfig', enableInteractiveFlow: true },
+      apiVersion: 'v1beta1',
+      kind: 'ApplianceConfig',
+      enableInteractiveFlow: true,
       ocpRelease: { version: release.version, url: release.reference },
       pullSecret: JSON.stringify({ auths: { 'quay.io': { auth } } }),
       useDefaultSourceNames: true,
       additionalImages: [{ name: release.additionalImage }, ...additionalImages],
       build: {
-        ...{ ignition: 'embedded', baseIso: base, ...SIGNATURE_SETTINGS },
+        ignition: 'embedded',
+        baseIso: base,
+        ...SIGNATURE_SETTINGS,
         registriesConf: await writeMirrorConf(work, registry),
         insecureRegistries: [registry.host, bulk.host],
         kernelArguments: [

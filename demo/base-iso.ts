@@ -39,7 +39,9 @@ export async function makeBaseIso(path: string, rootfsSize: number): Promise<voi
   const layout = layOutIso({
     base: await scanBaseIso(empty),
     files: planFiles(rootfsSize),
-    ...{ remove: [], patches: [], epoch: TIME.getTime() / 1000 },
+    remove: [],
+    patches: [],
+    epoch: TIME.getTime() / 1000,
   });
   await pourLocally(layout, empty, path);
   await addBootStructures(path);
@@ -47,7 +49,10 @@ export async function makeBaseIso(path: string, rootfsSize: number): Promise<voi
 
 async function pourLocally(layout: Layout, base: string, output: string): Promise<void> {
   await pourIso({
-    ...{ layout, output, lanes: 1, signal: new AbortController().signal },
+    layout,
+    output,
+    lanes: 1,
+    signal: new AbortController().signal,
     openExtent: ({ offset: start }, { offset }) =>
       Promise.resolve({ kind: 'file', path: base, position: start + offset, source: 'empty ISO' }),
   });
@@ -107,7 +112,11 @@ function encodeEmptyVolume(): Uint8Array {
     iso.set(bytes, sector * 2048 + at);
   };
   const attributes = encodeRockRidge({
-    ...{ mode: 0o040755, links: 2, uid: 0, gid: 0, times: { modified: TIME } },
+    mode: 0o040755,
+    links: 2,
+    uid: 0,
+    gid: 0,
+    times: { modified: TIME },
   });
   const reference = encodeSystemUse([encodeExtensionReference()]);
   const self = Buffer.concat([
@@ -126,19 +135,38 @@ function encodeEmptyVolume(): Uint8Array {
 }
 
 const rootRecord = (identifier: number, systemUse: Uint8Array): DirectoryRecord => ({
-  ...{ identifier: Uint8Array.of(identifier), extent: ROOT_SECTOR, size: 2048, recordedAt: TIME },
+  identifier: Uint8Array.of(identifier),
+  extent: ROOT_SECTOR,
+  size: 2048,
+  recordedAt: TIME,
   flags: FILE_FLAG.directory,
   systemUse,
 });
 
 const describeVolume = (): PrimaryVolumeDescriptor => ({
-  ...{ systemId: 'LINUX', volumeId: VOLUME_ID, volumeSetId: VOLUME_ID, publisherId: '' },
-  ...{ preparerId: '', applicationId: '', copyrightFile: '', abstractFile: '' },
-  ...{ bibliographicFile: '', volumeSpaceSize: SECTORS, volumeSetSize: 1, volumeSequence: 1 },
-  ...{ logicalBlockSize: 2048, pathTableSize: 10 },
-  ...{ lPathTable: PATH_TABLES, mPathTable: PATH_TABLES + 1 },
-  ...{ optionalLPathTable: 0, optionalMPathTable: 0, fileStructureVersion: 1 },
-  ...{ createdAt: TIME, modifiedAt: TIME, expiresAt: undefined, effectiveAt: undefined },
+  systemId: 'LINUX',
+  volumeId: VOLUME_ID,
+  volumeSetId: VOLUME_ID,
+  publisherId: '',
+  preparerId: '',
+  applicationId: '',
+  copyrightFile: '',
+  abstractFile: '',
+  bibliographicFile: '',
+  volumeSpaceSize: SECTORS,
+  volumeSetSize: 1,
+  volumeSequence: 1,
+  logicalBlockSize: 2048,
+  pathTableSize: 10,
+  lPathTable: PATH_TABLES,
+  mPathTable: PATH_TABLES + 1,
+  optionalLPathTable: 0,
+  optionalMPathTable: 0,
+  fileStructureVersion: 1,
+  createdAt: TIME,
+  modifiedAt: TIME,
+  expiresAt: undefined,
+  effectiveAt: undefined,
   rootRecord: rootRecord(0, new Uint8Array(0)),
   applicationUse: new Uint8Array(512),
 });

@@ -105,8 +105,11 @@ function encodeSystemArea({ efi, fileSize }: Places): Uint8Array {
   const partitions = [
     encodeGptEntry({ id: 1, name: 'ISOHybrid ISO', first: 0, last: blocks - 1 }),
     encodeGptEntry({
-      ...{ id: 2, name: 'ISOHybrid', type: ESP },
-      ...{ first: esp.first, last: esp.first + esp.count - 1 },
+      id: 2,
+      name: 'ISOHybrid',
+      type: ESP,
+      first: esp.first,
+      last: esp.first + esp.count - 1,
     }),
   ];
   area.set(Buffer.concat(partitions), ENTRIES * BLOCK);

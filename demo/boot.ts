@@ -25,8 +25,12 @@ export async function bootDemo(): Promise<void> {
     `\nBooting ${iso} in QEMU, without network. What the live system proves of itself:\n`,
   );
   const { seconds } = await boot({
-    ...{ iso, firmware: 'seabios', as: 'disk', timeoutMs: TIMEOUT },
-    ...{ until: /PROOF done/, fail: BOOT_FAILURES },
+    iso,
+    firmware: 'seabios',
+    as: 'disk',
+    timeoutMs: TIMEOUT,
+    until: /PROOF done/,
+    fail: BOOT_FAILURES,
     onLine: (line) => {
       if (line.startsWith('PROOF ')) console.log(line.slice('PROOF '.length));
     },

@@ -43,7 +43,10 @@ export async function publishCatalog(
         image: publish(`demo/${name}-operand-${at + 1}`),
       }));
       return {
-        ...{ schema: 'olm.bundle', package: name, name: `${name}.v${version}`, image: own },
+        schema: 'olm.bundle',
+        package: name,
+        name: `${name}.v${version}`,
+        image: own,
         properties: [{ type: 'olm.package', value: { packageName: name, version } }],
         relatedImages: [...related, { name: '', image: own }],
       };

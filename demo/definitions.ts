@@ -48,13 +48,15 @@ function listKinds(era: number): readonly Kind[] {
 
 const pinnedImageSet = (era: number): Kind => ({
   group: 'machineconfiguration.openshift.io',
-  ...{ kind: 'PinnedImageSet', plural: 'pinnedimagesets' },
+  kind: 'PinnedImageSet',
+  plural: 'pinnedimagesets',
   ...(era < 420 ? { versions: ['v1alpha1'], featureSets: PREVIEW_SETS } : { versions: ['v1'] }),
 });
 
 const internalReleaseImage = (era: number): Kind => ({
   group: 'machineconfiguration.openshift.io',
-  ...{ kind: 'InternalReleaseImage', plural: 'internalreleaseimages' },
+  kind: 'InternalReleaseImage',
+  plural: 'internalreleaseimages',
   ...(era < 422 ? { versions: ['v1alpha1'], featureSets: PREVIEW_SETS } : { versions: ['v1'] }),
 });
 

@@ -104,7 +104,8 @@ export function createSigner(options: KeyOptions = {}): Signer {
             packet(
               2,
               signVersion4([framed], {
-                ...{ type: 0x20, hash: options.revocationHash ?? 'sha256' },
+                type: 0x20,
+                hash: options.revocationHash ?? 'sha256',
                 subpackets: [time(2, created)],
               }),
             ),
@@ -114,7 +115,8 @@ export function createSigner(options: KeyOptions = {}): Signer {
       packet(
         2,
         signVersion4(certified, {
-          ...{ type: 0x13, hash: ownHash },
+          type: 0x13,
+          hash: ownHash,
           subpackets: [
             time(2, created),
             subpacket(27, Buffer.from([options.flags ?? 0x03])),
@@ -135,7 +137,8 @@ export function createSigner(options: KeyOptions = {}): Signer {
               { hash, trailer },
             )
           : signVersion4([content], {
-              ...{ type: 0, hash },
+              type: 0,
+              hash,
               subpackets: [
                 time(2, at),
                 ownFingerprint,

@@ -34,14 +34,18 @@ export function buildImage(
   const config = blobOf(
     Buffer.from(
       JSON.stringify({
-        ...{ architecture: 'amd64', os: 'linux', created: CREATED, config: { Labels: labels } },
+        architecture: 'amd64',
+        os: 'linux',
+        created: CREATED,
+        config: { Labels: labels },
         rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) },
       }),
     ),
   );
   const bytes = Buffer.from(
     JSON.stringify({
-      ...{ schemaVersion: 2, mediaType: MEDIA_TYPE.dockerManifest },
+      schemaVersion: 2,
+      mediaType: MEDIA_TYPE.dockerManifest,
       config: describe(config, CONFIG_TYPE),
       layers: layers.map((layer) => describe(layer, LAYER_TYPE)),
     }),
@@ -88,7 +92,8 @@ export async function publishRelease(
     digests.set(name, topOf(image).descriptor.digest);
   }
   const references = {
-    ...{ kind: 'ImageStream', apiVersion: 'image.openshift.io/v1' },
+    kind: 'ImageStream',
+    apiVersion: 'image.openshift.io/v1',
     metadata: { name: version, creationTimestamp: CREATED },
     spec: {
       lookupPolicy: { local: false },

@@ -43,7 +43,8 @@ export async function bundle(
   await write({ entryPoints: { [name]: entry }, outdir: folder, plugins });
   const threads = WORKERS.map((path) => [basename(path, '.mjs'), path]);
   await write({
-    ...{ entryPoints: Object.fromEntries(threads) as Record<string, string>, outdir: folder },
+    entryPoints: Object.fromEntries(threads) as Record<string, string>,
+    outdir: folder,
     outExtension: { '.js': '.mjs' },
   });
   return join(folder, `${name}.js`);
@@ -52,9 +53,16 @@ export async function bundle(
 async function write(options: BuildOptions): Promise<void> {
   const { outputFiles } = await build({
     ...options,
-    ...{ absWorkingDir: ROOT, bundle: true, platform: 'node', target: 'node20', format: 'esm' },
-    ...{ banner: { js: REQUIRE }, minifySyntax: true, minifyWhitespace: true },
-    ...{ logLevel: 'warning', write: false },
+    absWorkingDir: ROOT,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    banner: { js: REQUIRE },
+    minifySyntax: true,
+    minifyWhitespace: true,
+    logLevel: 'warning',
+    write: false,
   });
   await Promise.all(outputFiles.map(({ path, contents }) => replaceFile(path, contents)));
 }

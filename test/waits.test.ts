@@ -185,8 +185,12 @@ const CASES: Readonly<Record<string, Case>> = {
     const { host, reached } = await serveSilence();
     return {
       work: resolveInGraph({
-        ...{ http: openHttp(), url: `http://${host}/`, channel: 'stable', signal },
-        ...{ arch: 'x86_64', version: '4.20' },
+        http: openHttp(),
+        url: `http://${host}/`,
+        channel: 'stable',
+        signal,
+        arch: 'x86_64',
+        version: '4.20',
       }),
       waiting: reached,
     };

@@ -232,7 +232,11 @@ function giveUp(error: TransientError, { waitedMs, retryForMs }: Failing): Trans
     : `given up after ${formatDuration(waitedMs)} without ${answered ? 'success' : 'a byte'}`;
   const hint = isAskingTooMuch ? 'give more time with --retry-for, or run again later' : error.hint;
   return new TransientError(code, `${message}; ${why}`, {
-    ...{ host, answered, limited, retryAfter, cause: error.cause },
+    host,
+    answered,
+    limited,
+    retryAfter,
+    cause: error.cause,
     ...withoutUndefined({ found, expected, hint }),
   });
 }

@@ -215,13 +215,18 @@ async function runCatalog<Result>(
   let held: WorkDirectory | undefined;
   try {
     return await work({
-      ...{ name, signal: host.signal, platform: platformOf(arch) },
+      name,
+      signal: host.signal,
+      platform: platformOf(arch),
       source,
       openTools: async () => {
         const config = readAccess(options, host);
         const { signal } = host;
         tools = await openBuildTools({
-          ...{ ...placesOf(host), config, workDir, signal },
+          ...placesOf(host),
+          config,
+          workDir,
+          signal,
           emit: progress.listener,
         });
         return { client: tools.client, cache: tools.cache, workDir: tools.workDir, signal };

@@ -82,7 +82,12 @@ function refuseLosses(file: string, notes: readonly ImportNote[]): void {
 const toJson = ({ config, notes }: ImportedImageSet) => ({
   config,
   notes: notes.map(({ file, line, column, path, problem, hint, isHarmless = false }) => ({
-    ...{ file, line, column, path, problem, isLoss: !isHarmless },
+    file,
+    line,
+    column,
+    path,
+    problem,
+    isLoss: !isHarmless,
     ...withoutUndefined({ hint }),
   })),
 });

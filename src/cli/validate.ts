@@ -71,7 +71,7 @@ const checkInstallation: Check = async ({ path, shownAs }, host) => {
 /** What has no place in the file is said of all of it. */
 const toProblem = (note: ConfigProblem | string, file: string): ConfigProblem =>
   typeof note === 'string'
-    ? { ...{ file, line: 1, column: 1, path: '', lineText: '' }, problem: note }
+    ? { file, line: 1, column: 1, path: '', lineText: '', problem: note }
     : note;
 
 /** Problems are left to stderr, where every failure is reported. */

@@ -93,7 +93,8 @@ async function writeStream(host: CliHost, path: string, text: string): Promise<v
     }
   } catch (cause) {
     throw new DiskError('output.unwritable', `nothing can be written to "${path}"`, {
-      ...{ cause, hint: 'name a file, or /dev/stdout' },
+      cause,
+      hint: 'name a file, or /dev/stdout',
     });
   }
 }

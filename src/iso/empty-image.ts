@@ -64,7 +64,10 @@ function directoryOf(
   const posix = { mode: DIRECTORY_MODE, links: 2 + names.length, uid: 0, gid: 0, times };
   return {
     kind: 'directory',
-    ...{ name, identifier, flags: FILE_FLAG.directory, recordedAt: time },
+    name,
+    identifier,
+    flags: FILE_FLAG.directory,
+    recordedAt: time,
     entries: encodeRockRidge(path === '' ? posix : { ...posix, name }),
     children: names.map((child) =>
       directoryOf(`${path}/${child}`, identifiers.get(child) ?? child, { directories, epoch }),
@@ -76,13 +79,29 @@ function directoryOf(
 function encodeDescriptor({ volumeId, epoch }: EmptyVolume): Uint8Array {
   const time = new Date(epoch * 1000);
   return encodePrimaryVolumeDescriptor({
-    ...{ systemId: 'LINUX', volumeId, volumeSetId: '', publisherId: '', preparerId: '' },
-    ...{ applicationId: 'SEALIFT', copyrightFile: '', abstractFile: '', bibliographicFile: '' },
-    ...{ volumeSpaceSize: 0, volumeSetSize: 1, volumeSequence: 1 },
-    ...{ logicalBlockSize: SECTOR_SIZE, fileStructureVersion: 1 },
-    ...{ pathTableSize: 0, lPathTable: 0, mPathTable: 0 },
-    ...{ optionalLPathTable: 0, optionalMPathTable: 0 },
-    ...{ createdAt: time, modifiedAt: time, expiresAt: undefined, effectiveAt: undefined },
+    systemId: 'LINUX',
+    volumeId,
+    volumeSetId: '',
+    publisherId: '',
+    preparerId: '',
+    applicationId: 'SEALIFT',
+    copyrightFile: '',
+    abstractFile: '',
+    bibliographicFile: '',
+    volumeSpaceSize: 0,
+    volumeSetSize: 1,
+    volumeSequence: 1,
+    logicalBlockSize: SECTOR_SIZE,
+    fileStructureVersion: 1,
+    pathTableSize: 0,
+    lPathTable: 0,
+    mPathTable: 0,
+    optionalLPathTable: 0,
+    optionalMPathTable: 0,
+    createdAt: time,
+    modifiedAt: time,
+    expiresAt: undefined,
+    effectiveAt: undefined,
     rootRecord: {
       identifier: Uint8Array.of(0),
       extent: 0,

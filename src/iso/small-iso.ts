@@ -26,10 +26,14 @@ export function encodeSmallIso({ files, ...volume }: SmallIso): Uint8Array {
   const { size, extents } = layOutIso({
     base: createEmptyImage(volume),
     files: files.map(({ path, bytes, mode }) => ({
-      ...{ path, content: { kind: 'bytes', bytes } as const },
+      path,
+      content: { kind: 'bytes', bytes } as const,
       ...withoutUndefined({ mode }),
     })),
-    ...{ remove: [], patches: [], epoch: volume.epoch, minSize: MIN_SIZE },
+    remove: [],
+    patches: [],
+    epoch: volume.epoch,
+    minSize: MIN_SIZE,
   });
   const image = new Uint8Array(size);
   for (const { source, offset } of extents) {

@@ -48,7 +48,8 @@ export function createStructureSource({
     return read(start, Math.min(BLOCK * SECTOR_SIZE, size - start));
   };
   return {
-    ...{ read, budget },
+    read,
+    budget,
     async readContinued(sector) {
       const offset = sector * SECTOR_SIZE;
       if (offset + SECTOR_SIZE > size) return read(offset, SECTOR_SIZE); // which says so

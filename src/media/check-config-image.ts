@@ -65,7 +65,8 @@ export async function checkConfigImage(
     ...(archive ? findArchiveObstacles(system, archive) : []),
   ];
   return {
-    ...{ fits: obstacles.length === 0, obstacles },
+    fits: obstacles.length === 0,
+    obstacles,
     cautions:
       archive && cluster
         ? findCautions(system, archive, { cluster, ...(architecture && { architecture }) })
@@ -131,6 +132,7 @@ async function readArchive(iso: IsoImage): Promise<Omit<Image, 'label'>> {
 const describeAbsent = (found: string): Obstacle => ({
   code: 'image.no-archive',
   problem: `the ISO has no ${CONFIG_ARCHIVE_PATH}`,
-  ...{ expected: 'a file', found },
+  expected: 'a file',
+  found,
   hint: 'give the agentconfig.noarch.iso of "openshift-install agent create config-image"',
 });

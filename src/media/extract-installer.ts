@@ -94,8 +94,12 @@ export async function extractInstaller(
       await rename(aside, place.path);
       await syncDirectory(dirname(place.path));
       return {
-        ...{ path: place.path, digest, size, fips },
-        ...{ releaseImage: told.image, version: told.version },
+        path: place.path,
+        digest,
+        size,
+        fips,
+        releaseImage: told.image,
+        version: told.version,
       };
     } finally {
       await rm(aside, { force: true });
@@ -145,7 +149,8 @@ async function explainForeign(iso: IsoImage): Promise<IntegrityError> {
     'medium.no-index',
     `${iso.path} was not made by sealift, so the release image in it is not known`,
     {
-      ...{ expected: INDEX_PATH, found: 'no such file' },
+      expected: INDEX_PATH,
+      found: 'no such file',
       hint: `run "oc adm release extract --command openshift-install ${release}"`,
     },
   );
@@ -252,7 +257,8 @@ async function requireRelease(path: string, image: string): Promise<void> {
     'installer.other-release',
     'the installer on the medium has no place for the release, and does not name it',
     {
-      ...{ expected: image, found: 'another release, or none' },
+      expected: image,
+      found: 'another release, or none',
       hint: 'run the installer that made the medium',
     },
   );

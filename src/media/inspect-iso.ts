@@ -92,7 +92,10 @@ export async function inspectIso(path: string): Promise<Inspection> {
       },
       extensions: { rockRidge: iso.hasRockRidge, joliet: iso.joliet !== undefined },
       bootEntries: iso.bootEntries.map(({ platform, bootable, loadSectors, sector }) => ({
-        ...{ platform, bootable, loadSectors, offset: sector * 2048 },
+        platform,
+        bootable,
+        loadSectors,
+        offset: sector * 2048,
       })),
       partitions: partitions ?? [],
       ...withoutUndefined({ partitionsProblem: problem }),
@@ -192,7 +195,10 @@ async function describeMedia(
   const { product, release, base, extents, unsigned } = index;
   const all = [...sets];
   return {
-    ...{ product, release, ...(base && { base }), ...(unsigned && { unsigned }) },
+    product,
+    release,
+    ...(base && { base }),
+    ...(unsigned && { unsigned }),
     images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),

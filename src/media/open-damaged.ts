@@ -36,7 +36,10 @@ export async function openDamaged(path: string): Promise<IsoFiles> {
     }
     const { find, walk } = await openTree(createStructureSource(image), descriptor.volume);
     return {
-      ...{ path, fileSize: image.size, find, walk },
+      path,
+      fileSize: image.size,
+      find,
+      walk,
       readFile: (node, limit = DEFAULT_LIMIT) => readWhole(image, node, limit),
       readBytes: image.read,
       close: image.close,

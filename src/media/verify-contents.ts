@@ -96,7 +96,8 @@ function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
 const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): VerifyProblem => ({
   kind: 'index',
   problem: 'overlaps another extent of the index',
-  ...{ offset, size },
+  offset,
+  size,
   ...withoutUndefined({ path }),
 });
 
@@ -106,7 +107,8 @@ const sizeOf = (extents: readonly IndexExtent[]): number =>
 const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): VerifyProblem => ({
   kind: 'content',
   problem: unreadable ?? 'has other bytes than zeros, and the index names none here',
-  ...{ offset, size },
+  offset,
+  size,
 });
 
 function describeDamaged(
@@ -117,7 +119,8 @@ function describeDamaged(
   return {
     kind: 'content',
     problem: unreadable ?? 'has other bytes than the index says',
-    ...{ offset, size },
+    offset,
+    size,
     ...withoutUndefined({ found, path: paths[0], expected: digest }),
     ...(images.length > 0 && { images }),
   };

@@ -53,7 +53,9 @@ export async function verifyExtents(
   const failure = new AbortController();
   let bytes = 0;
   const shared = {
-    ...{ file, memory, signal: AbortSignal.any([signal, failure.signal]) },
+    file,
+    memory,
+    signal: AbortSignal.any([signal, failure.signal]),
     onBytes(size: number) {
       bytes += size;
       onProgress(bytes);

@@ -146,7 +146,10 @@ function conclude({ problems, oddities, checked }: Findings): Verification {
   const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
   const images = new Set(harmed.flatMap(({ images = [] }) => images));
   return {
-    ...{ ok: problems.length === 0, problems, oddities, checked },
+    ok: problems.length === 0,
+    problems,
+    oddities,
+    checked,
     damagedImages: [...images].sort(),
   };
 }

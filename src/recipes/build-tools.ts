@@ -92,10 +92,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const { path: workDir } = held;
   const { build } = config;
   const { retryFor } = build;
-  const retries = createRetries({
-    onEvent: emit,
-    ...withoutUndefined({ retryFor }),
-  });
+  const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
   const http = createHttp({ env, retries });
   const caBundle =
     build.caBundle === undefined
@@ -126,14 +123,21 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
   const tools: StageTools = {
-    ...{ http, client, cache, workDir },
+    http,
+    client,
+    cache,
+    workDir,
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
     digests: createFileDigests(join(workDir, 'cache'), signal),
   };
   const store = createStageStore(join(workDir, 'stages'), workDir);
   return {
     engine: createEngine({ tools, store, program, sealKey, signal, emit }),
-    ...{ client, cache, tags, workDir, emit },
+    client,
+    cache,
+    tags,
+    workDir,
+    emit,
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
       await client.close();

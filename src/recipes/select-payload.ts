@@ -40,7 +40,8 @@ export function findRelease(
   const url = findPullspec(config, saved) ?? workspace?.then(findWorkspaceRelease);
   return resolveVerified(
     {
-      ...{ version, channel },
+      version,
+      channel,
       ...withoutUndefined({ arch, url, graphUrl }),
     },
     tools,
@@ -78,19 +79,27 @@ export function selectPayload(
     ([{ arch }]) => config.ocpRelease.cpuArchitecture ?? arch,
   );
   const catalogs = engine.run(selectOperators, {
-    ...{ catalogs: operators, arch, allArchitectures, unchanged: workspace !== undefined },
+    catalogs: operators,
+    arch,
+    allArchitectures,
+    unchanged: workspace !== undefined,
     ...(operators.some(({ local }) => local?.kind === 'directory') && {
       server: release.then(findCatalogServer),
     }),
   });
   const plan = engine.run(planMirror, {
-    ...{ ...carried, catalogs, additionalImages, allArchitectures, arch },
+    ...carried,
+    catalogs,
+    additionalImages,
+    allArchitectures,
+    arch,
     blockedImages: config.blockedImages.map(({ name }) => name),
     includeSignatures: true,
     noSignaturesFrom: config.disableSigstoreRegistries,
   });
   const imagePolicy = engine.run(checkImagePolicy, {
-    ...{ release, plan },
+    release,
+    plan,
     ...withoutUndefined({ disableImagePolicy }),
   });
   return { catalogs, plan, imagePolicy };

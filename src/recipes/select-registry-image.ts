@@ -49,7 +49,9 @@ export async function selectRegistryImage(
     return tools.engine.run(inspectRegistryImage, { reference, ...component });
   }
   const wanted = {
-    ...{ version: minor, channel: CHANNEL, arch },
+    version: minor,
+    channel: CHANNEL,
+    arch,
     ...withoutUndefined({ graphUrl }),
     otherwise: { message: describeNewerRelease(version, minor), hint: configure },
   };

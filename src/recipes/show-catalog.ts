@@ -81,7 +81,9 @@ export async function showCatalog(
   return {
     packages: describePackages(catalog, more),
     bundles: bundles.map(({ name, version, image, package: of }) => ({
-      ...{ name, package: of, image },
+      name,
+      package: of,
+      image,
       version: version ?? null,
     })),
     relatedImages: [...new Set(images)].sort(),

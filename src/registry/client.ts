@@ -71,7 +71,8 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
   const sourcesOf = (reference: Reference): readonly BlobSource[] =>
     candidatesOf(reference).map(({ reference: { registry, repository }, insecure }) =>
       createRegistrySource(requester, {
-        ...{ endpoint: { host: registry, insecure }, repository },
+        endpoint: { host: registry, insecure },
+        repository,
         retries: options.http.retries,
       }),
     );

@@ -63,7 +63,8 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
   return {
     ...(both && { facts: gatherFacts(input, both) }),
     ...(both && problems.length === 0 && { site: createSite(input, both) }),
-    ...{ problems, references },
+    problems,
+    references,
     warnings: limit([
       ...warn(install, ({ report, value }) => warnOfInstallConfig(report, value, options)),
       ...warn(imageBased, ({ report, value }) => warnOfImageBasedConfig(report, value)),
@@ -113,8 +114,12 @@ function openFile<S extends Shape>(
   if (file) return readSiteDocument(file, shape);
   const near = files.find((each) => isNear(each.path, path));
   return {
-    ...{ file: near?.shownAs ?? showPath(name, files, path), line: 1, column: 1 },
-    ...{ path: '', problem: `${path} is missing`, lineText: '' },
+    file: near?.shownAs ?? showPath(name, files, path),
+    line: 1,
+    column: 1,
+    path: '',
+    problem: `${path} is missing`,
+    lineText: '',
     ...(near && { hint: `rename ${near.path} to ${path}` }),
   };
 }

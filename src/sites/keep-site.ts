@@ -11,7 +11,10 @@ export function keepInstallConfig(written: WrittenInstallConfig): SiteInstallCon
   const machine = listMachineNetworks(written.networking).map(({ text }) => text);
   const proxy = readProxy(written.proxy);
   return {
-    ...{ clusterName: metadata.name ?? '', baseDomain, sshKey, pullSecret },
+    clusterName: metadata.name ?? '',
+    baseDomain,
+    sshKey,
+    pullSecret,
     ...(proxy && { proxy }),
     ...keepTrust(written),
     ...(machine.length > 0 && { machineNetworks: machine }),

@@ -25,13 +25,21 @@ export const findingOf = (
   severity: SiteFinding['severity'],
   { file, line, column, path, problem, lineText, hint }: ConfigProblem,
 ): SiteFinding => ({
-  ...{ severity, file, line, column, path, problem, lineText },
+  severity,
+  file,
+  line,
+  column,
+  path,
+  problem,
+  lineText,
   ...withoutUndefined({ hint }),
 });
 
 /** A problem of how the site is given: a member of an archive, a row of a table. */
 export const findingOfList = ({ severity, shownAs, line, problem }: SiteProblem): SiteFinding => ({
-  ...{ severity, file: shownAs, problem },
+  severity,
+  file: shownAs,
+  problem,
   ...withoutUndefined({ line }),
 });
 

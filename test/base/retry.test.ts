@@ -142,7 +142,9 @@ describe('a request that is tried again', () => {
 const limit = (retryAfter: number): Promise<never> =>
   Promise.reject(
     new TransientError('registry.rate-limited', 'slow down', {
-      ...{ retryAfter, limited: true, answered: true },
+      retryAfter,
+      limited: true,
+      answered: true,
     }),
   );
 
@@ -192,8 +194,11 @@ describe('waiting for a host', () => {
     expect(typed(events, 'retry').map(({ waitMs }) => waitMs)).toEqual(clock.waits);
     const reports = typed(events, 'retry-waiting');
     expect(reports[0]).toEqual({
-      ...{ type: 'retry-waiting', host: HOST, reason: 'busy' },
-      ...{ waitedMs: 0, retryForMs: 600_000 },
+      type: 'retry-waiting',
+      host: HOST,
+      reason: 'busy',
+      waitedMs: 0,
+      retryForMs: 600_000,
     });
     expect(reports).toHaveLength(10);
     for (const [index, { waitedMs }] of reports.entries()) {

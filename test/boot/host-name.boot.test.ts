@@ -119,14 +119,21 @@ describe.skipIf(!hasBootHost())('a live system with a configuration image beside
     });
     const iso = join(work, 'live.iso');
     await graft({
-      ...{ base: await buildBaseIso(BOOT_CACHE), tree: join(work, 'tree'), iso },
-      ...{ kargs: DEFAULT_KARGS, user: INSTALLER },
+      base: await buildBaseIso(BOOT_CACHE),
+      tree: join(work, 'tree'),
+      iso,
+      kargs: DEFAULT_KARGS,
+      user: INSTALLER,
       bootstrap: renderBootstrapIgnition(bootstrapInput),
     });
     const { lines, seconds } = await boot({
-      ...{ iso, firmware: 'seabios', as: 'disk', timeoutMs: 900_000 },
+      iso,
+      firmware: 'seabios',
+      as: 'disk',
+      timeoutMs: 900_000,
       disks: [{ path: image, readonly: true }],
-      ...{ until: /PROOF registers/, fail: BOOT_FAILURES },
+      until: /PROOF registers/,
+      fail: BOOT_FAILURES,
     });
     console.log(`${seconds.toFixed(0)} s`);
     expect(lines.filter((line) => line.startsWith('PROOF '))).toEqual([

@@ -132,8 +132,11 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
     ).ended;
     expect(code, stderr).toBe(0);
     const { lines, seconds } = await boot({
-      ...{ iso: join(work, 'rhcos-ibi.iso'), ...machine },
-      ...{ timeoutMs: 900_000, until: /PROOF done/, fail: BOOT_FAILURES },
+      iso: join(work, 'rhcos-ibi.iso'),
+      ...machine,
+      timeoutMs: 900_000,
+      until: /PROOF done/,
+      fail: BOOT_FAILURES,
     });
     const proofs = lines.filter((line) => line.startsWith('PROOF ')).join('\n');
     console.log(`${seconds.toFixed(0)} s\n${proofs}`);

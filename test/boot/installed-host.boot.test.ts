@@ -49,13 +49,17 @@ describe.skipIf(!hasBootHost())('an installed host', () => {
   /** Ends the guest as a power cut does. */
   async function bootHost(isos: readonly string[], powerCut?: Promise<void>): Promise<string> {
     const { lines, seconds } = await boot({
-      ...{ iso: host.iso, firmware: 'seabios', as: 'disk', timeoutMs: 900_000 },
+      iso: host.iso,
+      firmware: 'seabios',
+      as: 'disk',
+      timeoutMs: 900_000,
       server: cluster.host,
       disks: [
         { path: host.disk, readonly: false },
         ...isos.map((path) => ({ path, readonly: true })),
       ],
-      ...{ until: /PROOF done/, fail: BOOT_FAILURES },
+      until: /PROOF done/,
+      fail: BOOT_FAILURES,
       ...(powerCut && { powerCut }),
     });
     const seen = lines.filter((line) => /PROOF |registry data: |cluster upgrade: /.test(line));

@@ -93,7 +93,12 @@ export async function makeHost({ base, work, component, upgrades }: HostParts): 
   const kargs = `${DEFAULT_KARGS.replace(VOLUME_ID, SYSTEM)} net.ifnames=0`;
   const user = await describeHost(files, await sumTree(join(work, 'medium/registry')));
   await graft({
-    ...{ base, tree: join(work, 'host'), iso: host.iso, kargs, user, volumeId: SYSTEM },
+    base,
+    tree: join(work, 'host'),
+    iso: host.iso,
+    kargs,
+    user,
+    volumeId: SYSTEM,
     bootstrap: { ignition: { version: '3.2.0' } },
   });
   return host;
@@ -105,7 +110,9 @@ export async function makeHost({ base, work, component, upgrades }: HostParts): 
  */
 async function describeHost(files: readonly object[], digest: Digest): Promise<object> {
   const rendered = renderInstallIgnition({
-    ...{ ...bootstrapInput, createPinnedImageSets: false, crs: [] },
+    ...bootstrapInput,
+    createPinnedImageSets: false,
+    crs: [],
     registryTree: { size: 60_000_000, digest },
   });
   const [from, to] = [RENDEZVOUS_PLACEHOLDER, 'NODE_ZERO_IP=10.0.2.15\n'].map((text) =>

@@ -52,8 +52,14 @@ export async function startStandInCluster(
   releases: ReadonlyMap<string, string>,
 ): Promise<StandInCluster> {
   const state: State = {
-    ...{ releases, history: [{ state: 'Completed', version }], signed: new Set(), desired: '' },
-    ...{ machineConfig: undefined, resourceVersion: 1, watchers: new Set(), annotations: {} },
+    releases,
+    history: [{ state: 'Completed', version }],
+    signed: new Set(),
+    desired: '',
+    machineConfig: undefined,
+    resourceVersion: 1,
+    watchers: new Set(),
+    annotations: {},
     lose: undefined,
   };
   const changes: Change[] = [];
@@ -64,7 +70,7 @@ export async function startStandInCluster(
     const answer = async (body: string): Promise<object | undefined> => {
       if (method === 'GET') return await read(state, url);
       const command = String(headers['kubectl-command']);
-      changes.push({ ...{ command, body }, request: `${method} ${target}` });
+      changes.push({ command, body, request: `${method} ${target}` });
       return change(state, { method, url, body });
     };
     text(request)
@@ -75,7 +81,9 @@ export async function startStandInCluster(
       });
   });
   return {
-    ...{ host: server.host, changes, close: server.close },
+    host: server.host,
+    changes,
+    close: server.close,
     readHistory: () => state.history.map(({ state, version }) => `${state} ${version}`),
     loseNextAnswer: () =>
       new Promise((resolve) => {
@@ -95,7 +103,8 @@ async function read(state: State, { pathname, searchParams }: URL): Promise<obje
       return { items: [{ metadata: { name: 'hosts', annotations: state.annotations } }] };
     default: // a node, its pod, its pool, a definition
       return {
-        ...{ metadata: { name }, status: { conditions: CONDITIONS } },
+        metadata: { name },
+        status: { conditions: CONDITIONS },
         items: [{ metadata: { name: 'host' }, spec: { nodeName: 'host' } }],
       };
   }

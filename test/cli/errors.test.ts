@@ -73,7 +73,9 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
   it('of options of "plan" that are for another product', async () => {
     const embedded = await run('plan', '--embed-seed', 'wrong.yaml', '-o', 'json');
     expect(JSON.parse(embedded.stderr)).toMatchObject({
-      ...{ code: 'usage.other-product', exitCode: 2, found: 'that of an appliance' },
+      code: 'usage.other-product',
+      exitCode: 2,
+      found: 'that of an appliance',
       hint: 'leave --embed-seed out',
     });
   });

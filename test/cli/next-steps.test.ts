@@ -49,7 +49,12 @@ describe('the steps after a build', () => {
   it('name commands that the program has', () => {
     const stream = new PassThrough();
     const program = createProgram({
-      ...{ stdout: stream, stderr: stream, env: {}, cwd: '/', isTTY: false, now: () => 0 },
+      stdout: stream,
+      stderr: stream,
+      env: {},
+      cwd: '/',
+      isTTY: false,
+      now: () => 0,
       signal: new AbortController().signal,
     });
     const steps = formatNextSteps({ ...medium, interactive: false });

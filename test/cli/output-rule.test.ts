@@ -34,15 +34,18 @@ type Row = { readonly command: string; readonly args: readonly string[]; readonl
 /** Every command that writes a text to a file: what it is given, and the file. */
 const rows = (directory: string): readonly Row[] => [
   ...['minimal', 'ove'].map((template) => ({
-    ...{ command: 'init', args: ['init', '--template', template, directory] },
+    command: 'init',
+    args: ['init', '--template', template, directory],
     file: 'appliance-config.yaml',
   })),
   {
-    ...{ command: 'init', args: ['init', '--template', 'ibi', directory] },
+    command: 'init',
+    args: ['init', '--template', 'ibi', directory],
     file: 'image-based-installation-config.yaml',
   },
   {
-    ...{ command: 'init', args: ['init', '--template', 'sites', directory] },
+    command: 'init',
+    args: ['init', '--template', 'sites', directory],
     file: 'template/install-config.yaml',
   },
   {
@@ -181,8 +184,13 @@ it('every command that is given the name of an output is in a table of outputs',
   const isWriter = ({ options }: Command): boolean =>
     options.some(({ long }) => long === '--output' || long === '--out' || long === '--force');
   const program = createProgram({
-    ...{ stdout: new PassThrough(), stderr: new PassThrough(), env: {}, cwd: '/', isTTY: false },
-    ...{ signal: new AbortController().signal, now: () => 0 },
+    stdout: new PassThrough(),
+    stderr: new PassThrough(),
+    env: {},
+    cwd: '/',
+    isTTY: false,
+    signal: new AbortController().signal,
+    now: () => 0,
   } satisfies CliHost);
   const writers = listCommands(program).filter(({ command }) => isWriter(command));
   const names = writers.map(({ name }) => name).filter((name) => name !== 'config-iso generations');

@@ -32,8 +32,11 @@ const EVENTS: readonly BuildEvent[] = [
   })),
   { type: 'retry', host: 'quay.io', reason: 'status 429', waitMs: 2000 },
   {
-    ...{ type: 'retry-waiting', host: 'quay.io', reason: 'status 429' },
-    ...{ waitedMs: 60_000, retryForMs: 600_000 },
+    type: 'retry-waiting',
+    host: 'quay.io',
+    reason: 'status 429',
+    waitedMs: 60_000,
+    retryForMs: 600_000,
   },
   { type: 'retry-over', host: 'quay.io', waitedMs: 65_000 },
   { type: 'warning', message: 'TLS is off for https://user:hunter2@quay.io/' },
@@ -46,7 +49,12 @@ function play(format: LogFormat): readonly string[] {
   let now = 0;
   const view = createProgress(
     {
-      ...{ stdout: new PassThrough(), stderr, env: {}, cwd: '/', isTTY: false, now: () => now },
+      stdout: new PassThrough(),
+      stderr,
+      env: {},
+      cwd: '/',
+      isTTY: false,
+      now: () => now,
       signal: new AbortController().signal,
     },
     format,
@@ -198,7 +206,10 @@ describe('errors', () => {
   test('a foreseen one is the path of its causes, both values and a hint', () => {
     const cause = new RegistryError('registry.reset', 'connection to quay.io was reset');
     const error = new IntegrityError('blob.short', 'blob sha256:4f.. is short', {
-      ...{ expected: '10 bytes', found: '9 bytes', hint: 'run again', cause },
+      expected: '10 bytes',
+      found: '9 bytes',
+      hint: 'run again',
+      cause,
     });
     expect(describeError(error)).toEqual({
       exitCode: 5,

@@ -32,7 +32,8 @@ async function serve(path: string, ...options: readonly string[]): Promise<Serve
   const args = ['registry', 'serve', path, '--port', '0', ...options];
   const run = startCommand(registerRegistry, args, { cwd: directory, signal: stop.signal });
   const where = await vi.waitUntil(() => /https?:\/\/([^\s;"]+)/.exec(run.stderr())?.[1], {
-    ...{ timeout: 20_000, interval: 10 },
+    timeout: 20_000,
+    interval: 10,
   });
   return {
     ...run,
@@ -72,7 +73,9 @@ describe('a registry served out of an ISO', () => {
     const lines = server.stderr().trim().split('\n');
     expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
       {
-        ...{ type: 'serving', url: `http://${server.where}`, iso: medium.path },
+        type: 'serving',
+        url: `http://${server.where}`,
+        iso: medium.path,
         example: `skopeo list-tags --tls-verify=false docker://${server.where}/openshift/release`,
       },
       { type: 'request', method: 'GET', status: 200, complete: true },

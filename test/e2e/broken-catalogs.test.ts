@@ -9,7 +9,9 @@ const IMAGE = `registry.example.com/op/op-bundle@sha256:${'a'.repeat(64)}`;
 
 /** Of entries that are the name of a bundle and, after a space, of what it replaces. */
 const channel = (...entries: readonly string[]): TestDocument => ({
-  ...{ schema: 'olm.channel', package: 'op', name: 'stable' },
+  schema: 'olm.channel',
+  package: 'op',
+  name: 'stable',
   entries: entries.map((entry) => {
     const [name, replaces] = entry.split(' ');
     return { name, ...(replaces !== undefined && { replaces }) };
@@ -23,7 +25,10 @@ type BundleOptions = {
 };
 
 const bundle = ({ version = '1.0.0', images = [], properties }: BundleOptions): TestDocument => ({
-  ...{ schema: 'olm.bundle', package: 'op', name: `op.v${version}`, image: IMAGE },
+  schema: 'olm.bundle',
+  package: 'op',
+  name: `op.v${version}`,
+  image: IMAGE,
   properties: properties ?? [{ type: 'olm.package', value: { packageName: 'op', version } }],
   relatedImages: images.map((image) => ({ name: 'operand', image })),
 });
@@ -75,7 +80,9 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
 
   it('because its image has no label is told with the labels that it has', async () => {
     await addCatalog(world.registry, 'broken/plain', {
-      ...{ tag: 'v1', files: { 'op/catalog.json': SOUND }, labels: { vendor: 'Someone' } },
+      tag: 'v1',
+      files: { 'op/catalog.json': SOUND },
+      labels: { vendor: 'Someone' },
     });
     const { exitCode, stderr } = await planNamed([`${world.registry.host}/broken/plain:v1`]);
     expect(exitCode).toBe(3);
@@ -135,7 +142,8 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
 
   it('is told by the commands that study it, too', async () => {
     await addCatalog(world.registry, 'broken/0', {
-      ...{ tag: 'v1', files: { 'op/catalog.json': '{"schema": "olm.bundle", }' } },
+      tag: 'v1',
+      files: { 'op/catalog.json': '{"schema": "olm.bundle", }' },
     });
     await world.writeConfig();
     for (const command of ['list', 'show']) {
@@ -160,7 +168,8 @@ describe.skipIf(!hasTools)('a catalog that is broken', () => {
 
   it('out of reach hides no mistake in the selection of another', async () => {
     await addCatalog(world.registry, 'broken/sound', {
-      ...{ tag: 'v1', files: { 'op/catalog.json': SOUND } },
+      tag: 'v1',
+      files: { 'op/catalog.json': SOUND },
     });
     const { exitCode, stderr } = await planNamed(
       [`127.0.0.1:${CLOSED_PORT}/gone/index:v1`, `${world.registry.host}/broken/sound:v1`],

@@ -15,9 +15,14 @@ import { makeKeyRing } from '../support/site-identity.ts';
 import { requireTool } from '../support/tools.ts';
 
 const SEED: SeedInfo = {
-  ...{ base_domain: 'seed.example', cluster_name: 'seed', sno_hostname: 'seed-node' },
-  ...{ node_ips: ['10.0.0.2'], machine_networks: ['10.0.0.0/24'], has_proxy: false },
-  ...{ cluster_network_cidr: '10.128.0.0/14', service_network_cidr: '172.30.0.0/16' },
+  base_domain: 'seed.example',
+  cluster_name: 'seed',
+  sno_hostname: 'seed-node',
+  node_ips: ['10.0.0.2'],
+  machine_networks: ['10.0.0.0/24'],
+  has_proxy: false,
+  cluster_network_cidr: '10.128.0.0/14',
+  service_network_cidr: '172.30.0.0/16',
   ingress_certificate_cn: 'ingress-operator@1700000000',
   additionalTrustBundle: { proxyConfigmapName: '' },
 };

@@ -25,7 +25,8 @@ describe('a build of many sites', () => {
 
   const build = (): Child =>
     startSealift(['config-iso', 'build', 'sites', '--out', 'out'], {
-      ...{ cwd: world.directory, env: { SOURCE_DATE_EPOCH: EPOCH } },
+      cwd: world.directory,
+      env: { SOURCE_DATE_EPOCH: EPOCH },
     });
 
   const list = async (directory: string, end: string): Promise<readonly string[]> => {

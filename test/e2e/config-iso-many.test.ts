@@ -54,7 +54,8 @@ describe('a thousand sites, made with six keys and a hash that were made before'
       'sites.csv': ['name,ip,mac', ...rows, ''].join('\n'),
       'template/install-config.yaml': installConfig('{{ name }}'),
       'template/image-based-config.yaml': imageBasedConfig('{{ name }}', {
-        ...{ ip: '{{ ip }}', mac: '{{ mac }}' },
+        ip: '{{ ip }}',
+        mac: '{{ mac }}',
       }),
     });
     const request = { sites: 'sites.csv', template: 'template', out: 'from-table' };

@@ -24,7 +24,10 @@ type Outcome = {
 /** `npm run demo`, without its build. */
 async function runDemo(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Outcome> {
   const { exitCode, stdout, stderr } = await execa({
-    ...{ cwd: ROOT, env: { CI: 'true', ...env }, reject: false, stdin: 'ignore' },
+    cwd: ROOT,
+    env: { CI: 'true', ...env },
+    reject: false,
+    stdin: 'ignore',
   })(process.execPath, ['--import', 'tsx', 'demo/main.ts', ...args]);
   return { exitCode, stdout, stderr };
 }

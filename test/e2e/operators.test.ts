@@ -204,7 +204,8 @@ describe.skipIf(!hasTools || !existsSync(REAL))('operators out of a real catalog
     const { stdout: config } = await runProcess('skopeo', ['inspect', '--config', image]);
     expect(JSON.parse(config)).toMatchObject({
       config: {
-        ...{ Entrypoint: ['/bin/opm'], Cmd: ['serve', '/configs'] },
+        Entrypoint: ['/bin/opm'],
+        Cmd: ['serve', '/configs'],
         Labels: { 'operators.operatorframework.io.index.configs.v1': '/configs' },
       },
     });

@@ -136,8 +136,12 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
     );
     expect((await stat(at('tree/release.env'))).mode & 0o777).toBe(0o600);
     expect(JSON.parse(await readFile(at('tree/release.json'), 'utf8'))).toEqual({
-      ...{ format: 1, version: '4.22.1', architecture: 'x86_64', image: pullspec },
-      ...{ created: '2025-10-01T12:00:00Z', previous: ['4.21.2'] },
+      format: 1,
+      version: '4.22.1',
+      architecture: 'x86_64',
+      image: pullspec,
+      created: '2025-10-01T12:00:00Z',
+      previous: ['4.21.2'],
       payloadSize: expect.any(Number) as number,
       path: [{ version: '4.22.1', image: pullspec }],
     });
@@ -261,7 +265,9 @@ describe.skipIf(!hasTools)('an upgrade ISO', () => {
   it('has the size that its plan tells, and is built from the plan', async () => {
     const plan = await run('plan', 'upgrade-iso', '-o', 'json');
     expect(JSON.parse(plan)).toMatchObject({
-      ...{ product: 'upgrade-iso', isoSize: report.isoSize, commands: report.commands },
+      product: 'upgrade-iso',
+      isoSize: report.isoSize,
+      commands: report.commands,
       contents: report.contents,
     });
     await writeFile(at('plan.json'), plan);

@@ -30,7 +30,10 @@ const engineOf = ({
   seal = 'key',
 } = {}): Engine<Counter> =>
   createEngine({
-    ...{ store: createStageStore(directory, '/proc/1/fd/3'), signal, program, tools: counter },
+    store: createStageStore(directory, '/proc/1/fd/3'),
+    signal,
+    program,
+    tools: counter,
     sealKey: Buffer.alloc(32, seal),
     emit: (event) => void events.push(event),
   });
@@ -49,7 +52,8 @@ const drawn: Stage<{ value: number }, number, Counter> = {
   run: count,
 };
 const failing: Stage<object, number, Counter> = {
-  ...{ name: 'failing', reuse },
+  name: 'failing',
+  reuse,
   run: () => Promise.reject(new Error('broken')),
 };
 const slow: Stage<object, number, Counter> = {
@@ -153,14 +157,21 @@ describe('the engine', () => {
 
 describe('the fingerprint of a stage', () => {
   const file = (path: string, text: string): FileInput => ({
-    ...{ kind: 'file', path, size: text.length, digest: digestOf(text) },
+    kind: 'file',
+    path,
+    size: text.length,
+    digest: digestOf(text),
   });
   const ofFile: Stage<{ file: FileInput }, number, Counter> = { name: 'file', reuse, run: count };
   const ofSecret: Stage<{ secret: Sealed }, number, Counter> = {
-    ...{ name: 'secret', reuse, run: count },
+    name: 'secret',
+    reuse,
+    run: count,
   };
   const ofBytes: Stage<{ bytes: Uint8Array }, number, Counter> = {
-    ...{ name: 'bytes', reuse, run: count },
+    name: 'bytes',
+    reuse,
+    run: count,
   };
 
   it('has the bytes of a file, and not its place', async () => {

@@ -33,7 +33,8 @@ export async function attemptBuild(folder: string, kill: Kill | undefined): Prom
     process.execPath,
     [SEALIFT, 'build', 'live-iso', '--output', 'out.iso', '--retry-for', '10s'],
     {
-      ...{ cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] },
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
       env: { PATH: process.env['PATH'], HOME: folder, CI: 'true' },
     },
   );

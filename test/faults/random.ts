@@ -18,7 +18,8 @@ export function createRandom(seed: number): Random {
   };
   const below = (limit: number): number => Math.floor(next() * limit);
   return {
-    ...{ next, below },
+    next,
+    below,
     chance: (share) => next() < share,
     pick: (list) => list[below(list.length)] ?? list[0],
   };

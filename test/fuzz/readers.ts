@@ -69,8 +69,14 @@ async function runOn(path: string, turn: number): Promise<void> {
   );
   const command = ISO_COMMANDS[turn % ISO_COMMANDS.length] ?? [];
   const exitCode = await runProgram([...command, path], {
-    ...{ stdout, stderr, env: {}, cwd: '/', containersDir: '/nonexistent' },
-    ...{ isTTY: false, signal, now: Date.now },
+    stdout,
+    stderr,
+    env: {},
+    cwd: '/',
+    containersDir: '/nonexistent',
+    isTTY: false,
+    signal,
+    now: Date.now,
   });
   if (exitCode === 1) throw new BugFound(told);
   if (exitCode !== 0) throw new DifferenceError('fuzz.refused', String(exitCode));

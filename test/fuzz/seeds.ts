@@ -59,7 +59,9 @@ const IGNITION: IgnitionConfig = {
   systemd: {
     units: [
       {
-        ...{ name: 'a.service', enabled: true, contents: '[Unit]\nDescription=a\n' },
+        name: 'a.service',
+        enabled: true,
+        contents: '[Unit]\nDescription=a\n',
         dropins: [{ name: '10-a.conf', contents: '[Unit]\n' }],
       },
     ],
@@ -123,11 +125,16 @@ async function makeMedium(): Promise<Uint8Array> {
     bytes: content.kind === 'bytes' ? content.bytes : (blobs.get(content.digest) ?? CPIO),
   }));
   const index = formatMediaIndex({
-    ...{ format: 1, product: 'live-iso' },
+    format: 1,
+    product: 'live-iso',
     release: { version: '4.21.3', reference: IMAGE, architecture: 'x86_64' },
     images: [
       {
-        ...{ name: 'b', set: 'release', source: IMAGE, repository: 'a/b', tags: ['latest'] },
+        name: 'b',
+        set: 'release',
+        source: IMAGE,
+        repository: 'a/b',
+        tags: ['latest'],
         manifests: manifests.map(({ descriptor }) => descriptor.digest),
       },
     ],
@@ -138,7 +145,9 @@ async function makeMedium(): Promise<Uint8Array> {
   });
   const kargs = { default: KARGS, size: 1024, files: [{ path: 'boot/grub.cfg', offset: 0 }] };
   return encodeSmallIso({
-    ...{ volumeId: 'cluster-config', epoch: 0, directories: EMPTY },
+    volumeId: 'cluster-config',
+    epoch: 0,
+    directories: EMPTY,
     files: [
       ...registry,
       { path: '/sealift/index.json', bytes: Buffer.from(index) },
@@ -158,7 +167,11 @@ const rawImage = (): Buffer =>
   });
 
 const bundle = (name: string, replaces?: string) => ({
-  ...{ schema: 'olm.bundle', package: 'p', name, image: IMAGE, replaces },
+  schema: 'olm.bundle',
+  package: 'p',
+  name,
+  image: IMAGE,
+  replaces,
   properties: [
     { type: 'olm.package', value: { packageName: 'p', version: '1.0.0' } },
     { type: 'olm.gvk', value: { group: 'g', kind: 'K', version: 'v1' } },
@@ -173,7 +186,9 @@ const bundle = (name: string, replaces?: string) => ({
 const CATALOG: readonly unknown[] = [
   { schema: 'olm.package', name: 'p', defaultChannel: 'stable' },
   {
-    ...{ schema: 'olm.channel', package: 'p', name: 'stable' },
+    schema: 'olm.channel',
+    package: 'p',
+    name: 'stable',
     entries: [{ name: 'p.v1' }, { name: 'p.v2', replaces: 'p.v1', skips: ['p.v0'] }],
   },
   bundle('p.v1'),
@@ -184,21 +199,31 @@ const DESCRIPTOR = { mediaType: 'application/vnd.oci.image.layer.v1.tar', digest
 
 const MANIFESTS = [
   {
-    ...{ schemaVersion: 2, mediaType: 'application/vnd.oci.image.manifest.v1+json' },
-    ...{ config: DESCRIPTOR, layers: [DESCRIPTOR, DESCRIPTOR], annotations: { a: 'b' } },
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    config: DESCRIPTOR,
+    layers: [DESCRIPTOR, DESCRIPTOR],
+    annotations: { a: 'b' },
   },
   {
-    ...{ schemaVersion: 2, mediaType: 'application/vnd.oci.image.index.v1+json' },
+    schemaVersion: 2,
+    mediaType: 'application/vnd.oci.image.index.v1+json',
     manifests: [{ ...DESCRIPTOR, platform: { os: 'linux', architecture: 'amd64' } }],
   },
   {
-    ...{ format: 1, product: 'live-iso' },
+    format: 1,
+    product: 'live-iso',
     release: { version: '1', reference: IMAGE, architecture: 'x86_64' },
-    ...{ images: [], extents: [{ offset: 0, size: 1, digest: DIGEST, paths: ['/a'] }] },
+    images: [],
+    extents: [{ offset: 0, size: 1, digest: DIGEST, paths: ['/a'] }],
   },
   {
-    ...{ format: 1, name: 'n', version: '1', architecture: 'x86_64' },
-    ...{ release: { image: IMAGE, digest: DIGEST }, images: [] },
+    format: 1,
+    name: 'n',
+    version: '1',
+    architecture: 'x86_64',
+    release: { image: IMAGE, digest: DIGEST },
+    images: [],
   },
 ];
 
@@ -208,7 +233,8 @@ const AUTH = {
     'quay.io/a': { username: 'u', password: 'p' },
     'registry.io': { identitytoken: 't' },
   },
-  ...{ credHelpers: {}, credsStore: '' },
+  credHelpers: {},
+  credsStore: '',
 };
 
 const SITES = siteFiles('alpha', { 'extra-manifests/a.yaml': 'kind: A\n' });

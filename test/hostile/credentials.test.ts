@@ -28,7 +28,10 @@ import {
 const { signal } = new AbortController();
 const PASSWORD = 'canary-password-5d1e';
 const credential: Credential = {
-  ...{ kind: 'basic', username: 'puller', password: PASSWORD, from: 'entry A' },
+  kind: 'basic',
+  username: 'puller',
+  password: PASSWORD,
+  from: 'entry A',
 };
 
 let registry: ScriptedRegistry;
@@ -152,8 +155,13 @@ describe('a token server', () => {
     const challenge = { scheme: 'bearer', parameters: { realm } };
     const failure = await tokens
       .get({
-        ...{ endpoint, base: new URL(base), repository: 'a/b', challenge, credential },
-        ...{ signal, refused: undefined },
+        endpoint,
+        base: new URL(base),
+        repository: 'a/b',
+        challenge,
+        credential,
+        signal,
+        refused: undefined,
       })
       .then(String, (error: unknown) => error as { readonly code: string });
     return typeof failure === 'string' ? failure : failure.code;
@@ -325,13 +333,11 @@ it('registries without verified TLS are named in a warning that passwords are se
     config: {
       build: { insecureRegistries: ['registry.example:5000', '127.0.0.1:5000', 'localhost'] },
     },
-    ...{
-      workDir: join(folder, 'work'),
-      env: {},
-      cwd: folder,
-      signal,
-      program: `sha256:${'0'.repeat(64)}`,
-    },
+    workDir: join(folder, 'work'),
+    env: {},
+    cwd: folder,
+    signal,
+    program: `sha256:${'0'.repeat(64)}`,
     emit: (event) => {
       if (event.type === 'warning') warnings.push(event.message);
     },

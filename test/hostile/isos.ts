@@ -237,7 +237,8 @@ async function writeLargeIndex(path: string): Promise<void> {
   const middle = ''.padEnd(piece - 1, ',[]');
   const extents = times(count, (index) =>
     named('index.json', {
-      ...{ extent: at + (index === 0 ? 0 : 512), size: piece },
+      extent: at + (index === 0 ? 0 : 512),
+      size: piece,
       flags: index + 1 < count ? FILE_FLAG.multiExtent : 0,
     }),
   );

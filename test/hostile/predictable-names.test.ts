@@ -47,7 +47,10 @@ const { layout, blobs } = makeLayout([5000, 100_000]);
 
 const pour = (): Promise<PourResult> =>
   pourIso({
-    ...{ layout, openExtent: openFrom(blobs), output: at('x.iso'), lanes: 2 },
+    layout,
+    openExtent: openFrom(blobs),
+    output: at('x.iso'),
+    lanes: 2,
     signal: new AbortController().signal,
   });
 
@@ -147,7 +150,9 @@ describe.runIf(isRoot)('an earlier state of configuration ISOs that another user
 describe('the files of a site in a directory that others can write to', () => {
   const write = (): Promise<void> =>
     createSiteWriter().write({
-      ...{ shownAs: 'site.iso', directories: [at('site'), at('site/auth')], state: [] },
+      shownAs: 'site.iso',
+      directories: [at('site'), at('site/auth')],
+      state: [],
       files: [{ path: at('site/auth/kubeconfig'), data: 'secret' }],
       record: { path: at('record'), data: '{}' },
     });

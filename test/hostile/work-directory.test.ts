@@ -140,12 +140,15 @@ describe.runIf(isRoot)('on a machine with other users, a work directory', () => 
     mkdirSync(at('.sealift'));
     chownSync(at('.sealift'), NOBODY, NOBODY);
     await expect(open()).rejects.toMatchObject({
-      ...{ code: 'work-dir.foreign', expected: 'user 0', found: `user ${NOBODY}` },
+      code: 'work-dir.foreign',
+      expected: 'user 0',
+      found: `user ${NOBODY}`,
       message: `work directory "${at('.sealift')}" belongs to another user`,
     });
     mkdirSync(at('of root'), { mode: 0o700 });
     await expect(asUser([parent], () => open('of root'))).rejects.toMatchObject({
-      ...{ code: 'work-dir.foreign', found: 'user 0' },
+      code: 'work-dir.foreign',
+      found: 'user 0',
     });
     mkdirSync(at('own'), { mode: 0o700 });
     symlinkSync('own', at('link'));
@@ -184,9 +187,13 @@ describe('an installer', () => {
   const SCRIPT = '#!/bin/sh\ncd "$(dirname "$0")" 2>/dev/null\n';
   const inputOf = async (path: string): Promise<RunInstallerInput> => ({
     installer: {
-      ...{ kind: 'file', path, size: statSync(path).size, digest: await digestFile(path) },
+      kind: 'file',
+      path,
+      size: statSync(path).size,
+      digest: await digestFile(path),
     },
-    ...{ args: [], files: [] },
+    args: [],
+    files: [],
   });
   const run = async (input: RunInstallerInput): Promise<string> => {
     const held = await openWorkDirectory(at('.sealift'), () => undefined);

@@ -69,7 +69,8 @@ describe('decodeInitrd of a damaged area', () => {
     const options = ['-c', '--long=27', '-1'];
     const image = execFileSync('zstd', options, { input: archive });
     await expect(decodeInitrd(image)).rejects.toMatchObject({
-      ...{ code: 'initrd.window-too-large', found: `${2 ** 27} bytes` },
+      code: 'initrd.window-too-large',
+      found: `${2 ** 27} bytes`,
     });
   });
 

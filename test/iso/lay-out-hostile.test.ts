@@ -79,7 +79,10 @@ describe('a bug of the caller is called one', () => {
     const bytes = Uint8Array.of(1);
     expect(layOut({ patches: [{ offset: base.size, bytes }] })).toThrow('is not in');
     const pieces = base.pieces.map(({ offset, size, digest, paths }) => ({
-      ...{ offset, size, digest, paths },
+      offset,
+      size,
+      digest,
+      paths,
     }));
     const patches = [{ offset: 22 * 2048, bytes }];
     expect(layOut({ base: { ...base, pieces }, patches })).toThrow('was not kept by the scan');

@@ -29,13 +29,17 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))(
       const path = await makeCoreosIso(directory);
       const iso = await openIso(path);
       const changes = await planLiveGraft(iso, await readCoreosLive(iso), {
-        ...{ embed, appendKargs },
+        embed,
+        appendKargs,
         initrd: { path: INITRD, bytes: Buffer.from('an initrd') },
       });
       await iso.close();
       const layout = layOutIso({
         base: await scanBaseIso(path),
-        ...{ files: changes.files, patches: changes.patches, remove: [], epoch: 0 },
+        files: changes.files,
+        patches: changes.patches,
+        remove: [],
+        epoch: 0,
       });
       const output = join(directory, 'grafted.iso');
       await writeLayout(output, layout, { basePath: path });

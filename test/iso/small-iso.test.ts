@@ -124,7 +124,9 @@ describe('a small ISO', () => {
     await fc.assert(
       fc.asyncProperty(trees, async ({ directories, files }) => {
         const input: SmallIso = {
-          ...{ volumeId: 'any', epoch: EPOCH, directories: directories.map((d) => `/dirs/${d}`) },
+          volumeId: 'any',
+          epoch: EPOCH,
+          directories: directories.map((d) => `/dirs/${d}`),
           files: Object.entries(files).map(([n, bytes]) => ({ path: `/files/${n}`, bytes })),
         };
         const other = join(directory, 'any.iso');

@@ -51,7 +51,10 @@ describe.skipIf(!hasTools)('the list of images on a live ISO', () => {
     const { release } = world;
     const list = await readList();
     expect(list).toMatchObject({
-      ...{ format: 1, name: NAME, version: '4.21.3', architecture: 'x86_64' },
+      format: 1,
+      name: NAME,
+      version: '4.21.3',
+      architecture: 'x86_64',
       release: { image: release.pullspec, digest: release.digest },
     });
     const served = index.images.filter(({ set }) => set !== 'registry');

@@ -68,15 +68,20 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     expect(exitCode, stdout).toBe(0);
     const result = JSON.parse(stdout) as ConfigImageCheck;
     expect(result).toMatchObject({
-      ...{ fits: true, obstacles: [], cautions: [], releaseImage: RELEASE_IMAGE },
+      fits: true,
+      obstacles: [],
+      cautions: [],
+      releaseImage: RELEASE_IMAGE,
       cluster: {
         nodes: { masters: 3, arbiters: 0, workers: 2 },
-        ...{ hosts: 1, rendezvousIp: '192.168.111.80' },
+        hosts: 1,
+        rendezvousIp: '192.168.111.80',
       },
     });
     const certificate = members['/opt/agent/tls/kube-apiserver-lb-signer.crt'];
     const dates = execFileSync('openssl', ['x509', '-noout', '-dates', '-dateopt', 'iso_8601'], {
-      ...{ encoding: 'utf8', input: certificate },
+      encoding: 'utf8',
+      input: certificate,
     });
     const found = result.cluster?.certificates.map(({ notBefore, notAfter }) =>
       `notBefore=${notBefore}\nnotAfter=${notAfter}\n`.replaceAll('T', ' '),
@@ -90,7 +95,8 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
   it('has members that GNU cpio lists with absolute names', async () => {
     const archive = await packConfigArchive(directory, members);
     const names = execFileSync('sh', ['-c', 'gunzip | cpio -it --quiet'], {
-      ...{ encoding: 'utf8', input: archive },
+      encoding: 'utf8',
+      input: archive,
     });
     expect(names.trim().split('\n').sort()).toEqual(Object.keys(members).sort());
   });
@@ -197,7 +203,9 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       gzipSync(
         encodeCpio([
           ...Object.entries(members).map(([name, text]) => ({
-            ...{ name, mode: 0o100600, data: Buffer.from(text) },
+            name,
+            mode: 0o100600,
+            data: Buffer.from(text),
           })),
           ...extra,
         ]),
@@ -273,7 +281,9 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
 
     it('reports at most 20 special members of twenty thousand', async () => {
       const many = Array.from({ length: 20_000 }, (_, index) => ({
-        ...{ name: `/etc/assisted/network/${index}`, mode: 0o010600, data: new Uint8Array() },
+        name: `/etc/assisted/network/${index}`,
+        mode: 0o010600,
+        data: new Uint8Array(),
       }));
       expect(await obstaclesOf(pack(many))).toHaveLength(20);
     });

@@ -81,7 +81,10 @@ describe.skipIf(!hasTools)('the installer of a medium', () => {
     const result = JSON.parse(stdout) as ExtractedInstaller;
     const path = at('out/openshift-install');
     expect(result).toMatchObject({
-      ...{ path, fips: false, version: '4.21.3', releaseImage: world.release.pullspec },
+      path,
+      fips: false,
+      version: '4.21.3',
+      releaseImage: world.release.pullspec,
       digest: digestOf(await readFile(path)),
     });
     expect((await stat(path)).mode & 0o7777).toBe(0o755);

@@ -19,8 +19,12 @@ const content: Omit<MediaIndex, 'digest'> = {
   release: { version: '4.21.3', reference: `quay.io/a/b@${digest}`, architecture: 'amd64' },
   images: [
     {
-      ...{ name: 'etcd', set: 'release', source: `quay.io/a/b@${digest}` },
-      ...{ repository: 'openshift/release', tags: ['4.21.3-etcd'], manifests: [digest] },
+      name: 'etcd',
+      set: 'release',
+      source: `quay.io/a/b@${digest}`,
+      repository: 'openshift/release',
+      tags: ['4.21.3-etcd'],
+      manifests: [digest],
     },
   ],
   extents: [

@@ -11,7 +11,10 @@ it('names each of 130,000 damaged extents in one piece of the file', async () =>
     const path = join(directory, 'medium.iso');
     await writeFile(path, Buffer.alloc(130_000));
     const extents = Array.from({ length: 130_000 }, (_, offset) => ({
-      ...{ offset, size: 1, digest: digestOf('another'), paths: [] },
+      offset,
+      size: 1,
+      digest: digestOf('another'),
+      paths: [],
     }));
     const damaged = await verifyExtents(path, extents, {
       signal: new AbortController().signal,

@@ -27,7 +27,9 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const extentAt = (offset: number, size: number): IndexExtent => ({
-  ...{ offset, size, paths: [] },
+  offset,
+  size,
+  paths: [],
   digest: digestOf(bytes.subarray(offset, offset + size)),
 });
 
@@ -37,7 +39,8 @@ const verify = (
   of = path,
 ): Promise<DamagedExtent[]> =>
   verifyExtents(of, extents, {
-    ...{ signal: new AbortController().signal, onProgress: () => undefined },
+    signal: new AbortController().signal,
+    onProgress: () => undefined,
     ...options,
   });
 

@@ -49,7 +49,10 @@ describe('verification of a medium', () => {
   it('finds a whole one whole and tells how much of it was checked', async () => {
     const { ok, problems, oddities, damagedImages, checked } = await verify(medium.path);
     expect({ ok, problems, oddities, damagedImages }).toEqual({
-      ...{ ok: true, problems: [], oddities: [], damagedImages: [] },
+      ok: true,
+      problems: [],
+      oddities: [],
+      damagedImages: [],
     });
     const digested = medium.index.extents.filter(({ digest }) => digest !== undefined);
     expect(checked).toEqual({

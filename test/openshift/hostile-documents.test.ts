@@ -76,8 +76,10 @@ describe('a payload with a hundred thousand components', () => {
       from: { kind: 'DockerImage', name: `q.io/a/b@${DIGEST}` },
     }));
     const text = JSON.stringify({
-      ...{ kind: 'ImageStream', apiVersion: 'image.openshift.io/v1' },
-      ...{ metadata: { name: '4.20.1' }, spec: { tags } },
+      kind: 'ImageStream',
+      apiVersion: 'image.openshift.io/v1',
+      metadata: { name: '4.20.1' },
+      spec: { tags },
     });
     expect(parseImageReferences(text).components).toHaveLength(100_000);
   });

@@ -142,7 +142,8 @@ describe('the registry server on the nodes', () => {
   const configure = CONFIGURE;
   const choose = (version: string, uri?: string): RegistryImageOrigin =>
     chooseRegistryImage({
-      ...{ release: releaseOf(version, 'docker-registry'), configure },
+      release: releaseOf(version, 'docker-registry'),
+      configure,
       ...(uri !== undefined && { uri }),
     });
 
@@ -172,7 +173,8 @@ describe('the registry server on the nodes', () => {
   it('must be configured for a later payload without one', () => {
     expect(() => chooseRegistryImage({ release: releaseOf('4.22.0', 'etcd'), configure })).toThrow(
       expect.objectContaining({
-        ...{ code: 'release.no-registry-image', exitCode: 3 },
+        code: 'release.no-registry-image',
+        exitCode: 3,
         message: 'release 4.22.0 has no component "docker-registry" to serve the media',
         hint: expect.stringContaining('set imageRegistry.uri to') as string,
       }),

@@ -26,7 +26,9 @@ const definition = (
       group: 'machineconfiguration.openshift.io',
       names: { kind: 'InternalReleaseImage', plural: 'internalreleaseimages' },
       versions: versions.map((name) => ({
-        ...{ name, served: true, storage: name === versions[0] },
+        name,
+        served: true,
+        storage: name === versions[0],
         schema: { openAPIV3Schema: { type: 'object', description: 'kind: of\n\ntext' } },
       })),
     },

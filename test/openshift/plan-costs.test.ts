@@ -21,7 +21,11 @@ function imageOf(
   const manifest = blob(name[0] ?? 'a', 10);
   const origin = { registry: 'quay.io', repository: `team/${name}`, digest: manifest.digest };
   return {
-    ...{ name, set: 'operator', origin, source: origin, blobs },
+    name,
+    set: 'operator',
+    origin,
+    source: origin,
+    blobs,
     destination: { repository: `team/${name}`, tags: ['1'] },
     neededBy: parts.map((part) => ({ part, bundle: `${part}.v1`, catalog: 'index:v1' })),
     manifests: [manifest],

@@ -64,8 +64,11 @@ describe('unpacking a file', () => {
     const damaged = Buffer.from(whole);
     damaged.fill(0x55, 400_000, 400_100);
     const hostile = {
-      ...{ empty: new Uint8Array(), text: Buffer.from('<html>404</html>'), damaged },
-      ...{ cut: whole.subarray(0, whole.length - 10), half: whole.subarray(0, 300_000) },
+      empty: new Uint8Array(),
+      text: Buffer.from('<html>404</html>'),
+      damaged,
+      cut: whole.subarray(0, whole.length - 10),
+      half: whole.subarray(0, 300_000),
     };
     for (const [name, bytes] of Object.entries(hostile)) {
       await expect(unpack(bytes, packing), name).rejects.toMatchObject({
@@ -92,7 +95,10 @@ describe('unpacking a file', () => {
     await writeFile(packed, gzipSync(content));
     const stop = new AbortController();
     const work = unpackFile({
-      ...{ packed, packing: 'gz', path: join(directory, 'out', 'a'), limit: 1 << 30 },
+      packed,
+      packing: 'gz',
+      path: join(directory, 'out', 'a'),
+      limit: 1 << 30,
       signal: stop.signal,
       onProgress: () => {
         stop.abort(new Error('enough'));

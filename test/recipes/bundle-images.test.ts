@@ -17,14 +17,19 @@ function makePackage(
   return [
     { schema: 'olm.package', name, defaultChannel: 'stable' },
     {
-      ...{ schema: 'olm.channel', package: name, name: 'stable' },
+      schema: 'olm.channel',
+      package: name,
+      name: 'stable',
       entries: bundles.map(({ version }, at) => ({
         name: nameOf(version),
         ...(at > 0 && { replaces: nameOf(bundles[at - 1]?.version ?? '') }),
       })),
     },
     ...bundles.map(({ version, images: [own = '', ...related] }) => ({
-      ...{ schema: 'olm.bundle', package: name, name: nameOf(version), image: own },
+      schema: 'olm.bundle',
+      package: name,
+      name: nameOf(version),
+      image: own,
       properties: [{ type: 'olm.package', value: { packageName: name, version } }],
       relatedImages: [own, ...related].map((image) => ({ name: '', image })),
     })),
@@ -188,7 +193,10 @@ describe.skipIf(!hasTools)('images that bundles name', () => {
     expect(parts.map(({ part }) => part)).toContain('giving');
     expect(additions).toMatchObject([
       {
-        ...{ package: 'giving', bundle: 'giving.v2.0.0', channel: 'stable', images: 2 },
+        package: 'giving',
+        bundle: 'giving.v2.0.0',
+        channel: 'stable',
+        images: 2,
         requiredBy: { package: 'needy', bundle: 'needy.v1.0.0' },
         reason: 'API A of a.example/v1',
       },

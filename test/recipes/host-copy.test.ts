@@ -20,7 +20,11 @@ const manifest = {
 function planOf(size: number): Prepared {
   const origin = { registry: 'quay.io', repository: 'team/alpha', digest: manifest.digest };
   const image: PlannedImage = {
-    ...{ name: 'alpha', set: 'release', origin, source: origin, manifests: [manifest] },
+    name: 'alpha',
+    set: 'release',
+    origin,
+    source: origin,
+    manifests: [manifest],
     destination: { repository: 'team/alpha', tags: [] },
     neededBy: [{ part: 'release' }],
     blobs: [{ mediaType: 'b', digest: digestFromHex('b'.repeat(64)), size }],

@@ -33,7 +33,8 @@ describe.skipIf(!hasTools.every(Boolean))('the medium of a ppc64le payload', () 
   it('is planned to the byte, verified whole, and of that architecture', async () => {
     const inspected = await world.run('inspect', 'power.iso', '-o', 'json');
     expect(JSON.parse(inspected.stdout)).toMatchObject({
-      ...{ size: planned, media: { release: { architecture: 'ppc64le' } } },
+      size: planned,
+      media: { release: { architecture: 'ppc64le' } },
     });
     const verified = await world.run('verify', 'power.iso');
     expect(verified.exitCode, verified.stderr + verified.stdout).toBe(0);

@@ -39,8 +39,11 @@ describe.skipIf(!hasTools)('another version of the program', () => {
     const options = { output: 'x.iso', ignition: 'installer' as const };
     const request = readLiveIsoRequest('appliance-config.yaml', options, host);
     const tools = await openBuildTools({
-      ...{ config: request.config, workDir: request.workDir },
-      ...{ env: host.env, cwd: host.cwd, signal: host.signal },
+      config: request.config,
+      workDir: request.workDir,
+      env: host.env,
+      cwd: host.cwd,
+      signal: host.signal,
       emit: (event) => void events.push(event),
       program,
     });

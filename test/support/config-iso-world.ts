@@ -62,7 +62,8 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-config-iso-'));
   const at = (...names: string[]): string => join(directory, ...names);
   return {
-    ...{ directory, at },
+    directory,
+    at,
     write: (tree) => {
       writeTree(directory, tree);
     },
@@ -71,9 +72,14 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
     build: (keys, { nmstate, signal = new AbortController().signal, ...request }) =>
       buildConfigIsos(
         {
-          ...{ cwd: directory, dropIn: false, rotate: false, jobs: 2, epoch: Number(EPOCH) },
+          cwd: directory,
+          dropIn: false,
+          rotate: false,
+          jobs: 2,
+          epoch: Number(EPOCH),
           ...request,
-          ...{ sites: at(request.sites), out: at(request.out) },
+          sites: at(request.sites),
+          out: at(request.out),
           ...(request.template !== undefined && { template: at(request.template) }),
           ...(request.retainFrom !== undefined && { retainFrom: at(request.retainFrom) }),
           ...(request.kubeconfig !== undefined && { kubeconfig: at(request.kubeconfig) }),
@@ -90,8 +96,13 @@ async function run(cwd: string, args: string[], env: NodeJS.ProcessEnv): Promise
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const texts = { stdout: collect(stdout), stderr: collect(stderr) };
   const exitCode = await runProgram(args, {
-    ...{ stdout, stderr, cwd, isTTY: false, now: Date.now },
-    ...{ env: { SOURCE_DATE_EPOCH: EPOCH, ...env }, signal: new AbortController().signal },
+    stdout,
+    stderr,
+    cwd,
+    isTTY: false,
+    now: Date.now,
+    env: { SOURCE_DATE_EPOCH: EPOCH, ...env },
+    signal: new AbortController().signal,
   });
   const printed = requireNoCanaryResult(args, texts.stdout());
   return { exitCode, stdout: printed, stderr: requireNoCanary(texts.stderr()) };

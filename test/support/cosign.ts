@@ -40,7 +40,8 @@ export function packSignatures(
     '{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":[]}}',
   );
   const manifest = storeManifest({
-    ...{ schemaVersion: 2, mediaType },
+    schemaVersion: 2,
+    mediaType,
     config: descriptorOf(config, MEDIA_TYPE.ociConfig),
     layers: layers.map(({ payload, signature, mediaType: type = SIMPLE_SIGNING }) => ({
       ...descriptorOf(payload, type),
@@ -96,7 +97,8 @@ export function attachBundle(
   const [manifest] = image.manifests;
   if (!manifest) throw new Error('an image has a manifest');
   const list = storeManifest({
-    ...{ schemaVersion: 2, mediaType: MEDIA_TYPE.ociIndex },
+    schemaVersion: 2,
+    mediaType: MEDIA_TYPE.ociIndex,
     manifests: [{ ...manifest.descriptor, artifactType: BUNDLE }],
   });
   registry.add(

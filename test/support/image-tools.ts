@@ -44,7 +44,9 @@ export async function createImageWorld(): Promise<ImageWorld> {
     client,
     cache: createBlobCache(join(directory, 'blobs')),
     http,
-    ...{ signal, directory, workDir: directory },
+    signal,
+    directory,
+    workDir: directory,
     digests: createFileDigests(join(directory, 'digests')),
     context: createStageContext(signal),
     async close() {

@@ -49,7 +49,9 @@ export async function installCluster(): Promise<InstalledCluster> {
     const client = await makeClient(directory);
     const password = 'aBcDe-fGhJk-mNpQr-sTuVw';
     return {
-      ...{ signers, client, password },
+      signers,
+      client,
+      password,
       manifest: describeCluster(signers, hashSync(password, 10)),
       kubeconfig: formatKubeconfig(signers, client),
     };
@@ -98,8 +100,12 @@ const describeCluster = (
   hash: string,
 ): Readonly<Record<string, unknown>> => ({
   additionalTrustBundle: { userCaBundle: '', proxyConfigmapName: '', proxyConfigmapBundle: '' },
-  ...{ api_version: 1, base_domain: 'edge.example', cluster_id: CLUSTER_ID },
-  ...{ cluster_name: 'alpha', hostname: 'old-host', infra_id: INFRA_ID },
+  api_version: 1,
+  base_domain: 'edge.example',
+  cluster_id: CLUSTER_ID,
+  cluster_name: 'alpha',
+  hostname: 'old-host',
+  infra_id: INFRA_ID,
   kubeadmin_password_hash: hash,
   KubeconfigCryptoRetention: {
     KubeAPICrypto: {
@@ -115,8 +121,11 @@ const describeCluster = (
       ingress_certificate_cn: 'ingress-operator@1767323045',
     },
   },
-  ...{ machine_networks: ['10.9.0.0/24'], raw_nm_state_config: 'interfaces: []\n' },
-  ...{ ssh_key: '', proxy: { httpProxy: 'http://old.example:3128' }, pull_secret: '{"auths":{}}' },
+  machine_networks: ['10.9.0.0/24'],
+  raw_nm_state_config: 'interfaces: []\n',
+  ssh_key: '',
+  proxy: { httpProxy: 'http://old.example:3128' },
+  pull_secret: '{"auths":{}}',
 });
 
 const encode = (text: string): string => Buffer.from(text).toString('base64');
@@ -150,7 +159,8 @@ export function formatInstallState(cluster: InstalledCluster): string {
   const { manifest, kubeconfig, password, signers, client } = cluster;
   const file = (Filename: string, text: string) => ({ Filename, Data: encode(text) });
   const pair = ({ key, crt }: Pair, name: string | undefined) => ({
-    ...{ CertRaw: encode(crt), KeyRaw: encode(key) },
+    CertRaw: encode(crt),
+    KeyRaw: encode(key),
     FileList: name === undefined ? null : [file(`${name}.key`, key), file(`${name}.crt`, crt)],
   });
   const assets = {
@@ -164,7 +174,8 @@ export function formatInstallState(cluster: InstalledCluster): string {
     '*configimage.ImageDigestMirrorSet': { File: null, Config: null },
     '*kubeconfig.ImageBasedAdminClient': { Config: {}, File: file('auth/kubeconfig', kubeconfig) },
     '*password.KubeadminPassword': {
-      ...{ Password: password, PasswordHash: encode(String(manifest['kubeadmin_password_hash'])) },
+      Password: password,
+      PasswordHash: encode(String(manifest['kubeadmin_password_hash'])),
       File: file('auth/kubeadmin-password', password),
     },
     '*tls.AdminKubeConfigClientCertKey': pair(client, 'tls/admin-kubeconfig-client'),
@@ -196,7 +207,8 @@ export async function writeConfigIso(path: string, cluster: InstalledCluster): P
 
 /** image-digest-mirror-set.json as it is on an ISO. */
 export const MIRROR_SET = JSON.stringify({
-  ...{ kind: 'ImageDigestMirrorSet', apiVersion: 'config.openshift.io/v1' },
+  kind: 'ImageDigestMirrorSet',
+  apiVersion: 'config.openshift.io/v1',
   metadata: { name: 'image-digest-mirror' },
   spec: { imageDigestMirrors: [{ source: 'quay.io/old', mirrors: ['mirror.example/old'] }] },
   status: {},

@@ -46,11 +46,20 @@ export async function createLiveWorld({
   });
   const env: NodeJS.ProcessEnv = { HOME: directory };
   const host: LiveWorld['host'] = (signal = new AbortController().signal) => ({
-    ...{ stdout: new PassThrough(), stderr: new PassThrough(), cwd: directory, isTTY: false },
-    ...{ env, now: Date.now, signal },
+    stdout: new PassThrough(),
+    stderr: new PassThrough(),
+    cwd: directory,
+    isTTY: false,
+    env,
+    now: Date.now,
+    signal,
   });
   return {
-    ...{ directory, registry, release, env, host },
+    directory,
+    registry,
+    release,
+    env,
+    host,
     async run(...args) {
       const own = host();
       const [stdout, stderr] = [collect(own.stdout), collect(own.stderr)];

@@ -47,8 +47,14 @@ async function measure(args: readonly string[]): Promise<Measured> {
   const [stdout, stderr] = [collect(), collect()];
   const stop = new AbortController();
   const running = runProgram(args, {
-    ...{ stdout: stdout.stream, stderr: stderr.stream, env: {}, cwd: process.cwd() },
-    ...{ containersDir: '/nonexistent', isTTY: false, signal: stop.signal, now: Date.now },
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env: {},
+    cwd: process.cwd(),
+    containersDir: '/nonexistent',
+    isTTY: false,
+    signal: stop.signal,
+    now: Date.now,
   });
   let answer = '';
   if (args.includes('serve')) {
@@ -67,8 +73,12 @@ async function measure(args: readonly string[]): Promise<Measured> {
   const exitCode = await running;
   const { user, system } = process.cpuUsage(began);
   return {
-    ...{ args, exitCode, seconds: (user + system) / 1e6, memory: takePeak() },
-    ...{ stdout: stdout.text() + answer, stderr: stderr.text() },
+    args,
+    exitCode,
+    seconds: (user + system) / 1e6,
+    memory: takePeak(),
+    stdout: stdout.text() + answer,
+    stderr: stderr.text(),
   };
 }
 

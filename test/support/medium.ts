@@ -41,7 +41,9 @@ async function makeImages(): Promise<readonly Placed[]> {
     ['cli', 'release', 'openshift/release', await tar('usr/cli', 10_000)] as const,
     ['tools', 'additional', 'rhel9/tools', await tar('usr/tools', 20_000)] as const,
   ].map(([name, set, repository, own]) => ({
-    ...{ name, set, repository },
+    name,
+    set,
+    repository,
     image: buildImage([shared, own]),
   }));
 }
@@ -62,11 +64,17 @@ export async function makeMedium(
   };
   const files = planDistributionTree(
     images.map(({ name, repository, image: { manifests } }) => ({
-      ...{ repository, tags: [name], manifests },
+      repository,
+      tags: [name],
+      manifests,
     })),
   ).map(({ path, content }): TreeFile => ({ path: `/registry${path}`, content }));
   const layout = layOutIso({
-    ...{ base, files, remove: [], patches: [], epoch: 1_767_323_045 },
+    base,
+    files,
+    remove: [],
+    patches: [],
+    epoch: 1_767_323_045,
     index: { path: INDEX_PATH, render },
   });
   const blobs = new Map(images.flatMap(({ image }) => [...image.blobs]));
@@ -75,7 +83,9 @@ export async function makeMedium(
   if (!index) throw new Error('the index was not rendered');
   const { extents } = index;
   return {
-    ...{ path, index, images },
+    path,
+    index,
+    images,
     extentOf(path) {
       const extent = extents.find(({ paths }) => paths.includes(path));
       if (!extent) throw new Error(`no extent for ${path}`);
@@ -93,13 +103,19 @@ const describeMedium = (
   base: { digest: digestOf('base'), size: 49_152 },
   release: { version: '4.21.3', reference: 'quay.io/a/b@sha256:0', architecture: 'amd64' },
   images: images.map(({ name, set, repository, image }) => ({
-    ...{ name, set, repository, source: `quay.io/a/${name}`, tags: [name] },
+    name,
+    set,
+    repository,
+    source: `quay.io/a/${name}`,
+    tags: [name],
     manifests: image.manifests.map(({ descriptor }) => descriptor.digest),
   })),
   extents: extents
     .filter(({ source }) => source.kind !== 'zero')
     .map(({ offset, size, digest, paths }) => ({
-      ...{ offset, size, paths },
+      offset,
+      size,
+      paths,
       ...(digest !== undefined && { digest }),
     })),
 });

@@ -19,7 +19,10 @@ export function makeLayout(sizes: readonly number[]): {
     if (kind === 'blob') blobs.set(digest, bytes);
     const source = kind === 'bytes' ? ({ kind, bytes } as const) : ({ kind } as const);
     extents.push({
-      ...{ offset, size: bytes.length, source, paths: kind === 'blob' ? [`/blob-${offset}`] : [] },
+      offset,
+      size: bytes.length,
+      source,
+      paths: kind === 'blob' ? [`/blob-${offset}`] : [],
       ...(kind !== 'zero' && { digest }),
     });
     offset += bytes.length;

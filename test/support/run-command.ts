@@ -19,8 +19,13 @@ export function startCommand(
 ): CommandRun {
   const [stdout, stderr] = [collect(), collect()];
   const host: CliHost = {
-    ...{ stdout: stdout.stream, stderr: stderr.stream, cwd, isTTY: false, env: {} },
-    ...{ now: () => 0, signal },
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    cwd,
+    isTTY: false,
+    env: {},
+    now: () => 0,
+    signal,
   };
   const program = new Command('sealift').exitOverride();
   register(program, host);

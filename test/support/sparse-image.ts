@@ -53,7 +53,9 @@ export function packDirectory(
 /** A record of a directory with a Rock Ridge name. */
 export const namedDirectory = (name: string, extent: number, size = SECTOR): DirectoryRecord =>
   named(name, {
-    ...{ extent, size, flags: FILE_FLAG.directory },
+    extent,
+    size,
+    flags: FILE_FLAG.directory,
     systemUse: encodeSystemUse(encodeRockRidge({ ...POSIX, mode: 0o40755, name })),
   });
 
@@ -73,7 +75,9 @@ export async function writeSparseImage(
     await file.truncate(sectors * SECTOR);
     const { rootRecord, ...rest } = volume();
     const primary = encodePrimaryVolumeDescriptor({
-      ...{ ...rest, volumeId, volumeSpaceSize: sectors },
+      ...rest,
+      volumeId,
+      volumeSpaceSize: sectors,
       rootRecord: { ...rootRecord, size: rootSize },
     });
     const all: readonly Piece[] = [[16, primary], [17, encodeTerminator()], ...pieces];

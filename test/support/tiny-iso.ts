@@ -67,7 +67,11 @@ type Entry = Pick<PosixAttributes, 'mode' | 'links'> & {
 
 const attributes = ({ mode, links, name }: Entry): ReturnType<typeof encodeRockRidge> =>
   encodeRockRidge({
-    ...{ mode, links, uid: 0, gid: 0, times: { modified: TIME } },
+    mode,
+    links,
+    uid: 0,
+    gid: 0,
+    times: { modified: TIME },
     ...(name !== undefined && { name }),
   });
 
@@ -84,12 +88,29 @@ function record(identifier: string, entry: Entry, systemUse?: Uint8Array): Uint8
 
 function primaryDescriptor(): Uint8Array {
   return encodePrimaryVolumeDescriptor({
-    ...{ systemId: 'LINUX', volumeId: 'TINY', volumeSetId: '', publisherId: '', preparerId: '' },
-    ...{ applicationId: '', copyrightFile: '', abstractFile: '', bibliographicFile: '' },
-    ...{ volumeSpaceSize: SECTORS, volumeSetSize: 1, volumeSequence: 1, logicalBlockSize: 2048 },
-    ...{ pathTableSize: PATH_TABLE_SIZE, lPathTable: 18, mPathTable: 19 },
-    ...{ optionalLPathTable: 0, optionalMPathTable: 0, fileStructureVersion: 1 },
-    ...{ createdAt: TIME, modifiedAt: TIME, expiresAt: undefined, effectiveAt: undefined },
+    systemId: 'LINUX',
+    volumeId: 'TINY',
+    volumeSetId: '',
+    publisherId: '',
+    preparerId: '',
+    applicationId: '',
+    copyrightFile: '',
+    abstractFile: '',
+    bibliographicFile: '',
+    volumeSpaceSize: SECTORS,
+    volumeSetSize: 1,
+    volumeSequence: 1,
+    logicalBlockSize: 2048,
+    pathTableSize: PATH_TABLE_SIZE,
+    lPathTable: 18,
+    mPathTable: 19,
+    optionalLPathTable: 0,
+    optionalMPathTable: 0,
+    fileStructureVersion: 1,
+    createdAt: TIME,
+    modifiedAt: TIME,
+    expiresAt: undefined,
+    effectiveAt: undefined,
     rootRecord: {
       identifier: Uint8Array.of(0),
       extent: 20,

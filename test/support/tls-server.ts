@@ -43,7 +43,9 @@ export async function serveByTls(
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    ...{ certificate, requests, url: `https://localhost:${port}` },
+    certificate,
+    requests,
+    url: `https://localhost:${port}`,
     async close() {
       server.closeAllConnections();
       server.close();

@@ -30,7 +30,8 @@ export function explainDecodeError(area: string, what: string, cause: unknown): 
     cause instanceof DecodeError ? cause : ({ problem: 'malformed' } as Partial<DecodeError>);
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new IntegrityError(`${area}.${problem}`, `${what} cannot be unpacked: ${reason}`, {
-    ...{ cause, hint: 'do not use it: get it again from where it was published' },
+    cause,
+    hint: 'do not use it: get it again from where it was published',
     ...withoutUndefined({ expected, found }),
   });
 }

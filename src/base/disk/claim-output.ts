@@ -114,11 +114,14 @@ async function notAFile(path: string, found: Stats): Promise<UsageError> {
     });
   }
   const { kind, hint } = KINDS.find(({ is }) => is(found)) ?? {
-    ...{ kind: 'not a regular file', hint: 'name another file' },
+    kind: 'not a regular file',
+    hint: 'name another file',
   };
   const expected = 'a regular file, or nothing';
   return new UsageError('output.not-a-file', `"${path}" is ${kind}`, {
-    ...{ expected, found: kind, hint },
+    expected,
+    found: kind,
+    hint,
   });
 }
 
@@ -132,7 +135,9 @@ async function findFolder(path: string, missing = basename(path)): Promise<Folde
     const existing = await realpath(parent);
     if (found.isDirectory()) return { existing, real: join(existing, missing) };
     throw new UsageError('output.not-a-file', `"${parent}" is not a directory`, {
-      ...{ expected: 'a directory', found: 'a file', hint: 'name a file in a directory' },
+      expected: 'a directory',
+      found: 'a file',
+      hint: 'name a file in a directory',
     });
   } catch (error) {
     if (isErrno(error, 'ENOTDIR')) return findFolder(parent, join(basename(parent), missing));
@@ -151,7 +156,9 @@ function refuseSpecial({ real }: Folder): void {
   const special = SPECIAL.find((directory) => isWithin(real, directory));
   if (special === undefined || isWithin(real, '/dev/shm')) return;
   throw new UsageError('output.special-place', `"${real}" is in ${special}, which keeps no files`, {
-    ...{ expected: 'a place on a disk', found: real, hint: 'name a file elsewhere' },
+    expected: 'a place on a disk',
+    found: real,
+    hint: 'name a file elsewhere',
   });
 }
 
@@ -170,7 +177,8 @@ async function refuseReserved({ real }: Folder, place: OutputPlace): Promise<voi
 
 const reserved = (path: string, where: string): UsageError =>
   new UsageError('output.reserved', `"${path}" is in ${where}`, {
-    ...{ expected: 'a place outside of it', found: path },
+    expected: 'a place outside of it',
+    found: path,
     hint: 'name a file elsewhere',
   });
 
@@ -210,7 +218,8 @@ const OBSTACLES = [
 const unwritable = (path: string, cause: unknown): unknown =>
   isErrno(cause, ...OBSTACLES)
     ? new DiskError('output.unwritable', `nothing can be written to "${path}"`, {
-        ...{ cause, hint: 'name a place that can be written' },
+        cause,
+        hint: 'name a place that can be written',
       })
     : cause;
 

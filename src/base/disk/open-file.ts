@@ -194,7 +194,8 @@ async function checking(
 async function requireOwn(path: string, { uid }: Stats): Promise<void> {
   if (await isOwnUser(uid, path)) return;
   throw new DiskError('file.foreign', `"${path}" belongs to another user`, {
-    ...{ expected: `user ${process.geteuid?.() ?? ''}`, found: `user ${uid}` },
+    expected: `user ${process.geteuid?.() ?? ''}`,
+    found: `user ${uid}`,
     hint: 'run the command as that user, or name another place',
   });
 }
@@ -236,13 +237,15 @@ async function findOwner(path: string): Promise<number | undefined> {
 
 const notRegular = (path: string, cause?: unknown): DiskError =>
   new DiskError('file.not-regular', `"${path}" is not a regular file`, {
-    ...{ cause, expected: 'a regular file, or nothing' },
+    cause,
+    expected: 'a regular file, or nothing',
     hint: 'remove it, or name another place',
   });
 
 const otherNames = (path: string, count: number): DiskError =>
   new DiskError('file.other-names', `"${path}" is a file with ${count} names`, {
-    ...{ expected: 'a file with one name', found: `${count} hard links` },
+    expected: 'a file with one name',
+    found: `${count} hard links`,
     hint: 'remove it, or name another place',
   });
 
@@ -267,7 +270,9 @@ export async function openDirectory(path: string, { follow = false } = {}): Prom
   } catch (cause) {
     if (!isErrno(cause, 'ELOOP', 'ENOTDIR')) throw cause;
     throw new DiskError('file.not-directory', `"${path}" is not a directory`, {
-      ...{ cause, expected: 'a directory, or nothing', found: 'a link, or a file' },
+      cause,
+      expected: 'a directory, or nothing',
+      found: 'a link, or a file',
       hint: 'remove it, or name another place',
     });
   }

@@ -246,7 +246,8 @@ async function findOpenParent(path: string): Promise<string | undefined> {
 
 const foreign = (what: string, { uid }: Stats): DiskError =>
   new DiskError('work-dir.foreign', `${what} belongs to another user`, {
-    ...{ expected: `user ${process.geteuid?.() ?? ''}`, found: `user ${uid}` },
+    expected: `user ${process.geteuid?.() ?? ''}`,
+    found: `user ${uid}`,
     hint: 'name another one with --work-dir, or a directory in it that is not there yet',
   });
 
@@ -259,7 +260,8 @@ const shared = (path: string, mode: number, other: string | undefined): DiskErro
 
 const linked = (path: string): DiskError =>
   new DiskError('work-dir.link', `"${path}" is a symbolic link`, {
-    ...{ expected: 'a directory', found: 'a link' },
+    expected: 'a directory',
+    found: 'a link',
     hint: 'make the work directory itself the link',
   });
 
@@ -275,7 +277,8 @@ function explainObstacle(path: string, cause: unknown): unknown {
     'work-dir.unwritable',
     `nothing can be kept in the work directory "${path}"`,
     {
-      ...{ cause, hint: 'name a directory on a disk that can be written with --work-dir' },
+      cause,
+      hint: 'name a directory on a disk that can be written with --work-dir',
     },
   );
 }

@@ -39,7 +39,9 @@ export function registerBuild(program: Command, host: CliHost): void {
       const report = await runLive(
         {
           config: await findConfigArgument(args, ['live-iso'], host),
-          ...{ options, host, isBuild: true },
+          options,
+          host,
+          isBuild: true,
         },
         buildLiveIso,
       );

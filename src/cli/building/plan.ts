@@ -83,7 +83,8 @@ function otherProduct(option: string, isInstallation: boolean): UsageError {
     'usage.other-product',
     `${option} is for the configuration of ${expected}`,
     {
-      ...{ expected: `the configuration of ${expected}`, found: `that of ${found}` },
+      expected: `the configuration of ${expected}`,
+      found: `that of ${found}`,
       hint: `leave ${option} out`,
     },
   );

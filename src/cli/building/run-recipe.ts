@@ -33,7 +33,10 @@ export async function runRecipe<Request extends IsoPlace & { readonly saved?: Sa
   await (isBuild ? claimIso(request) : checkIsoPlace(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
-    ...{ ...placesOf(host), config, workDir: request.workDir, signal: host.signal },
+    ...placesOf(host),
+    config,
+    workDir: request.workDir,
+    signal: host.signal,
     ...(request.saved && { pinned: request.saved.tags }),
     emit: progress.listener,
   });

@@ -94,7 +94,9 @@ function readRequest(sites: string, options: BuildOptions, host: CliHost): Confi
   const { retainFrom, kubeconfig, rotate, force, newIdentity, useGeneration } = options;
   return {
     ...request,
-    ...{ out: readOut(options.out, request, host), rotate, force },
+    out: readOut(options.out, request, host),
+    rotate,
+    force,
     ...(newIdentity && { newIdentities: new Set(newIdentity) }),
     ...(useGeneration && { useGenerations: new Map(useGeneration) }),
     ...(retainFrom !== undefined && {

@@ -74,7 +74,10 @@ export function readSitesRequest(
   { cwd, env, now }: CliHost,
 ): SitesRequest {
   return {
-    ...{ sites: resolveGiven(cwd, sites, 'SITES'), cwd, dropIn, env },
+    sites: resolveGiven(cwd, sites, 'SITES'),
+    cwd,
+    dropIn,
+    env,
     ...(template !== undefined && { template: resolveGiven(cwd, template, '--template') }),
     ...(allowShared && { shared: new Set(allowShared) }),
     ...withoutUndefined({ seedVersion }),
@@ -112,7 +115,8 @@ export function readOut(
   const input = [sites, template].find((one) => one !== undefined && isWithin(path, one));
   if (input === undefined && !hasOwnSite(sites, path)) return path;
   throw new UsageError('usage.out-inside', `output directory ${path} is among the sites`, {
-    ...{ expected: `a directory where nothing comes into ${input ?? sites}`, found: path },
+    expected: `a directory where nothing comes into ${input ?? sites}`,
+    found: path,
     hint: 'name another directory with --out',
   });
 }

@@ -43,7 +43,9 @@ export function registerExtract(program: Command, host: CliHost): void {
     .action(async (medium: string, { out, fips, force, outputFormat }: ExtractOptions) => {
       const value = await extractInstaller(
         {
-          ...{ medium: resolve(host.cwd, medium), directory: resolve(host.cwd, out), force },
+          medium: resolve(host.cwd, medium),
+          directory: resolve(host.cwd, out),
+          force,
           ...withoutUndefined({ fips }),
         },
         host.signal,

@@ -109,7 +109,8 @@ function baseChanged(path: string, expected: number | Digest, found: number | Di
     'iso.base-changed',
     `base ISO ${path} has changed since it was scanned: ${expected} is now ${found}`,
     {
-      ...{ expected: String(expected), found: String(found) },
+      expected: String(expected),
+      found: String(found),
       hint: 'run the same command again when nothing writes to the file',
     },
   );

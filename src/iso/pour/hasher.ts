@@ -97,7 +97,9 @@ function startThread(memory: SharedArrayBuffer): Thread {
     askers.clear();
   });
   return {
-    ...{ streams: 0, tell, end: () => worker.terminate() },
+    streams: 0,
+    tell,
+    end: () => worker.terminate(),
     ask: (order) =>
       new Promise((resolve, reject) => {
         if (failure) {

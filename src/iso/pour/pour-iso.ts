@@ -100,8 +100,11 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const memory = new SharedArrayBuffer((POOL_BUFFERS + 1) * BUFFER_SIZE);
   const alignment = await probeAlignment(partial, memory);
   const output = await openOutputFile(partial, {
-    ...{ size: layout.size, memory, mode: pour.mode ?? 0o644 },
-    ...{ keep: journal.achieved.size > 0, direct: alignment !== undefined },
+    size: layout.size,
+    memory,
+    mode: pour.mode ?? 0o644,
+    keep: journal.achieved.size > 0,
+    direct: alignment !== undefined,
   });
   const hasher = createHasher(memory);
   const stop = new AbortController();
@@ -112,7 +115,12 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const counters: PourCounters = { fetched: 0, copied: 0, kept: 0, written: 0 };
   let bytes = 0;
   const tools: PourTools = {
-    ...{ memory: Buffer.from(memory), hasher, output, frontier, counters, signal },
+    memory: Buffer.from(memory),
+    hasher,
+    output,
+    frontier,
+    counters,
+    signal,
     openExtent: pour.openExtent,
     notePrefix: journal.notePrefix,
     onBytes(size) {

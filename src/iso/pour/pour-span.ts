@@ -122,7 +122,9 @@ async function bring(
     const { signal, waiting } = tools;
     waiting.since = performance.now();
     const opened = await tools.openExtent(span.extent, {
-      ...{ offset: writer.position, refused, signal },
+      offset: writer.position,
+      refused,
+      signal,
     });
     source =
       opened.kind === 'file'

@@ -50,8 +50,12 @@ export function beginPour(spans: readonly PourSpan[], journal: Journal, now: num
   return {
     missing: tasks.filter((task) => !isStanding(task)),
     standing: tasks.filter(isStanding),
-    ...{ running: new Set(), verified: [], isCommitting: false, committedAt: now },
-    ...{ isDigested: false, failure: undefined },
+    running: new Set(),
+    verified: [],
+    isCommitting: false,
+    committedAt: now,
+    isDigested: false,
+    failure: undefined,
   };
 }
 

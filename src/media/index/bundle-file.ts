@@ -50,7 +50,8 @@ export function formatBundleFile({
   const file: BundleFile = {
     format: 1,
     name: formatReleaseBundleTag(version, arch),
-    ...{ version, architecture: arch },
+    version,
+    architecture: arch,
     release: { image: formatReference(reference), digest: digestOfRelease(release) },
     images: plan.images.map(describeImage),
   };
@@ -60,8 +61,12 @@ export function formatBundleFile({
 function describeImage({ name, set, source, destination, manifests }: PlannedImage): BundleImage {
   const digests = manifests.map(({ digest }) => digest);
   return {
-    ...{ name, set, image: formatReference(source), ...destination },
-    ...{ digest: digests[0] ?? '', manifests: digests },
+    name,
+    set,
+    image: formatReference(source),
+    ...destination,
+    digest: digests[0] ?? '',
+    manifests: digests,
   };
 }
 
@@ -70,7 +75,8 @@ export function parseBundleFile(bytes: Uint8Array): BundleFile {
   const document = parse(bytes);
   if (document['format'] !== 1) {
     throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has a format we do not know`, {
-      ...{ expected: '1', found: JSON.stringify(document['format'] ?? null) },
+      expected: '1',
+      found: JSON.stringify(document['format'] ?? null),
       hint: 'use a newer sealift',
     });
   }

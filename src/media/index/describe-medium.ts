@@ -50,6 +50,8 @@ const describeImage = (image: PlannedImage): IndexImage => ({
 });
 
 const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExtent => ({
-  ...{ offset, size, paths },
+  offset,
+  size,
+  paths,
   ...withoutUndefined({ digest }),
 });

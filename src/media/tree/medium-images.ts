@@ -57,7 +57,8 @@ async function readManifest(tree: RegistryTree, { name, digest }: Wanted) {
   const bytes = await readManifestBytes(tree, digest);
   if (bytes) return parseManifest(bytes);
   throw new IntegrityError('medium.no-image', `the medium does not carry ${name}`, {
-    ...{ expected: digest, found: 'no such manifest in its registry' },
+    expected: digest,
+    found: 'no such manifest in its registry',
     hint: 'give a live ISO that carries the whole release',
   });
 }
@@ -78,7 +79,8 @@ async function verifyBlob(
   const found = `sha256:${hash.digest('hex')}`;
   if (found === digest) return;
   throw new IntegrityError('medium.blob-damaged', `a layer of ${name} on the medium is damaged`, {
-    ...{ expected: digest, found },
+    expected: digest,
+    found,
     hint: 'run "sealift verify" on the medium, and copy it again',
   });
 }

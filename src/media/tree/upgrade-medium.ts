@@ -40,7 +40,10 @@ export function renderUpgradeRoot(medium: {
   const { from } = path;
   const description = formatReadableJson({
     format: 1,
-    ...{ version: release.version, architecture: release.arch, image, created: release.created },
+    version: release.version,
+    architecture: release.arch,
+    image,
+    created: release.created,
     payloadSize: plan.blobSize + plan.manifestSize,
     previous: release.metadata.previous,
     ...withoutUndefined({ from }),

@@ -50,7 +50,8 @@ export const findLabelObstacle = (label: string): readonly Obstacle[] =>
         {
           code: 'image.label',
           problem: 'the ISO does not have the label of a configuration image',
-          ...{ expected: CONFIG_IMAGE_LABEL, found: label },
+          expected: CONFIG_IMAGE_LABEL,
+          found: label,
           hint: 'give the agentconfig.noarch.iso of "openshift-install agent create config-image"',
         },
       ];

@@ -62,7 +62,9 @@ function parseCel(cel: unknown, message: string | undefined): Requirement {
 }
 
 const unreadable = (reason: string): Requirement => ({
-  ...{ kind: 'unknown', what: 'an olm.constraint that OLM cannot read', reason },
+  kind: 'unknown',
+  what: 'an olm.constraint that OLM cannot read',
+  reason,
 });
 
 const readText = (object: Record<string, unknown>, key: string): string | undefined => {

@@ -66,7 +66,9 @@ export async function downloadFile(
 
 async function readPartial(partial: Partial, signal: AbortSignal): Promise<void> {
   const written = partial.file.createReadStream({
-    ...{ start: 0, autoClose: false, highWaterMark: 1 << 20 },
+    start: 0,
+    autoClose: false,
+    highWaterMark: 1 << 20,
   });
   for await (const chunk of written) {
     signal.throwIfAborted();

@@ -62,7 +62,9 @@ export function createFileDigests(cache: string, signal?: AbortSignal): FileDige
 
 const describe = (path: string, { stamp: { size }, digest }: Remembered): FileInput => ({
   kind: 'file',
-  ...{ path, size, digest },
+  path,
+  size,
+  digest,
 });
 
 function parse(bytes: Uint8Array | undefined): Remembered | undefined {

@@ -81,7 +81,11 @@ async function downloadIso(
   const { http, signal, tls, onProgress } = tools;
   const packing = packingOf(url.pathname);
   const download: Download = {
-    ...{ url, http, signal, limit: MAX_ISO_SIZE, path: `${path}.partial` },
+    url,
+    http,
+    signal,
+    limit: MAX_ISO_SIZE,
+    path: `${path}.partial`,
     ...(tls && { tls }),
     ...(onProgress && { onProgress }),
   };
@@ -132,7 +136,11 @@ async function unpackTo(
 ): Promise<FileInput> {
   const aside = await nameAside(target);
   const { digest } = await unpackFile({
-    ...{ packed, packing, path: aside, limit: MAX_ISO_SIZE, signal },
+    packed,
+    packing,
+    path: aside,
+    limit: MAX_ISO_SIZE,
+    signal,
     ...(expected && { shownAs: expected.from }),
     onProgress: (bytes) => onProgress?.(bytes, undefined, 'unpacking'),
   });

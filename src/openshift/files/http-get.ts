@@ -71,7 +71,9 @@ function checkTransient(response: HttpResponse, url: URL): HttpResponse {
     expected: '200',
     found: String(response.status),
     retryAfter: parseRetryAfter(typeof wait === 'string' ? wait : undefined, Date.now()),
-    ...{ host: url.host, answered: true, limited: response.status === 429 },
+    host: url.host,
+    answered: true,
+    limited: response.status === 429,
   });
 }
 

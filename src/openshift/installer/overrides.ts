@@ -123,7 +123,8 @@ function refuseUnread(spec: Members, sshKey: string | undefined): void {
  */
 export function checkPullSecret(text: string, pullSecret: string | undefined): void {
   const rendered = planInstallerInputs({
-    ...{ arch: 'x86_64', registriesConf: '' },
+    arch: 'x86_64',
+    registriesConf: '',
     ...withoutUndefined({ pullSecret }),
   }).find(({ path }) => path === OVERRIDE_PATHS.pullSecret);
   const expected = readObject(rendered?.text ?? '', OVERRIDE_PATHS.pullSecret);

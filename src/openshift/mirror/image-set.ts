@@ -95,7 +95,8 @@ export function planPassedSet(release: Release): ImageSet {
   return {
     name,
     images: images.map(({ destination, signedCopy, ...image }) => ({
-      ...{ ...image, neededBy },
+      ...image,
+      neededBy,
       destination: { ...destination, tags: [] },
       ...(signedCopy && { signedCopy: { ...signedCopy, tags: [] } }),
     })),

@@ -140,7 +140,8 @@ function mergeBlobs(images: readonly PlannedImage[]): PlannedBlob[] {
 const toMirrored = (image: PlannedImage): readonly MirroredImage[] => {
   const { origin, destination, signedCopy, set, kind } = image;
   return [...(signedCopy ? [signedCopy] : []), destination].map((destination) => ({
-    ...{ source: origin, destination },
+    source: origin,
+    destination,
     category: set === 'release' || set === 'operator' ? set : 'generic',
     ...(kind && { kind }),
   }));

@@ -86,7 +86,8 @@ export function usesDistributionEntrypoint({ reference, config, files }: Inspect
       const missing = DISTRIBUTION_FILES.filter((path) => !files.has(path)).join(', ');
       throw refuse('cluster-only', reference, {
         reason: 'is an OpenShift registry that serves only inside a cluster',
-        ...{ expected: DISTRIBUTION_FILES.join(', '), found: `no ${missing}` },
+        expected: DISTRIBUTION_FILES.join(', '),
+        found: `no ${missing}`,
       });
     }
   }
@@ -101,7 +102,8 @@ function requireServer({ reference, config: { command }, files }: Inspected): vo
   if (command.length === 0) {
     throw refuse('no-command', reference, {
       reason: 'cannot be started: it has no entrypoint and no command',
-      ...{ expected: 'an entrypoint or a command', found: 'neither' },
+      expected: 'an entrypoint or a command',
+      found: 'neither',
     });
   }
   if (SERVER_FILES.some((path) => files.has(path))) return;
@@ -123,7 +125,8 @@ export function requireOpenssl(
   if (!needsOpenssl(version) || OPENSSL_FILES.some((path) => files.has(path))) return;
   throw refuse('no-openssl', reference, {
     reason: `has no openssl, and hosts of release ${version} have none to make the registry's certificate`,
-    ...{ expected: OPENSSL_FILES[0] ?? '', found: 'no openssl' },
+    expected: OPENSSL_FILES[0] ?? '',
+    found: 'no openssl',
   });
 }
 
@@ -135,7 +138,8 @@ export function requireArchitecture(
   if (architecture === wanted) return;
   throw refuse('architecture', reference, {
     reason: `is for ${architecture}, but the hosts are ${wanted}`,
-    ...{ expected: wanted, found: architecture },
+    expected: wanted,
+    found: architecture,
   });
 }
 
@@ -145,6 +149,7 @@ const refuse = (
   { reason, expected, found }: Record<'reason' | 'expected' | 'found', string>,
 ): ConfigError =>
   new ConfigError(`registry-image.${code}`, `image ${formatReference(reference)} ${reason}`, {
-    ...{ expected, found },
+    expected,
+    found,
     hint: 'name an image of the distribution registry, or leave it out to use that of the release',
   });

@@ -42,7 +42,10 @@ export const describeCluster = (
   catalogs: describeCatalogs(catalogs, workspace),
   mirrorResources: workspace?.resources ?? [],
   releaseSignatures: signatures.map((base64) => Buffer.from(base64, 'base64')),
-  ...{ interactive, enableDefaultSources, createPinnedImageSets, useDefaultSourceNames },
+  interactive,
+  enableDefaultSources,
+  createPinnedImageSets,
+  useDefaultSourceNames,
   pinnedImages: listPinned(plan),
 });
 

@@ -53,7 +53,10 @@ export function renderNodeRegistry(registry: NodeRegistry): {
     units: [
       renderEnabledUnit('start-local-registry.service', {
         run: renderRegistryRun({
-          ...{ name: 'registry', data: '${REGISTRY_DATA}', certs: '/etc/iri-registry/certs', port },
+          name: 'registry',
+          data: '${REGISTRY_DATA}',
+          certs: '/etc/iri-registry/certs',
+          port,
           ...startOf(image),
         }),
       }),

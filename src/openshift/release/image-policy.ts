@@ -54,7 +54,9 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
       const { rootOfTrust, signedIdentity } = objectOrEmpty(spec['policy']);
       const key = readKey(objectOrEmpty(rootOfTrust), path);
       return {
-        ...{ name, scopes, identity: readIdentity(objectOrEmpty(signedIdentity), path) },
+        name,
+        scopes,
+        identity: readIdentity(objectOrEmpty(signedIdentity), path),
         ...(featureSets && { featureSets }),
         ...withoutUndefined({ key }),
       };

@@ -85,8 +85,11 @@ function createParser(): (text: string, path: string) => unknown {
 /** As Kubernetes reads it, YAML 1.1, without what takes the square of its size: double keys, aliases. */
 const parseYaml = (text: string): unknown =>
   parse(text, {
-    ...{ version: '1.1', uniqueKeys: false, maxAliasCount: 0 },
-    ...{ prettyErrors: false, logLevel: 'error' },
+    version: '1.1',
+    uniqueKeys: false,
+    maxAliasCount: 0,
+    prettyErrors: false,
+    logLevel: 'error',
   });
 
 /** Leaves out what is indented deeper than a `schema:` that ends its line (YAML 1.2.2, 8.2.2). */

@@ -181,7 +181,9 @@ async function fetchGraph(url: URL, { http, signal, tls }: GraphAccess): Promise
     return await withTimeLimit(TIMEOUT, signal, async (limited) => {
       limited.addEventListener('abort', () => (limit.isOver = !signal.aborted));
       const response = await fetchPublic(http, {
-        ...{ url, headers: { accept: 'application/json' }, signal: limited },
+        url,
+        headers: { accept: 'application/json' },
+        signal: limited,
         ...(tls && { tls }),
       });
       const text = await readText(response, url);

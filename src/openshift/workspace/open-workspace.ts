@@ -16,7 +16,8 @@ export function openWorkspace(directory: string): RegistryClient {
   const tree = enclosedTree(root);
   let listing: Promise<readonly string[]> | undefined;
   return createTreeClient({
-    ...{ tree, root },
+    tree,
+    root,
     async repositoriesOf(reference) {
       const repositories = await (listing ??= listRepositories(tree));
       return listPlaces(reference, { mirrors, repositories });

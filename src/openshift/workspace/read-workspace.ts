@@ -97,7 +97,9 @@ function checkShape(directory: string): void {
 
 const missing = (directory: string, part: string, hint: string): ConfigError =>
   new ConfigError('workspace.missing', `${directory} is not an oc-mirror workspace: no ${part}`, {
-    ...{ expected: join(directory, part), found: 'nothing', hint },
+    expected: join(directory, part),
+    found: 'nothing',
+    hint,
   });
 
 const isDirectory = (path: string): boolean => lookAt(path)?.isDirectory() === true;
@@ -110,7 +112,8 @@ function locate(path: string, workspace: string): string {
   const real = ifReadable(path, (path) => realpathSync(path));
   if (path === workspace || real === workspace || real.startsWith(`${workspace}/`)) return real;
   throw new ConfigError('workspace.outside', `${path} is a link to ${real}, outside ${workspace}`, {
-    ...{ expected: `a path below ${workspace}`, found: real },
+    expected: `a path below ${workspace}`,
+    found: real,
     hint: 'copy it into the workspace, or mount it there',
   });
 }
@@ -172,8 +175,10 @@ function sortDocuments(documents: readonly SplitDocument[]): Sorted {
   }
   // Lists of lists: a call has no room for the elements of a very long one.
   return {
-    ...{ mirrors: mirrors.flat(), catalogs },
-    ...{ signatures: signatures.flat(), warnings: warnings.flat() },
+    mirrors: mirrors.flat(),
+    catalogs,
+    signatures: signatures.flat(),
+    warnings: warnings.flat(),
   };
 }
 

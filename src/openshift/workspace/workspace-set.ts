@@ -85,7 +85,10 @@ export function planWorkspaceSet(
       const kind = kindOf(image, catalogs);
       return [
         {
-          ...{ name, source, destination: { repository, tags }, neededBy: [{ part: PART }] },
+          name,
+          source,
+          destination: { repository, tags },
+          neededBy: [{ part: PART }],
           ...(kind && { kind }),
         },
       ];

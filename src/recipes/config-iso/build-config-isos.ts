@@ -157,7 +157,8 @@ function refuseStrangers(
     const unknown = [...named].find((name) => !names.has(name));
     if (unknown === undefined) continue;
     throw new ConfigError('config-iso.unknown-site', `${option} names a site that is not there`, {
-      ...{ expected: 'the name of a site of these inputs', found: unknown },
+      expected: 'the name of a site of these inputs',
+      found: unknown,
     });
   }
 }
@@ -186,7 +187,8 @@ async function claimFolder(request: ConfigIsosRequest): Promise<void> {
   await claimOutput(
     { path: readmeOf(state), inputs },
     {
-      ...{ force, expected: 'that of an earlier build' },
+      force,
+      expected: 'that of an earlier build',
       isReplaceable: () => isOurReadme(state),
     },
   );
@@ -206,8 +208,8 @@ async function refuseForeignState(state: string): Promise<void> {
   const foreign = names.find((name) => !isStateFile(name));
   if (foreign === undefined) return;
   throw new UsageError('output.exists', `"${state}" exists and is not the state of a build`, {
-    ...{ expected: 'nothing, an empty folder, or the state of an earlier build' },
-    ...{ found: join(state, foreign) },
+    expected: 'nothing, an empty folder, or the state of an earlier build',
+    found: join(state, foreign),
     hint: 'name another folder with --out, or use this one with --force: what is in it stays',
   });
 }

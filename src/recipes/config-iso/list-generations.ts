@@ -70,11 +70,16 @@ function describe({ number, state }: Generation, isInUse: boolean): ListedGenera
   const { clusterId, infraId, madeAt } = identity;
   const { all, signers } = fingerprintOf(identity);
   return {
-    ...{ number, isInUse },
+    number,
+    isInUse,
     identity: {
       madeAt: new Date(madeAt * 1000).toISOString(),
-      ...{ clusterName: site.clusterName, baseDomain: site.baseDomain },
-      ...{ clusterId, infraId, fingerprint: all, signers },
+      clusterName: site.clusterName,
+      baseDomain: site.baseDomain,
+      clusterId,
+      infraId,
+      fingerprint: all,
+      signers,
     },
   };
 }

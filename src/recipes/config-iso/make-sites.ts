@@ -81,9 +81,14 @@ export async function makeSites(
   const findRetained = await openKept(survey, request, tools);
   const rotation = await decideRotation(request, tools);
   const making: Making = {
-    ...{ survey, request, tools, findRetained, writer: createSiteWriter() },
+    survey,
+    request,
+    tools,
+    findRetained,
+    writer: createSiteWriter(),
     rotationOf: (name) => (takesPart(request, name) ? rotation?.id : undefined),
-    ...{ numbersOf: indexGenerations(request.out), listed: request.listed },
+    numbersOf: indexGenerations(request.out),
+    listed: request.listed,
     inputs: listInputs(request),
   };
   const meter = createSiteMeter('make ISOs', good.length, tools);
@@ -167,8 +172,13 @@ async function makeUnlessMade(site: SurveyedSite, making: Making): Promise<SiteO
   if (retained && request.newIdentities?.has(name)) throw contradicting(name);
   const wanted = describeWanted(site, making.rotationOf(name), retained);
   const sited: Sited = {
-    ...{ name, places, retained, wanted, record: readRecord(places) },
-    ...{ numbers: making.numbersOf(name, places), use: request.useGenerations?.get(name) },
+    name,
+    places,
+    retained,
+    wanted,
+    record: readRecord(places),
+    numbers: making.numbersOf(name, places),
+    use: request.useGenerations?.get(name),
   };
   const made = findMade(sited);
   return made ? { kind: 'kept', made } : makeSite(site, sited, making);
@@ -189,10 +199,19 @@ async function makeSite(
   const { force = false } = request;
   const site = await survey.recall(surveyed);
   const provided = await provideIdentity({
-    ...{ name, places, site: stateSiteOf(site), numbers, isRecorded: record?.made !== undefined },
-    ...{ listed: listed.get(name), retained: retained?.identity, use, rotation: wanted.rotation },
-    ...{ mayBeNew: request.newIdentities?.has(name) ?? false },
-    ...{ keys: tools.keys, epoch: request.epoch, signal: tools.signal },
+    name,
+    places,
+    site: stateSiteOf(site),
+    numbers,
+    isRecorded: record?.made !== undefined,
+    listed: listed.get(name),
+    retained: retained?.identity,
+    use,
+    rotation: wanted.rotation,
+    mayBeNew: request.newIdentities?.has(name) ?? false,
+    keys: tools.keys,
+    epoch: request.epoch,
+    signal: tools.signal,
   });
   const composed = composeSite(site, { places, wanted, provided, retained: retained?.identity });
   const remains = composed.isThere ? [] : await claimFiles({ places, provided, inputs, force });
@@ -211,7 +230,8 @@ const contradicting = (name: string): ConfigError =>
   });
 
 const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
-  ...{ clusterName: install.clusterName, baseDomain: install.baseDomain },
+  clusterName: install.clusterName,
+  baseDomain: install.baseDomain,
   ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
 });
 

@@ -37,7 +37,7 @@ async function openDropIn(
   );
   if (strangers.length > 0) {
     throw new UsageError('usage.drop-in', `${sites} is not the directory of one site`, {
-      ...{ expected: 'install-config.yaml and image-based-config.yaml in it' },
+      expected: 'install-config.yaml and image-based-config.yaml in it',
       hint: 'leave out --drop-in for a folder of sites',
     });
   }

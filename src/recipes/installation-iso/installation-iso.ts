@@ -45,7 +45,11 @@ export async function buildInstallationIso(
     const report = describeInstallationIso(request, prepared);
     const { base, layout, embedded } = prepared;
     const poured = await tools.engine.run(pourIso, {
-      ...{ layout, report, place: placeOf(request), lanes, times: tools.engine.times() },
+      layout,
+      report,
+      place: placeOf(request),
+      lanes,
+      times: tools.engine.times(),
       base: fileOf(base),
       blobs: (embedded?.plan ?? NO_IMAGES).blobs,
       mode: 0o600, // the pull secret is on it
@@ -70,7 +74,8 @@ export async function prepareInstallationIso(
   const embedded = await planEmbedded(request, tools, release);
   const base = findBase(request, tools, release);
   const made = engine.run(layOutInstallationIso, {
-    ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }) },
+    base: fileOf(base),
+    scan: engine.run(scanBase, { base: fileOf(base) }),
     architecture: architectureOf(config),
     ignition: new Secret(renderIgnition(request, embedded)),
     ...withoutUndefined({ epoch }),

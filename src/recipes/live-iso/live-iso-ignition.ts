@@ -40,7 +40,13 @@ export function renderIgnition(
   const registriesConf = followOverrides(request, tools, images);
   registriesConf.catch(() => undefined); // the stages that wait for it tell
   const bootstrap = tools.engine.run(renderBootstrap, {
-    ...{ release, plan, catalogs, registryImage, manifests, stopLocalRegistry, registriesConf },
+    release,
+    plan,
+    catalogs,
+    registryImage,
+    manifests,
+    stopLocalRegistry,
+    registriesConf,
     skipLocalRegistry: decideLocalRegistry(request, images),
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
@@ -112,7 +118,8 @@ function renderForUser(
   const { pullSecret } = build.embed;
   const { registriesConf } = images;
   const settings = {
-    ...{ interactive, registriesConf },
+    interactive,
+    registriesConf,
     ...withoutUndefined({ sshKey }),
     ...(pullSecret && { pullSecret }),
   };
@@ -137,7 +144,8 @@ function installUnconfigured(
   const { infraEnv } = request.overrides;
   const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
     planInstallerInputs({
-      ...{ arch, registriesConf },
+      arch,
+      registriesConf,
       ...withoutUndefined({ sshKey }),
       ...(pullSecret && { pullSecret: pullSecret.reveal() }),
       ...withoutUndefined({ nmstate: request.nmstate, infraEnv }),

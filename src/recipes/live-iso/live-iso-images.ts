@@ -44,7 +44,11 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const registryImage = release.then((release) =>
     selectRegistryImage(
       {
-        ...{ release, uri, saved, configure: CONFIGURE, isOffline: workspace !== undefined },
+        release,
+        uri,
+        saved,
+        configure: CONFIGURE,
+        isOffline: workspace !== undefined,
         signatures,
         ...withoutUndefined({ graphUrl }),
       },
@@ -53,13 +57,15 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   );
   registryImage.catch(() => undefined); // the stages that wait for it tell
   const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
-    ...{ release, registryImage: registryImage.then(({ reference }) => reference) },
+    release,
+    registryImage: registryImage.then(({ reference }) => reference),
     ...(workspace && { workspace }),
     ...withoutUndefined({ disableImagePolicy }),
   });
   const { plan } = selected;
   const reserved = tools.engine.run(checkSpace, {
-    ...{ plan, output },
+    plan,
+    output,
     ...withoutUndefined({ maxSize }),
   });
   return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };

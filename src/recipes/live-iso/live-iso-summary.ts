@@ -115,7 +115,9 @@ export const summarizePlan = (request: LiveIsoRequest, prepared: PreparedLiveIso
   const { enableInteractiveFlow: interactive } = request.config;
   const { hostCopy, warnings } = planHostCopy(request.config, prepared);
   return {
-    ...{ product: 'live-iso', base: { digest, from, size }, ...summarizePayload(prepared) },
+    product: 'live-iso',
+    base: { digest, from, size },
+    ...summarizePayload(prepared),
     internalReleaseImage: interactive
       ? (findInternalReleaseImage(prepared.release.definitions) ?? null)
       : null,
@@ -131,7 +133,9 @@ export function summarizePayload(
   const { release, plan, layout, space } = prepared;
   const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
   return {
-    ...{ format: 1, tags: prepared.tags, contents: prepared.contents },
+    format: 1,
+    tags: prepared.tags,
+    contents: prepared.contents,
     release: {
       version: release.version,
       reference: formatReference(release.reference),
@@ -153,7 +157,9 @@ export function summarizePayload(
     parts: planCosts(plan),
     additions: summarizeAdditions(prepared),
     catalogs: prepared.catalogs.map(({ name, digest, rebuilt, bundles, warnings }) => ({
-      ...{ name, digest, warnings },
+      name,
+      digest,
+      warnings,
       isRebuilt: rebuilt !== undefined,
       bundles: bundles.map((bundle) => bundle.name),
     })),
@@ -208,7 +214,8 @@ function summarizeAdditions({
   const costs = planBundleCosts(plan);
   return catalogs.flatMap(({ name: catalog, additions }) =>
     additions.map((added) => ({
-      ...{ catalog, ...added },
+      catalog,
+      ...added,
       ...(costs.get(bundleKey(catalog, added.bundle)) ?? { images: 0, size: 0, marginalSize: 0 }),
     })),
   );

@@ -29,13 +29,20 @@ export async function prepareLiveIso(
   const base = findBase(request, tools, images);
   const { bootstrap, unconfigured } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
-    ...{ base: fileOf(base), scan: engine.run(scanBase, { base: fileOf(base) }), release, plan },
-    ...{ bootstrap: bootstrap.then(({ ignition }) => ignition), unconfigured },
+    base: fileOf(base),
+    scan: engine.run(scanBase, { base: fileOf(base) }),
+    release,
+    plan,
+    bootstrap: bootstrap.then(({ ignition }) => ignition),
+    unconfigured,
     appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
     ...withoutUndefined({ epoch }),
   });
   const space = engine.run(checkSize, {
-    ...{ layout, plan, output, isLocal: config.mirrorPath !== undefined },
+    layout,
+    plan,
+    output,
+    isLocal: config.mirrorPath !== undefined,
     ...withoutUndefined({ maxSize }),
   });
   const { registriesConf } = tools;
@@ -69,7 +76,10 @@ export async function buildLiveIso(
     const report = describeLiveIso(request, prepared);
     const { layout, base, plan } = prepared;
     const poured = await tools.engine.run(pourIso, {
-      ...{ layout, report, place: placeOf(request), blobs: plan.blobs },
+      layout,
+      report,
+      place: placeOf(request),
+      blobs: plan.blobs,
       times: tools.engine.times(),
       base: fileOf(base),
       mode: isConfidential(request) ? 0o600 : 0o644,

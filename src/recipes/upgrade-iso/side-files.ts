@@ -42,7 +42,8 @@ export async function claimSideFiles(
 
 const takesOutput = (path: string): UsageError =>
   new UsageError('output.reserved', `"${path}" is the name of a file beside the ISO`, {
-    ...{ expected: 'another name for the ISO', found: basename(path) },
+    expected: 'another name for the ISO',
+    found: basename(path),
     hint: 'name the ISO with the ending .iso',
   });
 

@@ -62,7 +62,9 @@ const renderResources = (
 
 function listHops({ release, path, releases }: Carried) {
   return path.hops.map(({ version, image }, index) => ({
-    ...{ version, releaseImage: image, fromVersions: listBefore({ release, path }, index) },
+    version,
+    releaseImage: image,
+    fromVersions: listBefore({ release, path }, index),
     isSigned: releases[index]?.signature?.status === 'verified',
   }));
 }

@@ -32,7 +32,8 @@ export type UpgradeIsoReport = Announced & PourReport;
 
 export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPlan => ({
   ...summarizePayload(prepared),
-  ...{ product: 'upgrade-iso', path: prepared.path },
+  product: 'upgrade-iso',
+  path: prepared.path,
   signatures: describeSignatures(prepared.releases),
   volumeId: formatUpgradeLabel(prepared.release),
   files: listSideFiles(prepared.sideFiles).map(({ path }) => path),

@@ -32,11 +32,16 @@ export async function prepareUpgradeIso(
   const { catalogs, plan, imagePolicy } = selectPayload(config, tools, { release, passed });
   passed.catch(() => undefined); // the stages that wait tell
   const layout = engine.run(layOutUpgradeIso, {
-    ...{ release, passed, path, plan },
+    release,
+    passed,
+    path,
+    plan,
     ...withoutUndefined({ epoch }),
   });
   const space = engine.run(checkSize, {
-    ...{ layout, plan, output },
+    layout,
+    plan,
+    output,
     ...withoutUndefined({ maxSize }),
   });
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
@@ -46,7 +51,9 @@ export async function prepareUpgradeIso(
   const prepared = { ...made, contents, release: await release, path: await path, releases };
   const checked = { ...prepared, imagePolicy: await imagePolicy };
   return {
-    ...{ ...checked, layout: await layout, space: await space },
+    ...checked,
+    layout: await layout,
+    space: await space,
     tags: await settleTags(request, tools, release),
     sideFiles: renderSideFiles(request, prepared),
   };
@@ -64,7 +71,10 @@ async function findPath(
   }
   const { channel } = config.ocpRelease;
   return engine.run(planUpgradePath, {
-    ...{ from, release, channel, arch: release.then(({ arch }) => arch) },
+    from,
+    release,
+    channel,
+    arch: release.then(({ arch }) => arch),
     ...withoutUndefined({ graphUrl }),
   });
 }
@@ -102,7 +112,11 @@ export async function buildUpgradeIso(
     const report = describeUpgradeIso(request, prepared);
     const { layout, plan } = prepared;
     const poured = await tools.engine.run(pourIso, {
-      ...{ layout, report, place: placeOf(request), blobs: plan.blobs, mode: 0o644 },
+      layout,
+      report,
+      place: placeOf(request),
+      blobs: plan.blobs,
+      mode: 0o644,
       times: tools.engine.times(),
       lanes: request.config.build.concurrency ?? 8,
     });

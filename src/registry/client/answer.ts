@@ -22,7 +22,10 @@ export function explainAnswer(host: string, refusal: Refusal, now: number): Regi
   if (!isPassingStatus(status)) return new RegistryError('registry.answer', message, { found });
   const limited = status === 429;
   return new TransientError(limited ? 'registry.rate-limited' : 'registry.unavailable', message, {
-    ...{ found, host, limited, answered: true },
+    found,
+    host,
+    limited,
+    answered: true,
     retryAfter: parseRetryAfter(headerOf(headers, 'retry-after'), now),
     hint: limited
       ? 'ask for less at once, or run the same command again later: what is cached stays'

@@ -98,8 +98,11 @@ async function answerManifest(
     return failure('MANIFEST_UNKNOWN', 'manifest is not in this repository', { reference });
   }
   return {
-    ...{ kind: 'manifest', digest, mediaType: parseManifest(bytes).mediaType },
-    ...{ path: pathTo.blob(digest), size: bytes.length },
+    kind: 'manifest',
+    digest,
+    mediaType: parseManifest(bytes).mediaType,
+    path: pathTo.blob(digest),
+    size: bytes.length,
     ...(bytes.length <= SMALL && { bytes }),
   };
 }

@@ -15,7 +15,10 @@ export type ConnectionLimits = {
 
 /** With a piece of 128 KiB for each, and as much again in TLS, some 32 MiB. */
 export const CONNECTION_LIMITS: ConnectionLimits = {
-  ...{ connections: 128, stalled: 1000, idle: 30_000, head: 10_000 },
+  connections: 128,
+  stalled: 1000,
+  idle: 30_000,
+  head: 10_000,
 };
 
 /** Must be called for every piece that a client took. */

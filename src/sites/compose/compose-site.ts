@@ -38,13 +38,16 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
   const kubeconfig = renderKubeconfig(site.install, identity);
   const tree = planConfigTree(site, identity, retained);
   const iso = encodeSmallIso({
-    ...{ volumeId: CONFIG_VOLUME_ID, epoch: identity.madeAt },
+    volumeId: CONFIG_VOLUME_ID,
+    epoch: identity.madeAt,
     ...tree,
   });
   const { text: password } = identity.password;
   const outputs = {
-    ...{ state: digestOf(formatState(provided.state)), kubeconfig: digestOf(kubeconfig) },
-    ...{ password: digestOf(password), iso: digestOf(iso) },
+    state: digestOf(formatState(provided.state)),
+    kubeconfig: digestOf(kubeconfig),
+    password: digestOf(password),
+    iso: digestOf(iso),
   };
   const made = describeMade(provided, { digest: outputs.iso, size: iso.length });
   const isThere = hasOutputs(places, outputs);
@@ -54,10 +57,13 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     { path: places.iso, data: iso },
   ];
   return {
-    ...{ shownAs: places.iso, directories: listDirectories(places) },
-    ...{ state: provided.files, files: isThere ? [] : files },
+    shownAs: places.iso,
+    directories: listDirectories(places),
+    state: provided.files,
+    files: isThere ? [] : files,
     record: { path: places.record, data: formatRecord({ ...options.wanted, outputs, made }) },
-    ...{ made, isThere },
+    made,
+    isThere,
   };
 }
 

@@ -102,8 +102,11 @@ function checkDocument({ number, line, text }: Piece): readonly ManifestFault[] 
   const separator = SEPARATOR.exec(text);
   if (separator) return [at(0, 'begins with more than "---" on its line', SEPARATOR_HINT)];
   const document = parseDocument(text, {
-    ...{ lineCounter: lines, prettyErrors: false, uniqueKeys: false },
-    ...{ version: '1.1' as const, logLevel: 'silent' as const },
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: false,
+    version: '1.1' as const,
+    logLevel: 'silent' as const,
   });
   const [error] = document.errors;
   if (error) return [at(error.pos[0], `cannot be read: ${explainYaml(error.code)}`)];

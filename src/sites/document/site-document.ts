@@ -74,7 +74,8 @@ type Parsed = {
 function parse(bytes: Uint8Array, lines: LineCounter): Parsed {
   const text = decode(bytes);
   const refuse = (problem: string, offset = 0): Parsed => ({
-    ...{ text: text ?? '', document: EMPTY },
+    text: text ?? '',
+    document: EMPTY,
     problems: [{ offset, problem }],
   });
   if (text === undefined) return refuse('this is not UTF-8');

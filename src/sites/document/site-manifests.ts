@@ -53,6 +53,8 @@ const START = { line: 1, column: 1 };
 type Finding = Pick<ConfigProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
 const createProblem = ({ shownAs }: SiteFile, finding: Finding): ConfigProblem => ({
-  ...{ file: shownAs, path: '', lineText: '' },
+  file: shownAs,
+  path: '',
+  lineText: '',
   ...finding,
 });

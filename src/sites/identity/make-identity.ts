@@ -47,8 +47,10 @@ type MadeSigner = {
 const DAY = 86_400;
 const ADMIN: Subject = { organization: 'system:masters', commonName: 'system:admin' };
 const WORDS = {
-  ...{ clusterName: 'cluster name', baseDomain: 'base domain' },
-  ...{ clusterId: 'cluster id', infraId: 'infra id' },
+  clusterName: 'cluster name',
+  baseDomain: 'base domain',
+  clusterId: 'cluster id',
+  infraId: 'infra id',
 };
 const NOTHING: RetainedIdentity = { signers: {}, signerKeys: {} };
 
@@ -100,7 +102,8 @@ function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): v
       'retained.mismatch',
       `the retained identity is of another ${WORDS[key]}`,
       {
-        ...{ expected, found },
+        expected,
+        found,
         hint: 'keep the name and the domain of a cluster that is installed again',
       },
     );
@@ -223,10 +226,8 @@ function loadSigner(
   if (notAfter < epoch * 1000) {
     const message = `the retained certificate of ${SIGNERS[name].file} has expired`;
     throw new ConfigError('retained.expired', message, {
-      ...{
-        expected: `valid at ${new Date(epoch * 1000).toISOString()}`,
-        found: new Date(notAfter).toISOString(),
-      },
+      expected: `valid at ${new Date(epoch * 1000).toISOString()}`,
+      found: new Date(notAfter).toISOString(),
       hint: 'remove it and its key to create new ones',
     });
   }

@@ -33,7 +33,8 @@ export const readInterfaces = (network: Free | undefined): readonly NetworkInter
     const path = `networkConfig.interfaces[${index}]`;
     const mac = textOf(value['mac-address'])?.toLowerCase().replaceAll('-', ':');
     return {
-      ...{ path, value },
+      path,
+      value,
       name: textOf(value['name']) ?? '',
       type: textOf(value['type']) ?? '',
       isUp: !['absent', 'down', 'ignore'].includes(textOf(value['state']) ?? 'up'),

@@ -57,7 +57,8 @@ function findWanted(
   if (!found) {
     throw new ConfigError('config-iso.generation', `${name} has no generation ${number}`, {
       expected: generations.map((one) => one.number).join(', ') || 'none: it has no generation',
-      ...{ found: String(number), hint },
+      found: String(number),
+      hint,
     });
   }
   const { state } = found;
@@ -79,7 +80,8 @@ function findWanted(
 }
 
 const idsOf = ({ clusterId, infraId }: SiteIdentity): Pick<StateSite, 'clusterId' | 'infraId'> => ({
-  ...{ clusterId, infraId },
+  clusterId,
+  infraId,
 });
 
 const describe = ({ clusterName, baseDomain, clusterId, infraId }: StateSite): string =>

@@ -79,7 +79,8 @@ type Kind = {
 
 const KINDS: readonly Kind[] = [
   {
-    ...{ name: 'iso', expected: 'an ISO of an earlier build of this site' },
+    name: 'iso',
+    expected: 'an ISO of an earlier build of this site',
     hasIdentity: async (path) => (await readClusterId(path)) !== undefined,
     async isOf(path, known) {
       const found = await readClusterId(path);
@@ -87,7 +88,8 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
-    ...{ name: 'kubeconfig', expected: 'a kubeconfig of an earlier build of this site' },
+    name: 'kubeconfig',
+    expected: 'a kubeconfig of an earlier build of this site',
     hasIdentity: async (path) => (await readSmall(path)).includes('client-certificate-data'),
     async isOf(path, known) {
       const text = await readSmall(path);
@@ -97,7 +99,8 @@ const KINDS: readonly Kind[] = [
     },
   },
   {
-    ...{ name: 'password', expected: 'a password of an earlier build of this site' },
+    name: 'password',
+    expected: 'a password of an earlier build of this site',
     hasIdentity: async (path) => /^(?:\w{5}-){3}\w{5}\s*$/.test(await readSmall(path)),
     async isOf(path, known) {
       const text = await readSmall(path);

@@ -69,7 +69,9 @@ export async function provideIdentity(request: IdentityRequest): Promise<Provide
     known: [...known, used].flatMap(({ state }) => (state ? [state.identity] : [])),
     files: [
       ...added.map(({ number, state }) => ({
-        ...{ path: places.generation(number), data: formatState(state), isNew: true },
+        path: places.generation(number),
+        data: formatState(state),
+        isNew: true,
       })),
       ...(isReordered ? [describeOrder(places, known, used)] : []),
     ],
@@ -100,7 +102,8 @@ async function makeGeneration(
   { site, keys, epoch, retained, signal, rotation }: IdentityRequest,
 ): Promise<WholeGeneration> {
   const identity = await makeIdentity(site, {
-    ...{ keys, epoch },
+    keys,
+    epoch,
     ...(signal && { signal }),
     ...(retained && { retained }),
   });
@@ -148,7 +151,8 @@ function refuse(
     'config-iso.identity-lost',
     `the keys of ${name} are lost: ${state}, and what was made of them does not give them back: ${cause.message}`,
     {
-      ...{ cause, hint: hintOf(name) },
+      cause,
+      hint: hintOf(name),
       ...withoutUndefined({ expected, found }),
     },
   );
@@ -158,7 +162,8 @@ const hintOf = (name: string): string =>
   `put the state back, or name what has the keys with --retain-from, or give up the deployed cluster with --new-identity ${name}`;
 
 const tellBack = (places: SitePlaces, { number }: WholeGeneration): SiteFinding => ({
-  ...{ severity: 'warning', file: basename(places.iso) },
+  severity: 'warning',
+  file: basename(places.iso),
   problem:
     `has the keys that were on it before: ${STATE_DIRECTORY} had none, and they were taken ` +
     `back from the ISO, kubeconfig and password as generation ${number}`,

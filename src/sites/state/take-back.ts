@@ -36,7 +36,9 @@ export async function takeBack({ places, site, listed }: MadeBefore): Promise<Id
   // Who made these files has the keys of the cluster.
   for (const path of made) await readOwnFile(path);
   const { whole, clusterName, baseDomain } = await readRetained({
-    ...{ iso, kubeconfig, readIso: readRetainedIso },
+    iso,
+    kubeconfig,
+    readIso: readRetainedIso,
   });
   if (!whole || clusterName === undefined || baseDomain === undefined) {
     throw lost(`${iso} and ${dirname(kubeconfig)} do not have all of it`);
@@ -46,7 +48,8 @@ export async function takeBack({ places, site, listed }: MadeBefore): Promise<Id
   return {
     identity: whole,
     site: {
-      ...{ clusterName, baseDomain },
+      clusterName,
+      baseDomain,
       ...(clusterId === whole.clusterId && { clusterId }),
       ...(infraId === whole.infraId && { infraId }),
     },

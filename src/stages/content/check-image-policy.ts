@@ -83,7 +83,8 @@ export const checkImagePolicy: Stage<
     return {
       policies: policies.filter(({ key }) => key !== undefined).map(({ name }) => name),
       unchecked: policies.filter(({ key }) => key === undefined).map(({ name }) => name),
-      ...{ isDisabled, images: new Set(candidates.map(({ image }) => image)).size },
+      isDisabled,
+      images: new Set(candidates.map(({ image }) => image)).size,
       refused: findings.flat(),
     };
   },
@@ -116,7 +117,8 @@ function listCandidates({ key, scopes, identity }: ImagePolicy, plan: MirrorPlan
       image.manifests
         .filter(({ mediaType }) => !INDEXES.includes(mediaType))
         .map(({ digest }) => ({
-          ...{ image, digest },
+          image,
+          digest,
           signed: { digest, image: image.origin, key: publicKey, identity },
         })),
     );

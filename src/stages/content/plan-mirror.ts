@@ -73,7 +73,10 @@ export const planMirror: Stage<PlanMirrorInput, MirrorPlan, PlanMirrorTools> = {
   name: 'plan mirror',
   run: (input, { client, cache, concurrency = 16 }, { signal, onProgress }) =>
     plan(input, {
-      ...{ client, cache, signal, limit: pLimit(concurrency) },
+      client,
+      cache,
+      signal,
+      limit: pLimit(concurrency),
       onProgress: (done, total) => {
         onProgress(0, undefined, `${done} of ${total} images`);
       },

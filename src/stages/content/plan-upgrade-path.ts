@@ -67,7 +67,9 @@ const fetchChannel = (
   { http, tls, signal }: Tools & StageContext,
 ): Promise<UpdateGraph> =>
   fetchUpdateGraph(channel, {
-    ...{ http, arch, signal },
+    http,
+    arch,
+    signal,
     ...withoutUndefined({ url: graphUrl }),
     ...(tls && { tls }),
   });
@@ -101,7 +103,8 @@ const notInGraph = (missing: string, target: string): ConfigError =>
     'upgrade.not-in-graph',
     `${missing} is a nightly or CI build, which the update graph does not have`,
     {
-      ...{ expected: 'a released version', found: missing },
+      expected: 'a released version',
+      found: missing,
       hint: `leave --from out: the ISO carries ${target} alone, and a cluster takes it with "oc adm upgrade --allow-explicit-upgrade --force"`,
     },
   );

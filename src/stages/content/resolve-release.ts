@@ -188,7 +188,8 @@ function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
     'release.too-large',
     `the last layer of payload ${formatReference(reference)} should have at most ${MAX_FETCHED} bytes, but has ${found}`,
     {
-      ...{ expected: `at most ${MAX_FETCHED}`, found: found ?? '' },
+      expected: `at most ${MAX_FETCHED}`,
+      found: found ?? '',
       hint: 'name a release image that "oc adm release new" made',
     },
   );

@@ -84,7 +84,9 @@ async function selectAll(input: SelectOperatorsInput, tools: Tools): Promise<Sel
   );
   const resolved = resolveDependencies(
     opened.map(({ wanted: { catalog: name, dependencies: mode = 'warn' }, filtered }) => ({
-      ...{ name, mode, filtered },
+      name,
+      mode,
+      filtered,
     })),
   );
   const pairs = opened.flatMap((one, at) => {

@@ -55,7 +55,9 @@ export const surveyWorkspace: Stage<SurveyWorkspaceInput, SurveyedWorkspace, unk
       onProgress(0, undefined, `${index + 1} of ${repositories.length} repositories`);
     }
     return {
-      ...{ images: images.flat(), mirrors, signatures: workspace.signatures },
+      images: images.flat(),
+      mirrors,
+      signatures: workspace.signatures,
       resources: catalogs.map(({ manifest }) => manifest),
       catalogImages: catalogs.flatMap(({ place }) => (place === undefined ? [] : [place])),
     };
@@ -75,7 +77,9 @@ function placeMirror(
     warn(`mirror ${mirror} of ${source} is not in the mirror's data: it stays as it is`);
   }
   return {
-    ...{ source, set, by },
+    source,
+    set,
+    by,
     mirrors: mirrors.filter(isHere).map((mirror) => splitMirror(mirror).path),
     ...(elsewhere.length > 0 && { elsewhere }),
   };
@@ -127,7 +131,9 @@ async function listImages(place: Place, source: Reference): Promise<WorkspaceIma
   return revisions
     .filter((digest) => tags.has(digest) || !children.has(digest))
     .map((digest) => ({
-      ...{ repository, digest, tags: tags.get(digest) ?? [] },
+      repository,
+      digest,
+      tags: tags.get(digest) ?? [],
       source: { ...source, digest },
     }));
 }

@@ -32,7 +32,9 @@ export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
     const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
     const { allocated } = await surveyPartial({ size: 0, extents: [] }, output);
     return requireSpace({
-      ...{ output, allocated, isoSize: plan.blobSize },
+      output,
+      allocated,
+      isoSize: plan.blobSize,
       cacheSize: (await isSameDisk(output, workDir)) ? 2 * sumSizes(unpacked) : 0,
     });
   },

@@ -176,7 +176,8 @@ async function patchPiece(
       'iso.base-changed',
       `base ISO ${iso.path} has changed since it was scanned`,
       {
-        ...{ expected: piece.digest, found },
+        expected: piece.digest,
+        found,
         hint: 'run the same command again when nothing writes to the file',
       },
     );
@@ -188,7 +189,9 @@ async function patchPiece(
     from - piece.offset,
   );
   return {
-    ...{ offset: piece.offset, size: piece.size, paths: piece.paths },
+    offset: piece.offset,
+    size: piece.size,
+    paths: piece.paths,
     digest: digestOf(patched),
     source: { kind: 'bytes', bytes: patched },
   };

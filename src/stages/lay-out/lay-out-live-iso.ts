@@ -84,7 +84,11 @@ async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<
         path: INDEX_PATH,
         render: (extents) =>
           describeMedium({
-            ...{ product: 'live-iso', base, plan, extents, releases: [release] },
+            product: 'live-iso',
+            base,
+            plan,
+            extents,
+            releases: [release],
             release: {
               version: release.version,
               reference: formatReference(release.reference),

@@ -32,19 +32,24 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
   async run(parts, { cache }) {
     const { release, plan, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
     const registry = await planMediaRegistry({
-      ...{ plan, root: UPGRADE_REGISTRY_ROOT },
+      plan,
+      root: UPGRADE_REGISTRY_ROOT,
       readManifest: (manifest) => readPlanned(cache, manifest),
     });
     const volumeId = formatUpgradeLabel(release);
     return layOutIso({
       base: createEmptyImage({ volumeId, directories: [], epoch }),
       files: [...renderUpgradeRoot(parts), ...registry],
-      ...{ remove: [], patches: [], epoch },
+      remove: [],
+      patches: [],
+      epoch,
       index: {
         path: INDEX_PATH,
         render: (extents) =>
           describeMedium({
-            ...{ product: 'upgrade-iso', plan, extents },
+            product: 'upgrade-iso',
+            plan,
+            extents,
             releases: [...(parts.passed ?? []), release],
             release: {
               version: release.version,

@@ -21,7 +21,10 @@ export type IsoPlace = {
 
 /** Where, out of a request that says more. */
 export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace => ({
-  ...{ output, workDir, inputs, force },
+  output,
+  workDir,
+  inputs,
+  force,
 });
 
 /**
@@ -93,15 +96,19 @@ function listOutputs(output: string): readonly Output[] {
   return [
     { path: output, expected: `an ISO ${ofBuild}`, isOurs: isOurIso },
     ...[report, aside.report].map((path) => ({
-      ...{ path, expected: `the report ${ofBuild}`, isOurs: isOurReport },
+      path,
+      expected: `the report ${ofBuild}`,
+      isOurs: isOurReport,
     })),
     ...[checksum, aside.checksum].map((path) => ({
-      ...{ path, expected: `the checksum ${ofBuild}` },
+      path,
+      expected: `the checksum ${ofBuild}`,
       isOurs: (path: string) => isOurChecksum(path, basename(output)),
     })),
     { path: journal, expected: `the journal ${ofBuild} of this user`, isOurs: isOurJournal },
     {
-      ...{ path: partial, expected: `the partial output ${ofBuild} of this user` },
+      path: partial,
+      expected: `the partial output ${ofBuild} of this user`,
       isWrittenInto: true,
       isOurs: async () => (await isOwnFile(partial)) && isOurJournal(journal),
     },

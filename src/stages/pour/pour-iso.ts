@@ -79,7 +79,8 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
       const { digest, fetched, copied, kept, written, readBack } = poured;
       const milliseconds = Math.round(performance.now() - started);
       const made: PourReport = {
-        ...{ digest, bytes: { fetched, copied, kept, written, readBack } },
+        digest,
+        bytes: { fetched, copied, kept, written, readBack },
         hosts: client.statistics().map((host) => ({ ...host })),
         stages: [...input.times, { stage: 'pour ISO', milliseconds, reused: false }],
       };
@@ -88,7 +89,12 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
     };
     try {
       await pourExtents({
-        ...{ layout, output, mode, lanes, signal, onComplete },
+        layout,
+        output,
+        mode,
+        lanes,
+        signal,
+        onComplete,
         openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
         onProgress: (bytes) => {
           onProgress(bytes, layout.size);

@@ -71,7 +71,9 @@ describe('what a disk answers', () => {
   ])('%s is told as %s, with what to do', (code, ours) => {
     const cause = Object.assign(new Error(code), { code });
     expect(explainOutputError(cause, '/x')).toMatchObject({
-      ...{ code: ours, exitCode: 7, cause },
+      code: ours,
+      exitCode: 7,
+      cause,
       hint: expect.stringMatching(/\w/) as string,
     });
   });

@@ -28,8 +28,11 @@ describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
     const layout: Layout = {
       size: 12 * MIB,
       extents: blobs.map((blob, index) => ({
-        ...{ offset: index * 2 * MIB, size: blob.length, digest: digestOf(blob) },
-        ...{ source: { kind: 'blob' }, paths: [`/${index}`] },
+        offset: index * 2 * MIB,
+        size: blob.length,
+        digest: digestOf(blob),
+        source: { kind: 'blob' },
+        paths: [`/${index}`],
       })),
     };
     let fetched = 0;
@@ -46,7 +49,8 @@ describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
     const pour = () =>
       pourIso({ layout, output, openExtent, lanes: 1, signal: new AbortController().signal });
     await expect(pour()).rejects.toMatchObject({
-      ...{ code: 'output.full', exitCode: 7 },
+      code: 'output.full',
+      exitCode: 7,
       message: expect.stringMatching(/4\.\d MiB more are needed/) as string,
     });
     expect(existsSync(`${output}.partial`)).toBe(true);

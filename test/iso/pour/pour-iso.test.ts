@@ -26,7 +26,10 @@ afterEach(() => {
 });
 
 const optionsOf = (layout: Layout, openExtent: ExtentOpener): PourOptions => ({
-  ...{ layout, openExtent, output: join(directory, 'out.iso'), lanes: 4 },
+  layout,
+  openExtent,
+  output: join(directory, 'out.iso'),
+  lanes: 4,
   signal: new AbortController().signal,
 });
 

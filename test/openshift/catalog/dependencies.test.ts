@@ -45,7 +45,9 @@ const chain = (owner: string, ...versions: readonly string[]): readonly ChannelE
   });
 
 const needs = (packageName: string, versionRange: string): Requirement => ({
-  ...{ kind: 'package', packageName, versionRange },
+  kind: 'package',
+  packageName,
+  versionRange,
 });
 const api: Api = { group: 'example.com', version: 'v1', kind: 'Thing' };
 

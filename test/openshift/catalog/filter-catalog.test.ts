@@ -590,7 +590,9 @@ describe('a bundle that is skipped by name', () => {
   test('is skipped by what replaced it, which replaces what it replaced', () => {
     const { catalog: kept, warnings } = skip(CHAIN, 'op.v1.2.0');
     expect(kept.channels[0]?.entries[0]).toEqual({
-      ...{ name: 'op.v1.3.0', replaces: 'op.v1.1.0', skips: ['op.v1.2.0'] },
+      name: 'op.v1.3.0',
+      replaces: 'op.v1.1.0',
+      skips: ['op.v1.2.0'],
     });
     expect(kept.bundles.map(({ name }) => name)).not.toContain('op.v1.2.0');
     expect(warnings).toEqual([

@@ -13,10 +13,19 @@ const canAsk =
   requireTool('systemd-analyze') && existsSync(SYSTEMD) && process.getuid !== undefined;
 
 const SETTINGS: InstallationSettings = {
-  ...{ additionalTrustBundle: '', coreosInstallerArgs: [], imageDigestSources: [] },
-  ...{ extraPartitionLabel: '', extraPartitionNumber: 5, extraPartitionStart: '-40G' },
-  ...{ installationDisk: '/dev/vda', releaseRegistry: '', seedVersion: '4.21.3', sshKey: '' },
-  ...{ seedImage: 'quay.io/edge/seed:4.21.3', shutdown: false, skipDiskCleanup: false },
+  additionalTrustBundle: '',
+  coreosInstallerArgs: [],
+  imageDigestSources: [],
+  extraPartitionLabel: '',
+  extraPartitionNumber: 5,
+  extraPartitionStart: '-40G',
+  installationDisk: '/dev/vda',
+  releaseRegistry: '',
+  seedVersion: '4.21.3',
+  sshKey: '',
+  seedImage: 'quay.io/edge/seed:4.21.3',
+  shutdown: false,
+  skipDiskCleanup: false,
 };
 
 describe.skipIf(!canAsk)('the environment of the install unit, as systemd reads it', () => {

@@ -269,15 +269,22 @@ describe('the Ignition config of an installation ISO', () => {
     ];
     const conf = fileText(render({ imageDigestSources }), '/etc/containers/registries.conf');
     expect(parseToml(conf ?? '')).toEqual({
-      ...{ 'credential-helpers': [], 'short-name-mode': '', 'unqualified-search-registries': [] },
-      registry: [
+      'credential-helpers': [],
+      'short-name-mode': '',
+      'unqualified-search-registries': [],
+      'registry': [
         {
-          ...{ 'location': 'quay.io', 'mirror-by-digest-only': true, 'prefix': '' },
-          mirror: [{ location: 'one' }, { location: 'two' }, { location: 'three' }],
+          'location': 'quay.io',
+          'mirror-by-digest-only': true,
+          'prefix': '',
+          'mirror': [{ location: 'one' }, { location: 'two' }, { location: 'three' }],
         },
         {
-          ...{ 'blocked': true, 'location': 'b.io', 'mirror-by-digest-only': true, 'prefix': '' },
-          mirror: [{ location: 'm' }],
+          'blocked': true,
+          'location': 'b.io',
+          'mirror-by-digest-only': true,
+          'prefix': '',
+          'mirror': [{ location: 'm' }],
         },
       ],
     });
@@ -329,15 +336,19 @@ unqualified-search-registries = []
     expect(parseToml(fileText(config, REGISTRIES_CONF) ?? '')).toMatchObject({
       registry: [
         {
-          ...{ 'location': 'quay.io', 'mirror-by-digest-only': true, 'blocked': true },
-          mirror: [{ location: 'm.io' }],
+          'location': 'quay.io',
+          'mirror-by-digest-only': true,
+          'blocked': true,
+          'mirror': [{ location: 'm.io' }],
         },
       ],
     });
     expect(parseToml(fileText(config, LOCAL_REGISTRIES_CONF) ?? '')).toEqual({
       registry: [
         {
-          ...{ location: 'quay.io/edge/seed', prefix: '', blocked: true },
+          location: 'quay.io/edge/seed',
+          prefix: '',
+          blocked: true,
           mirror: [
             { location: 'localhost:22625/edge/seed' },
             { 'location': 'm.io/edge/seed', 'pull-from-mirror': 'digest-only' },

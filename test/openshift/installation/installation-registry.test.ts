@@ -8,8 +8,14 @@ const image = (
   repository: string,
   set: PlannedImage['set'] = 'additional',
 ): PlannedImage => ({
-  ...{ name, set, origin: parseReference(name), source: parseReference(name) },
-  ...{ destination: { repository, tags: [] }, neededBy: [], manifests: [], blobs: [] },
+  name,
+  set,
+  origin: parseReference(name),
+  source: parseReference(name),
+  destination: { repository, tags: [] },
+  neededBy: [],
+  manifests: [],
+  blobs: [],
 });
 
 describe('the registry on an installation ISO', () => {

@@ -49,7 +49,11 @@ describe('sealift config-iso build', () => {
     expect(failed).toEqual([]);
     expect(sites).toEqual([
       {
-        ...{ generation: 1, name: 'alpha', iso: 'alpha.iso', size: bytes.length, findings: [] },
+        generation: 1,
+        name: 'alpha',
+        iso: 'alpha.iso',
+        size: bytes.length,
+        findings: [],
         sha256: createHash('sha256').update(bytes).digest('hex'),
         clusterId: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
         infraId: expect.stringMatching(/^alpha-[a-z0-9]{5}$/) as string,
@@ -111,7 +115,8 @@ describe('sealift config-iso build', () => {
       'sites.csv': ['name,ip,mac', ...rows, ''].join('\n'),
       'template/install-config.yaml': installConfig('{{ name }}'),
       'template/image-based-config.yaml': imageBasedConfig('{{ name }}', {
-        ...{ ip: '{{ ip }}', mac: '{{ mac }}' },
+        ip: '{{ ip }}',
+        mac: '{{ mac }}',
       }),
     });
     for (const sites of ['sites', 'sites.zip', 'sites.tar.gz']) {

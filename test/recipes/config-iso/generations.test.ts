@@ -147,8 +147,11 @@ describe('config-iso generations', () => {
       [2, true],
     ]);
     expect(generations[0]?.identity).toMatchObject({
-      ...{ madeAt: '2026-01-02T03:04:05.000Z', clusterName: 'one', baseDomain: 'edge.example' },
-      ...{ clusterId: idOf(first), infraId: first.sites[0]?.infraId },
+      madeAt: '2026-01-02T03:04:05.000Z',
+      clusterName: 'one',
+      baseDomain: 'edge.example',
+      clusterId: idOf(first),
+      infraId: first.sites[0]?.infraId,
     });
     expect(generations[1]?.identity?.madeAt).toBe('2027-01-15T08:00:00.000Z');
     const state = (await readState()).get('alpha.1.json') ?? '';

@@ -62,7 +62,8 @@ it('keys are kept when their certificates are over, and that is told', async () 
   expect([kept, sites[0]?.sha256]).toEqual([1, first.sites[0]?.sha256]);
   expect(sites[0]?.findings).toContainEqual(
     expect.objectContaining({
-      ...{ severity: 'warning', file: 'alpha.iso' },
+      severity: 'warning',
+      file: 'alpha.iso',
       problem: 'has a certificate that was valid until 2025-11-13T22:13:20.000Z',
     }),
   );
@@ -75,8 +76,13 @@ it.each([
 ])('a time of no use for certificates is warned of: %s', async (epoch, message) => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const exitCode = await runProgram(['config-iso', 'build', 'nothing'], {
-    ...{ stdout, stderr, cwd: world.directory, isTTY: false, now: () => 1_800_000_000_000 },
-    ...{ env: { SOURCE_DATE_EPOCH: epoch }, signal: new AbortController().signal },
+    stdout,
+    stderr,
+    cwd: world.directory,
+    isTTY: false,
+    now: () => 1_800_000_000_000,
+    env: { SOURCE_DATE_EPOCH: epoch },
+    signal: new AbortController().signal,
   });
   const told = expect.stringContaining(`SOURCE_DATE_EPOCH is ${message}`) as unknown;
   expect([exitCode, await text(stderr.end())]).toEqual([3, told]);

@@ -109,7 +109,8 @@ describe('--retain-from the folder that openshift-install left', () => {
     expect(keys.handedOut()).toBe(handedOut);
     for (const retainFrom of ['kept', undefined]) {
       const again = await world.build(keys, {
-        ...{ sites: 'sites', out: 'out' },
+        sites: 'sites',
+        out: 'out',
         ...(retainFrom !== undefined && { retainFrom }),
       });
       expect([again.made, again.kept]).toEqual([0, 1]);

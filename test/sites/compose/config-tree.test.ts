@@ -119,13 +119,18 @@ describe('manifest.json', () => {
     const site: ConfiguredSite = {
       install: {
         ...SMALL.install,
-        ...{ sshKey: 'ssh-ed25519 AAAA', machineNetworks: ['fd01::/64', '10.0.0.0/24'] },
-        ...{ additionalTrustBundle: 'PEM', additionalTrustBundlePolicy: 'Always' },
+        sshKey: 'ssh-ed25519 AAAA',
+        machineNetworks: ['fd01::/64', '10.0.0.0/24'],
+        additionalTrustBundle: 'PEM',
+        additionalTrustBundlePolicy: 'Always',
         proxy: { noProxy: 'x', httpProxy: 'http://p' },
       },
       imageBased: {
-        ...{ additionalNTPSources: ['n'], hostname: 'node', networkConfig: 'interfaces: []\n' },
-        ...{ releaseRegistry: 'r.example', nodeLabels: { 'b': '1', 'a': '2', '10': '', '9': '' } },
+        additionalNTPSources: ['n'],
+        hostname: 'node',
+        networkConfig: 'interfaces: []\n',
+        releaseRegistry: 'r.example',
+        nodeLabels: { 'b': '1', 'a': '2', '10': '', '9': '' },
       },
       extraManifests: [],
     };

@@ -11,8 +11,13 @@ const show = (manifest: JsonValue): string => JSON.stringify(redactReconfigurati
 describe('a manifest that is shown', () => {
   it('names cluster, node and networks as they are', () => {
     const manifest = {
-      ...{ api_version: 1, base_domain: 'edge.example', cluster_name: 'alpha', hostname: 'node' },
-      ...{ machine_networks: ['10.0.0.0/24'], node_labels: { rack: 'r1' }, ssh_key: 'ssh-rsa A' },
+      api_version: 1,
+      base_domain: 'edge.example',
+      cluster_name: 'alpha',
+      hostname: 'node',
+      machine_networks: ['10.0.0.0/24'],
+      node_labels: { rack: 'r1' },
+      ssh_key: 'ssh-rsa A',
     };
     expect(redactReconfiguration(manifest)).toEqual(manifest);
   });

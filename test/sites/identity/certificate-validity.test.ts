@@ -22,7 +22,8 @@ describe('the validity of a certificate', () => {
         const pem = await issueSigner({ ...terms, subject }, signingKey);
         const { validFrom, validTo } = new X509Certificate(pem);
         expect(readValidity(pem)).toEqual({
-          ...{ notBefore: Date.parse(validFrom), notAfter: Date.parse(validTo) },
+          notBefore: Date.parse(validFrom),
+          notAfter: Date.parse(validTo),
         });
         expect(readValidity(pem).notAfter).toBe(notAfter * 1000);
       }),

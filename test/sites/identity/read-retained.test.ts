@@ -145,7 +145,10 @@ describe('signers that an earlier producer left', () => {
   const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const short = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey;
   const sealed = short.export({
-    ...{ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' },
+    type: 'pkcs8',
+    format: 'pem',
+    cipher: 'aes-256-cbc',
+    passphrase: 'x',
   });
   const cut = () => earlier.signers.loadBalancer.privateKey.slice(0, 600);
   it.each<readonly [string, string, () => string, string]>([
@@ -255,7 +258,8 @@ describe('a manifest.json that an earlier producer left', () => {
     const retained = await readRetained(dir);
     await expect(makeAlpha(keys, { retained })).rejects.toMatchObject({
       code: 'retained.mismatch',
-      ...{ expected: 'alpha', found: 'beta' },
+      expected: 'alpha',
+      found: 'beta',
     });
   });
 

@@ -138,7 +138,8 @@ networkConfig:
     await expect(readInstallationConfig(path, { judgeNetwork })).rejects.toMatchObject({
       problems: [
         {
-          ...{ line: 6, path: 'networkConfig' },
+          line: 6,
+          path: 'networkConfig',
           problem: "Invalid value: failed to execute 'nmstatectl gc', error: bad",
         },
       ],

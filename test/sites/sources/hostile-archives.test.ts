@@ -178,7 +178,9 @@ it('a member that is there twice is refused, and so is one that differs in case 
 describe('an archive that unfolds without end', () => {
   it('is refused when its members share the same bytes', async () => {
     const members = Array.from({ length: 50 }, (_, index) => ({
-      ...{ name: `s${index}/install-config.yaml`, text: 'x'.repeat(10_000), stored: true },
+      name: `s${index}/install-config.yaml`,
+      text: 'x'.repeat(10_000),
+      stored: true,
       overlaps: index > 0,
     }));
     await expect(openZip(members)).rejects.toMatchObject({ code: 'sites.too-large' });

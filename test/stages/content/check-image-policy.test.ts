@@ -87,7 +87,11 @@ async function check({
   const release = await resolveRelease.run(wanted, world, world.context);
   const plan = await planMirror.run(
     {
-      ...{ release, catalogs: [], blockedImages: [], allArchitectures: false, arch: 'x86_64' },
+      release,
+      catalogs: [],
+      blockedImages: [],
+      allArchitectures: false,
+      arch: 'x86_64',
       additionalImages: images.map((name) => ({ name })),
       includeSignatures: true,
     },
@@ -157,7 +161,8 @@ describe('what nodes say to images', () => {
     const images = [`${at(TOOLS)}@${await addTool('unsigned')}`];
     const off = await check({ policy: policyFor(), images, disableImagePolicy: true });
     const nightly = await check({
-      ...{ policy: policyFor(), images },
+      policy: policyFor(),
+      images,
       version: '4.22.0-0.nightly-2026-01-01-000000',
     });
     for (const found of [off, nightly])

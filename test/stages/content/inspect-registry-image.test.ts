@@ -109,7 +109,8 @@ describe('the image of the registry server', () => {
   ])('is refused by name when it has $what', async ({ code, path, config }) => {
     const digest = digestOfTop(await add({ [path]: 'x' }, config));
     await expect(inspect('tools/registry:1')).rejects.toMatchObject({
-      ...{ code: `registry-image.${code}`, exitCode: 3 },
+      code: `registry-image.${code}`,
+      exitCode: 3,
       message: expect.stringContaining(`/tools/registry@${digest} `) as string,
       hint: expect.stringContaining('distribution registry') as string,
     });
@@ -161,7 +162,8 @@ describe('the image of the registry server', () => {
   it('needs no openssl for 4.22, and as a component costs no layer', async () => {
     await add(NODE_FILES, { Cmd: CLUSTER_COMMAND });
     const { useDistributionEntrypoint } = await inspect('tools/registry:1', {
-      ...{ isComponent: true, version: '4.22.1' },
+      isComponent: true,
+      version: '4.22.1',
     });
     expect(useDistributionEntrypoint).toBe(true);
     const blobs = world.registry.requests.filter((line) => line.includes('/blobs/'));

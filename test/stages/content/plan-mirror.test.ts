@@ -117,12 +117,14 @@ describe('the plan of a release', () => {
       {
         source: at('ocp/release').name,
         mirrors: ['openshift/release', 'openshift/release-images'],
-        ...{ set: 'release', by: 'digest' },
+        set: 'release',
+        by: 'digest',
       },
       {
         source: at('ocp/art-dev').name,
         mirrors: ['openshift/release'],
-        ...{ set: 'release', by: 'digest' },
+        set: 'release',
+        by: 'digest',
       },
     ]);
   });
@@ -155,7 +157,8 @@ describe('additional images', () => {
     expect(mirrors.at(-1)).toEqual({
       source: `${world.registry.host}/team`,
       mirrors: ['team'],
-      ...{ set: 'generic', by: 'tag' },
+      set: 'generic',
+      by: 'tag',
     });
   });
 

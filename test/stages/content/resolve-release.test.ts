@@ -87,7 +87,9 @@ describe('a release by pullspec', () => {
   ])('is refused when %s is wanted and it is %s', async (wanted, version) => {
     const { pullspec } = await addRelease(world.registry, { version });
     await expect(resolve({ url: pullspec, version: wanted })).rejects.toMatchObject({
-      ...{ code: 'release.version-mismatch', expected: wanted, found: version },
+      code: 'release.version-mismatch',
+      expected: wanted,
+      found: version,
     });
   });
 

@@ -28,13 +28,11 @@ const good = signer.sign(stateRelease(DIGEST, IDENTITY));
 const releaseOf = (version = '4.21.3'): Release => ({
   version,
   reference: { registry: 'mirror.example', repository: 'ocp/release', digest: DIGEST },
-  ...{
-    arch: 'x86_64',
-    created: '2026-01-12T18:29:52Z',
-    components: [],
-    definitions: [],
-    imagePolicies: [],
-  },
+  arch: 'x86_64',
+  created: '2026-01-12T18:29:52Z',
+  components: [],
+  definitions: [],
+  imagePolicies: [],
   metadata: { version, previous: [], metadata: {} },
 });
 
@@ -74,7 +72,9 @@ describe('the signature of a release', () => {
   const run = (input: Partial<VerifyReleaseInput> = {}, warnings: string[] = []) =>
     verifyRelease.run(
       {
-        ...{ release: releaseOf(), keys: at('keys.gpg'), allowUnsigned: false },
+        release: releaseOf(),
+        keys: at('keys.gpg'),
+        allowUnsigned: false,
         publicStores: [`${store.url}/public`],
         ...input,
       },
@@ -86,8 +86,11 @@ describe('the signature of a release', () => {
     serve(good);
     const { signature } = await run();
     expect(signature).toEqual({
-      ...{ status: 'verified', key: signer.fingerprint, identity: IDENTITY },
-      ...{ from: `${store.url}/public/`, messages: [good.toString('base64')] },
+      status: 'verified',
+      key: signer.fingerprint,
+      identity: IDENTITY,
+      from: `${store.url}/public/`,
+      messages: [good.toString('base64')],
     });
   });
 
@@ -103,7 +106,8 @@ describe('the signature of a release', () => {
 
   it('is taken from a file with ConfigMaps, as oc and oc-mirror write it', async () => {
     const map = {
-      ...{ apiVersion: 'v1', kind: 'ConfigMap' },
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
       metadata: {
         name: 'mirrored-release-signatures',
         labels: { 'release.openshift.io/verification-signatures': '' },

@@ -34,7 +34,9 @@ const EMBEDDED = encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: rando
 
 const partsOf = (path: string, scan: BaseScan, ignition: string): InstallationIsoParts => ({
   base: { kind: 'file', path, size: scan.size, digest: scan.digest },
-  ...{ scan, ignition: new Secret(ignition), architecture: 'x86_64' },
+  scan,
+  ignition: new Secret(ignition),
+  architecture: 'x86_64',
 });
 
 /** Without images, no manifest is read. */

@@ -113,7 +113,8 @@ describe('running the installer', () => {
     const seen = join(directory, 'seen');
     const replace = (path: string): Promise<void> => writeFile(path, `#!/bin/sh\ntouch ${seen}\n`);
     await expect(render(WRITE, { while: replace })).rejects.toMatchObject({
-      ...{ code: 'installer.changed', exitCode: 5 },
+      code: 'installer.changed',
+      exitCode: 5,
     });
     expect(await hasFile(seen)).toBe(false);
   });

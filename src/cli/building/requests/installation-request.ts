@@ -57,7 +57,8 @@ export async function readInstallationRequest(
   const graphUrl = readGraphUrl(host.env);
   const { config, postScript, notes } = await readInstallation(file, path, host);
   return {
-    ...{ config, notes: [...noteOverride(given, options), ...notes.map(formatNote)] },
+    config,
+    notes: [...noteOverride(given, options), ...notes.map(formatNote)],
     ...readIsoPlace(
       { ...options, output: options.output ?? INSTALLATION_OUTPUT },
       {
@@ -198,7 +199,10 @@ const readEmbed = ({
   embedImage = [],
   registryImage,
 }: InstallationRequestOptions): InstallationIsoRequest['embed'] => ({
-  ...{ seed: embedSeed, release: embedRelease, precached: embedPrecached, images: embedImage },
+  seed: embedSeed,
+  release: embedRelease,
+  precached: embedPrecached,
+  images: embedImage,
   ...withoutUndefined({ registryImage }),
 });
 

@@ -27,7 +27,8 @@ export function readIsoPlace(
   const output = resolveOutput(cwd, given);
   const { config, inputs } = from;
   return {
-    ...{ output, force },
+    output,
+    force,
     workDir: resolve(cwd, workDir ?? join(dirname(output), '.sealift')),
     inputs: [
       config,
@@ -49,7 +50,8 @@ function resolveOutput(cwd: string, output: string): string {
   }
   if (!/(?:^|\/)\.{0,2}$/.test(output)) return resolve(cwd, output);
   throw new UsageError('output.not-a-file', `--output "${output}" names a directory`, {
-    ...{ expected: 'the name of a file', found: output },
+    expected: 'the name of a file',
+    found: output,
     hint: `name a file in it, such as ${join(output, 'medium.iso')}`,
   });
 }

@@ -38,7 +38,9 @@ export function readLiveIsoRequest(
 ): LiveIsoRequest {
   const file = resolve(host.cwd, path);
   const config = loadConfig(file, {
-    ...{ env: host.env, shownAs: path, rules: LIVE_ISO_RULES },
+    env: host.env,
+    shownAs: path,
+    rules: LIVE_ISO_RULES,
   });
   const { mirrorPath } = config;
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);

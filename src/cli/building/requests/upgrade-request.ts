@@ -42,7 +42,10 @@ export function readUpgradeRequest(
       ? undefined
       : readSavedPlan(resolve(host.cwd, options.plan), 'upgrade-iso');
   return {
-    ...{ config: withBuild(config, options), configuration: file, machineConfig, prepareHosts },
+    config: withBuild(config, options),
+    configuration: file,
+    machineConfig,
+    prepareHosts,
     ...readIsoPlace(
       { ...options, output: options.output ?? UPGRADE_OUTPUT },
       { config: file, inputs: [options.plan, options.signatures, options.signatureKeys] },
@@ -50,7 +53,10 @@ export function readUpgradeRequest(
     ),
     signatures: readSignatureGate(options, host, config.build),
     ...withoutEmpty({
-      ...{ from, graphUrl, saved, epoch: readEpoch(host.env) },
+      from,
+      graphUrl,
+      saved,
+      epoch: readEpoch(host.env),
     }),
   };
 }

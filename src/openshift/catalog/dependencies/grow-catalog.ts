@@ -56,7 +56,8 @@ export function growCatalog(filtered: FilteredCatalog): GrowingCatalog {
       for (const warning of warnings) report.addWarning(warning);
       if (grown.size === 0)
         return {
-          ...{ catalog: filtered.catalog, isWhole: filtered.isWhole },
+          catalog: filtered.catalog,
+          isWhole: filtered.isWhole,
           warnings: [...filtered.warnings, ...report.listWarnings()],
         };
       const channels = available.channels.flatMap((channel) => {

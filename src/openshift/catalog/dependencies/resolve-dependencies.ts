@@ -88,7 +88,9 @@ function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
       .kept()
       .flatMap((bundle) =>
         bundle.requirements.map((requirement) => ({
-          ...{ at, bundle, requirement },
+          at,
+          bundle,
+          requirement,
           text: formatRequirement(requirement),
           test: compileRequirement(requirement),
         })),

@@ -42,8 +42,12 @@ export async function readCatalog(
   options: ReadCatalogOptions = {},
 ): Promise<Catalog> {
   const parts: CatalogParts = {
-    ...{ packages: [], channels: [], bundles: [] },
-    ...{ deprecations: [], others: [], malformed: [] },
+    packages: [],
+    channels: [],
+    bundles: [],
+    deprecations: [],
+    others: [],
+    malformed: [],
   };
   const problems: Problems = { lines: [], isUnreadable: false };
   for await (const { file, problem } of walkCatalog(directory)) {

@@ -110,7 +110,8 @@ function findRepeatedKey(document: Document): number | undefined {
 function readDocuments(source: string): { text: string; document: Document }[] {
   // Kubernetes reads YAML 1.1, where 0644 is octal and "yes" is a boolean.
   const documents = parseAllDocuments(source, {
-    ...{ version: '1.1', prettyErrors: false },
+    version: '1.1',
+    prettyErrors: false,
     uniqueKeys: false, // the library compares each key with every other; see findRepeatedKey
   });
   const tokens = [...new Parser().parse(source)].filter(({ type }) => type === 'document');

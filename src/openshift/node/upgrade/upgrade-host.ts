@@ -68,7 +68,8 @@ export function renderUpgradeHostMachineConfigs(): string {
   const shared = renderRegistryScripts(nodeRegistryDomain(false));
   return ROLES.map((role) =>
     formatMachineConfig({
-      ...{ name: `99-${role}-upgrade-hosts`, role },
+      name: `99-${role}-upgrade-hosts`,
+      role,
       storage: { files: [...shared, ...files] },
       systemd: { units },
     }),

@@ -48,7 +48,9 @@ export function renderUpgradeMachineConfig(input: UpgradeMachineConfigInput): st
   const command = `upgrade-cluster.sh ${version} ${DIRECTORY} ${arch} ${LABEL}=${label}`;
   const unit = renderClusterUpgrade('upgrade-cluster.service', { version, command });
   return formatMachineConfig({
-    ...{ name: NAME, role: 'master', labels: { [LABEL]: label } },
+    name: NAME,
+    role: 'master',
+    labels: { [LABEL]: label },
     storage: {
       files: [
         renderScript('upgrade-cluster.sh'),

@@ -124,7 +124,10 @@ function readKey(raw: RawKey, copies: readonly Packet[][], now: number): Signing
   const { keyValidFor = 0 } = statements.last ?? {};
   const refused = findRefusal(statements);
   return {
-    ...{ fingerprint, name: userId?.body.toString('utf8') ?? '', created, key },
+    fingerprint,
+    name: userId?.body.toString('utf8') ?? '',
+    created,
+    key,
     ...(keyValidFor !== 0 && { expires: created + keyValidFor }),
     ...(refused && { refused }),
   };

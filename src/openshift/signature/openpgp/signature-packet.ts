@@ -58,8 +58,12 @@ export function parseSignature(body: Buffer): SignaturePacket {
 }
 
 const UNREADABLE: SignaturePacket = {
-  ...{ type: -1, created: 0, hash: 8 },
-  ...{ trailer: Buffer.alloc(0), digestStart: Buffer.alloc(0), value: Buffer.alloc(0) },
+  type: -1,
+  created: 0,
+  hash: 8,
+  trailer: Buffer.alloc(0),
+  digestStart: Buffer.alloc(0),
+  value: Buffer.alloc(0),
 };
 
 /** RFC 4880 5.2.2: type and time alone are hashed behind the content. */
@@ -69,7 +73,10 @@ function parseVersion3(cursor: Cursor): SignaturePacket {
   const issuer = cursor.take(8).toString('hex');
   const algorithms = cursor.take(2);
   return {
-    ...{ type: trailer.readUInt8(0), created: trailer.readUInt32BE(1), issuer, trailer },
+    type: trailer.readUInt8(0),
+    created: trailer.readUInt32BE(1),
+    issuer,
+    trailer,
     ...parseValue(cursor, algorithms),
   };
 }
@@ -86,9 +93,11 @@ function parseVersion4(cursor: Cursor, body: Buffer): SignaturePacket {
   const signed = parseSubpackets(hashed);
   const { issuer } = parseSubpackets(unhashed);
   return {
-    ...{ type, trailer: Buffer.concat([head, end]) },
+    type,
+    trailer: Buffer.concat([head, end]),
     ...withoutUndefined({ issuer }),
-    ...{ created: 0, ...(signed.created === undefined && { unsupported: 'it has no time' }) },
+    created: 0,
+    ...(signed.created === undefined && { unsupported: 'it has no time' }),
     ...signed,
     ...parseValue(cursor, algorithms),
   };

@@ -51,8 +51,11 @@ export function createKeySource(options: { readonly jobs?: number } = {}): KeySo
   const jobs = Math.max(1, options.jobs ?? availableParallelism());
   const threads = createCryptoThreads(jobs);
   const state: State = {
-    ...{ threads, ready: [], ordered: 0 },
-    ...{ waiting: new Set(), heard: new WeakSet() },
+    threads,
+    ready: [],
+    ordered: 0,
+    waiting: new Set(),
+    heard: new WeakSet(),
   };
   return {
     next: (signal) => takeKey(state, signal),

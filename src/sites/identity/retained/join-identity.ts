@@ -50,11 +50,13 @@ export async function joinIdentity(parts: IdentityParts): Promise<SiteIdentity> 
   const { commonName } = ingress;
   if (commonName !== manifest.ingressCommonName) {
     throw new ConfigError('retained.mismatch', `${manifest.shownAs} names another ingress signer`, {
-      ...{ expected: commonName, found: manifest.ingressCommonName },
+      expected: commonName,
+      found: manifest.ingressCommonName,
     });
   }
   return {
-    ...{ clusterId: manifest.clusterId, infraId: manifest.infraId },
+    clusterId: manifest.clusterId,
+    infraId: manifest.infraId,
     signers: {
       loadBalancer: joinSigner('loadBalancer', parts).pair,
       localhost: joinSigner('localhost', parts).pair,

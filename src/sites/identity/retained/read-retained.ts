@@ -120,7 +120,8 @@ async function findAll(place: RetainedPlace): Promise<Found> {
     manifest: pickManifest([...manifests, isoManifest]),
     kubeconfig: pickKubeconfig(given.kubeconfig ? [given.kubeconfig] : kubeconfigs),
     password: [...passwords, given.password].find((password) => password && password.text !== ''),
-    ...{ ...others, madeAt: onIso?.madeAt },
+    ...others,
+    madeAt: onIso?.madeAt,
   };
 }
 
@@ -128,8 +129,13 @@ type InDirectory = Pick<Found, 'signers' | 'tlsPassword' | 'adminKey' | 'sources
   Readonly<Record<'manifests' | 'kubeconfigs' | 'passwords', readonly (FoundText | undefined)[]>>;
 
 const NOTHING: InDirectory = {
-  ...{ signers: {}, tlsPassword: undefined, adminKey: undefined, sources: undefined },
-  ...{ manifests: [], kubeconfigs: [], passwords: [] },
+  signers: {},
+  tlsPassword: undefined,
+  adminKey: undefined,
+  sources: undefined,
+  manifests: [],
+  kubeconfigs: [],
+  passwords: [],
 };
 
 async function readDirectory(directory: string): Promise<InDirectory> {
@@ -143,7 +149,8 @@ async function readDirectory(directory: string): Promise<InDirectory> {
   const signers = await readSigners(directory);
   const mirrors = await read(MIRRORS_FILE);
   return {
-    ...{ signers, tlsPassword: await readTlsPassword(directory) },
+    signers,
+    tlsPassword: await readTlsPassword(directory),
     manifests: [await read(MANIFEST_FILE), inState('manifest')],
     kubeconfigs: [await read(KUBECONFIG_FILE), inState('kubeconfig')],
     passwords: [await read(PASSWORD_FILE), inState('password')],
@@ -226,7 +233,11 @@ function joinManifest(
     throw mismatch(`${manifest.shownAs} has another hash than ${HASH_FILE}`);
   }
   return {
-    ...{ clusterName, baseDomain, clusterId, infraId, ingressCommonName },
+    clusterName,
+    baseDomain,
+    clusterId,
+    infraId,
+    ingressCommonName,
     signerKeys: readKeys(manifest, found),
     password: tlsPassword ?? { text: '', bcrypt: passwordHash },
   };

@@ -48,7 +48,8 @@ export function parseRetainedKubeconfig(text: string, shownAs: string): Retained
   }
   const bundle = decode(cluster, 'certificate-authority-data');
   return {
-    ...{ shownAs, server: read(cluster, 'server') },
+    shownAs,
+    server: read(cluster, 'server'),
     authorities: splitBundle(bundle).map((pem) =>
       parseRetainedCertificate(pem, `${shownAs}: certificate authority`),
     ),

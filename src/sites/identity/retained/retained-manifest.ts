@@ -41,7 +41,7 @@ const SERVING_KEYS = {
 const MANIFEST: Shape = [
   'with others',
   {
-    ...{ api_version: 'integer' },
+    api_version: 'integer',
     ...STRINGS('base_domain', 'cluster_id', 'cluster_name', 'infra_id', 'kubeadmin_password_hash'),
     KubeconfigCryptoRetention: {
       KubeAPICrypto: {
@@ -81,8 +81,10 @@ export function parseRetainedManifest(text: string, file: ShownFile): RetainedMa
     read('KubeconfigCryptoRetention', 'IngresssCrypto', name);
   return {
     shownAs: join(file.directory, file.path),
-    ...{ clusterName: read('cluster_name'), baseDomain: read('base_domain') },
-    ...{ clusterId: read('cluster_id'), infraId: read('infra_id') },
+    clusterName: read('cluster_name'),
+    baseDomain: read('base_domain'),
+    clusterId: read('cluster_id'),
+    infraId: read('infra_id'),
     passwordHash: read('kubeadmin_password_hash'),
     keys: {
       localhost: serving('localhost'),
@@ -149,6 +151,7 @@ function parseMirrorSet(text: string, file: ShownFile): readonly RetainedSource[
 }
 
 const toSource = ({ source, mirrors, sourcePolicy }: Partial<RetainedSource>): RetainedSource => ({
-  ...{ source: source ?? '', mirrors: mirrors ?? [] },
+  source: source ?? '',
+  mirrors: mirrors ?? [],
   ...(sourcePolicy && { sourcePolicy }),
 });

@@ -206,7 +206,8 @@ function fillFile(
   return {
     path,
     kind: isOneName ? 'file' : { other: 'has a "/" in what is put into its name' },
-    ...{ size, directory },
+    size,
+    directory,
     read: () => Promise.resolve(fillContent(content, cells, `${shownAs}/${printable(path)}`)),
   };
 }

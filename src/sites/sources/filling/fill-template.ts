@@ -103,7 +103,10 @@ function findSyntaxFault(text: string): Template['faults'][number] | undefined {
     return { line, problem: `is not YAML: ${excess.message}` };
   }
   const documents = parseAllDocuments(text, {
-    ...{ uniqueKeys: false, prettyErrors: false, lineCounter, logLevel: 'silent' },
+    uniqueKeys: false,
+    prettyErrors: false,
+    lineCounter,
+    logLevel: 'silent',
   });
   const [error] = 'empty' in documents ? [] : documents.flatMap(({ errors }) => errors);
   if (!error) return undefined;

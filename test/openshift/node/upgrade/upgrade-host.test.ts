@@ -496,7 +496,8 @@ describe.skipIf(!hasTools || !requireTool('docker-registry') || !requireTool('un
   () => {
     const probe = (): string => {
       const text = renderUpgradeMachineConfig({
-        ...{ arch: 'x86_64', resources: '' },
+        arch: 'x86_64',
+        resources: '',
         hops: [{ version: '4.22.3', releaseImage: 'r@sha256:a', fromVersions: [], isSigned: true }],
       });
       const config = parse(text) as { spec: { config: { storage: { files: File[] } } } };

@@ -14,7 +14,9 @@ const runs = describe.skipIf(!hasThrowAwayRoot());
 const imageOf = (letter: string): string =>
   `quay.io/openshift-release-dev/ocp-release@sha256:${letter.repeat(64)}`;
 const hop = (version: string, fromVersions: string[], letter: string): UpgradeHop => ({
-  ...{ version, fromVersions, isSigned: true },
+  version,
+  fromVersions,
+  isSigned: true,
   releaseImage: imageOf(letter),
 });
 const ONE = [hop('4.22.3', ['4.21.9', '4.22.0', '4.22.1'], 'a')];

@@ -68,7 +68,8 @@ describe('renderUpgradeResources', () => {
             isSigned: true,
           },
         ],
-        ...{ arch: 'x86_64', resources: text },
+        arch: 'x86_64',
+        resources: text,
       });
       const { metadata } = parse(config) as { metadata: { labels: Record<string, string> } };
       for (const value of Object.values(metadata.labels)) {
