@@ -272,8 +272,8 @@ function formatView(view: CatalogView): string {
       name,
       ...channels.map((channel) => {
         const mark = channel.name === defaultChannel ? '*' : ' ';
-        const kept = channel.entries.length;
-        return `  ${mark} ${channel.name.padEnd(20)} ${channel.head ?? 'no head'}, ${kept} kept`;
+        const selected = channel.entries.length;
+        return `  ${mark} ${channel.name.padEnd(20)} ${channel.head ?? 'no head'}, ${selected} selected`;
       }),
     ]),
     '',

@@ -24,7 +24,7 @@ const LIMITS = {
   'characters of paths': 1 << 25,
 };
 
-/** Sectors that are read at once, and how many such blocks are kept. */
+/** Sectors that are read at once, and how many such blocks are cached. */
 const BLOCK = 16;
 const KEPT_BLOCKS = 8;
 

@@ -7,18 +7,18 @@ type ReadChildren = (directory: IsoDirectory) => Promise<IsoNode[]>;
  * together, and the last directory however large. Paths of one registry share most of their directories.
  */
 export function cacheChildren(children: ReadChildren, limit: number): ReadChildren {
-  const kept = new Map<number, IsoNode[]>();
+  const cached = new Map<number, IsoNode[]>();
   let count = 0;
   return async (directory) => {
     const key = directory.extent.offset;
-    const known = kept.get(key);
+    const known = cached.get(key);
     const nodes = known ?? (await children(directory));
-    count += kept.has(key) ? 0 : nodes.length;
-    kept.delete(key);
-    kept.set(key, nodes);
-    for (const [oldest, { length }] of kept) {
+    count += cached.has(key) ? 0 : nodes.length;
+    cached.delete(key);
+    cached.set(key, nodes);
+    for (const [oldest, { length }] of cached) {
       if (count <= limit || oldest === key) break;
-      kept.delete(oldest);
+      cached.delete(oldest);
       count -= length;
     }
     return nodes;

@@ -90,15 +90,15 @@ const isNotForRelocation = (node: BaseNode): boolean =>
 
 /** A relocated directory has its name in another record than its attributes. */
 function describe(node: IsoNode, entries: readonly SystemUseEntry[]): BaseEntry {
-  const kept = entries.filter(({ signature }) => !DROPPED.includes(signature));
+  const preserved = entries.filter(({ signature }) => !DROPPED.includes(signature));
   const [record] = node.records;
-  const isNamed = node.name === '' || kept.some(({ signature }) => signature === 'NM');
+  const isNamed = node.name === '' || preserved.some(({ signature }) => signature === 'NM');
   return {
     name: node.name,
     identifier: Buffer.from(node.isoIdentifier).toString('latin1'),
     flags: (record?.flags ?? 0) & ~FILE_FLAG.multiExtent,
     recordedAt: record?.recordedAt,
-    entries: isNamed ? kept : [...kept, ...encodeNameOnly(node.name)],
+    entries: isNamed ? preserved : [...preserved, ...encodeNameOnly(node.name)],
   };
 }
 

@@ -27,8 +27,10 @@ export function rewriteDescriptors(
   descriptors: readonly VolumeDescriptor[],
   volume: RewrittenVolume,
 ): Uint8Array {
-  const kept = descriptors.filter(({ kind }) => kind !== 'supplementary' && kind !== 'terminator');
-  const sectors = kept.map((descriptor) =>
+  const preserved = descriptors.filter(
+    ({ kind }) => kind !== 'supplementary' && kind !== 'terminator',
+  );
+  const sectors = preserved.map((descriptor) =>
     descriptor.kind === 'primary' ? rewritePrimary(descriptor, volume) : descriptor.raw,
   );
   while (sectors.length < descriptors.length) sectors.push(encodeTerminator());

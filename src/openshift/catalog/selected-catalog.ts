@@ -3,7 +3,7 @@ import type { Descriptor } from '../../registry/descriptor.ts';
 import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
 
-/** A bundle that is kept, with every image that it needs, its own included; each once. */
+/** A bundle that is selected, with every image that it needs, its own included; each once. */
 export type SelectedBundle = {
   readonly package: string;
   readonly name: string;
@@ -24,7 +24,7 @@ export type SelectedCatalog = {
   readonly targetTag?: string;
   /** Present when it is on this machine: no registry has its image. */
   readonly isLocal?: true;
-  /** Present when only a part of the catalog is kept, or it is a directory. */
+  /** Present when only a part of the catalog is selected, or it is a directory. */
   readonly rebuilt?: {
     /** Made here and found in no registry: manifests, configs and layers, all in the cache. */
     readonly made: readonly Descriptor[];

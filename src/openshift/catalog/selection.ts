@@ -17,7 +17,7 @@ export type PackageSelection = Bounds & {
   readonly skipBundles?: readonly string[];
 };
 
-/** What is done about what kept bundles require and nothing kept is: it is added, or a warning. */
+/** What to do about requirements that no selected bundle meets: add what meets them, or warn. */
 export type DependencyMode = 'add' | 'warn';
 
 /** What to keep of a catalog. */

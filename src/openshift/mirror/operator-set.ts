@@ -16,7 +16,7 @@ type Collected = { readonly problems: Problem[]; readonly blocked: Map<string, B
 type Problem = { readonly line: string; readonly image: string };
 
 /**
- * The images of every kept bundle and the catalogs themselves, one entry for each who needs one. What
+ * The images of every selected bundle and the catalogs themselves, one entry for each who needs one. What
  * is blocked need not be a reference.
  *
  * @throws ConfigError `catalog.image-reference` that tells of every reference that cannot be carried,

@@ -27,13 +27,13 @@ export type Changeset = {
 
 const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
-/** `.wh..wh.plnk` and the like: aufs kept its own books in the layer. */
+/** `.wh..wh.plnk` and the like: aufs put its own records into the layer. */
 const AUFS_METADATA = '.wh..wh.';
 
 /** Far above any real image; keeps a bomb of empty files from filling the memory. */
 const MAX_NODES = 500_000;
 
-/** Answers that are kept for a layer: some megabytes. */
+/** Answers that are cached for a layer: some megabytes. */
 const MAX_CLOSED = 10_000;
 
 export const createChangeset = (): Changeset => ({

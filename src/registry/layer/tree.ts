@@ -14,7 +14,7 @@ const MAX_LINKS = 40;
 /** Far above any real image: what the targets of all links that are followed may have together. */
 const MAX_LINK_COMPONENTS = 500_000;
 
-/** Directories that are kept so that the next file starts from there: some megabytes. */
+/** Directories that are cached so that the next file starts from there: some megabytes. */
 const MAX_KNOWN = 10_000;
 
 /** Look-ups between two chances for signals and timers. */

@@ -15,9 +15,9 @@ export type ManifestFault = {
   readonly hint?: string;
 };
 
-/** Sites of a fleet share their manifests: as many results are kept. */
-const KEPT = 1000;
-const kept = new Map<string, readonly ManifestFault[]>();
+/** Sites of a fleet share their manifests: as many results are cached. */
+const CACHED = 1000;
+const cached = new Map<string, readonly ManifestFault[]>();
 
 /**
  * What is wrong with each document of a manifest, by the rules of lifecycle-agent
@@ -26,11 +26,11 @@ const kept = new Map<string, readonly ManifestFault[]>();
  */
 export function findManifestFaults(bytes: Uint8Array): readonly ManifestFault[] {
   const key = digestOf(bytes);
-  const known = kept.get(key);
+  const known = cached.get(key);
   if (known) return known;
   const faults = listFaults(new TextDecoder().decode(bytes));
-  if (kept.size >= KEPT) kept.clear();
-  kept.set(key, faults);
+  if (cached.size >= CACHED) cached.clear();
+  cached.set(key, faults);
   return faults;
 }
 

@@ -93,7 +93,7 @@ export async function makeIdentity(
   };
 }
 
-/** A manifest that was kept names its cluster. */
+/** A manifest that was retained names its cluster. */
 function refuseOtherCluster(site: IdentifiedSite, retained: RetainedIdentity): void {
   for (const key of ['clusterName', 'baseDomain', 'clusterId', 'infraId'] as const) {
     const [expected, found] = [site[key], retained[key]];
@@ -170,9 +170,9 @@ async function makeSigner(name: SignerName, tools: IdentityTools): Promise<MadeS
   const subject = subjectOf(name, tools);
   const known = retained.signers[name];
   if (known) return { ...loadSigner(known, { name, epoch }), subject };
-  const kept = retained.signerKeys[name];
+  const signer = retained.signerKeys[name];
   const { privateKey, publicKey, signingKey } =
-    kept === undefined ? await keys.next(signal) : loadKey(kept);
+    signer === undefined ? await keys.next(signal) : loadKey(signer);
   const notAfter = epoch + SIGNERS[name].days * DAY;
   const terms = { subject, publicKey, serial, notBefore: epoch, notAfter };
   const certificate = await issueSigner(terms, signingKey);
@@ -184,7 +184,7 @@ function subjectOf(name: SignerName, { retained = NOTHING, epoch }: IdentityTool
   return commonName === undefined ? SIGNERS[name].subject(epoch) : { commonName };
 }
 
-/** Its signer's private key is used here and kept in the state: it never reaches an ISO. */
+/** Its signer's private key is used here and stored in the state: it never reaches an ISO. */
 async function makeAdmin(
   tools: IdentityTools,
 ): Promise<{ readonly signer: MadeSigner; readonly client: KeyPair }> {
@@ -207,7 +207,7 @@ async function makeAdmin(
   return { signer, client: { privateKey, certificate } };
 }
 
-/** A signer that was kept may name its key by another digest than ours, and readers go by that. */
+/** A signer that was retained may name its key by another digest than ours, and readers go by that. */
 function refuseForeignKeyId(client: string, signer: KeyPair): void {
   const signedBy = new X509Certificate(signer.certificate);
   if (new X509Certificate(client).checkIssued(signedBy)) return;

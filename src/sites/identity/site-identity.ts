@@ -9,7 +9,7 @@ export type KeyPair = {
 /** A certificate, and its key where that is known. */
 export type CertifiedKey = Pick<KeyPair, 'certificate'> & Partial<Pick<KeyPair, 'privateKey'>>;
 
-/** Keys, ids and password of a site: made once, kept in its state, used again by every later build. */
+/** Keys, ids and password of a site: made once, stored in its state, used again by every later build. */
 export type SiteIdentity = {
   /** UUID version 4. */
   readonly clusterId: string;

@@ -3,9 +3,9 @@ import { X509Certificate } from 'node:crypto';
 const BLOCK =
   /^-----BEGIN ([^\n-][^\n]*?)-----[ \t\r]*\n([^-]*(?:-(?!----)[^-]*)*)^-----END \1-----[ \t\r]*(?:\n|$)/m;
 
-/** Sites of a fleet share their bundles: as many are kept parsed. */
-const KEPT = 64;
-const kept = new Map<string, TrustBundle>();
+/** Sites of a fleet share their bundles: as many are cached parsed. */
+const CACHED = 64;
+const cached = new Map<string, TrustBundle>();
 
 export type TrustBundle = {
   /** What is wrong with it; its text is not repeated, since a key may have slipped in. */
@@ -20,11 +20,11 @@ export type TrustBundle = {
 
 /** PEM blocks until no byte is left, each an X.509 certificate (RFC 7468). */
 export function readTrustBundle(text: string): TrustBundle {
-  const known = kept.get(text);
+  const known = cached.get(text);
   if (known) return known;
   const bundle = parseBundle(text);
-  if (kept.size >= KEPT) kept.clear();
-  kept.set(text, bundle);
+  if (cached.size >= CACHED) cached.clear();
+  cached.set(text, bundle);
   return bundle;
 }
 

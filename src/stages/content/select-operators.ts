@@ -62,7 +62,7 @@ type Tools = ImageTools & {
 
 /**
  * Reads every catalog, keeps what is selected of it, and makes the image that is carried in its
- * place; a catalog that is kept whole is carried as it is. What kept bundles require is looked for in
+ * place; a catalog that is selected whole is carried as it is. What selected bundles require is looked for in
  * all catalogs together. Problems of all of them are reported.
  *
  * @throws ConfigError, RegistryError or IntegrityError: the failure of the only catalog that fails,
@@ -90,11 +90,11 @@ async function selectAll(input: SelectOperatorsInput, tools: Tools): Promise<Sel
     })),
   );
   const pairs = opened.flatMap((one, at) => {
-    const kept = resolved[at];
-    return kept === undefined ? [] : [{ one, kept }];
+    const selected = resolved[at];
+    return selected === undefined ? [] : [{ one, selected }];
   });
-  const selected = await settleAll(pairs, tools, ({ one, kept }) =>
-    makeCatalog(one, input.unchanged === true ? { ...kept, isWhole: true } : kept, tools),
+  const selected = await settleAll(pairs, tools, ({ one, selected }) =>
+    makeCatalog(one, input.unchanged === true ? { ...selected, isWhole: true } : selected, tools),
   );
   for (const { warnings } of selected) for (const warning of warnings) tools.warn(warning);
   return selected;
@@ -134,15 +134,15 @@ async function openCatalog(
 
 async function makeCatalog(
   { wanted, image, reference, directory, filtered }: OpenedCatalog,
-  kept: ResolvedCatalog,
+  selected: ResolvedCatalog,
   tools: Tools,
 ): Promise<SelectedCatalog> {
   const { catalog: name, local } = wanted;
   const { source } = filtered;
   const made =
-    kept.isWhole && local?.kind !== 'directory'
+    selected.isWhole && local?.kind !== 'directory'
       ? undefined
-      : await rebuild({ image, directory, source, filtered: kept.catalog }, tools);
+      : await rebuild({ image, directory, source, filtered: selected.catalog }, tools);
   return {
     name,
     reference,
@@ -150,9 +150,9 @@ async function makeCatalog(
     ...readTarget(wanted),
     ...(local && { isLocal: true as const }),
     ...(made && { rebuilt: { made: made.blobs } }),
-    bundles: listBundles(kept.catalog),
-    additions: kept.additions,
-    warnings: kept.warnings,
+    bundles: listBundles(selected.catalog),
+    additions: selected.additions,
+    warnings: selected.warnings,
   };
 }
 

@@ -97,9 +97,9 @@ describe('what a kept bundle requires', () => {
     expect(namesOf(resolved)).toEqual(['app.v1.0.0']);
     expect(resolved?.additions).toEqual([]);
     expect(resolved?.warnings).toEqual([
-      `${what} API Thing of example.com/v1, which nothing kept is; package "base" has it in channel "fast", "slow"`,
-      `${what} all of (package "base" in range ">=1.0.0"; API Thing of example.com/v1), which nothing kept is; package "base" has it in channel "fast", "slow"`,
-      `${what} package "base" in range ">=2.0.0", which nothing kept is; package "base" has it in channel "fast"`,
+      `${what} API Thing of example.com/v1, which nothing selected provides; package "base" has it in channel "fast", "slow"`,
+      `${what} all of (package "base" in range ">=1.0.0"; API Thing of example.com/v1), which nothing selected provides; package "base" has it in channel "fast", "slow"`,
+      `${what} package "base" in range ">=2.0.0", which nothing selected provides; package "base" has it in channel "fast"`,
     ]);
   });
 
@@ -118,7 +118,7 @@ describe('what a kept bundle requires', () => {
     expect(resolved?.additions).toEqual([]);
     expect(resolved?.warnings).toEqual([
       `${what} CEL rule "properties.exists(p, true)" (no), which cannot be checked: CEL is not evaluated here`,
-      `${what} package "base" in range ">=9.0.0", which nothing kept is; the catalog has nothing that is`,
+      `${what} package "base" in range ">=9.0.0", which nothing selected provides; the catalog does not have it`,
       `${what} package "base" in range "soon", which cannot be checked: "soon" is not a range of versions`,
     ]);
   });

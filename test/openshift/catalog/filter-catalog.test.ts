@@ -298,7 +298,7 @@ describe('one version', () => {
     });
     expect(listEntries(kept)).toEqual({ stable: ['op.v1.0.0-10.p'] });
     expect(warnings).toEqual([
-      'package "op" channel "stable": version 1.0.0 is that of "op.v1.0.0-10.p", "op.v1.0.0-2.p", "op.v1.0.0"; "op.v1.0.0-10.p" is kept',
+      'package "op" channel "stable": version 1.0.0 is that of "op.v1.0.0-10.p", "op.v1.0.0-2.p", "op.v1.0.0"; "op.v1.0.0-10.p" is selected',
       'package "op" channel "other" has nothing in version range ">=1.0.0 <=1.0.0" and is left out',
     ]);
   });

@@ -26,7 +26,7 @@ const NAMED_BUNDLES = 3;
 const NAMED_PACKAGES = 3;
 
 /**
- * A sentence for each requirement that nothing kept meets, with what would meet it. Bundles of one
+ * A sentence for each requirement that nothing selected meets, with what would meet it. Bundles of one
  * package with the same requirement share a sentence.
  */
 export function describeUnmet(
@@ -54,12 +54,13 @@ function describeRemedy({ requirement, test }: Unmet, surroundings: Surroundings
   if (offers.length > 0) {
     const more =
       offers.length > NAMED_PACKAGES ? ` and ${offers.length - NAMED_PACKAGES} more` : '';
-    return `which nothing kept is; ${offers.slice(0, NAMED_PACKAGES).join('; ')}${more}`;
+    return `which nothing selected provides; ${offers.slice(0, NAMED_PACKAGES).join('; ')}${more}`;
   }
   const reason = explainUnknown(requirement);
   if (reason !== undefined) return `which cannot be checked: ${reason}`;
-  const where = surroundings.names.length > 1 ? 'no catalog has' : 'the catalog has';
-  return `which nothing kept is; ${where} ${surroundings.names.length > 1 ? 'anything' : 'nothing'} that is`;
+  const absent =
+    surroundings.names.length > 1 ? 'no catalog has it' : 'the catalog does not have it';
+  return `which nothing selected provides; ${absent}`;
 }
 
 function listOffers(test: RequirementTest, { growing, names, at }: Surroundings): string[] {

@@ -8,12 +8,12 @@ import { listCandidates, type Candidate } from './candidates.ts';
 
 /** A filtered catalog that bundles are added to. */
 export type GrowingCatalog = {
-  readonly kept: () => readonly CatalogBundle[];
+  readonly selected: () => readonly CatalogBundle[];
   /** In OLM's order of preference. */
   readonly candidates: () => readonly Candidate[];
   /**
    * Adds a bundle, and what its channel needs to stay one upgrade path: what lies between it and what is
-   * kept of the channel.
+   * selected of the channel.
    *
    * @returns the bundles that are new, the candidate first
    */
@@ -36,7 +36,7 @@ export function growCatalog(filtered: FilteredCatalog): GrowingCatalog {
   let bundles = filtered.catalog.bundles;
   let candidates: readonly Candidate[] | undefined;
   return {
-    kept: () => bundles,
+    selected: () => bundles,
     candidates: () => (candidates ??= listCandidates(available, listDefaults(filtered))),
     add({ bundle, channel, graph }) {
       const key = identify(channel);
@@ -86,7 +86,7 @@ function keepEntries(channel: CatalogChannel, names: ReadonlySet<string>): Catal
   return entries.length === channel.entries.length ? channel : { ...channel, entries };
 }
 
-/** The default channels that a cluster would see: a package that is kept may have another than before. */
+/** The default channels that a cluster would see: a package that is selected may have another than before. */
 const listDefaults = ({
   available,
   catalog,
@@ -95,14 +95,14 @@ const listDefaults = ({
     [...available.packages, ...catalog.packages].map((item) => [item.name, item.defaultChannel]),
   );
 
-/** A package that is new has its own default channel where that is kept, else the first by name. */
+/** A package that is new has its own default channel where that is selected, else the first by name. */
 function listPackages(
   { available, catalog }: FilteredCatalog,
   channels: readonly CatalogChannel[],
 ): Catalog['packages'] {
-  const kept = new Map(catalog.packages.map((item) => [item.name, item]));
+  const selected = new Map(catalog.packages.map((item) => [item.name, item]));
   return available.packages.flatMap((item) => {
-    const known = kept.get(item.name);
+    const known = selected.get(item.name);
     if (known !== undefined) return [known];
     const names = channels
       .filter((channel) => channel.package === item.name)

@@ -43,7 +43,7 @@ type Open = {
 };
 
 /**
- * What kept bundles require and no kept bundle of any of the catalogs meets. In a catalog of mode `add`
+ * What selected bundles require and no selected bundle of any of the catalogs meets. In a catalog of mode `add`
  * it is added, with what that needs in turn, from the bundle's own catalog first and then from the
  * others in their order; the first candidate in OLM's order is taken. Each step adds a bundle, so cycles
  * end. What cannot be added, and all of a catalog of mode `warn`, is a warning.
@@ -81,11 +81,11 @@ export function resolveDependencies(
   });
 }
 
-/** The requirements of all kept bundles, in an order that no document decides. */
+/** The requirements of all selected bundles, in an order that no document decides. */
 function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
   return growing.flatMap((one, at) =>
     one
-      .kept()
+      .selected()
       .flatMap((bundle) =>
         bundle.requirements.map((requirement) => ({
           at,
@@ -105,7 +105,7 @@ function listOpen(growing: readonly GrowingCatalog[]): readonly Open[] {
 }
 
 const isMet = (growing: readonly GrowingCatalog[], test: RequirementTest): boolean =>
-  growing.some((one) => one.kept().some((bundle) => test(bundle) === true));
+  growing.some((one) => one.selected().some((bundle) => test(bundle) === true));
 
 function findCandidate(
   growing: readonly GrowingCatalog[],

@@ -5,7 +5,7 @@ import { compareText } from './version/bundle-version.ts';
  * A catalog of parts of another, in the order of {@link sortCatalog}, with those deprecations and other
  * documents that still belong to something.
  *
- * @param owns whether documents of a package are kept
+ * @param owns whether documents of a package are selected
  */
 export function assembleCatalog(
   source: Catalog,
@@ -42,18 +42,21 @@ export function sortCatalog(catalog: Catalog): Catalog {
   };
 }
 
-type KeptNames = { readonly channels: ReadonlySet<string>; readonly bundles: ReadonlySet<string> };
+type SelectedNames = {
+  readonly channels: ReadonlySet<string>;
+  readonly bundles: ReadonlySet<string>;
+};
 
 /** Entries about the package as a whole stay, and a list that becomes empty stays a list. */
 function filterDeprecations(
   deprecations: CatalogDeprecations,
-  kept: KeptNames,
+  selected: SelectedNames,
 ): CatalogDeprecations {
-  const isKept = (names: ReadonlySet<string>, name = ''): boolean =>
+  const isSelected = (names: ReadonlySet<string>, name = ''): boolean =>
     names.has(identify({ package: deprecations.package, name }));
   const entries = deprecations.entries.filter(({ reference }) => {
-    if (reference.schema === 'olm.channel') return isKept(kept.channels, reference.name);
-    if (reference.schema === 'olm.bundle') return isKept(kept.bundles, reference.name);
+    if (reference.schema === 'olm.channel') return isSelected(selected.channels, reference.name);
+    if (reference.schema === 'olm.bundle') return isSelected(selected.bundles, reference.name);
     return true;
   });
   return entries.length === deprecations.entries.length

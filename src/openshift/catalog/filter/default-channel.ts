@@ -14,7 +14,7 @@ export type DefaultChannelOptions = {
 
 /**
  * The package with the default channel that the selection gives it, else its own, else the only one
- * that is kept. Unlike oc-mirror, which wants the last to be said.
+ * that is selected. oc-mirror wants the last one named explicitly.
  */
 export function chooseDefaultChannel(
   item: CatalogPackage,

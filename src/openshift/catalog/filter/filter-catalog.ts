@@ -37,7 +37,7 @@ export type FilterOptions = {
  * `full` all entries.
  *
  * Stricter than oc-mirror: names that the catalog does not have are problems, channels that a range
- * empties are left out, and so are bundles that no kept channel has and deprecations of what is gone.
+ * empties are left out, and so are bundles that no selected channel has and deprecations of what is gone.
  *
  * Throws ConfigError `catalog.selection` with all problems, one a line; `catalog.malformed` when
  * documents of a selected package are.
@@ -58,7 +58,7 @@ export function filterCatalog(
   return { ...finishCatalog(filtered, { source: catalog, report }), source: catalog, available };
 }
 
-/** Checks what is kept, and says whether it is all of the source. */
+/** Checks what is selected, and says whether it is all of the source. */
 export function finishCatalog(
   filtered: Catalog,
   { source, report }: { readonly source: Catalog; readonly report: FilterReport },
@@ -74,15 +74,15 @@ function selectParts(catalog: Catalog, { selection, report }: SelectOptions): Ca
   const all = splitCatalog(catalog);
   checkNames(selection, { known: new Set(all.keys()), report });
   const isSelected = (name: string): boolean => selected.size === 0 || selected.has(name);
-  const kept = [...all.values()]
+  const filtered = [...all.values()]
     .filter(({ name }) => isSelected(name))
     .map((parts) =>
       filterPackage(parts, { selected: selected.get(parts.name), full: selection.full, report }),
     );
   const parts = {
-    packages: kept.flatMap(({ packages }) => packages),
-    channels: kept.flatMap(({ channels }) => channels),
-    bundles: kept.flatMap(({ bundles }) => bundles),
+    packages: filtered.flatMap(({ packages }) => packages),
+    channels: filtered.flatMap(({ channels }) => channels),
+    bundles: filtered.flatMap(({ bundles }) => bundles),
   };
   return assembleCatalog(catalog, parts, isSelected);
 }
@@ -133,7 +133,7 @@ function reportInvalid(
 }
 
 function isSame(filtered: Catalog, source: Catalog): boolean {
-  const kept = new Set<CatalogPackage | CatalogChannel | CatalogDeprecations>([
+  const selected = new Set<CatalogPackage | CatalogChannel | CatalogDeprecations>([
     ...filtered.packages,
     ...filtered.channels,
     ...filtered.deprecations,
@@ -142,6 +142,8 @@ function isSame(filtered: Catalog, source: Catalog): boolean {
     filtered.bundles.length === source.bundles.length &&
     filtered.others.length === source.others.length &&
     source.malformed.length === 0 &&
-    [...source.packages, ...source.channels, ...source.deprecations].every((item) => kept.has(item))
+    [...source.packages, ...source.channels, ...source.deprecations].every((item) =>
+      selected.has(item),
+    )
   );
 }

@@ -23,7 +23,7 @@ export type ChannelFilter = PackageFilter & {
 };
 
 /**
- * What is kept of a selected channel: all of it, what its bounds hold, or its head. Undefined when
+ * What the selection takes of a channel: all of it, what its bounds hold, or its head. Undefined when
  * nothing of it is left: a problem for the default channel, a warning for any other.
  */
 export function filterChannel(
@@ -89,9 +89,10 @@ function keepRange(
   const graph = readGraph(channel, filter);
   if (graph === undefined) return undefined;
   const versions = indexVersions(filter.parts);
-  const kept = filterByRange(graph, { range: filter.range, versions });
-  for (const warning of kept.warnings) filter.report.addWarning(`${locate(channel)}: ${warning}`);
-  return kept.names;
+  const selected = filterByRange(graph, { range: filter.range, versions });
+  for (const warning of selected.warnings)
+    filter.report.addWarning(`${locate(channel)}: ${warning}`);
+  return selected.names;
 }
 
 function readGraph(channel: CatalogChannel, { report }: ChannelFilter): ChannelGraph | undefined {
@@ -137,7 +138,7 @@ function keepVersion(
   if (best === undefined) return new Set();
   if (others.length > 0)
     report.addWarning(
-      `${locate(channel)}: version ${specific} is that of ${[best, ...others].map(({ name }) => `"${name}"`).join(', ')}; "${best.name}" is kept`,
+      `${locate(channel)}: version ${specific} is that of ${[best, ...others].map(({ name }) => `"${name}"`).join(', ')}; "${best.name}" is selected`,
     );
   return new Set([best.name]);
 }

@@ -10,7 +10,7 @@ import { findBoundProblems } from './selection-bounds.ts';
 import { appendSuggestion, suggestName } from '../../../base/text/nearest-name.ts';
 import { findRepeated } from './groups.ts';
 
-/** What is kept of one package. What it returns beside a problem in the report means nothing. */
+/** What the selection takes of one package. The result has no meaning where the report has a problem. */
 export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {
   const { selected, report } = filter;
   if (!checkPackage(parts, filter)) return parts;
@@ -19,7 +19,7 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
   const packages = chooseDefaults(selectedParts, selected, report);
   if (packages === undefined) return parts;
   const before = report.countProblems();
-  const kept = channels
+  const filtered = channels
     .map((channel) =>
       filterChannel(channel, {
         ...filter,
@@ -28,12 +28,12 @@ export function filterPackage(parts: PackageParts, filter: PackageFilter): Packa
       }),
     )
     .filter((channel) => channel !== undefined);
-  if (channels.length > 0 && kept.length === 0 && report.countProblems() === before)
+  if (channels.length > 0 && filtered.length === 0 && report.countProblems() === before)
     report.addProblem(
       `package "${parts.name}": its version range leaves no channel`,
       adviseVersions(selected ?? {}, parts.bundles) ?? 'widen minVersion and maxVersion',
     );
-  return { ...parts, packages, channels: kept, bundles: listBundles(parts, kept) };
+  return { ...parts, packages, channels: filtered, bundles: listBundles(parts, filtered) };
 }
 
 /** The package with the default channel that the selection asks for; undefined beside a problem. */
@@ -102,7 +102,7 @@ function findMissingBundle(
   return [`package "${name}": bundle "${minBundle}" is in ${place}${guess}`];
 }
 
-/** Only where every channel is kept from a bundle on do versions play no part. */
+/** Only where every channel is selected from a bundle on do versions play no part. */
 const readsVersions = (selected: PackageSelection | undefined): boolean =>
   selected?.minBundle === undefined &&
   (selected === undefined ||

@@ -12,7 +12,7 @@ export type PackageParts = {
 };
 
 export type PackageFilter = {
-  /** Absent when the selection names no packages: then heads are kept. */
+  /** Absent when the selection names no packages: then heads are selected. */
   readonly selected: PackageSelection | undefined;
   readonly full: boolean;
   readonly report: FilterReport;

@@ -9,7 +9,7 @@ export function formatRange({ minVersion, maxVersion }: VersionBounds): string |
   return maxVersion === undefined ? from : `${from} <=${maxVersion}`;
 }
 
-/** Whether a channel is kept by other bundles than its head. */
+/** Whether other bundles of a channel than its head are selected. */
 export const hasBounds = (bounds: Bounds): boolean => describeBounds(bounds) !== undefined;
 
 const describeBounds = (bounds: Bounds): string | undefined =>

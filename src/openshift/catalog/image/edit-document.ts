@@ -75,14 +75,14 @@ export function editDeprecations(
   filtered: CatalogDeprecations,
 ): EditDocument | undefined {
   if (isDeepStrictEqual(source.entries, filtered.entries)) return undefined;
-  const kept = new Set(
+  const selected = new Set(
     filtered.entries.map(({ reference }) => keyOf(reference.schema, reference.name)),
   );
   return (document) => {
     const entries = readEntries(document).filter((entry) => {
       const reference = findValue(entry, 'reference');
       if (!isObject(reference)) return false;
-      return kept.has(keyOf(findValue(reference, 'schema'), findValue(reference, 'name')));
+      return selected.has(keyOf(findValue(reference, 'schema'), findValue(reference, 'name')));
     });
     setValue(document, 'entries', entries);
   };

@@ -39,7 +39,7 @@ type JsonObject = Record<string, unknown>;
 /**
  * A catalog image with another catalog in it: for every platform, two layers on top of the original's
  * hide the old catalog and its cache and bring the filtered one. The label names the new directory,
- * `Cmd` serves it without the cache; everything else in configs, manifests and index is kept. The
+ * `Cmd` serves it without the cache; everything else in configs, manifests and index is preserved. The
  * bytes are the same wherever and whenever the same input is rebuilt.
  *
  * An index is rebuilt with the platforms that were opened; where one platform was asked for, its

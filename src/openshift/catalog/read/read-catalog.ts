@@ -31,7 +31,7 @@ const MAX_LINE_LENGTH = 1000;
 
 /**
  * Reads a file-based catalog: every regular file below the directory, whatever its name, that no
- * `.indexignore` excludes, in the order of their names. Only what decides is kept in memory. Malformed
+ * `.indexignore` excludes, in the order of their names. Only what the selection needs stays in memory. Malformed
  * documents that say which package they belong to are listed apart.
  *
  * @throws ConfigError `catalog.malformed` with all problems of all files, one a line (the first 1000),

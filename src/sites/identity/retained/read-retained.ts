@@ -75,24 +75,24 @@ type Found = {
 export async function readRetained(place: RetainedPlace): Promise<RetainedIdentity> {
   const found = await findAll(place);
   const { manifest, kubeconfig, signers, tlsPassword, sources } = found;
-  const kept = {
+  const retained = {
     ...describeSigners(signers),
     ...(tlsPassword && { password: tlsPassword }),
     ...(sources && { imageDigestSources: sources }),
   };
   if (manifest && kubeconfig) {
-    const identity = { ...kept, ...joinManifest(manifest, found) };
+    const identity = { ...retained, ...joinManifest(manifest, found) };
     return { ...identity, whole: await joinIdentity({ ...found, manifest, kubeconfig }) };
   }
   const count = Object.keys(signers).length;
   if (manifest) {
     if (count === 0) throw withoutAdmin(manifest);
     refuseMissing(found.shownAs, signers, ['adminKubeconfig']);
-    return { ...kept, ...joinManifest(manifest, found) };
+    return { ...retained, ...joinManifest(manifest, found) };
   }
   if (count > 0) refuseMissing(found.shownAs, signers, SIGNER_NAMES);
   else if (!sources && !tlsPassword) throw nothing(found.shownAs);
-  return { ...kept, signerKeys: {} };
+  return { ...retained, signerKeys: {} };
 }
 
 const withoutAdmin = ({ shownAs }: RetainedManifest): ConfigError =>

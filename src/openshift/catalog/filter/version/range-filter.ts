@@ -8,7 +8,7 @@ export type RangeFilter = {
   readonly versions: ReadonlyMap<string, string>;
 };
 
-export type KeptEntries = {
+export type SelectedEntries = {
   /** May hold names that are not entries of the channel. */
   readonly names: ReadonlySet<string>;
   readonly warnings: readonly string[];
@@ -17,19 +17,22 @@ export type KeptEntries = {
 type Node = { readonly name: string; readonly inRange: readonly string[] };
 
 /**
- * The entries of a channel that a range keeps: the shortest part of the chain that holds everything
+ * The entries of a channel that a range selects: the shortest part of the chain that holds everything
  * in range, so that the channel stays one chain with one head. What that part needs and the range
- * does not accept is kept with a warning; of what it skips only what is in range is kept.
+ * does not accept is selected with a warning; of what it skips only what is in range is selected.
  */
-export function filterByRange(graph: ChannelGraph, { range, versions }: RangeFilter): KeptEntries {
+export function filterByRange(
+  graph: ChannelGraph,
+  { range, versions }: RangeFilter,
+): SelectedEntries {
   const constraint = parseConstraint(range);
   const accepted = new Set(
     [...versions].filter(([, version]) => constraint.accepts(version)).map(([name]) => name),
   );
-  const kept = cutChain(listNodes(graph, accepted));
+  const selected = cutChain(listNodes(graph, accepted));
   const names = new Set<string>();
   const warnings: string[] = [];
-  for (const { name, inRange } of kept) {
+  for (const { name, inRange } of selected) {
     if (!accepted.has(name)) warnings.push(describeNeeded(name, versions.get(name), range));
     for (const wanted of [name, ...inRange]) names.add(wanted);
   }
@@ -41,8 +44,8 @@ export function filterByRange(graph: ChannelGraph, { range, versions }: RangeFil
  * may hold names that are not entries.
  */
 export function keepChain(graph: ChannelGraph, wanted: ReadonlySet<string>): ReadonlySet<string> {
-  const kept = cutChain(listNodes(graph, wanted));
-  return new Set(kept.flatMap(({ name, inRange }) => [name, ...inRange]));
+  const selected = cutChain(listNodes(graph, wanted));
+  return new Set(selected.flatMap(({ name, inRange }) => [name, ...inRange]));
 }
 
 /** Head first. The last entry may replace what is an entry only of another channel. */
