@@ -1,8 +1,7 @@
 import { execa, ExecaError } from 'execa';
-import { withoutUndefined } from './without-undefined.ts';
-import { ToolError } from './errors.ts';
-import { formatDuration } from './duration.ts';
-import { isErrno } from './errno.ts';
+import { withoutUndefined } from './members.ts';
+import { ToolError, isErrno } from './errors.ts';
+import { formatDuration } from './text/quantities.ts';
 import { redact } from './text/redact.ts';
 import { startTimer, untilAborted, type Timer } from './wait.ts';
 

@@ -1,5 +1,5 @@
-import { withoutUndefined } from './without-undefined.ts';
-import { formatDuration } from './duration.ts';
+import { withoutUndefined } from './members.ts';
+import { formatDuration } from './text/quantities.ts';
 import { TransientError } from './http/network-failure.ts';
 import { sleep } from './wait.ts';
 

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 /** What a command sees of the world: everything a test replaces. */
 export type CliHost = {
   /** Results. Binary safe; respect its back pressure. */

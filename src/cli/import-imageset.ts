@@ -2,7 +2,7 @@ import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
 import { toPrintable } from '../base/text/printable-text.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import {
   importImageSet,
   renderImportedConfig,

@@ -1,5 +1,5 @@
 import { Option } from 'commander';
-import { DURATION_FORM, parseDuration } from '../base/duration.ts';
+import { DURATION_FORM, parseDuration } from '../base/text/quantities.ts';
 import { UsageError } from '../base/errors.ts';
 
 /** `--retry-for` of every command that fetches: milliseconds. */

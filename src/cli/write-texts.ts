@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { claimOutput } from '../base/disk/claim-output.ts';
-import { isErrno } from '../base/errno.ts';
-import { DiskError } from '../base/errors.ts';
+import { isErrno, DiskError } from '../base/errors.ts';
 import { writeFileAtomic } from '../base/disk/files.ts';
 import { openStream, readRegularFile } from '../base/disk/open-file.ts';
 import type { CliHost } from './host.ts';

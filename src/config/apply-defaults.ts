@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { parseDuration } from '../base/duration.ts';
+import { parseDuration } from '../base/text/quantities.ts';
 import { parseLocalCatalog } from '../base/local-catalog.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import type {
   ApplianceConfig,
   BuildSettings,

@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import semver from 'semver';
-import { isErrno } from '../base/errno.ts';
-import { ConfigError } from '../base/errors.ts';
+import { isErrno, ConfigError } from '../base/errors.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import { checkCatalogs } from './check-catalogs.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';

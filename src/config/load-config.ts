@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { dirname, resolve } from 'node:path';
-import { ConfigError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
+import { ConfigError, isErrno } from '../base/errors.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import type { ApplianceConfig } from './appliance-config.ts';
 import { applyDefaults } from './apply-defaults.ts';

@@ -5,8 +5,7 @@ import { createByteReader } from '../base/decode/byte-reader.ts';
 import { explainDecodeError } from '../base/decode/decode-error.ts';
 import { decodeInThread } from '../base/decode/decoder-threads.ts';
 import { unzstdFrame } from '../base/decode/zstd.ts';
-import { isErrno } from '../base/errno.ts';
-import { IntegrityError, SealiftError } from '../base/errors.ts';
+import { isErrno, IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 
 /** Of all archives of an area together: far above any configuration, far below memory. */

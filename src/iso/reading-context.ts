@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 
 /**
  * Does `work` and says, should the bytes be wrong, what was being read: an error with the same code

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {

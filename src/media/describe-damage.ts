@@ -1,5 +1,4 @@
-import { IntegrityError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
+import { IntegrityError, isErrno } from '../base/errors.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 
 /**

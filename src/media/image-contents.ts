@@ -1,7 +1,6 @@
 import { createBudget } from '../base/budget.ts';
 import { isDigest, type Digest } from '../base/digest.ts';
-import { IntegrityError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
+import { IntegrityError, isErrno } from '../base/errors.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {
   findOverlaps,

@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises';
-import { ConfigError } from '../base/errors.ts';
-import { isErrno } from '../base/errno.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { ConfigError, isErrno } from '../base/errors.ts';
+import { withoutUndefined } from '../base/members.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 
 const REASONS: Readonly<Record<string, string>> = {

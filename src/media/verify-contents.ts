@@ -1,5 +1,5 @@
 import { digestOf, type Digest } from '../base/digest.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
 import type { IsoFiles } from './open-damaged.ts';

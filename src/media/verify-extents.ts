@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { isErrno } from '../base/errno.ts';
+import { isErrno } from '../base/errors.ts';
 import { append, maxOf } from '../base/lists.ts';
 import { openToRead } from '../base/disk/open-file.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';

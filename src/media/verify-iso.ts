@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { compareBundleFile } from './index/bundle-file.ts';

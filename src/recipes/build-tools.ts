@@ -8,7 +8,7 @@ import { readOwnFile } from '../base/disk/open-file.ts';
 import { createRetries } from '../base/retry.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { kindOfHost } from '../base/http/address.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';

@@ -1,7 +1,6 @@
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
 import { formatCanonicalJson } from '../base/text/canonical-json.ts';
-import { isErrno } from '../base/errno.ts';
-import { ConfigError } from '../base/errors.ts';
+import { isErrno, ConfigError } from '../base/errors.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';

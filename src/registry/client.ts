@@ -1,6 +1,6 @@
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http } from '../base/http/http.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import type { BlobSource } from './blob-source.ts';
 import { createAuth } from './client/auth/auth.ts';
 import { createCertsReader, SYSTEM_CERTS_DIRS } from './client/certs.ts';

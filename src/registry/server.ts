@@ -5,7 +5,7 @@ import pLimit from 'p-limit';
 import type { LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import { answerRoute, type Answer } from './server/answer.ts';
 import {
   CONNECTION_LIMITS,

@@ -5,7 +5,7 @@ import {
   RegistryError,
   type SealiftError,
 } from '../base/errors.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 
 /** Why one source, a mirror or the origin, did not give an image or a blob. */
 export type SourceAnswer = {

@@ -1,7 +1,7 @@
 import { DiskError, InterruptedError, SealiftError } from '../base/errors.ts';
 import { toPrintable } from '../base/text/printable-text.ts';
 import { redact } from '../base/text/redact.ts';
-import { withoutUndefined } from '../base/without-undefined.ts';
+import { withoutUndefined } from '../base/members.ts';
 import { formatProblem, type ConfigProblem } from '../config/document/problem.ts';
 import type { SiteProblem } from './sources/read-list.ts';
 

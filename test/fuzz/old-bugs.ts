@@ -95,7 +95,11 @@ export const OLD_BUGS: readonly OldBug[] = [
     name: 'lists of YAML within each other without a limit',
     reader: 'table',
     edits: [
-      { file: 'base/text/yaml-bounds.ts', now: 'parser.stack.length > MOST_NESTED', then: 'false' },
+      {
+        file: 'base/text/document-bounds.ts',
+        now: 'parser.stack.length > MOST_NESTED',
+        then: 'false',
+      },
     ],
   },
   {

@@ -1,5 +1,8 @@
-import { withoutUndefined } from '../without-undefined.ts';
+import { Transform } from 'node:stream';
+import type { Header } from 'tar-stream';
+import { withoutUndefined } from '../members.ts';
 import { IntegrityError } from '../errors.ts';
+import { formatSize } from '../text/quantities.ts';
 
 type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
 
@@ -34,4 +37,48 @@ export function explainDecodeError(area: string, what: string, cause: unknown): 
     hint: 'do not use it: get it again from where it was published',
     ...withoutUndefined({ expected, found }),
   });
+}
+
+/** Layers of images unfold 2 to 20 times; runs of zeros 1,000 times in gzip and 30,000 in zstd. */
+const MAX_RATIO = 250;
+
+/** Not asked of what unfolds to little: that costs seconds at most. */
+const RATIO_FLOOR = 256 * 1024 ** 2;
+
+/** Of the largest layer in a catalog or release image, ten times. */
+const MAX_TOTAL = 64 * 1024 ** 3;
+
+/**
+ * Passes unpacked bytes on, whoever takes or skips them, as long as they are not too many for `packed`
+ * bytes: the cost of a stream stays in proportion to its size, and is bounded in total.
+ *
+ * @throws DecodeError `too-large`, as the error of the stream
+ */
+export function createExpansionGuard(packed: number): Transform {
+  const limit = Math.min(MAX_TOTAL, Math.max(RATIO_FLOOR, packed * MAX_RATIO));
+  let size = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      if (size <= limit) done(null, chunk);
+      else done(tooLarge(packed, limit));
+    },
+  });
+}
+
+const tooLarge = (packed: number, limit: number): DecodeError =>
+  new DecodeError('too-large', `its ${packed} bytes unpack to more than ${formatSize(limit)}`, {
+    expected: `at most ${limit} bytes`,
+    found: `more than ${limit} bytes`,
+  });
+
+/**
+ * Ask it of each entry. tar-stream gives a binary size that is neither positive nor negative as null,
+ * whatever its types say, and then waits for the end of the entry for ever.
+ *
+ * @throws what `explain` makes of the fault
+ */
+export function requireSize({ size }: Header, explain: (cause: Error) => unknown): void {
+  if (Number.isSafeInteger(size)) return;
+  throw explain(new Error('an entry has a size that is not a number'));
 }

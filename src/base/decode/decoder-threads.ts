@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../text/quantities.ts';
 import { startTimer, waitFor, type Timer } from '../wait.ts';
 import { DecodeError } from './decode-error.ts';
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isErrno } from '../errno.ts';
-import { readStartTime } from './start-time.ts';
+import { isErrno } from '../errors.ts';
+import { readStartTime } from './lock.ts';
 
 /**
  * A name beside a path for what is not whole yet, which no one else uses. It tells whose it is, so

@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DiskError } from '../errors.ts';
 import { makeDirectory } from './files.ts';
-import { formatSize } from '../text/format-size.ts';
+import { formatSize } from '../text/quantities.ts';
 
 /** statfs(2): file systems whose files end before 4 GiB. */
 const FAT_TYPES = new Set([0x4d44]);

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { Digest } from '../digest.ts';
-import { isErrno } from '../errno.ts';
+import { isErrno } from '../errors.ts';
 
 /** A file that a result is made from: what counts are its bytes, not where it is. Plain JSON. */
 export type FileInput = {

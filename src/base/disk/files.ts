@@ -11,8 +11,7 @@ import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from '../digest.ts';
 import { nameAside } from './aside.ts';
-import { isErrno } from '../errno.ts';
-import { ConfigError } from '../errors.ts';
+import { isErrno, ConfigError } from '../errors.ts';
 import { openToRead, openToReadSync, writeNewFile } from './open-file.ts';
 import { explainWriteError } from './write-errors.ts';
 

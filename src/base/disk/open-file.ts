@@ -2,8 +2,7 @@ import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:
 import { lstat, open, rm, type FileHandle } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { nameAside } from './aside.ts';
-import { isErrno } from '../errno.ts';
-import { DiskError } from '../errors.ts';
+import { isErrno, DiskError } from '../errors.ts';
 
 /*
  * The one door to files. Others may write to the directories that we write to: what is opened here for

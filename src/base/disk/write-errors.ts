@@ -1,5 +1,4 @@
-import { isErrno } from '../errno.ts';
-import { DiskError } from '../errors.ts';
+import { isErrno, DiskError } from '../errors.ts';
 
 type Failure = { readonly code: string; readonly reason: string; readonly hint: string };
 

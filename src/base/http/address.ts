@@ -1,4 +1,7 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { lookup as systemLookup, type LookupAddress } from 'node:dns';
+import { rememberCredential } from '../text/redact.ts';
+import { RegistryError } from '../errors.ts';
 
 /** How far an IP address reaches. Who is on a narrower one must not be asked on behalf of a wider. */
 export type AddressKind = 'public' | 'private' | 'link-local' | 'loopback';
@@ -69,3 +72,78 @@ export const widestKind = (addresses: readonly string[]): AddressKind => {
   const kinds = addresses.map(kindOfAddress);
   return BY_WIDTH.find((kind) => kinds.includes(kind)) ?? 'public';
 };
+
+/** User name and password of a URL, decoded, where it has them; both are masked from now on. */
+export function readUserInfo({
+  username,
+  password,
+}: URL): { readonly username: string; readonly password: string } | undefined {
+  if (username === '' && password === '') return undefined;
+  rememberCredential(username, password);
+  const decoded = { username: decodeText(username), password: decodeText(password) };
+  rememberCredential(decoded.username, decoded.password);
+  return decoded;
+}
+
+/** What is not percent-encoded stays as it is. */
+function decodeText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** All addresses of a name; an error as of the system's own. */
+export type Lookup = (
+  hostname: string,
+  report: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+export const lookupAll: Lookup = (hostname, report) => {
+  systemLookup(hostname, { all: true }, report);
+};
+
+/** Names are checked when a connection is made: what they stand for may change at any time. */
+export const guardLookup = (lookup: Lookup, namedBy: AddressKind): LookupFunction =>
+  passLookup((hostname, report) => {
+    lookup(hostname, (error, addresses) => {
+      const refused = addresses.find(({ address }) => !mayName(namedBy, kindOfAddress(address)));
+      if (error || !refused) report(error, addresses);
+      else report(refuseAddress(hostname, refused.address, namedBy), []);
+    });
+  });
+
+/** A look-up as Node's connections want it. */
+export const passLookup =
+  (lookup: Lookup): LookupFunction =>
+  (hostname, { all = false }, report) => {
+    lookup(hostname, (error, addresses) => {
+      if (error || all) report(error, addresses);
+      else report(null, addresses[0]?.address ?? '', addresses[0]?.family);
+    });
+  };
+
+/**
+ * An address in the place of a name is never looked up.
+ *
+ * @throws RegistryError `registry.address`
+ */
+export function checkName(hostname: string, namedBy: AddressKind | undefined): void {
+  const kind = kindOfHost(hostname);
+  if (namedBy === undefined || kind === undefined || mayName(namedBy, kind)) return;
+  throw refuseAddress(hostname, hostname, namedBy);
+}
+
+function refuseAddress(host: string, address: string, namedBy: AddressKind): RegistryError {
+  const kind = kindOfHost(address) ?? kindOfAddress(address);
+  return new RegistryError(
+    'registry.address',
+    `${host} has a ${kind} address, which a host with a ${namedBy} address may not name`,
+    {
+      expected: `a ${namedBy} address`,
+      found: address,
+      hint: 'have the registry name a host that others can reach, too',
+    },
+  );
+}

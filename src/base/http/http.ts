@@ -3,12 +3,20 @@ import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
-import { withoutUndefined } from '../without-undefined.ts';
-import { formatDuration } from '../duration.ts';
+import { withoutUndefined } from '../members.ts';
+import { formatDuration } from '../text/quantities.ts';
 import { RegistryError } from '../errors.ts';
-import { kindOfHost, widestKind, type AddressKind } from './address.ts';
+import {
+  kindOfHost,
+  widestKind,
+  type AddressKind,
+  checkName,
+  guardLookup,
+  lookupAll,
+  passLookup,
+  type Lookup,
+} from './address.ts';
 import { readInputFile, readListed } from '../disk/files.ts';
-import { checkName, guardLookup, lookupAll, passLookup, type Lookup } from './lookup.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
 import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
 import { createRetries, type Retries } from '../retry.ts';

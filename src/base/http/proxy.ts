@@ -3,7 +3,7 @@ import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import { ConfigError } from '../errors.ts';
 import { ProxyFailure } from './network-failure.ts';
 import { parseNoProxy } from './no-proxy.ts';
-import { readUserInfo } from '../user-info.ts';
+import { readUserInfo } from './address.ts';
 
 /** The address of the proxy that a URL is asked through; undefined where it is asked directly. */
 export type ProxyOf = (url: URL) => string | undefined;

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../text/quantities.ts';
 import { startTimer } from '../wait.ts';
 
 /** Milliseconds for all of a small document: a byte now and then keeps the time between pieces short for ever. */

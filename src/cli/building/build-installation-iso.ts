@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { relative } from 'node:path';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
 import { printable } from '../../sites/document/report.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';

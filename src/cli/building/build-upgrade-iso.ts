@@ -1,6 +1,6 @@
 import { basename, relative } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { printable } from '../../sites/document/report.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
 import {

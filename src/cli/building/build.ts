@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { relative } from 'node:path';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { maxOf } from '../../base/lists.ts';
 import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
 import { readConfigText } from '../../config/load-config.ts';

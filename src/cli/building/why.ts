@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { explainImage, type Explanation } from '../../recipes/explain-image.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { ConfigError, UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { createKeySource } from '../../sites/identity/keys/rsa-keys.ts';
 import {
   buildConfigIsos,

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/text/canonical-json.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import type { ConfigIso } from '../../sites/read-config-iso.ts';
 import { showConfigIso } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { UsageError, isErrno } from '../../base/errors.ts';
 import { openMedium } from '../../media/open-medium.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { CliHost } from '../host.ts';

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/format-size.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { formatSize } from '../../base/text/quantities.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import type { CliHost } from '../host.ts';
 import {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { inspectIso, type Inspection } from '../../media/inspect-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';

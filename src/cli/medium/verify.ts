@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/format-size.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { formatSize } from '../../base/text/quantities.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Verification, VerifyProblem } from '../../media/verification.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';

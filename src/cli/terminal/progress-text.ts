@@ -1,5 +1,4 @@
-import { formatDuration } from '../../base/duration.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatDuration, formatSize } from '../../base/text/quantities.ts';
 import type { BuildEvent } from '../../engine/events.ts';
 
 /** `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and when it answers again. */

@@ -1,6 +1,6 @@
 import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
-import { formatDuration } from '../../base/duration.ts';
+import { formatDuration } from '../../base/text/quantities.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from './output.ts';

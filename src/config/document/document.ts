@@ -1,8 +1,8 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
 import { parseDocument } from '../../base/text/yaml.ts';
 import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { explainYaml } from './explain-yaml.ts';
 import { maskLines } from './masked-lines.ts';
 import type { ConfigProblem } from './problem.ts';

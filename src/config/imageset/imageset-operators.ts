@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Json } from '../../base/text/canonical-json.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { harmless, type ImportNote, type Noted } from './import-note.ts';
 import type { ConfigProblem } from '../document/problem.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { parseReleaseVersion } from '../check-shapes.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import { readTexts, type View } from '../document/view.ts';

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import { isErrno } from '../../base/errno.ts';
-import { SealiftError } from '../../base/errors.ts';
+import { isErrno, SealiftError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 
 /** What `file:PATH`, `env:NAME` or an inline value came to. No member but `value` holds the secret. */

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { rm, type FileHandle } from 'node:fs/promises';
 import { nameAside, sweepAside } from '../../base/disk/aside.ts';
-import { isErrno } from '../../base/errno.ts';
+import { isErrno } from '../../base/errors.ts';
 import { createFile } from '../../base/disk/open-file.ts';
 import type { Slice } from './hasher.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';

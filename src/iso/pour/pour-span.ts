@@ -1,7 +1,7 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import { untilAborted } from '../../base/wait.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Kept, LaneTools } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';

@@ -1,6 +1,6 @@
 import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { findJsonExcess } from '../../base/text/json-bounds.ts';
+import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import { formatReleaseBundleTag } from '../../openshift/release/release-bundle.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';

@@ -5,7 +5,7 @@ import {
 } from '../../base/text/canonical-json.ts';
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { findJsonExcess } from '../../base/text/json-bounds.ts';
+import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import { INDEX_PATH } from './media-paths.ts';
 
 /** One run of bytes of the medium, as its index tells. */

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 
 /** A catalog of nothing but mistakes should not fill the terminal with them. */
 const MAX_PROBLEMS = 1000;

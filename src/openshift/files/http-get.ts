@@ -8,7 +8,7 @@ import {
 import { readSmallBody } from '../../base/http/read-body.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
-import { readUserInfo } from '../../base/user-info.ts';
+import { readUserInfo } from '../../base/http/address.ts';
 import { formatBasic } from '../../registry/client/auth/credential.ts';
 
 export type GetOptions = {

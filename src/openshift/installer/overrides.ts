@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parseDocument } from '../../base/text/yaml.ts';
-import { isErrno } from '../../base/errno.ts';
-import { ConfigError } from '../../base/errors.ts';
+import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseRegistriesConf, resolveCandidates } from '../../registry/client/registries-conf.ts';
 import type { RpmArchitecture } from '../release/release-bundle.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import type { MirrorPlan } from './mirror-plan.ts';
 import { findOmissions, type Omission } from './plan-costs.ts';
 

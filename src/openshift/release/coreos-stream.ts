@@ -1,4 +1,4 @@
-import { describeValue } from '../../base/text/describe-value.ts';
+import { describeValue } from '../../base/text/printable-text.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { packingOf } from '../files/unpack.ts';

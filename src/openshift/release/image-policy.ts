@@ -1,6 +1,5 @@
-import { objectOrEmpty } from '../../base/object-or-empty.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { createPublicKey } from 'node:crypto';
-import { withoutUndefined } from '../../base/without-undefined.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
 import { isSignedVersion } from './version.ts';

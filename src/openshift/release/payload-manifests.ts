@@ -1,7 +1,7 @@
-import { objectOrEmpty } from '../../base/object-or-empty.ts';
+import { objectOrEmpty } from '../../base/members.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
+import { findYamlExcess } from '../../base/text/document-bounds.ts';
 
 /** A manifest that the cluster version operator applies to a self-managed cluster. */
 export type PayloadManifest = {

@@ -1,6 +1,6 @@
 import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import { packFiles } from '../../registry/layer/pack-files.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';

@@ -1,4 +1,4 @@
-import { objectOrEmpty } from '../../base/object-or-empty.ts';
+import { objectOrEmpty } from '../../base/members.ts';
 import { IntegrityError } from '../../base/errors.ts';
 
 /** What the image config of a release payload says (OCI image-spec config.md). */

@@ -1,8 +1,7 @@
-import { objectOrEmpty } from '../../base/object-or-empty.ts';
-import { describeValue } from '../../base/text/describe-value.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { describeValue } from '../../base/text/printable-text.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
 import { isTag } from '../../registry/layout/names.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { ImagePolicy } from './image-policy.ts';

@@ -5,7 +5,7 @@ import { redactUrl } from '../../base/text/redact.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { archNames } from './architecture.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import { formatDuration } from '../../base/duration.ts';
+import { formatDuration } from '../../base/text/quantities.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';

@@ -2,10 +2,9 @@ import { readdirSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import type { Document } from 'yaml';
 import type { Digest } from '../../base/digest.ts';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
 import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
 import {
   isOfSignatures,

@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Site } from '../../sites/site.ts';
 import type { StateSite } from '../../sites/identity/identity-state.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { SiteList, SiteProblem } from '../../sites/sources/read-list.ts';
 import { readFolder } from '../../sites/sources/read-folder.ts';
 import { listMembers } from '../../sites/sources/read-members.ts';

@@ -1,5 +1,5 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { lockOutput } from '../../base/disk/lock.ts';

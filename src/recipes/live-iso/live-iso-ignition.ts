@@ -1,5 +1,5 @@
 import type { FileInput } from '../../base/disk/file-input.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import {
   planInstallerArgs,

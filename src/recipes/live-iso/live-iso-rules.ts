@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { parseLocalCatalog } from '../../base/local-catalog.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';

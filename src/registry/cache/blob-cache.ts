@@ -1,8 +1,7 @@
 import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
-import { IntegrityError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { IntegrityError, isErrno } from '../../base/errors.ts';
 import { digestFile, hasFile, makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { untilAborted } from '../../base/wait.ts';

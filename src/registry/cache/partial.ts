@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdir, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { isErrno } from '../../base/errno.ts';
+import { isErrno } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 

@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
 import type { TlsOptions } from '../../base/http/http.ts';
 

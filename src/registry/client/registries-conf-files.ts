@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
 import { hasFile, readInputFile } from '../../base/disk/files.ts';
 import { mergeRegistries, parseRegistriesConf, type RegistriesConf } from './registries-conf.ts';
 

@@ -4,7 +4,7 @@ import {
   networkCodeOf,
 } from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { readText } from './body.ts';
 import { describeErrors, explainAnswer, explainRefusal, explainStorageRefusal } from './answer.ts';
 import type { Access, Auth } from './auth/auth.ts';

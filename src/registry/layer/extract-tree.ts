@@ -4,8 +4,7 @@
 import { link, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { nameAside } from '../../base/disk/aside.ts';
-import { DiskError, IntegrityError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFile } from '../../base/disk/open-file.ts';
 import { refuseManyLayers, type ExtractOptions } from '../layers.ts';

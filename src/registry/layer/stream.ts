@@ -4,9 +4,11 @@ import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Descriptor } from '../descriptor.ts';
-import { explainDecodeError } from '../../base/decode/decode-error.ts';
-import { createExpansionGuard } from '../../base/decode/expansion.ts';
-import { requireSize } from '../../base/decode/tar-size.ts';
+import {
+  explainDecodeError,
+  createExpansionGuard,
+  requireSize,
+} from '../../base/decode/decode-error.ts';
 import { unzstd } from '../../base/decode/zstd.ts';
 
 /** One layer of an image: what the manifest says of it, and its bytes. */

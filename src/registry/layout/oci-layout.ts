@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { digestFile, readFileIfPresent } from '../../base/disk/files.ts';
 import { createBlobCache, type BlobCache } from '../cache/blob-cache.ts';
 import type { RegistryClient } from '../client.ts';

@@ -2,8 +2,7 @@ import { createReadStream } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { isErrno } from '../../base/errno.ts';
-import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { isErrno, ConfigError, IntegrityError } from '../../base/errors.ts';
 import { readFileIfPresent, readInputFile } from '../../base/disk/files.ts';
 import { MAX_MANIFEST_SIZE } from '../manifest.ts';
 

@@ -3,8 +3,8 @@ import { parseDocument } from '../../base/text/yaml.ts';
 import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
-import { findYamlExcess } from '../../base/text/yaml-bounds.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { explainYaml } from '../../config/document/explain-yaml.ts';
 
 /** What keeps the node from applying a manifest; line and column from 1. */

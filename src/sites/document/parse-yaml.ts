@@ -1,7 +1,7 @@
 import { isScalar } from 'yaml';
 import type { Document, LineCounter } from 'yaml';
 import { composeDocuments } from '../../base/text/yaml.ts';
-import { readYamlTokens } from '../../base/text/yaml-bounds.ts';
+import { readYamlTokens } from '../../base/text/document-bounds.ts';
 
 /** Of a megabyte of text that is as dense as any site's; what is composed takes 100 MiB at most. */
 const MOST_LEXEMES = 250_000;

@@ -1,5 +1,5 @@
 import type { LineCounter } from 'yaml';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { maskLines } from '../../config/document/masked-lines.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { PUBLIC_KEYS } from './public-keys.ts';

@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq, LineCounter } from 'yaml';
 import type { Document, Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { YamlExcess } from '../../base/text/yaml-bounds.ts';
+import { YamlExcess } from '../../base/text/document-bounds.ts';
 import { explainYaml } from '../../config/document/explain-yaml.ts';
 import { suggestName } from '../../base/text/nearest-name.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';

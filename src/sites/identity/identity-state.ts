@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { formatCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { SiteIdentity } from './site-identity.ts';
 
 /** What of a site its identity depends on: when one of these changes, another identity is used. */

@@ -1,4 +1,4 @@
-import { escapeCharacter } from '../../base/text/escape-character.ts';
+import { escapeCharacter } from '../../base/text/printable-text.ts';
 import { isOtherInYaml } from '../document/scalar.ts';
 import type { Free } from '../document/shape.ts';
 

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Free } from '../document/shape.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './free.ts';
 import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';

@@ -1,7 +1,6 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
 import { openListed } from '../../base/disk/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 import { refuseManyMembers } from './read-limits.ts';

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { append } from '../../base/lists.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { MAX_FILE, MAX_SITE, refuseTotal } from './read-limits.ts';
 import type { MemberSource, SiteList, SiteMember, SiteProblem } from './read-list.ts';

@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { readFilled } from './filling/fill-sites.ts';
 import { readFolder } from './read-folder.ts';

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/format-size.ts';
+import { formatSize } from '../../base/text/quantities.ts';
 import { readCsvTable } from './read-csv-table.ts';
 import { MAX_TABLE } from './read-limits.ts';
 import type { Table } from './read-list.ts';

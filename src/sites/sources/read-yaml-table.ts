@@ -8,7 +8,7 @@ import {
   type Scalar,
   type YAMLMap,
 } from 'yaml';
-import { YamlExcess } from '../../base/text/yaml-bounds.ts';
+import { YamlExcess } from '../../base/text/document-bounds.ts';
 import { parseYaml } from '../document/parse-yaml.ts';
 import { isColumnName } from './filling/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { formatState, type IdentityState, type StateSite } from '../identity/identity-state.ts';
 import type { Keys } from '../identity/keys/rsa-keys.ts';
 import { makeIdentity } from '../identity/make-identity.ts';

@@ -2,8 +2,7 @@ import { closeSync, existsSync, fdatasync, linkSync, renameSync, rmSync } from '
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { nameAside, sweepDirectory } from '../../base/disk/aside.ts';
-import { ConfigError } from '../../base/errors.ts';
-import { isErrno } from '../../base/errno.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import {
   createFileSync,

@@ -1,7 +1,7 @@
 import { linkSync, readdirSync, readFileSync } from 'node:fs';
 import { readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../base/errno.ts';
+import { isErrno } from '../../base/errors.ts';
 import {
   makeDirectory,
   readFileIfPresent,

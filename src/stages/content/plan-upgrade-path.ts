@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
 import type { Http, TlsOptions } from '../../base/http/http.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';

@@ -4,7 +4,7 @@ import { readInputFile, readListed } from '../../base/disk/files.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { fetchPublic, readLimited } from '../../openshift/files/http-get.ts';
 import {

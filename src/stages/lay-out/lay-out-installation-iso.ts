@@ -1,7 +1,7 @@
 import { digestOf } from '../../base/digest.ts';
 import type { FileInput } from '../../base/disk/file-input.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
 import type { BasePatch } from '../../iso/live-base/base-extents.ts';

@@ -1,8 +1,7 @@
 import { rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
-import { isErrno } from '../../base/errno.ts';
-import { SealiftError } from '../../base/errors.ts';
+import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../../media/index/media-paths.ts';

@@ -1,6 +1,5 @@
 import type { Stage } from '../../engine/stage.ts';
-import { isErrno } from '../../base/errno.ts';
-import { ConfigError } from '../../base/errors.ts';
+import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import type { Http, TlsOptions } from '../../base/http/http.ts';
 import { redactUrl } from '../../base/text/redact.ts';

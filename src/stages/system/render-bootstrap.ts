@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/without-undefined.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { formatValidIgnition } from '../../ignition/format-valid.ts';
 import { readPlanned } from '../../openshift/image-access.ts';

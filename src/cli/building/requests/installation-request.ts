@@ -2,7 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../../base/digest.ts';
 import { ConfigError, UsageError } from '../../../base/errors.ts';
 import { hasFile } from '../../../base/disk/files.ts';
-import { withoutUndefined } from '../../../base/without-undefined.ts';
+import { withoutUndefined } from '../../../base/members.ts';
 import type { ConfigProblem } from '../../../config/document/problem.ts';
 import {
   readPostScript,

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { stat } from 'node:fs/promises';
 import { hexOf } from '../../../base/digest.ts';
-import { ConfigError, DiskError, IntegrityError } from '../../../base/errors.ts';
-import { isErrno } from '../../../base/errno.ts';
+import { ConfigError, DiskError, IntegrityError, isErrno } from '../../../base/errors.ts';
 import type { Descriptor, Platform } from '../../../registry/descriptor.ts';
 import { extractTree } from '../../../registry/layer/extract-tree.ts';
 import {

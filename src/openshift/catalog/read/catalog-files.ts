@@ -1,7 +1,6 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { ConfigError } from '../../../base/errors.ts';
-import { isErrno } from '../../../base/errno.ts';
+import { ConfigError, isErrno } from '../../../base/errors.ts';
 import type { Budget } from '../../../base/budget.ts';
 import { createIgnoreBudget, isIgnored, parseIgnoreFile } from './ignore-file.ts';
 import type { Dirent } from 'node:fs';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../../base/without-undefined.ts';
+import { withoutUndefined } from '../../../base/members.ts';
 import {
   findValue,
   foldCase,

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { IntegrityError } from '../../../base/errors.ts';
-import { isErrno } from '../../../base/errno.ts';
+import { IntegrityError, isErrno } from '../../../base/errors.ts';
 import { append } from '../../../base/lists.ts';
 import { openToRead } from '../../../base/disk/open-file.ts';
 import { malformedCatalog } from '../malformed-catalog.ts';

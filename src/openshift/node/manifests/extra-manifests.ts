@@ -2,7 +2,7 @@ import { basename, extname } from 'node:path';
 import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
 import { parseAllDocuments } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { findYamlExcess } from '../../../base/text/yaml-bounds.ts';
+import { findYamlExcess } from '../../../base/text/document-bounds.ts';
 
 /** A YAML file by its base name: of one document where it is for a node, of any number before. */
 export type Manifest = { readonly name: string; readonly text: string };

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { objectOrEmpty } from '../../../base/object-or-empty.ts';
+import { objectOrEmpty } from '../../../base/members.ts';
 import { hexOf, type Digest } from '../../../base/digest.ts';
 import { isSignedBy } from './simple-signing.ts';
 

@@ -4,7 +4,7 @@ import { rememberSecret } from '../../../base/text/redact.ts';
 import type { Http } from '../../../base/http/http.ts';
 import { explainNetworkFailure } from '../../../base/http/network-failure.ts';
 import { untilAborted } from '../../../base/wait.ts';
-import { withoutUndefined } from '../../../base/without-undefined.ts';
+import { withoutUndefined } from '../../../base/members.ts';
 import { explainAnswer, explainRefusal } from '../answer.ts';
 import { headerOf, readText } from '../body.ts';
 import type { Challenge } from './challenge.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../../base/without-undefined.ts';
+import { withoutUndefined } from '../../../base/members.ts';
 import { isObject, manifestError, type ShownFile } from './retained-json.ts';
 
 /** File in which openshift-install remembers what it made, in its directory. */

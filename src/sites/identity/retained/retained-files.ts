@@ -1,9 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError } from '../../../base/errors.ts';
-import { isErrno } from '../../../base/errno.ts';
+import { ConfigError, isErrno } from '../../../base/errors.ts';
 import { readFileIfPresent } from '../../../base/disk/files.ts';
-import { formatSize } from '../../../base/text/format-size.ts';
+import { formatSize } from '../../../base/text/quantities.ts';
 
 /** A manifest has the pull secret and the network of a site; all else is smaller. */
 const MAX_SIZE = 16 << 20;

@@ -1,6 +1,6 @@
 import { parseDocument } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { findYamlExcess } from '../../../base/text/yaml-bounds.ts';
+import { findYamlExcess } from '../../../base/text/document-bounds.ts';
 
 /** A type of Go, a list of one shape, the members of a struct, or those and any others. */
 export type Shape =

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { parse } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { findYamlExcess } from '../../../base/text/yaml-bounds.ts';
+import { findYamlExcess } from '../../../base/text/document-bounds.ts';
 import { isObject } from './retained-json.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
 import { mismatch } from './retained-files.ts';

@@ -1,5 +1,5 @@
 import { countEdits } from '../../../base/text/nearest-name.ts';
-import { withoutUndefined } from '../../../base/without-undefined.ts';
+import { withoutUndefined } from '../../../base/members.ts';
 import type { ConfigProblem } from '../../../config/document/problem.ts';
 import { invalid, unsupported, type Report } from '../../document/report.ts';
 import type { Free } from '../../document/shape.ts';

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../base/errors.ts';
-import { formatSize } from '../../../base/text/format-size.ts';
+import { formatSize } from '../../../base/text/quantities.ts';
 import { append } from '../../../base/lists.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './fill-folder.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './fill-template.ts';

@@ -1,7 +1,7 @@
 import { LineCounter } from 'yaml';
 import { parseAllDocuments } from '../../../base/text/yaml.ts';
-import { findYamlExcess } from '../../../base/text/yaml-bounds.ts';
-import { formatSize } from '../../../base/text/format-size.ts';
+import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { formatSize } from '../../../base/text/quantities.ts';
 import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
 import { indentLines, normalizeValue, writeValue } from './write-value.ts';

@@ -1,7 +1,7 @@
 import { CST, isCollection, isMap, isScalar, Lexer, Scalar } from 'yaml';
 import { parseDocument } from '../../../base/text/yaml.ts';
-import { escapeCharacter } from '../../../base/text/escape-character.ts';
-import { findYamlExcess } from '../../../base/text/yaml-bounds.ts';
+import { escapeCharacter } from '../../../base/text/printable-text.ts';
+import { findYamlExcess } from '../../../base/text/document-bounds.ts';
 import type { HoleContext } from './hole-context.ts';
 
 /** Line breaks as YAML has them, and none at the end. */

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../../../base/without-undefined.ts';
+import { withoutUndefined } from '../../../../base/members.ts';
 import type { CatalogBundle } from '../../catalog.ts';
 import type { VersionBounds } from '../../selection.ts';
 import { type BundleVersion, compareVersions, parseBundleVersion } from './bundle-version.ts';

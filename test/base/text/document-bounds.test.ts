@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineCounter, parseDocument, stringify } from 'yaml';
-import { findYamlExcess, readYamlTokens, YamlExcess } from '../../../src/base/text/yaml-bounds.ts';
+import {
+  findYamlExcess,
+  readYamlTokens,
+  YamlExcess,
+} from '../../../src/base/text/document-bounds.ts';
 
 const DEEP = 100_000;
 const TOO_DEEP = 'this is nested too deep';

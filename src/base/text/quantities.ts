@@ -1,3 +1,16 @@
+const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes as people read them, with one decimal and a binary unit: `41.3 GiB`. */
+export function formatSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < SIZE_UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${SIZE_UNITS[unit] ?? ''}`;
+}
+
 /** `950 ms`, `12 s`, `3 min 05 s`, `2 h 07 min`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
@@ -10,7 +23,7 @@ export function formatDuration(milliseconds: number): string {
 }
 
 /** In milliseconds, largest first as they are written. */
-const UNITS = [3_600_000, 60_000, 1000] as const;
+const TIME_UNITS = [3_600_000, 60_000, 1000] as const;
 
 /** What `parseDuration` reads, for errors and `--help`. */
 export const DURATION_FORM = 'a time such as 30s, 10m or 1h30m; 0s for none';
@@ -24,5 +37,5 @@ export function parseDuration(text: string): number | undefined {
   const match = /^(?=.)(?:(\d{1,2})h)?(?:(\d{1,4})m)?(?:(\d{1,5})s)?$/.exec(text);
   if (!match) return undefined;
   const [, ...numbers] = match;
-  return UNITS.reduce((sum, unit, index) => sum + unit * Number(numbers[index] ?? 0), 0);
+  return TIME_UNITS.reduce((sum, unit, index) => sum + unit * Number(numbers[index] ?? 0), 0);
 }
