@@ -66,7 +66,8 @@ const bundles = new Map<string, Promise<string>>();
 /** A script of this folder as the program is made: one file, so that its memory is that of the program. */
 export async function bundleBench(name: string): Promise<string> {
   const folder = fileURLToPath(new URL('built', import.meta.url));
-  const path = bundles.get(name) ?? bundle(`bench/${name}.ts`, folder);
+  const path =
+    bundles.get(name) ?? bundle(`bench/${name}.ts`, folder).then(({ program }) => program);
   bundles.set(name, path);
   return path;
 }

@@ -1,4 +1,4 @@
-import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
@@ -20,8 +20,9 @@ const require = createRequire(import.meta.url);`;
 /** The last step of the build: what the built program answers when it is asked which program it is. */
 export async function buildProgram(): Promise<void> {
   const dist = join(ROOT, 'dist');
-  const main = await bundle('src/cli/main.ts', join(dist, 'cli'));
-  await chmod(main, 0o755);
+  const { program, packages } = await bundle('src/cli/main.ts', join(dist, 'cli'));
+  await chmod(program, 0o755);
+  await replaceFile(join(dist, 'third-party-licenses.txt'), await joinLicenses(packages));
   const digest = await digestProgram(ROOT, dist);
   await replaceFile(join(dist, 'program-digest.json'), `${JSON.stringify({ digest })}\n`);
 }
@@ -32,26 +33,28 @@ export async function buildProgram(): Promise<void> {
  *
  * @param folder two levels below the root, as `src/base/package-root.ts` expects
  * @param options.name default: that of the entry
- * @returns the path of the program.
+ * @returns the path of the program, and the packages of npm that it carries, as paths from the root
  */
 export async function bundle(
   entry: string,
   folder: string,
   { name = basename(entry, '.ts'), plugins = [] }: { name?: string; plugins?: Plugin[] } = {},
-): Promise<string> {
+): Promise<{ program: string; packages: readonly string[] }> {
   await mkdir(folder, { recursive: true });
-  await write({ entryPoints: { [name]: entry }, outdir: folder, plugins });
+  const ofProgram = await write({ entryPoints: { [name]: entry }, outdir: folder, plugins });
   const threads = WORKERS.map((path) => [basename(path, '.mjs'), path]);
-  await write({
+  const ofThreads = await write({
     entryPoints: Object.fromEntries(threads) as Record<string, string>,
     outdir: folder,
     outExtension: { '.js': '.mjs' },
   });
-  return join(folder, `${name}.js`);
+  const packages = [...new Set([...ofProgram, ...ofThreads])].sort();
+  return { program: join(folder, `${name}.js`), packages };
 }
 
-async function write(options: BuildOptions): Promise<void> {
-  const { outputFiles } = await build({
+/** @returns the packages whose files went into the output */
+async function write(options: BuildOptions): Promise<readonly string[]> {
+  const { outputFiles, metafile } = await build({
     ...options,
     absWorkingDir: ROOT,
     bundle: true,
@@ -63,8 +66,29 @@ async function write(options: BuildOptions): Promise<void> {
     minifyWhitespace: true,
     logLevel: 'warning',
     write: false,
+    metafile: true,
   });
   await Promise.all(outputFiles.map(({ path, contents }) => replaceFile(path, contents)));
+  const inputs = Object.keys(metafile.inputs).map((path) => PACKAGE.exec(path)?.[0]);
+  return inputs.filter((path) => path !== undefined);
+}
+
+/** The innermost package that a file belongs to. */
+const PACKAGE = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/;
+
+/** What the licenses of bundled packages want: that their texts travel with the program. */
+async function joinLicenses(packages: readonly string[]): Promise<string> {
+  const texts = packages.map(async (path) => {
+    const folder = join(ROOT, path);
+    const { name, version, license, homepage } = JSON.parse(
+      await readFile(join(folder, 'package.json'), 'utf8'),
+    ) as Record<'name' | 'version' | 'license' | 'homepage', string>;
+    const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)/i.test(file));
+    const contents = files.sort().map((file) => readFile(join(folder, file), 'utf8'));
+    const text = contents.length > 0 ? await Promise.all(contents) : [`See ${homepage}`];
+    return [`${name} ${version} (${license})`, ...text].join('\n\n');
+  });
+  return `${(await Promise.all(texts)).join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
 
 /** At once: the program may be running. */

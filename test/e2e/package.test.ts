@@ -59,6 +59,8 @@ async function useProgram({ directory, node, major }: Installed): Promise<void> 
   const { stdout: version } = await runProcess('node', ['--version'], { env });
   expect(version).toContain(`v${major}.`);
   expect((await sealift('--version')).trim()).toBe(await readVersion());
+  const licenses = join(directory, 'node_modules/sealift/dist/third-party-licenses.txt');
+  expect(await readFile(licenses, 'utf8')).toMatch(/^undici [\d.]+ \(MIT\)\n\nMIT License/m);
   expect(await sealift('init')).toContain('wrote appliance-config.yaml');
   await copyFile(join(work, 'pull-secret.json'), join(directory, 'pull-secret.json'));
   expect(await sealift('validate')).toContain('appliance-config.yaml is valid');

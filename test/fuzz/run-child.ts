@@ -25,7 +25,7 @@ const KEY = 'throw-away-key.pem';
  */
 export async function buildChild(bug?: OldBug): Promise<string> {
   const options = bug && { name: `child-${process.pid}`, plugins: [bugPlugin(bug)] };
-  const program = await bundle('test/fuzz/child.ts', BUILT, options);
+  const { program } = await bundle('test/fuzz/child.ts', BUILT, options);
   copyFileSync(fileURLToPath(new URL(`../support/${KEY}`, import.meta.url)), join(BUILT, KEY));
   return program;
 }

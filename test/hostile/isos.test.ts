@@ -29,7 +29,7 @@ describe('an ISO that costs more to read than it has bytes', () => {
   let program: string;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'sealift-hostile-'));
-    program = await bundle('test/support/measure-commands.ts', BUILT);
+    ({ program } = await bundle('test/support/measure-commands.ts', BUILT));
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
