@@ -18,7 +18,7 @@ import {
   type CatalogView,
 } from '../recipes/show-catalog.ts';
 import { placesOf, type CliHost } from './host.ts';
-import { createRetryOption } from './retry-option.ts';
+import { createRetryOption } from './common-options.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 

@@ -8,8 +8,7 @@ import { readSchemaText, SCHEMA } from '../config/document/schema.ts';
 import { SITES_STARTER, type StarterFile } from '../sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';
-import { createForceOption, writeResult } from './terminal/output.ts';
-import { formatShellPath } from './terminal/shell-word.ts';
+import { createForceOption, writeResult, formatShellPath } from './terminal/output.ts';
 import { writeTexts } from './write-texts.ts';
 
 type Template = {

@@ -6,19 +6,22 @@ import { printable } from '../../sites/document/report.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import type { CliHost } from '../host.ts';
-import { createConcurrencyOption } from './requests/concurrency.ts';
+import { createConcurrencyOption, createRetryOption } from '../common-options.ts';
 import {
   addInstallationOptions,
   runInstallation,
   type InstallationCommandOptions,
-} from './installation-command.ts';
+} from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
-import { formatSignatures } from './format-signatures.ts';
-import { addSignatureOptions } from './requests/signature-options.ts';
-import { createRetryOption } from '../retry-option.ts';
-import { createForceOption, createOutputOption, writeFormatted } from '../terminal/output.ts';
+import { formatSignatures } from './report-lines.ts';
+import { addSignatureOptions } from './requests/build-options.ts';
+import {
+  createForceOption,
+  createOutputOption,
+  writeFormatted,
+  formatShellPath,
+} from '../terminal/output.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
-import { formatShellPath } from '../terminal/shell-word.ts';
 
 /** `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {

@@ -9,17 +9,19 @@ import {
   type UpgradeIsoReport,
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
 import type { CliHost } from '../host.ts';
-import { formatImagePolicy } from './format-image-policy.ts';
-import { formatSignatures } from './format-signatures.ts';
-import { createForceOption, writeFormatted, createOutputOption } from '../terminal/output.ts';
-import { formatShellPath } from '../terminal/shell-word.ts';
+import { formatImagePolicy, formatSignatures } from './report-lines.ts';
+import {
+  createForceOption,
+  writeFormatted,
+  createOutputOption,
+  formatShellPath,
+} from '../terminal/output.ts';
 import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
-import { createRetryOption } from '../retry-option.ts';
+import { createRetryOption, createConcurrencyOption } from '../common-options.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
-import { createConcurrencyOption } from './requests/concurrency.ts';
-import { runRecipe, type RecipeCall, type RecipeOptions } from './run-recipe.ts';
-import { addSignatureOptions } from './requests/signature-options.ts';
+import { runRecipe, type RecipeCall, type RecipeOptions } from './recipe-command.ts';
+import { addSignatureOptions } from './requests/build-options.ts';
 import {
   readUpgradeRequest,
   UPGRADE_OUTPUT,

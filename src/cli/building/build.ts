@@ -7,11 +7,14 @@ import { registerInstallationIso } from './build-installation-iso.ts';
 import { registerUpgradeIso } from './build-upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
-import { findConfigArgument } from './requests/product-argument.ts';
-import { formatImagePolicy } from './format-image-policy.ts';
-import { formatSignatures } from './format-signatures.ts';
+import {
+  findConfigArgument,
+  addLiveOptions,
+  runLive,
+  type LiveCommandOptions,
+} from './recipe-command.ts';
+import { formatImagePolicy, formatSignatures } from './report-lines.ts';
 import { formatNextSteps } from './next-steps.ts';
-import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
 /** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */

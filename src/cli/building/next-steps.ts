@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path';
-import { formatShellPath } from '../terminal/shell-word.ts';
+import { formatShellPath } from '../terminal/output.ts';
 
 /** What the way from a live ISO to a cluster depends on. */
 export type BuiltMedium = {

@@ -17,13 +17,14 @@ import {
   addInstallationOptions,
   runInstallation,
   type InstallationCommandOptions,
-} from './installation-command.ts';
+  addLiveOptions,
+  runLive,
+  type LiveCommandOptions,
+  findConfigArgument,
+} from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
-import { findConfigArgument } from './requests/product-argument.ts';
-import { formatImagePolicy } from './format-image-policy.ts';
-import { formatSignatures } from './format-signatures.ts';
-import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
+import { formatImagePolicy, formatSignatures } from './report-lines.ts';
 import { writeFormatted } from '../terminal/output.ts';
 import { printable } from '../../sites/document/report.ts';
 import { formatRoom } from './build-installation-iso.ts';

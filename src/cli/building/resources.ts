@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { listResources } from '../../recipes/list-resources.ts';
 import type { CliHost } from '../host.ts';
-import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
 import { createForceOption } from '../terminal/output.ts';
 import { writeTexts } from '../write-texts.ts';
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { formatSize } from '../../base/text/quantities.ts';
 import { explainImage, type Explanation } from '../../recipes/explain-image.ts';
 import type { CliHost } from '../host.ts';
-import { addLiveOptions, runLive, type LiveCommandOptions } from './live-command.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
 
 /** `sealift why DIGEST|IMAGE [CONFIG]`: who pulls an image, a manifest or a blob in. */

@@ -11,7 +11,7 @@ import {
 import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
 import { isError } from '../../sites/site-finding.ts';
-import { writeFindings } from './config-iso-findings.ts';
+import { writeFindings } from './config-iso-validate.ts';
 import {
   addSitesOptions,
   readOut,
@@ -20,10 +20,9 @@ import {
   type SitesOptions,
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
-import { createForceOption, writeFormatted } from '../terminal/output.ts';
+import { createForceOption, writeFormatted, formatShellPath } from '../terminal/output.ts';
 import { toPrintable } from '../../base/text/printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
-import { formatShellPath } from '../terminal/shell-word.ts';
 
 type BuildOptions = SitesOptions & {
   readonly out?: string;

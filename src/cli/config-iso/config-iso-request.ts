@@ -5,7 +5,7 @@ import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { SitesRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import type { CliHost } from '../host.ts';
-import { readEpoch } from '../source-date-epoch.ts';
+import { readEpoch } from '../environment.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 

@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
 import { registerConfigIsoBuild } from './config-iso-build.ts';
 import { registerConfigIsoCheck } from './config-iso-check.ts';
-import { registerConfigIsoDiff } from './config-iso-diff.ts';
-import { registerConfigIsoGenerations } from './config-iso-generations.ts';
-import { registerConfigIsoShow } from './config-iso-show.ts';
+import {
+  registerConfigIsoDiff,
+  registerConfigIsoShow,
+  registerConfigIsoGenerations,
+} from './config-iso-show.ts';
 import { registerConfigIsoValidate } from './config-iso-validate.ts';
 import type { CliHost } from '../host.ts';
 

@@ -8,7 +8,7 @@ import { ConfigError, IntegrityError, UsageError, isErrno } from '../../base/err
 import { readInputFile } from '../../base/disk/files.ts';
 import { waitFor } from '../../base/wait.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { createRegistryServer } from '../../registry/server.ts';
+import { createRegistryServer, type RequestEntry } from '../../registry/server.ts';
 import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';
 import { listRepositories, listTags } from '../../registry/layout/stored.ts';
@@ -16,7 +16,9 @@ import { findRegistryRoot, isoRegistryTree } from '../../media/tree/iso-registry
 import { openMedium } from '../../media/open-medium.ts';
 import type { CliHost } from '../host.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { createServeLog } from '../terminal/serve-log.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
+import { redact } from '../../base/text/redact.ts';
+import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 
 type ServeOptions = {
   readonly host: string;
@@ -213,3 +215,64 @@ async function findExample(
     return { problem: `its repositories cannot be listed: ${error.message}` };
   }
 }
+
+/** What a server prints once it is ready. */
+type Serving = {
+  readonly iso: string;
+  readonly url: string;
+  readonly example?: string;
+  /** Why no example can be given. */
+  readonly problem?: string;
+};
+
+type ServeLog = {
+  readonly serving: (serving: Serving) => void;
+  readonly warning: (message: string) => void;
+  readonly request: (entry: RequestEntry) => void;
+};
+
+/**
+ * Lines of a server on standard error. What went wrong on our side is always told, other requests
+ * when `verbose` asks for them.
+ */
+function createServeLog(
+  host: CliHost,
+  { isJson, verbose }: { readonly isJson: boolean; readonly verbose: boolean },
+): ServeLog {
+  const write = (event: object): void => {
+    writeEvent(host, { time: new Date(host.now()).toISOString(), ...event });
+  };
+  return {
+    serving(serving) {
+      if (isJson) write({ type: 'serving', ...serving });
+      else writeMessage(host, formatServing(serving));
+    },
+    warning(message) {
+      if (isJson) write({ type: 'warning', message });
+      else writeMessage(host, `warning: ${indentLines(message)}\n`);
+    },
+    request({ method, url, status, complete, error }) {
+      if (!verbose && error === undefined) return;
+      const asked = redactPath(url);
+      const problem = error === undefined ? undefined : redact(describe(error));
+      if (isJson) write({ type: 'request', method, url: asked, status, complete, problem });
+      else {
+        const end = complete ? '' : ' (broken off)';
+        const why = problem === undefined ? '' : `: ${problem}`;
+        writeMessage(host, `${method} ${asked} ${status}${end}${why}\n`);
+      }
+    },
+  };
+}
+
+const formatServing = ({ iso, url, example, problem }: Serving): string =>
+  `serving ${toPrintable(iso)} on ${url}; stop with Ctrl-C\n` +
+  (example === undefined ? `note: ${problem ?? 'no example'}\n` : `try: ${example}\n`);
+
+const ORIGIN = 'http://registry';
+
+/** Clients may put a token into the query. */
+const redactPath = (url: string): string => redact(`${ORIGIN}${url}`).replace(ORIGIN, '');
+
+const describe = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

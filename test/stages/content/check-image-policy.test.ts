@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDefinitions } from '../../../demo/definitions.ts';
 import type { Digest } from '../../../src/base/digest.ts';
-import { formatImagePolicy } from '../../../src/cli/building/format-image-policy.ts';
+import { formatImagePolicy } from '../../../src/cli/building/report-lines.ts';
 import {
   checkImagePolicy,
   type CheckImagePolicyInput,

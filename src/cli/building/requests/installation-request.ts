@@ -14,11 +14,14 @@ import type { InstallationIsoRequest } from '../../../recipes/installation-iso/i
 import { listUnusableEntries } from '../../../registry/client/auth/credentials.ts';
 import { readSavedPlan } from '../../../recipes/saved-plan.ts';
 import type { CliHost } from '../../host.ts';
-import { readGraphUrl } from '../../graph-url.ts';
-import { readEpoch } from '../../source-date-epoch.ts';
-import { DEFAULT_CONCURRENCY } from './concurrency.ts';
-import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
-import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
+import { readGraphUrl, readEpoch } from '../../environment.ts';
+import { DEFAULT_CONCURRENCY } from '../../common-options.ts';
+import {
+  readIsoPlace,
+  type PlaceOptions,
+  readSignatureGate,
+  type SignatureOptions,
+} from './build-options.ts';
 
 export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
 

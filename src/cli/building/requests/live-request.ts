@@ -12,10 +12,13 @@ import { readSavedPlan } from '../../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../../openshift/node/manifests/read-manifests.ts';
 import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
 import type { CliHost } from '../../host.ts';
-import { readGraphUrl } from '../../graph-url.ts';
-import { readEpoch } from '../../source-date-epoch.ts';
-import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
-import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
+import { readGraphUrl, readEpoch } from '../../environment.ts';
+import {
+  readIsoPlace,
+  type PlaceOptions,
+  readSignatureGate,
+  type SignatureOptions,
+} from './build-options.ts';
 
 export type LiveIsoOptions = PlaceOptions &
   SignatureOptions & {

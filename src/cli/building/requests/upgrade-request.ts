@@ -6,10 +6,13 @@ import { readSavedPlan } from '../../../recipes/saved-plan.ts';
 import type { UpgradeIsoRequest } from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import { UPGRADE_ISO_RULES } from '../../../recipes/upgrade-iso/upgrade-iso-rules.ts';
 import type { CliHost } from '../../host.ts';
-import { readGraphUrl } from '../../graph-url.ts';
-import { readEpoch } from '../../source-date-epoch.ts';
-import { readIsoPlace, type PlaceOptions } from './iso-place.ts';
-import { readSignatureGate, type SignatureOptions } from './signature-options.ts';
+import { readGraphUrl, readEpoch } from '../../environment.ts';
+import {
+  readIsoPlace,
+  type PlaceOptions,
+  readSignatureGate,
+  type SignatureOptions,
+} from './build-options.ts';
 import { withBuild, withoutEmpty } from './live-request.ts';
 
 export const UPGRADE_OUTPUT = 'upgrade.iso';

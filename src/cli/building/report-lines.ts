@@ -1,4 +1,5 @@
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
+import type { DescribedSignature } from '../../recipes/describe-signatures.ts';
 
 const MOST_NAMED = 5;
 
@@ -41,3 +42,14 @@ function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] 
     return `${shown}${rest > 0 ? ` and ${rest} more` : ''}: ${problem}`;
   });
 }
+
+/** One line for each release: who signed it and as what, or that nobody did. */
+export const formatSignatures = (
+  signatures: readonly DescribedSignature[],
+  label: string,
+): readonly string[] =>
+  signatures.map((one) =>
+    one.status === 'verified'
+      ? `${label}${one.version} is ${one.identity}, by key ${one.key}`
+      : `${label}${one.version} is unsigned: ${one.problem}`,
+  );

@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.ts';
+import { parseGraphUrl } from '../openshift/release/update-graph.ts';
 
 /**
  * SOURCE_DATE_EPOCH, seconds since 1970; undefined where it is not set.
@@ -14,4 +15,16 @@ export function readEpoch(env: NodeJS.ProcessEnv): number | undefined {
     'env.source-date-epoch',
     `SOURCE_DATE_EPOCH is "${text}", not whole seconds of at most ten digits`,
   );
+}
+
+/**
+ * UPDATE_URL_OVERRIDE, as openshift-install knows it; undefined where it is not set.
+ *
+ * @throws ConfigError `graph.url-malformed`
+ */
+export function readGraphUrl(env: NodeJS.ProcessEnv): string | undefined {
+  const text = env['UPDATE_URL_OVERRIDE'];
+  if (text === undefined || text === '') return undefined;
+  parseGraphUrl(text);
+  return text;
 }

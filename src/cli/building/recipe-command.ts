@@ -1,0 +1,181 @@
+import { Option, type Command } from 'commander';
+import { resolve } from 'node:path';
+import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
+import type { SavedPlan } from '../../recipes/saved-plan.ts';
+import { checkIsoPlace, claimIso, type IsoPlace } from '../../stages/pour/claim-iso.ts';
+import { placesOf, type CliHost } from '../host.ts';
+import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
+import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
+import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { createConcurrencyOption, createRetryOption } from '../common-options.ts';
+import { readLiveIsoRequest, type LiveIsoOptions } from './requests/live-request.ts';
+import { addSignatureOptions } from './requests/build-options.ts';
+import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
+import {
+  readInstallationRequest,
+  type InstallationRequestOptions,
+} from './requests/installation-request.ts';
+import { UsageError } from '../../base/errors.ts';
+import { hasFile } from '../../base/disk/files.ts';
+import { findNearestName } from '../../base/text/nearest-name.ts';
+import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
+
+/** Options of every command that plans or builds an ISO. */
+export type RecipeOptions = {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+/** A command line of these options. */
+export type RecipeCall<Options extends RecipeOptions> = {
+  readonly config: string;
+  readonly options: Options;
+  readonly host: CliHost;
+  /** Whether the ISO is written, and not only planned. */
+  readonly isBuild?: boolean;
+};
+
+/**
+ * Runs a recipe with its tools, drawing what it does, and closes everything in any case.
+ *
+ * @param config what concerns the tools
+ */
+export async function runRecipe<Request extends IsoPlace & { readonly saved?: SavedPlan }, Result>(
+  { options, host, isBuild = false }: RecipeCall<RecipeOptions>,
+  { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
+  work: (request: Request, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  await (isBuild ? claimIso(request) : checkIsoPlace(request));
+  const progress = createProgress(host, options.logFormat);
+  const tools = await openBuildTools({
+    ...placesOf(host),
+    config,
+    workDir: request.workDir,
+    signal: host.signal,
+    ...(request.saved && { pinned: request.saved.tags }),
+    emit: progress.listener,
+  });
+  try {
+    return await work(request, tools);
+  } finally {
+    progress.close();
+    await tools.close();
+  }
+}
+
+export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;
+
+const ISO_OUTPUT = {
+  flags: '--output <file>',
+  description: 'the ISO to write (default: "appliance.iso")',
+};
+
+/** The options that `plan` and `build` share: what one says of a medium the other makes. */
+export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =>
+  addSignatureOptions(command)
+    .option(output.flags, output.description)
+    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+    .addOption(createConcurrencyOption())
+    .addOption(createRetryOption())
+    .addOption(
+      new Option('--ignition <how>', 'who renders the unconfigured ignition').choices([
+        ...['installer', 'embedded'],
+      ]),
+    )
+    .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
+
+/** Runs a recipe of a live ISO. */
+export async function runLive<Result>(
+  call: RecipeCall<LiveCommandOptions>,
+  work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = readLiveIsoRequest(call.config, call.options, call.host);
+  return runRecipe(call, { request, config: request.config }, work);
+}
+
+export type InstallationCommandOptions = InstallationRequestOptions & RecipeOptions;
+
+/** What `plan` and `build` know of an installation ISO and not of a live ISO. */
+export const addInstallationOptions = (command: Command): Command =>
+  command
+    .option(
+      '--coreos-stream <file|url>',
+      'take the live ISO that this CoreOS stream names, in JSON',
+    )
+    .option('--release <pullspec>', 'take live ISO and registry server of this release payload')
+    .option('--embed-seed', 'carry the seed image and serve it from the ISO')
+    .option('--embed-precached', 'carry the images that the seed names for precaching')
+    .option('--embed-release', 'carry all images of --release')
+    .option('--embed-image <reference>', 'carry this image too; may be repeated', addTo)
+    .option(
+      '--registry-image <reference>',
+      'registry server on the ISO (default: that of --release)',
+    )
+    .option(
+      '--registries-conf <file>',
+      'mirrors to fetch from, instead of the registries.conf of user and system',
+    )
+    .option('--ca-bundle <file>', 'certificates to trust while fetching, in PEM')
+    .option(
+      '--insecure-registry <host>',
+      'certificate not verified, passwords sent without encryption; may be repeated',
+      addTo,
+    );
+
+const addTo = (value: string, values: readonly string[] = []): readonly string[] => [
+  ...values,
+  value,
+];
+
+/** Runs a recipe of an installation ISO. */
+export async function runInstallation<Result>(
+  call: RecipeCall<InstallationCommandOptions>,
+  work: (request: InstallationIsoRequest, tools: BuildTools) => Promise<Result>,
+): Promise<Result> {
+  const request = await readInstallationRequest(call.config, call.options, call.host);
+  const { pullSecret } = request.config;
+  return runRecipe(call, { request, config: { pullSecret, build: request.build } }, work);
+}
+
+const PRODUCTS = ['live-iso', 'installation-iso', 'upgrade-iso'] as const;
+
+/** Products that may be named in front of the configuration, each with the default name of that file. */
+const DEFAULT_CONFIGS = {
+  'live-iso': 'appliance-config.yaml',
+  'installation-iso': INSTALLATION_CONFIG_NAME,
+} as const;
+
+type NamedProduct = keyof typeof DEFAULT_CONFIGS;
+
+/**
+ * The configuration out of `[product] [config]`, both of which may be left out. A word like a product
+ * that is not a file is a mistyped one.
+ *
+ * @throws UsageError `usage.product`
+ */
+export async function findConfigArgument(
+  args: readonly string[],
+  products: readonly NamedProduct[],
+  { cwd }: Pick<CliHost, 'cwd'>,
+): Promise<string> {
+  const product = products.find((name) => name === args[0]);
+  const names = product === undefined ? args : args.slice(1);
+  const [config = DEFAULT_CONFIGS[product ?? 'live-iso']] = names;
+  const meant = nearestProduct(config);
+  const isMistyped = meant !== undefined && !(await hasFile(resolve(cwd, config)));
+  if (names.length <= 1 && !isMistyped) return config;
+  throw new UsageError('usage.product', `"${config}" is not a product`, {
+    expected: PRODUCTS.join(' or '),
+    found: config,
+    hint: meant === undefined ? 'name one product and one file' : `did you mean "${meant}"?`,
+  });
+}
+
+/** Words without a dot or slash are not names of configuration files, as a rule. */
+function nearestProduct(word: string): string | undefined {
+  if (/[./]/.test(word)) return undefined;
+  if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
+  return findNearestName(word, PRODUCTS);
+}
