@@ -5,10 +5,12 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { withoutUndefined } from '../base/members.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import { parseCatalogSource, type CatalogSource } from '../openshift/catalog/catalog-source.ts';
-import type { CatalogSelection } from '../openshift/catalog/selection.ts';
-import { platformOf } from '../openshift/release/architecture.ts';
-import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import {
+  parseCatalogSource,
+  type CatalogSource,
+  type CatalogSelection,
+} from '../openshift/catalog/selection.ts';
+import { platformOf, type RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import { openBuildTools, type BuildTools } from '../recipes/build-tools.ts';
 import {
   listCatalog,

@@ -1,6 +1,14 @@
 import { append } from '../base/lists.ts';
-import type { File, IgnitionConfig, Node, Resource, Unit } from './config.ts';
+import {
+  type File,
+  type IgnitionConfig,
+  type Node,
+  type Resource,
+  type Unit,
+  formatIgnition,
+} from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
+import { IntegrityError } from '../base/errors.ts';
 
 /** What is wrong and where: `path` in the words of ignition-validate, such as `$.storage.files.3.path`. */
 export type Problem = { readonly path: string; readonly problem: string };
@@ -185,4 +193,16 @@ function checkNames(entries: readonly { readonly name: string }[], path: string)
       ? [{ path: `${path}.${index}`, problem: `"${name}" is there more than once` }]
       : [];
   });
+}
+
+/**
+ * The JSON text of a config that breaks no rule of the format.
+ *
+ * @throws IntegrityError `ignition.invalid` with every problem
+ */
+export function formatValidIgnition(config: IgnitionConfig, name: string): string {
+  const problems = checkIgnition(config);
+  if (problems.length === 0) return formatIgnition(config);
+  const list = problems.map(({ path, problem }) => `${path}: ${problem}`).join('; ');
+  throw new IntegrityError('ignition.invalid', `${name}: ${list}`);
 }

@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { DOCUMENT, type Field, type Members } from './schema.ts';
@@ -198,3 +199,23 @@ function findWrongMembers(
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Bytes that one file of a configuration may unpack to. */
+const MAX_SIZE = 64 << 20;
+
+/**
+ * The bytes that a file gets from the configuration itself (RFC 2397 `data:` URL, gzip or not);
+ * undefined where they come from elsewhere, or cannot be decoded.
+ */
+export function decodeFileContent({ contents }: Pick<File, 'contents'>): Buffer | undefined {
+  const [, parameters, data] = /^data:([^,]*),(.*)$/s.exec(contents?.source ?? '') ?? [];
+  if (parameters === undefined || data === undefined) return undefined;
+  try {
+    const encoding = /;base64$/i.test(parameters) ? 'base64' : 'utf8';
+    const bytes = Buffer.from(decodeURIComponent(data), encoding);
+    if (contents?.compression !== 'gzip') return bytes;
+    return gunzipSync(bytes, { maxOutputLength: MAX_SIZE });
+  } catch {
+    return undefined;
+  }
+}

@@ -24,10 +24,9 @@ import {
   findReleaseImage,
   type LiveSystem,
 } from '../openshift/agent-config-image/live-system.ts';
-import { openMedium } from './open-medium.ts';
+import { openMedium, describeDamage } from './open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
-import { readIndex } from './index/read-index.ts';
-import { describeDamage } from './describe-damage.ts';
+import { readIndex } from './index/media-index.ts';
 
 /** Whether a medium takes a configuration image, and what the image configures. */
 export type ConfigImageCheck = {

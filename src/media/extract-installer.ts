@@ -23,8 +23,7 @@ import {
   type InstallerRelease,
 } from '../openshift/installer/installer-markers.ts';
 import { INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
-import { platformOf } from '../openshift/release/architecture.ts';
-import type { RpmArchitecture } from '../openshift/release/release-bundle.ts';
+import { platformOf, type RpmArchitecture } from '../openshift/release/release-bundle.ts';
 import {
   getComponent,
   IMAGE_REFERENCES_PATH,
@@ -40,7 +39,7 @@ import { isoRegistryTree } from './tree/iso-registry-tree.ts';
 import { openMediumLayers } from './tree/medium-images.ts';
 import { openMedium } from './open-medium.ts';
 import { readEmbeddedIgnition } from './read-ignition.ts';
-import { readIndex } from './index/read-index.ts';
+import { readIndex } from './index/media-index.ts';
 
 export type ExtractInstallerRequest = {
   /** Absolute paths: a live ISO, and the directory that gets the installer. */

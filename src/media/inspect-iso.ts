@@ -5,13 +5,11 @@ import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
-import type { IndexExtent, MediaIndex } from './index/media-index.ts';
+import { type IndexExtent, type MediaIndex, readIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
-import { openMedium } from './open-medium.ts';
-import { readBundleFile } from './index/read-bundle.ts';
+import { openMedium, describeDamage } from './open-medium.ts';
+import { readBundleFile } from './index/bundle-file.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
-import { readIndex } from './index/read-index.ts';
-import { describeDamage } from './describe-damage.ts';
 
 /**
  * What there is to say of an ISO without reading its large files. Sizes and offsets are bytes. What is

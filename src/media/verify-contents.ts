@@ -2,9 +2,8 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { withoutUndefined } from '../base/members.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
-import type { IsoFiles } from './open-damaged.ts';
+import type { IsoFiles } from './open-medium.ts';
 import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
-import type { Report, VerifyOptions, VerifyProblem } from './verification.ts';
 
 /** The directories and the index must tell the same: a wrong one of them shows here. */
 export async function compareTree(
@@ -169,3 +168,35 @@ async function createUserLookup(
   }
   return (extent) => [...(users.get(extent) ?? [])];
 }
+
+/** Something on the medium that is not as it should be. */
+export type VerifyProblem = {
+  /** `lost`: the file ends before it. */
+  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
+  readonly problem: string;
+  readonly path?: string;
+  /** Names of the images that need the damaged bytes. */
+  readonly images?: readonly string[];
+  readonly offset?: number;
+  readonly size?: number;
+  readonly expected?: string;
+  readonly found?: string;
+};
+
+export type Verification = {
+  readonly ok: boolean;
+  readonly problems: readonly VerifyProblem[];
+  /** Names of all images that need bytes that are damaged or lost, sorted. */
+  readonly damagedImages: readonly string[];
+  /** Unusual, but harmless. */
+  readonly oddities: readonly string[];
+  /** What could be checked; bytes are those that were hashed. */
+  readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
+};
+
+export type VerifyOptions = {
+  readonly signal: AbortSignal;
+  readonly onProgress: (bytes: number, total?: number) => void;
+};
+
+export type Report = (problem: VerifyProblem) => void;

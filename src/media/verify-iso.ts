@@ -1,18 +1,21 @@
 import { withoutUndefined } from '../base/members.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
-import { compareBundleFile } from './index/bundle-file.ts';
-import type { MediaIndex } from './index/media-index.ts';
+import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';
+import { type MediaIndex, readDamagedIndex } from './index/media-index.ts';
 import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
 import { checkClosure } from '../registry/closure.ts';
-import { compareBundleImage, readBundleFile } from './index/read-bundle.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree/iso-registry-tree.ts';
-import { openDamaged, type IsoFiles } from './open-damaged.ts';
-import { openMedium } from './open-medium.ts';
-import { readDamagedIndex } from './index/read-index.ts';
-import { describeDamage } from './describe-damage.ts';
-import type { Report, Verification, VerifyOptions, VerifyProblem } from './verification.ts';
-import { checkContents, compareTree, findLostFiles } from './verify-contents.ts';
+import { openDamaged, type IsoFiles, openMedium, describeDamage } from './open-medium.ts';
+import {
+  type Report,
+  type Verification,
+  type VerifyOptions,
+  type VerifyProblem,
+  checkContents,
+  compareTree,
+  findLostFiles,
+} from './verify-contents.ts';
 
 type Findings = {
   readonly problems: VerifyProblem[];

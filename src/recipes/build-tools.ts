@@ -15,7 +15,7 @@ import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
-import { openWorkspace } from '../openshift/workspace/open-workspace.ts';
+import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
 import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
 import {
   credentialsFromFiles,

@@ -1,7 +1,7 @@
 import { renderClusterCatalogs } from '../openshift/node/catalog-sources.ts';
 import { describeCatalogs, describeCluster } from '../openshift/node/describe-cluster.ts';
 import type { Manifest } from '../openshift/node/manifests/extra-manifests.ts';
-import { signaturesOf } from '../openshift/signature/release-signature.ts';
+import { signaturesOf } from '../openshift/signature/release-statement.ts';
 import {
   planGeneratedManifests,
   planMirrorManifests,

@@ -1,4 +1,4 @@
-import type { Release } from '../openshift/release/release-payload.ts';
+import type { Release, ReleaseSignature } from '../openshift/release/release-payload.ts';
 import type { SurveyedWorkspace } from '../openshift/workspace/workspace-set.ts';
 import { resolveRelease, type ResolveReleaseInput } from '../stages/content/resolve-release.ts';
 import { verifyRelease, type SignatureGate } from '../stages/content/verify-release.ts';
@@ -22,3 +22,19 @@ export function resolveVerified(
     ...(workspace && { workspace: workspace.then((found) => found.signatures) }),
   });
 }
+
+/** What plan and report say of the signature of a release. */
+export type DescribedSignature = { readonly version: string } & (
+  | Omit<Extract<ReleaseSignature, { status: 'verified' }>, 'messages'>
+  | Extract<ReleaseSignature, { status: 'unsigned' }>
+);
+
+export const describeSignatures = (
+  releases: readonly Pick<Release, 'version' | 'signature'>[],
+): readonly DescribedSignature[] =>
+  releases.flatMap(({ version, signature }): DescribedSignature[] => {
+    if (!signature) return [];
+    if (signature.status === 'unsigned') return [{ version, ...signature }];
+    const { status, key, identity, from } = signature;
+    return [{ version, status, key, identity, from }];
+  });

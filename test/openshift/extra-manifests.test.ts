@@ -6,7 +6,7 @@ import {
   planCustomResources,
   planExtraManifests,
 } from '../../src/openshift/node/manifests/extra-manifests.ts';
-import { formatNodeRegistriesConf } from '../../src/openshift/node/node-registries-conf.ts';
+import { formatNodeRegistriesConf } from '../../src/openshift/node/mirror-sets.ts';
 
 const plan = (text: string, useDefaultSourceNames = false, name = 'a.yaml') =>
   planExtraManifests([{ name, text }], { useDefaultSourceNames });

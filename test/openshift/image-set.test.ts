@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { archNames, platformOf } from '../../src/openshift/release/architecture.ts';
+import { archNames, platformOf } from '../../src/openshift/release/release-bundle.ts';
 import { blockImages, compileBlocked } from '../../src/openshift/mirror/blocked-images.ts';
 import {
   planAdditionalSet,

@@ -11,9 +11,9 @@ import { planExtraManifests } from '../../src/openshift/node/manifests/extra-man
 import {
   renderLocalRegistryMirror,
   renderMirrorSets,
+  renderSignatureConfigMap,
+  formatNodeRegistriesConf,
 } from '../../src/openshift/node/mirror-sets.ts';
-import { formatNodeRegistriesConf } from '../../src/openshift/node/node-registries-conf.ts';
-import { renderSignatureConfigMap } from '../../src/openshift/node/signature-config-map.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 
 const NODE = 'localhost:22625';

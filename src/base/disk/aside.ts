@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { lstat, readdir, rm } from 'node:fs/promises';
+import { lstat, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isErrno } from '../errors.ts';
-import { readStartTime } from './lock.ts';
 
 /**
  * A name beside a path for what is not whole yet, which no one else uses. It tells whose it is, so
@@ -62,6 +61,21 @@ async function listNames(directory: string): Promise<readonly string[]> {
     return await readdir(directory);
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
+    throw error;
+  }
+}
+
+/**
+ * When a process began, which with its id names it for good: ids are used again. Clock ticks after
+ * boot, proc(5), /proc/pid/stat field 22; undefined when there is no such process.
+ */
+export async function readStartTime(pid: number): Promise<string | undefined> {
+  try {
+    const text = await readFile(`/proc/${pid}/stat`, 'utf8');
+    // Field 2 may hold spaces and brackets.
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
     throw error;
   }
 }

@@ -44,3 +44,9 @@ export function parseStamp(value: unknown): FileStamp | undefined {
   if (typeof changed !== 'number' || typeof inode !== 'number') return undefined;
   return { size, modified, changed, inode };
 }
+
+/** The file alone, without where it came from: the same bytes make the same results. */
+export async function fileOf(file: FileInput | Promise<FileInput>): Promise<FileInput> {
+  const { path, size, digest } = await file;
+  return { kind: 'file', path, size, digest };
+}

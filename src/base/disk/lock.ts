@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, hexOf } from '../digest.ts';
 import { DiskError, isErrno } from '../errors.ts';
+import { readStartTime } from './aside.ts';
 import { makeDirectory } from './files.ts';
 import { readRegularFile, writeNewFile } from './open-file.ts';
 import { explainOutputError } from './write-errors.ts';
@@ -141,19 +142,4 @@ async function findHolder(text: string): Promise<number | undefined> {
   const [pid = '', started = ''] = text.trim().split(' ');
   const isAlive = /^\d+$/.test(pid) && (await readStartTime(Number(pid))) === started;
   return isAlive ? Number(pid) : undefined;
-}
-
-/**
- * When a process began, which with its id names it for good: ids are used again. Clock ticks after
- * boot, proc(5), /proc/pid/stat field 22; undefined when there is no such process.
- */
-export async function readStartTime(pid: number): Promise<string | undefined> {
-  try {
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-    // Field 2 may hold spaces and brackets.
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19];
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ESRCH')) return undefined;
-    throw error;
-  }
 }

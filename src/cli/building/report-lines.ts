@@ -1,5 +1,5 @@
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
-import type { DescribedSignature } from '../../recipes/describe-signatures.ts';
+import type { DescribedSignature } from '../../recipes/verified-release.ts';
 
 const MOST_NAMED = 5;
 

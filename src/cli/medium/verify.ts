@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Verification, VerifyProblem } from '../../media/verification.ts';
+import type { Verification, VerifyProblem } from '../../media/verify-contents.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';

@@ -7,6 +7,12 @@ import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import { INDEX_PATH } from './media-paths.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { formatReference } from '../../registry/reference.ts';
+import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
+import type { Release } from '../../openshift/release/release-payload.ts';
+import { isUnsigned } from '../../openshift/signature/release-statement.ts';
 
 /** One run of bytes of the medium, as its index tells. */
 export type IndexExtent = {
@@ -198,3 +204,83 @@ function isImage(value: unknown): boolean {
 
 export const isTextList = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');
+
+/** 3,000 images with 60,000 blobs and 72,000 links take 48,000,000 bytes. */
+const LIMIT = 48 * 1024 * 1024;
+
+type Files = Pick<IsoImage, 'find' | 'readFile'>;
+
+/**
+ * The index of a medium that this program made; undefined on any other image.
+ *
+ * @throws IntegrityError `index.malformed`, `index.format`, `index.digest`, `index.overlap`,
+ * `iso.file-too-large`
+ */
+export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
+  const bytes = await readBytes(iso);
+  return bytes && parseMediaIndex(bytes);
+}
+
+/**
+ * The same for who looks for damage: an index that has another digest than it names comes with the
+ * error that tells so.
+ *
+ * @throws IntegrityError `index.malformed`, `index.format`, `iso.file-too-large`
+ */
+export async function readDamagedIndex(
+  iso: Files,
+): Promise<{ readonly index: MediaIndex; readonly damage?: IntegrityError } | undefined> {
+  const bytes = await readBytes(iso);
+  return bytes && decodeMediaIndex(bytes);
+}
+
+async function readBytes(iso: Files): Promise<Uint8Array | undefined> {
+  const node = await iso.find(INDEX_PATH);
+  return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
+}
+
+/** What an index describes. */
+type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release'> & {
+  readonly plan: MirrorPlan;
+  /** All that it carries; those whose signature was not verified are named. */
+  readonly releases?: readonly Release[];
+  /** All of the layout; zeros between the files are not told. */
+  readonly extents: readonly (IndexExtent & { readonly source: { readonly kind: string } })[];
+};
+
+/**
+ * The bytes of `/sealift/index.json`: what the medium holds, so that it can be verified, compared and
+ * reused without anything else. Extents have digests and paths, images digests and places. No secret,
+ * no clock, no host.
+ */
+export function describeMedium(medium: DescribedMedium): Uint8Array {
+  const { product, base, release, plan, extents } = medium;
+  const { images, registryImage } = plan;
+  const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
+  const text = formatMediaIndex({
+    format: 1,
+    product,
+    ...(base && { base: { digest: base.digest, size: base.size } }),
+    release,
+    ...(unsigned.length > 0 && { unsigned }),
+    images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
+    extents: extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent),
+  });
+  return Buffer.from(text);
+}
+
+const describeImage = (image: PlannedImage): IndexImage => ({
+  name: image.name,
+  set: image.set,
+  source: formatReference(image.source),
+  repository: image.destination.repository,
+  tags: image.destination.tags,
+  manifests: image.manifests.map(({ digest }) => digest),
+});
+
+const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExtent => ({
+  offset,
+  size,
+  paths,
+  ...withoutUndefined({ digest }),
+});

@@ -1,5 +1,9 @@
-import type { File, IgnitionConfig, Unit } from '../../ignition/config.ts';
-import { decodeFileContent } from '../../ignition/file-content.ts';
+import {
+  type File,
+  type IgnitionConfig,
+  type Unit,
+  decodeFileContent,
+} from '../../ignition/config.ts';
 
 /** Names the release; the loader compares it with that of the image, byte by byte. */
 export const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';

@@ -1,3 +1,6 @@
+import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/members.ts';
+
 /** An object within a document, and what to do with what is wrong with it. */
 export type Fields = {
   readonly object: Readonly<Record<string, unknown>>;
@@ -96,4 +99,24 @@ export function nameType(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean')
     return `the ${typeof value} ${value}`;
   return `a ${typeof value}`;
+}
+
+/** A catalog of nothing but mistakes should not fill the terminal with them. */
+const MAX_PROBLEMS = 1000;
+
+/** The refusal of a catalog, with its problems, one a line. */
+export function malformedCatalog(
+  name: string,
+  problems: readonly string[],
+  hint?: string,
+): ConfigError {
+  const more = problems.length - MAX_PROBLEMS;
+  const shown = problems.slice(0, MAX_PROBLEMS);
+  const lines = more > 0 ? [...shown, `and ${more} more`] : shown;
+  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  return new ConfigError(
+    'catalog.malformed',
+    [`catalog ${name} has ${count}:`, ...lines.map((line) => `  ${line}`)].join('\n'),
+    { ...withoutUndefined({ hint }) },
+  );
 }

@@ -1,7 +1,6 @@
 import type { Api, CatalogBundle, Requirement } from './catalog.ts';
 import { findValue, isObject } from './fields.ts';
-import { parseBundleVersion } from './filter/version/bundle-version.ts';
-import { parseVersionRange } from './filter/version/version-range.ts';
+import { parseBundleVersion, parseVersionRange } from './filter/version/bundle-version.ts';
 
 /** Whether a bundle meets a requirement; undefined where that is not known. */
 export type RequirementTest = (bundle: CatalogBundle) => boolean | undefined;

@@ -2,6 +2,8 @@ import type { Digest } from '../../base/digest.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import type { Catalog, CatalogBundle } from './catalog.ts';
 
 /** A bundle that is selected, with every image that it needs, its own included; each once. */
 export type SelectedBundle = {
@@ -34,3 +36,28 @@ export type SelectedCatalog = {
   readonly additions: readonly AddedBundle[];
   readonly warnings: readonly string[];
 };
+
+/** Every bundle with all images that it needs, each once; sorted as in the catalog. */
+export function listBundles(catalog: Catalog): readonly SelectedBundle[] {
+  return catalog.bundles.map((bundle) => ({
+    package: bundle.package,
+    name: bundle.name,
+    ...withoutUndefined({ version: bundle.version }),
+    image: bundle.image,
+    relatedImages: listImages(bundle),
+  }));
+}
+
+/** A rendered catalog names the bundle's own image among the related ones, but nothing makes it. */
+function listImages({
+  name,
+  image,
+  relatedImages,
+}: CatalogBundle): SelectedBundle['relatedImages'] {
+  const images = new Map<string, { name: string; image: string }>();
+  for (const related of [...relatedImages, { name, image }]) {
+    if (related.image === '') continue;
+    if (!images.has(related.image)) images.set(related.image, related);
+  }
+  return [...images.values()];
+}

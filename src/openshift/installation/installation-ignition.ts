@@ -7,16 +7,16 @@ import {
   type IgnitionConfig,
   type Unit,
 } from '../../ignition/config.ts';
-import { formatValidIgnition } from '../../ignition/format-valid.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
 import { mergeConfigs } from '../../ignition/merge.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry } from '../node/node-registry.ts';
 import { renderText } from '../node/templates.ts';
 import {
   formatInstallationRegistriesConf,
   formatLocalRegistriesConf,
+  type LocalRegistry,
+  type InstallationSettings,
 } from './installation-registries-conf.ts';
-import type { LocalRegistry } from './installation-registry.ts';
-import type { InstallationSettings } from './installation-settings.ts';
 
 export type InstallationInput = {
   readonly settings: InstallationSettings;

@@ -1,5 +1,11 @@
-import type { LocalMirror } from './installation-registry.ts';
-import type { InstallationSettings } from './installation-settings.ts';
+import { formatReference } from '../../registry/reference.ts';
+import type { PlannedImage } from '../mirror/mirror-plan.ts';
+import { formatMirror } from '../mirror/plan-mirrors.ts';
+import {
+  NODE_REGISTRY_PORT,
+  nodeRegistryDomain,
+  type RegistryImage,
+} from '../node/node-registry.ts';
 
 type Sources = InstallationSettings['imageDigestSources'];
 
@@ -107,3 +113,72 @@ const formatMirrorTable = (location: string): readonly string[] => [
 
 /** A basic string of TOML 1.0; JSON's escapes are a subset of its. */
 const quote = (text: string): string => JSON.stringify(text);
+
+/** A repository whose images are on the medium, and where the live system's own registry has them. */
+type LocalMirror = { readonly source: string; readonly mirrors: readonly string[] };
+
+/** The registry on the medium, as the live system is told of it. */
+export type LocalRegistry = {
+  readonly image: RegistryImage;
+  readonly mirrors: readonly LocalMirror[];
+};
+
+/**
+ * Every repository as it is named, each once, and as it is named at the registry that images are
+ * precached from, where the configuration has one.
+ */
+export function planLocalMirrors(
+  images: readonly PlannedImage[],
+  releaseRegistry: string,
+): readonly LocalMirror[] {
+  const mirrors = new Map<string, Set<string>>();
+  for (const { origin, destination } of images) {
+    for (const registry of [origin.registry, releaseRegistry]) {
+      if (registry === '') continue;
+      const source = `${registry}/${origin.repository}`;
+      const known = mirrors.get(source) ?? new Set();
+      mirrors.set(source, known.add(formatMirror(LOCAL_REGISTRY, destination.repository)));
+    }
+  }
+  return [...mirrors]
+    .map(([source, known]) => ({ source, mirrors: [...known] }))
+    .sort((a, b) => (a.source < b.source ? -1 : 1));
+}
+
+const LOCAL_REGISTRY = `${nodeRegistryDomain(true)}:${NODE_REGISTRY_PORT}`;
+
+/** What the unit and the scripts of the registry are told of its server's image. */
+export const describeServer = (
+  { source }: Pick<PlannedImage, 'source'>,
+  useDistributionEntrypoint: boolean,
+): RegistryImage => ({ reference: formatReference(source), useDistributionEntrypoint });
+
+/** What of the user's configuration reaches an installation ISO. An empty text is nothing. */
+export type InstallationSettings = {
+  /** PEM, one certificate or more. */
+  readonly additionalTrustBundle: string;
+  /** For coreos-installer. */
+  readonly coreosInstallerArgs: readonly string[];
+  readonly extraPartitionLabel: string;
+  readonly extraPartitionNumber: number;
+  readonly extraPartitionStart: string;
+  readonly imageDigestSources: readonly {
+    readonly source: string;
+    readonly mirrors: readonly string[];
+    readonly sourcePolicy?: string;
+  }[];
+  readonly installationDisk: string;
+  /** An nmstate document in its normal form. */
+  readonly networkConfig?: string;
+  readonly proxy?: {
+    readonly httpProxy?: string;
+    readonly httpsProxy?: string;
+    readonly noProxy?: string;
+  };
+  readonly releaseRegistry: string;
+  readonly seedImage: string;
+  readonly seedVersion: string;
+  readonly shutdown: boolean;
+  readonly skipDiskCleanup: boolean;
+  readonly sshKey: string;
+};

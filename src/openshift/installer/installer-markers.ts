@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { IntegrityError } from '../../base/errors.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 import { formatReference } from '../../registry/reference.ts';
-import { archNames } from '../release/architecture.ts';
+import { archNames } from '../release/release-bundle.ts';
 import type { Release } from '../release/release-payload.ts';
 
 /** What an installer has to be told of the release it is for. */

@@ -28,7 +28,7 @@ import {
   findInternalReleaseImage,
   INTERNAL_RELEASE_IMAGE,
 } from '../release/internal-release-image.ts';
-import { formatNodeRegistriesConf } from './node-registries-conf.ts';
+import { formatNodeRegistriesConf } from './mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain, renderNodeRegistry } from './node-registry.ts';
 import { selectServed, type ServedManifests } from './manifests/served-kinds.ts';
 import { renderDropIn, renderEnabledUnit, renderScript, renderUnit } from './templates.ts';

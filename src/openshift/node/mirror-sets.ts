@@ -1,5 +1,7 @@
 import { formatMirror, MIRROR_SETS, type PlannedMirror } from '../mirror/plan-mirrors.ts';
 import { formatManifest, type Manifest } from './manifests/extra-manifests.ts';
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { NODE_REGISTRY_PORT, nodeRegistryDomain, UPGRADE_REGISTRY_PORT } from './node-registry.ts';
 
 const KINDS = [
   { by: 'digest', prefix: 'idms', kind: 'ImageDigestMirrorSet', member: 'imageDigestMirrors' },
@@ -67,3 +69,73 @@ const renderSet = ({ kind, member }: Kind, name: string, entries: readonly Entry
     spec: { [member]: entries },
   }),
 });
+
+/**
+ * The signatures of a release image, at least one, where the cluster version operator looks for them:
+ * any ConfigMap with this label, keys `sha256-<hex>-<n>`, n from 1.
+ */
+export function renderSignatureConfigMap(release: {
+  readonly digest: Digest;
+  readonly signatures: readonly Uint8Array[];
+  /** Of the object. */
+  readonly name?: string;
+}): Manifest {
+  const { digest, signatures, name = 'mirrored-release-signatures' } = release;
+  if (signatures.length === 0) throw new TypeError('no signature, no ConfigMap');
+  const entries = signatures.map((signature, index) => [
+    `sha256-${hexOf(digest)}-${index + 1}`,
+    Buffer.from(signature).toString('base64'),
+  ]);
+  return {
+    name: 'signature-configmap.yaml',
+    text: formatManifest({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: {
+        name,
+        namespace: 'openshift-config-managed',
+        labels: { 'release.openshift.io/verification-signatures': '' },
+      },
+      binaryData: Object.fromEntries(entries) as Record<string, string>,
+    }),
+  };
+}
+
+/**
+ * `/etc/containers/registries.conf` of the nodes: every source is read from the node's own registry
+ * and, where upgrade ISOs are possible, then from the upgrade ISO's. Several mirrors of one source
+ * stand in one table, because a second table of the same prefix would be an error. Pulls by tag have
+ * no file of their own, so sources of every kind of mirror set are here.
+ */
+export function formatNodeRegistriesConf(
+  mirrors: readonly PlannedMirror[],
+  options: { readonly interactive: boolean },
+): string {
+  const domain = nodeRegistryDomain(options.interactive);
+  const ports = options.interactive
+    ? [NODE_REGISTRY_PORT]
+    : [NODE_REGISTRY_PORT, UPGRADE_REGISTRY_PORT];
+  const sources = new Set(mirrors.map(({ source }) => source));
+  const tables = [...sources].map((source) => {
+    const entries = mirrors.filter((mirror) => mirror.source === source);
+    const local = entries.flatMap(({ mirrors }) =>
+      mirrors.flatMap((path) => ports.map((port) => formatMirror(`${domain}:${port}`, path))),
+    );
+    const elsewhere = entries.flatMap((entry) => entry.elsewhere ?? []);
+    return [
+      '[[registry]]',
+      `  location = ${quote(source)}`,
+      '  prefix = ""',
+      ...[...new Set([...local, ...elsewhere])].flatMap((location) => [
+        '',
+        '  [[registry.mirror]]',
+        `    location = ${quote(location)}`,
+      ]),
+      '',
+    ].join('\n');
+  });
+  return ['unqualified-search-registries = []\n', ...tables].join('\n');
+}
+
+/** A basic string of TOML 1.0; JSON's escapes are a subset of its. */
+const quote = (text: string): string => JSON.stringify(text);

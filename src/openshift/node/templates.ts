@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { PACKAGE_ROOT } from '../../base/package-root.ts';
 import { textFile, type File, type Unit } from '../../ignition/config.ts';
-import { renderTemplate } from '../../ignition/template.ts';
 
 type Holes = Readonly<Record<string, string>>;
 
@@ -35,4 +34,27 @@ export const renderDropIn = (unit: string, name: string): Unit => ({
 /** A unit that something else starts: another unit, a path, a udev rule. */
 export function renderUnit(name: string, holes: Holes = {}): Unit {
   return { name, contents: renderText(`units/${name}`, holes) };
+}
+
+const HOLE = /\{\{ ([a-z][a-z0-9-]*) \}\}/g;
+
+/**
+ * Fills the holes `{{ name }}` of a text. There is no logic and no escaping: who fills a hole knows
+ * what stands around it. Go templates (`{{.Id}}`, for a command in a script) are left alone.
+ *
+ * Template and caller belong together, so a hole without a value, a value without a hole and a
+ * misspelt hole are bugs and thrown as such.
+ */
+export function renderTemplate(text: string, holes: Readonly<Record<string, string>>): string {
+  const stray = /\{\{(?![.]| [a-z][a-z0-9-]* \}\})[^\n]{0,20}/.exec(text);
+  if (stray) throw new Error(`template has the malformed hole "${stray[0]}"`);
+  const unused = new Set(Object.keys(holes));
+  const rendered = text.replaceAll(HOLE, (_, name: string) => {
+    const value = Object.hasOwn(holes, name) ? holes[name] : undefined;
+    if (value === undefined) throw new Error(`template has the hole "${name}" but no value for it`);
+    unused.delete(name);
+    return value;
+  });
+  if (unused.size > 0) throw new Error(`template has no hole "${[...unused].join('", "')}"`);
+  return rendered;
 }

@@ -7,10 +7,9 @@ import { maxOf } from '../../base/lists.ts';
 import { explainDiskFailure } from '../../base/disk/write-errors.ts';
 import { extractFile } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
-import { platformOf } from './architecture.ts';
+import { platformOf, type RpmArchitecture } from './release-bundle.ts';
 import { openImage, openLayers, type ImageTools } from '../image-access.ts';
 import { findKept, keepFile } from '../files/kept-file.ts';
-import type { RpmArchitecture } from './release-bundle.ts';
 
 export type ComponentFile = {
   readonly reference: Reference;

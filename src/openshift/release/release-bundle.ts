@@ -1,11 +1,12 @@
 import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor, Platform } from '../../registry/descriptor.ts';
 import { packFiles } from '../../registry/layer/pack-files.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { isSignedVersion } from './version.ts';
+import { ConfigError } from '../../base/errors.ts';
 
 /** The architectures that appliances are built for, as RPM names them. */
 export type RpmArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';
@@ -96,4 +97,35 @@ const toMember = ({
   mediaType: descriptor.mediaType,
   digest: descriptor.digest,
   size: descriptor.size,
+});
+
+const GO_NAMES = { x86_64: 'amd64', aarch64: 'arm64', ppc64le: 'ppc64le' } as const;
+
+type GoArchitecture = (typeof GO_NAMES)[RpmArchitecture];
+
+/**
+ * Both names of an architecture: RPM's in configurations and file names, Go's in update graphs and
+ * image platforms.
+ */
+export const archNames = {
+  toGo: (arch: RpmArchitecture): GoArchitecture => GO_NAMES[arch],
+
+  /** @throws ConfigError `release.arch-unknown` for an architecture we build no media for. */
+  toRpm(name: string): RpmArchitecture {
+    for (const [rpm, go] of Object.entries(GO_NAMES)) {
+      if (go === name) return rpm as RpmArchitecture;
+    }
+    const known = Object.values(GO_NAMES).join(', ');
+    throw new ConfigError('release.arch-unknown', `architecture "${name}" is not one of ${known}`, {
+      expected: known,
+      found: name,
+      hint: 'name a release for one of these',
+    });
+  },
+} as const;
+
+/** The platform of an image that runs on nodes of this architecture. */
+export const platformOf = (arch: RpmArchitecture): Platform => ({
+  os: 'linux',
+  architecture: archNames.toGo(arch),
 });

@@ -3,11 +3,10 @@ import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
-import { archNames } from './architecture.ts';
+import { archNames, type RpmArchitecture } from './release-bundle.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import { formatDuration } from '../../base/text/quantities.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
-import type { RpmArchitecture } from './release-bundle.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
 
 /** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */

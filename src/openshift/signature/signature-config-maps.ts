@@ -1,5 +1,10 @@
 import type { Document } from 'yaml';
-import { isDigest, type Digest } from '../../base/digest.ts';
+import { statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
+import { ConfigError } from '../../base/errors.ts';
+import { readInputFile, readListed, unlessAbsent } from '../../base/disk/files.ts';
+import { splitDocuments } from '../node/manifests/extra-manifests.ts';
 
 export type StoredSignature = {
   readonly digest: Digest;
@@ -17,7 +22,7 @@ export const isOfSignatures = (document: Document): boolean =>
   document.get('kind') === 'ConfigMap' && document.hasIn(['metadata', 'labels', LABEL]);
 
 /** The ConfigMaps of a document: itself, or the items of a List, as `oc get -o yaml` writes it. */
-export function listConfigMaps(document: Document): readonly object[] {
+function listConfigMaps(document: Document): readonly object[] {
   const object = document.toJSON() as { readonly kind?: unknown; readonly items?: unknown };
   const items: readonly unknown[] = Array.isArray(object.items) ? object.items : [];
   const isConfigMap = (value: unknown): value is object =>
@@ -39,3 +44,54 @@ export function listStoredSignatures(configMap: object): StoredSignature[] {
 export const isWellFormed = ({ signature }: StoredSignature): boolean =>
   signature.length <= (MAX_SIGNATURE_SIZE * 4) / 3 &&
   /^[A-Za-z0-9+/]+={0,2}$/.test(signature.replaceAll(/\s/g, ''));
+
+/** What consumers of signature stores read, too. */
+export const MAX_SIGNATURES = 9;
+
+const RULES = { domain: 'signature' };
+
+/**
+ * The signatures of a digest below a path that a user named: a folder with files
+ * `sha256=HEX/signature-N`, N from 1, as a signature store has them, or a file with ConfigMaps.
+ *
+ * @throws ConfigError `signature.unreadable`, `signature.too-large`, `signature.no-config-map`,
+ * `manifest.malformed`
+ */
+export function readSignatureFiles(path: string, digest: Digest): readonly Buffer[] {
+  const isFolder = readListed(path, RULES, () => statSync(path)).isDirectory();
+  return isFolder ? readFolder(join(path, `sha256=${hexOf(digest)}`)) : readMaps(path, digest);
+}
+
+function readFolder(folder: string): readonly Buffer[] {
+  const found: Buffer[] = [];
+  for (let number = 1; number <= MAX_SIGNATURES; number++) {
+    const path = join(folder, `signature-${number}`);
+    const bytes = readListed(path, RULES, () =>
+      unlessAbsent(() => readInputFile(path, { ...RULES, limit: MAX_SIGNATURE_SIZE })),
+    );
+    if (bytes === undefined) return found;
+    found.push(bytes);
+  }
+  return found;
+}
+
+/** JSON is YAML. The user names the file: labels, by which clusters find such ConfigMaps, are not needed. */
+function readMaps(path: string, digest: Digest): readonly Buffer[] {
+  const text = readListed(path, RULES, () => readInputFile(path, RULES)).toString('utf8');
+  const maps = splitDocuments({ name: basename(path), text }).flatMap(({ document }) =>
+    listConfigMaps(document),
+  );
+  if (maps.length === 0) throw noConfigMap(path);
+  return maps
+    .flatMap(listStoredSignatures)
+    .filter((one) => one.digest === digest)
+    .slice(0, MAX_SIGNATURES)
+    .map(({ signature }) => Buffer.from(signature, 'base64'));
+}
+
+const noConfigMap = (path: string): ConfigError =>
+  new ConfigError('signature.no-config-map', `file "${path}" has no ConfigMap`, {
+    expected: 'ConfigMaps with binaryData sha256-HEX-N, or a List of them',
+    found: 'none',
+    hint: 'name the file that "oc adm release mirror" or oc-mirror wrote, or a folder sha256=HEX/signature-N',
+  });

@@ -1,7 +1,11 @@
 import { ConfigError } from '../../base/errors.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
-import type { WorkspaceMirror } from './read-workspace.ts';
+import { type WorkspaceMirror, readWorkspace } from './read-workspace.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { enclosedTree } from '../../registry/layout/store.ts';
+import { listRepositories } from '../../registry/layout/stored.ts';
+import { createTreeClient } from '../../registry/layout/tree-client.ts';
 
 /** `host[:port]/path`, or a host alone, in its parts. */
 export function splitMirror(mirror: string): { readonly host: string; readonly path: string } {
@@ -19,10 +23,7 @@ export const hasPath = (repositories: readonly string[], path: string): boolean 
  * first, then of the shorter ones, then of the same path, then of that path below a namespace that
  * oc-mirror was told to put everything in.
  */
-export function listPlaces(
-  reference: Reference,
-  { mirrors, repositories }: Places,
-): readonly string[] {
+function listPlaces(reference: Reference, { mirrors, repositories }: Places): readonly string[] {
   const { registry, repository } = reference;
   const name = `${registry}/${repository}`;
   const matching = mirrors
@@ -70,4 +71,24 @@ export function readReference(text: string): Reference | undefined {
     if (error instanceof ConfigError) return undefined;
     throw error;
   }
+}
+
+/**
+ * An oc-mirror workspace in the place of all registries: every reference is looked for in its tree, where
+ * its mirrors lead.
+ *
+ * @throws what `readWorkspace` throws
+ */
+export function openWorkspace(directory: string): RegistryClient {
+  const { root, mirrors } = readWorkspace(directory);
+  const tree = enclosedTree(root);
+  let listing: Promise<readonly string[]> | undefined;
+  return createTreeClient({
+    tree,
+    root,
+    async repositoriesOf(reference) {
+      const repositories = await (listing ??= listRepositories(tree));
+      return listPlaces(reference, { mirrors, repositories });
+    },
+  });
 }

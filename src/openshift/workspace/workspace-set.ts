@@ -1,11 +1,13 @@
 import type { Digest } from '../../base/digest.ts';
-import { ConfigError } from '../../base/errors.ts';
-import { formatReference, type Reference } from '../../registry/reference.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { formatReference, type Reference, parseReference } from '../../registry/reference.ts';
 import { RELEASE_IMAGES_REPOSITORY, type ImageSet, type WantedImage } from '../mirror/image-set.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import type { Manifest } from '../node/manifests/extra-manifests.ts';
 import { RELEASE_BUNDLE_REPOSITORY } from '../release/release-bundle.ts';
 import type { Workspace } from './read-workspace.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import type { MirrorPlan, PlannedBlob } from '../mirror/mirror-plan.ts';
 
 /** An image of the tree that no index of its repository has as a child, or that has a tag. */
 export type WorkspaceImage = {
@@ -135,4 +137,39 @@ function compareWith(sets: readonly ImageSet[]): TagsLeft {
     const isTaken = owner !== undefined || left.length < tags.length;
     return isTaken && left.length === 0 ? undefined : left;
   };
+}
+
+/** Named in the error; the others are counted. */
+const MOST_NAMED = 10;
+
+/**
+ * Looks for the file of every blob of a plan, by its size, so that a tree with holes is refused before
+ * anything is poured. Digests are checked by the pour.
+ *
+ * @throws IntegrityError `workspace.blobs-missing`, `blob.too-long`, `blob.too-short`
+ */
+export async function requireLocalBlobs(
+  { blobs }: Pick<MirrorPlan, 'blobs'>,
+  { client }: { readonly client: Pick<RegistryClient, 'sourcesOf'> },
+): Promise<void> {
+  const missing: PlannedBlob[] = [];
+  for (const blob of blobs) {
+    const sources = blob.from.flatMap((name) => client.sourcesOf(parseReference(name)));
+    const [source] = sources; // the tree is the only one
+    if ((await source?.fileOf?.(blob)) === undefined) missing.push(blob);
+  }
+  if (missing.length === 0) return;
+  const lines = missing
+    .slice(0, MOST_NAMED)
+    .map(({ digest, users }) => `${digest} (needed by ${users.join(', ')})`);
+  const others = missing.length > MOST_NAMED ? [`and ${missing.length - MOST_NAMED} more`] : [];
+  throw new IntegrityError(
+    'workspace.blobs-missing',
+    `${missing.length} of ${blobs.length} blobs are not in the mirror's data:\n${[...lines, ...others].join('\n')}`,
+    {
+      expected: `${blobs.length} blobs`,
+      found: `${blobs.length - missing.length} blobs`,
+      hint: 'mirror these images again',
+    },
+  );
 }

@@ -5,8 +5,7 @@ import {
   CONFIGURE_BY_OPTION,
   type RegistryImageChoice,
 } from '../../openshift/mirror/registry-image.ts';
-import { archNames } from '../../openshift/release/architecture.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import { archNames, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { parseReference } from '../../registry/reference.ts';
 import { checkSpace } from '../../stages/lay-out/check-space.ts';
@@ -14,7 +13,7 @@ import { inspectRegistryImage } from '../../stages/content/inspect-registry-imag
 import { planMirror } from '../../stages/content/plan-mirror.ts';
 import { readPrecacheList } from '../../stages/content/read-precache-list.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { selectRegistryImage } from '../select-registry-image.ts';
+import { selectRegistryImage } from '../select-payload.ts';
 import { resolveVerified } from '../verified-release.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 

@@ -6,7 +6,7 @@ import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out/lay-out-installation-iso.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
-import type { DescribedSignature } from '../describe-signatures.ts';
+import type { DescribedSignature } from '../verified-release.ts';
 import { architectureOf } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import { SealiftError } from '../../base/errors.ts';

@@ -1,14 +1,14 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { Secret } from '../../config/secret/secret.ts';
-import { formatValidIgnition } from '../../ignition/format-valid.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
 import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
 import {
   describeServer,
   planLocalMirrors,
   type LocalRegistry,
-} from '../../openshift/installation/installation-registry.ts';
+} from '../../openshift/installation/installation-registries-conf.ts';
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out/lay-out-installation-iso.ts';
@@ -16,8 +16,8 @@ import { placeOf } from '../../stages/pour/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { describeSignatures } from '../describe-signatures.ts';
-import { fileOf } from '../file-of.ts';
+import { describeSignatures } from '../verified-release.ts';
+import { fileOf } from '../../base/disk/file-input.ts';
 import { reportMovedTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';

@@ -11,10 +11,10 @@ import {
   OVERRIDE_PATHS,
 } from '../../openshift/installer/overrides.ts';
 import { toNodeRelease, type ClusterSettings } from '../../openshift/node/describe-cluster.ts';
-import { formatNodeRegistriesConf } from '../../openshift/node/node-registries-conf.ts';
+import { formatNodeRegistriesConf } from '../../openshift/node/mirror-sets.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../openshift/release/image-policy.ts';
 import { skipsLocalRegistry } from '../../openshift/release/internal-release-image.ts';
-import { signaturesOf } from '../../openshift/signature/release-signature.ts';
+import { signaturesOf } from '../../openshift/signature/release-statement.ts';
 import { drawPasswordSalt } from '../../stages/system/draw-password-salt.ts';
 import { fetchInstaller } from '../../stages/system/fetch-installer.ts';
 import { identifyInstaller } from '../../stages/system/identify-installer.ts';

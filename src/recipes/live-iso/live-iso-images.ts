@@ -13,8 +13,7 @@ import type { SurveyedWorkspace } from '../../openshift/workspace/workspace-set.
 import { formatReference, parseReference } from '../../registry/reference.ts';
 import { surveyWorkspace } from '../../stages/content/survey-workspace.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { findRelease, selectPayload } from '../select-payload.ts';
-import { selectRegistryImage } from '../select-registry-image.ts';
+import { findRelease, selectPayload, selectRegistryImage } from '../select-payload.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
 
 /** What a medium carries, under way. */

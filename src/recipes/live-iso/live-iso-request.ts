@@ -6,7 +6,7 @@ import type { Overrides } from '../../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
-import type { UserManifests } from '../../openshift/node/manifests/read-manifests.ts';
+import type { UserManifests } from '../../openshift/node/manifests/extra-manifests.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import type { SavedPlan } from '../saved-plan.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';

@@ -9,7 +9,7 @@ import type { ConfigProblem } from '../../config/document/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
-import { parseCatalogSource } from '../../openshift/catalog/catalog-source.ts';
+import { parseCatalogSource } from '../../openshift/catalog/selection.ts';
 import {
   CONFIGURE,
   needsNewerRelease,

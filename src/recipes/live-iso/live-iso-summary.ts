@@ -18,7 +18,7 @@ import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
-import { describeSignatures, type DescribedSignature } from '../describe-signatures.ts';
+import { describeSignatures, type DescribedSignature } from '../verified-release.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */

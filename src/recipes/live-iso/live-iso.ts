@@ -8,7 +8,7 @@ import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { fileOf } from '../file-of.ts';
+import { fileOf } from '../../base/disk/file-input.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
-import { describeSignatures } from '../describe-signatures.ts';
+import { describeSignatures } from '../verified-release.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
 import { formatUpgradeLabel } from '../../media/tree/upgrade-medium.ts';
 import { listSideFiles } from './side-files.ts';

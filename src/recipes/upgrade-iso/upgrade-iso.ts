@@ -12,9 +12,8 @@ import type { BuildTools } from '../build-tools.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { findRelease, selectPayload } from '../select-payload.ts';
-import { claimSideFiles, writeSideFiles } from './side-files.ts';
+import { claimSideFiles, writeSideFiles, renderSideFiles } from './side-files.ts';
 import { resolveVerified } from '../verified-release.ts';
-import { renderSideFiles } from './upgrade-iso-files.ts';
 import type { PreparedUpgradeIso, UpgradeIsoRequest } from './upgrade-iso-request.ts';
 import { describeUpgradeIso, type UpgradeIsoReport } from './upgrade-iso-summary.ts';
 

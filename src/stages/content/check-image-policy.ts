@@ -12,8 +12,9 @@ import {
 import { findInternalReleaseImage } from '../../openshift/release/internal-release-image.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { isInDefaultSet } from '../../openshift/release/resource-definitions.ts';
-import { BUNDLE_PREFIX, isBundleFor } from '../../openshift/signature/sigstore/bundle.ts';
 import {
+  BUNDLE_PREFIX,
+  isBundleFor,
   findSignatureProblem,
   SIGNATURE_ANNOTATION,
   SIMPLE_SIGNING,

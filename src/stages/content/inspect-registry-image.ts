@@ -9,8 +9,7 @@ import {
   SERVER_IMAGE_FILES,
   usesDistributionEntrypoint,
 } from '../../openshift/mirror/server-image.ts';
-import { platformOf } from '../../openshift/release/architecture.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import { listPresent } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
 

@@ -1,11 +1,12 @@
 import pLimit from 'p-limit';
 import type { Stage } from '../../engine/stage.ts';
-import { platformOf } from '../../openshift/release/architecture.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import { blockImages, compileBlocked } from '../../openshift/mirror/blocked-images.ts';
 import {
   fetchImages,
   type FetchTools,
   type Selection,
+  fetchSignatures,
 } from '../../openshift/mirror/fetch-images.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
@@ -25,14 +26,12 @@ import {
   type FetchedImage,
   type MirrorPlan,
 } from '../../openshift/mirror/mirror-plan.ts';
-import { requireLocalBlobs } from '../../openshift/workspace/local-blobs.ts';
 import {
+  requireLocalBlobs,
   planWorkspaceSet,
   type SurveyedWorkspace,
 } from '../../openshift/workspace/workspace-set.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
-import { fetchSignatures } from '../../openshift/mirror/fetch-signatures.ts';
 import type { Reference } from '../../registry/reference.ts';
 
 export type PlanMirrorInput = {

@@ -5,7 +5,11 @@ import type { Descriptor } from '../../registry/descriptor.ts';
 import { readFiles, type Layer } from '../../registry/layers.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { restate } from '../../registry/source-answers.ts';
-import { archNames, platformOf } from '../../openshift/release/architecture.ts';
+import {
+  archNames,
+  platformOf,
+  type RpmArchitecture,
+} from '../../openshift/release/release-bundle.ts';
 import {
   openImage,
   openLayers,
@@ -13,9 +17,8 @@ import {
   type ImageTools,
   type OpenImage,
 } from '../../openshift/image-access.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import { parseReleaseConfig } from '../../openshift/release/release-config.ts';
 import {
+  parseReleaseConfig,
   IMAGE_REFERENCES_PATH,
   parseImageReferences,
   parseReleaseMetadata,

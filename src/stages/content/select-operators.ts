@@ -20,13 +20,11 @@ import {
   resolveDependencies,
   type ResolvedCatalog,
 } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
-import { listBundles } from '../../openshift/catalog/list-bundles.ts';
-import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import { listBundles, type SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { CatalogSelection } from '../../openshift/catalog/selection.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import type { Selection } from '../../openshift/mirror/fetch-images.ts';
-import { platformOf } from '../../openshift/release/architecture.ts';
-import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 

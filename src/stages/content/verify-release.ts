@@ -15,12 +15,13 @@ import {
 import { isSignedVersion, stripBuild } from '../../openshift/release/version.ts';
 import { parseKeys, type SigningKey } from '../../openshift/signature/openpgp/keys.ts';
 import { RED_HAT_KEYS } from '../../openshift/signature/red-hat-keys.ts';
-import { verifyReleaseMessage } from '../../openshift/signature/release-signature.ts';
+import { verifyReleaseMessage } from '../../openshift/signature/release-statement.ts';
 import {
   MAX_SIGNATURE_SIZE,
   type StoredSignature,
+  MAX_SIGNATURES,
+  readSignatureFiles,
 } from '../../openshift/signature/signature-config-maps.ts';
-import { MAX_SIGNATURES, readSignatureFiles } from '../../openshift/signature/signature-files.ts';
 
 /** Where signatures of releases and the keys to them are, and what a release without one means. */
 export type SignatureGate = {

@@ -1,9 +1,7 @@
-import { requireSpace } from '../../base/disk/disk-space.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
-import { checkMaxSize } from '../../openshift/mirror/check-max-size.ts';
-import { findMissing } from '../../openshift/mirror/find-missing.ts';
+import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 

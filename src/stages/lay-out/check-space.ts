@@ -1,11 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { requireSpace } from '../../base/disk/disk-space.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
-import { checkPayloadSize } from '../../openshift/mirror/check-max-size.ts';
-import { findMissing } from '../../openshift/mirror/find-missing.ts';
+import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 

@@ -3,7 +3,7 @@ import { createEmptyImage } from '../../iso/empty-image.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { layOutIso } from '../../iso/lay-out.ts';
 import { readPlanned } from '../../openshift/image-access.ts';
-import { describeMedium } from '../../media/index/describe-medium.ts';
+import { describeMedium } from '../../media/index/media-index.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/index/media-paths.ts';
 import { planMediaRegistry } from '../../media/tree/media-registry.ts';
 import { formatUpgradeLabel, renderUpgradeRoot } from '../../media/tree/upgrade-medium.ts';

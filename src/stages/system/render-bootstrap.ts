@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../../base/members.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
-import { formatValidIgnition } from '../../ignition/format-valid.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
 import { readPlanned } from '../../openshift/image-access.ts';
-import { digestRegistryTree, planLiveRegistry } from '../../media/tree/live-registry.ts';
+import { digestRegistryTree, planLiveRegistry } from '../../media/tree/media-registry.ts';
 import { sizeOfRegistry } from '../../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
 import {

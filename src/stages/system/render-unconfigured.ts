@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Sealed, Stage } from '../../engine/stage.ts';
-import { formatValidIgnition } from '../../ignition/format-valid.ts';
-import { parseIgnition, textFile, type File, type IgnitionConfig } from '../../ignition/config.ts';
-import { decodeFileContent } from '../../ignition/file-content.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
+import {
+  parseIgnition,
+  textFile,
+  type File,
+  type IgnitionConfig,
+  decodeFileContent,
+} from '../../ignition/config.ts';
 import type { NodeRelease } from '../../openshift/node/manifests/generated-manifests.ts';
 import {
   adaptUnconfigured,

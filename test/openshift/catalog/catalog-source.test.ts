@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseCatalogSource } from '../../../src/openshift/catalog/catalog-source.ts';
+import { parseCatalogSource } from '../../../src/openshift/catalog/selection.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 

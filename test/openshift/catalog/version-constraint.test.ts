@@ -5,12 +5,12 @@ import {
   compareBuilds,
   compareVersions,
   parseBundleVersion,
+  parseVersionRange,
 } from '../../../src/openshift/catalog/filter/version/bundle-version.ts';
 import {
   completeVersion,
   parseConstraint,
 } from '../../../src/openshift/catalog/filter/version/version-constraint.ts';
-import { parseVersionRange } from '../../../src/openshift/catalog/filter/version/version-range.ts';
 
 type Row = readonly [constraint: string, accepted: readonly string[], refused: readonly string[]];
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { renderInstallationIgnition } from '../../../src/openshift/installation/installation-ignition.ts';
-import type { InstallationSettings } from '../../../src/openshift/installation/installation-settings.ts';
+import type { InstallationSettings } from '../../../src/openshift/installation/installation-registries-conf.ts';
 import { requireTool } from '../../support/tools.ts';
 
 const SYSTEMD = '/usr/lib/systemd/systemd';

@@ -9,7 +9,7 @@ import {
   renderInstallationIgnition,
   type InstallationInput,
 } from '../../../src/openshift/installation/installation-ignition.ts';
-import type { InstallationSettings } from '../../../src/openshift/installation/installation-settings.ts';
+import type { InstallationSettings } from '../../../src/openshift/installation/installation-registries-conf.ts';
 import { renderText } from '../../../src/openshift/node/templates.ts';
 import { fileText, TEST_SSH_KEY, type ShownIgnition } from '../../support/installation-iso.ts';
 import { requireTool } from '../../support/tools.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { planLocalMirrors } from '../../../src/openshift/installation/installation-registry.ts';
+import { planLocalMirrors } from '../../../src/openshift/installation/installation-registries-conf.ts';
 import type { PlannedImage } from '../../../src/openshift/mirror/mirror-plan.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
 

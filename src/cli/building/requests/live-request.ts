@@ -9,7 +9,7 @@ import type { LiveIsoRequest } from '../../../recipes/live-iso/live-iso-request.
 import { readOverrides } from '../../../openshift/installer/overrides.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../../openshift/release/image-policy.ts';
 import { readSavedPlan } from '../../../recipes/saved-plan.ts';
-import { readUserManifests } from '../../../openshift/node/manifests/read-manifests.ts';
+import { readUserManifests } from '../../../openshift/node/manifests/extra-manifests.ts';
 import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';

@@ -3,8 +3,10 @@ import { UsageError } from '../../../base/errors.ts';
 import { loadConfig } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import { readSavedPlan } from '../../../recipes/saved-plan.ts';
-import type { UpgradeIsoRequest } from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
-import { UPGRADE_ISO_RULES } from '../../../recipes/upgrade-iso/upgrade-iso-rules.ts';
+import {
+  type UpgradeIsoRequest,
+  UPGRADE_ISO_RULES,
+} from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import {

@@ -1,8 +1,7 @@
 import { ConfigError } from '../../../base/errors.ts';
-import { append } from '../../../base/lists.ts';
+import { append, groupBy } from '../../../base/lists.ts';
 import type { Catalog, CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { planChannelGraph, type ChannelGraph } from '../filter/channel-graph.ts';
-import { groupBy } from '../filter/groups.ts';
 import {
   compareBuilds,
   compareText,

@@ -1,5 +1,5 @@
 import type { CatalogBundle, Requirement } from '../catalog.ts';
-import { groupBy } from '../filter/groups.ts';
+import { groupBy } from '../../../base/lists.ts';
 import { compareText } from '../filter/version/bundle-version.ts';
 import { explainUnknown, type RequirementTest } from '../requirement.ts';
 import type { GrowingCatalog } from './grow-catalog.ts';

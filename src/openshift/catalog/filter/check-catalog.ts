@@ -1,7 +1,7 @@
 import type { Catalog, CatalogBundle, CatalogChannel, CatalogPackage } from '../catalog.ts';
 import { parseBundleVersion } from './version/bundle-version.ts';
 import { findGraphProblems } from './channel-graph.ts';
-import { findRepeated, groupBy } from './groups.ts';
+import { findRepeated, groupBy } from '../../../base/lists.ts';
 
 /**
  * What keeps a catalog from being valid, by the rules of `opm validate` as far as we read documents:

@@ -1,8 +1,7 @@
 import type { CatalogChannel, CatalogPackage } from '../catalog.ts';
-import type { FilterReport } from './filter-report.ts';
+import type { FilterReport, PackageParts } from './filter-report.ts';
 import type { PackageSelection } from '../selection.ts';
 import { findMatches } from './filter-channel.ts';
-import type { PackageParts } from './package-parts.ts';
 import { readSpecificVersion } from './selection-bounds.ts';
 
 export type DefaultChannelOptions = {

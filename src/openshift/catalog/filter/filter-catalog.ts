@@ -2,9 +2,8 @@ import type { Catalog, CatalogChannel, CatalogDeprecations, CatalogPackage } fro
 import { assembleCatalog, sortCatalog } from './assemble-catalog.ts';
 import { checkCatalog } from './check-catalog.ts';
 import { filterPackage } from './filter-package.ts';
-import type { PackageParts } from './package-parts.ts';
-import { createFilterReport, type FilterReport } from './filter-report.ts';
-import { findRepeated, groupBy } from './groups.ts';
+import { type PackageParts, createFilterReport, type FilterReport } from './filter-report.ts';
+import { findRepeated, groupBy } from '../../../base/lists.ts';
 import { leaveOutBundles } from './leave-out-bundles.ts';
 import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import type { CatalogSelection } from '../selection.ts';

@@ -8,11 +8,10 @@ import {
 } from './version/bundle-version.ts';
 import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { type ChannelGraph, listAbove, planChannelGraph } from './channel-graph.ts';
-import type { PackageFilter, PackageParts } from './package-parts.ts';
+import type { PackageFilter, PackageParts } from './filter-report.ts';
 import { filterByRange } from './version/range-filter.ts';
 import type { Bounds } from '../selection.ts';
-import { adviseVersions } from './version/advise-versions.ts';
-import { formatRange, hasBounds, readSpecificVersion } from './selection-bounds.ts';
+import { adviseVersions, formatRange, hasBounds, readSpecificVersion } from './selection-bounds.ts';
 import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import { completeVersion } from './version/version-constraint.ts';
 

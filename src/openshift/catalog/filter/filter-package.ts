@@ -2,13 +2,11 @@ import type { CatalogBundle, CatalogChannel } from '../catalog.ts';
 import { chooseChannelOfVersion, chooseDefaultChannel } from './default-channel.ts';
 import { parseBundleVersion } from './version/bundle-version.ts';
 import { filterChannel } from './filter-channel.ts';
-import { adviseVersions } from './version/advise-versions.ts';
-import type { FilterReport } from './filter-report.ts';
-import type { PackageFilter, PackageParts } from './package-parts.ts';
+import { adviseVersions, findBoundProblems } from './selection-bounds.ts';
+import type { FilterReport, PackageFilter, PackageParts } from './filter-report.ts';
 import type { PackageSelection } from '../selection.ts';
-import { findBoundProblems } from './selection-bounds.ts';
 import { appendSuggestion, suggestName } from '../../../base/text/nearest-name.ts';
-import { findRepeated } from './groups.ts';
+import { findRepeated } from '../../../base/lists.ts';
 
 /** What the selection takes of one package. The result has no meaning where the report has a problem. */
 export function filterPackage(parts: PackageParts, filter: PackageFilter): PackageParts {

@@ -1,4 +1,6 @@
 import { ConfigError } from '../../../base/errors.ts';
+import type { CatalogBundle, CatalogChannel, CatalogPackage } from '../catalog.ts';
+import type { PackageSelection } from '../selection.ts';
 
 /** Gathers all that is wrong with a selection, and all that its user should know. */
 export type FilterReport = {
@@ -32,3 +34,19 @@ export function createFilterReport(catalogName: string | undefined): FilterRepor
     listWarnings: () => [...warnings],
   };
 }
+
+/** Everything that a catalog says about one package. */
+export type PackageParts = {
+  readonly name: string;
+  /** One in a valid catalog; none when the catalog has only channels of it. */
+  readonly packages: readonly CatalogPackage[];
+  readonly channels: readonly CatalogChannel[];
+  readonly bundles: readonly CatalogBundle[];
+};
+
+export type PackageFilter = {
+  /** Absent when the selection names no packages: then heads are selected. */
+  readonly selected: PackageSelection | undefined;
+  readonly full: boolean;
+  readonly report: FilterReport;
+};

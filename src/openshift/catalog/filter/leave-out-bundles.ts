@@ -1,8 +1,8 @@
 import type { Catalog, CatalogChannel, MalformedDocument } from '../catalog.ts';
-import { malformedCatalog } from '../malformed-catalog.ts';
+import { malformedCatalog } from '../fields.ts';
 import type { CatalogSelection } from '../selection.ts';
 import type { FilterReport } from './filter-report.ts';
-import { groupBy } from './groups.ts';
+import { groupBy } from '../../../base/lists.ts';
 import { appendSuggestion } from '../../../base/text/nearest-name.ts';
 import { removeEntry, type RemovedEntry } from './remove-entry.ts';
 

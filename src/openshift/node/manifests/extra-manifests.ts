@@ -1,8 +1,12 @@
-import { basename, extname } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
+import { lstatSync, readdirSync } from 'node:fs';
 import { parseAllDocuments } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { IGNITION_VERSION, type IgnitionConfig } from '../../../ignition/config.ts';
+import { MACHINE_CONFIG_GROUP } from '../../release/internal-release-image.ts';
+import { readInputFile, readListed } from '../../../base/disk/files.ts';
 
 /** A YAML file by its base name: of one document where it is for a node, of any number before. */
 export type Manifest = { readonly name: string; readonly text: string };
@@ -160,3 +164,67 @@ export function refuseDuplicates(names: readonly string[]): void {
 }
 
 const malformed = (message: string): ConfigError => new ConfigError('manifest.malformed', message);
+
+/** The pools that every cluster has. */
+export const ROLES = ['master', 'worker'] as const;
+export type Role = (typeof ROLES)[number];
+
+export const ROLE_LABEL = `${MACHINE_CONFIG_GROUP}/role`;
+
+type MachineConfig = Pick<IgnitionConfig, 'passwd' | 'storage' | 'systemd'> & {
+  readonly name: string;
+  readonly role: Role;
+  readonly labels?: Readonly<Record<string, string>>;
+};
+
+/** A MachineConfig as YAML; the daemon takes Ignition of 3.2.0 in every release. */
+export const formatMachineConfig = ({ name, role, labels, ...config }: MachineConfig): string =>
+  formatManifest({
+    apiVersion: `${MACHINE_CONFIG_GROUP}/v1`,
+    kind: 'MachineConfig',
+    metadata: { name, labels: { [ROLE_LABEL]: role, ...labels } },
+    spec: { config: { ignition: { version: IGNITION_VERSION }, ...config } },
+  });
+
+export type UserManifests = {
+  /** `openshift/*.yaml`, for the installation of the cluster. */
+  readonly extra: readonly Manifest[];
+  /** `openshift/crs/*.yaml`, applied when their operators are there. */
+  readonly crs: readonly Manifest[];
+};
+
+const MANIFESTS = { domain: 'manifest' };
+
+/**
+ * Reads the manifests beside a configuration; absent folders are empty.
+ *
+ * @throws ConfigError `manifest.malformed`, `manifest.duplicate`, `manifest.unreadable`,
+ * `manifest.too-large`
+ */
+export function readUserManifests(directory: string): UserManifests {
+  const folder = join(directory, 'openshift');
+  const extra = readYamlFiles(folder);
+  const crs = readYamlFiles(join(folder, 'crs'));
+  planExtraManifests(extra, { useDefaultSourceNames: false });
+  planCustomResources(crs);
+  return { extra, crs };
+}
+
+const readYamlFiles = (directory: string): readonly Manifest[] =>
+  listNames(directory)
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort()
+    .map((name) => {
+      const path = join(directory, name);
+      const bytes = readListed(path, MANIFESTS, () => readInputFile(path, MANIFESTS));
+      return { name, text: bytes.toString('utf8') };
+    });
+
+function listNames(directory: string): readonly string[] {
+  const entries = readListed(directory, MANIFESTS, () =>
+    lstatSync(directory, { throwIfNoEntry: false }) === undefined
+      ? []
+      : readdirSync(directory, { withFileTypes: true }),
+  );
+  return entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
+}

@@ -1,11 +1,20 @@
 import type { PlannedMirror } from '../../mirror/plan-mirrors.ts';
 import { parseReference } from '../../../registry/reference.ts';
 import { renderCatalogResources, type ServedCatalog } from '../catalog-sources.ts';
-import { formatManifest, type Manifest } from './extra-manifests.ts';
-import { formatMachineConfig, ROLE_LABEL, ROLES, type Role } from '../machine-config.ts';
-import { renderLocalRegistryMirror, renderMirrorSets } from '../mirror-sets.ts';
+import {
+  formatManifest,
+  type Manifest,
+  formatMachineConfig,
+  ROLE_LABEL,
+  ROLES,
+  type Role,
+} from './extra-manifests.ts';
+import {
+  renderLocalRegistryMirror,
+  renderMirrorSets,
+  renderSignatureConfigMap,
+} from '../mirror-sets.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../node-registry.ts';
-import { renderSignatureConfigMap } from '../signature-config-map.ts';
 import {
   findInternalReleaseImage,
   findServedKind,

@@ -1,5 +1,5 @@
 import { textFile, type File, type Unit } from '../../../ignition/config.ts';
-import { formatMachineConfig, ROLES } from '../machine-config.ts';
+import { formatMachineConfig, ROLES } from '../manifests/extra-manifests.ts';
 import {
   nodeRegistryDomain,
   renderRegistryRun,

@@ -1,9 +1,10 @@
 import { verify, type KeyObject } from 'node:crypto';
-import type { Digest } from '../../../base/digest.ts';
+import { type Digest, hexOf } from '../../../base/digest.ts';
 import { SealiftError } from '../../../base/errors.ts';
 import { parseReference, type Reference } from '../../../registry/reference.ts';
 import type { SignedIdentity } from '../../release/image-policy.ts';
 import { parseReleaseStatement } from '../release-statement.ts';
+import { objectOrEmpty } from '../../../base/members.ts';
 
 /** Media type of the layer with what cosign signed, and its annotation with the signature, base64. */
 export const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';
@@ -49,7 +50,7 @@ export function findSignatureProblem(
   }
 }
 
-export const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
+const isSignedBy = (data: Uint8Array, signature: Uint8Array, key: KeyObject): boolean =>
   verify(key.asymmetricKeyType === 'ed25519' ? null : 'sha256', data, key, signature);
 
 const isBase64 = (text: string): boolean =>
@@ -63,4 +64,54 @@ function nameSigned(name: string, identity: SignedIdentity): string {
   const { prefix, signedPrefix } = identity;
   const isBelow = name === prefix || name.startsWith(`${prefix}/`);
   return isBelow ? `${signedPrefix}${name.slice(prefix.length)}` : name;
+}
+
+/** Media types of bundles begin so; cosign 3 attaches one as a referrer. */
+export const BUNDLE_PREFIX = 'application/vnd.dev.sigstore.bundle.';
+
+const STATEMENT = 'application/vnd.in-toto+json';
+const IMAGE_SIGNATURE = 'https://sigstore.dev/cosign/sign/v1';
+
+/**
+ * Whether a bundle (sigstore protobuf-specs, bundle v0.3) has an envelope (DSSE v1) that this key signed
+ * with a statement (in-toto v1) of cosign about this image. Logs and time stamps are not looked at.
+ */
+export function isBundleFor(
+  bundle: Uint8Array,
+  { digest, key }: { readonly digest: Digest; readonly key: KeyObject },
+): boolean {
+  const { dsseEnvelope } = objectOrEmpty(parse(Buffer.from(bundle).toString('utf8')));
+  const { payload, payloadType, signatures } = objectOrEmpty(dsseEnvelope);
+  if (typeof payload !== 'string' || payloadType !== STATEMENT || !Array.isArray(signatures)) {
+    return false;
+  }
+  const body = Buffer.from(payload, 'base64');
+  const signed = encodeSigned(body);
+  const isByKey = signatures.slice(0, MOST_SIGNATURES).some((one) => {
+    const { sig } = objectOrEmpty(one);
+    return typeof sig === 'string' && isSignedBy(signed, Buffer.from(sig, 'base64'), key);
+  });
+  return isByKey && isAbout(body, digest);
+}
+
+const MOST_SIGNATURES = 16;
+
+/** DSSE protocol.md, "PAE". */
+const encodeSigned = (body: Buffer): Buffer =>
+  Buffer.concat([Buffer.from(`DSSEv1 ${STATEMENT.length} ${STATEMENT} ${body.length} `), body]);
+
+function isAbout(body: Buffer, digest: Digest): boolean {
+  const { predicateType, subject } = objectOrEmpty(parse(body.toString('utf8')));
+  if (predicateType !== IMAGE_SIGNATURE || !Array.isArray(subject)) return false;
+  return subject.some(
+    (one) => objectOrEmpty(objectOrEmpty(one)['digest'])['sha256'] === hexOf(digest),
+  );
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

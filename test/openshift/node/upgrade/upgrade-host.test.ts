@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { textFile, type File, type IgnitionConfig } from '../../../../src/ignition/config.ts';
 import { renderInstallIgnition } from '../../../../src/openshift/node/install-ignition.ts';
 import { renderUpgradeHostMachineConfigs } from '../../../../src/openshift/node/upgrade/upgrade-host.ts';
-import { renderUpgradeMachineConfig } from '../../../../src/openshift/node/upgrade/upgrade-machine-config.ts';
+import { renderUpgradeMachineConfig } from '../../../../src/openshift/node/upgrade/upgrade-resources.ts';
 import { bootstrapInput, listContents, readContents } from '../../../support/node-configs.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../../support/throw-away-root.ts';
 import { requireTool } from '../../../support/tools.ts';

@@ -4,7 +4,7 @@ import { textFile, type File, type Unit } from '../../../../src/ignition/config.
 import {
   renderUpgradeMachineConfig,
   type UpgradeHop,
-} from '../../../../src/openshift/node/upgrade/upgrade-machine-config.ts';
+} from '../../../../src/openshift/node/upgrade/upgrade-resources.ts';
 import { renderInstallIgnition } from '../../../../src/openshift/node/install-ignition.ts';
 import { bootstrapInput } from '../../../support/node-configs.ts';
 import { hasThrowAwayRoot, runInThrowAwayRoot } from '../../../support/throw-away-root.ts';

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { digestOf } from '../../../../src/base/digest.ts';
-import { renderUpgradeMachineConfig } from '../../../../src/openshift/node/upgrade/upgrade-machine-config.ts';
-import { renderUpgradeResources } from '../../../../src/openshift/node/upgrade/upgrade-resources.ts';
+import {
+  renderUpgradeMachineConfig,
+  renderUpgradeResources,
+} from '../../../../src/openshift/node/upgrade/upgrade-resources.ts';
 import { parseReference } from '../../../../src/registry/reference.ts';
 
 const INDEX = 'registry.redhat.io/redhat/redhat-operator-index:v4.22';

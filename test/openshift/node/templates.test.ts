@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderTemplate } from '../../src/ignition/template.ts';
+import { renderTemplate } from '../../../src/openshift/node/templates.ts';
 
 describe('renderTemplate', () => {
   it('fills every hole with its value as it is', () => {
