@@ -9,6 +9,12 @@ const MOST_NESTED = 250;
 /** Of half a gigabyte when it is composed; the manifests of a whole product have a tenth of this. */
 const MOST_LEXEMES = 1_000_000;
 
+/**
+ * Of nodes, while aliases are resolved and counted: the library walks through a whole document for an
+ * alias, and again for each within what it stands for. Fourteen kilobytes took nine seconds.
+ */
+const MOST_VISITS = 50_000_000;
+
 /** A text that nobody wrote by hand; no value was composed of it. */
 export class YamlExcess extends Error {
   /** Where it became too much. */
@@ -25,30 +31,53 @@ export class YamlExcess extends Error {
  * bounds, before it is given on.
  *
  * @param options.most lexemes; one takes up to half a kilobyte when it is composed
+ * @param options.hasOwnAliases whether the caller resolves aliases, and not the library
  * @throws YamlExcess
  */
-export function* readYamlTokens(
-  text: string,
-  { lines, most = Infinity }: { readonly lines?: LineCounter; readonly most?: number } = {},
-): Generator<CST.Token> {
+export function* readYamlTokens(text: string, options: TokenOptions = {}): Generator<CST.Token> {
+  const { lines } = options;
   const parser = new Parser(lines?.addNewLine);
   lines?.addNewLine(0);
-  let lexemes = 0;
+  const count = createCount(options);
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme);
     if (parser.stack.length > MOST_NESTED)
       throw new YamlExcess('this is nested too deep', parser.offset);
-    if (++lexemes > most) throw new YamlExcess('there are too many values', parser.offset);
+    const problem = count(lexeme);
+    if (problem !== undefined) throw new YamlExcess(problem, parser.offset);
   }
   yield* parser.end();
 }
+
+/** Counts lexemes, and says when they are too many. */
+function createCount({
+  most = Infinity,
+  hasOwnAliases = false,
+}: TokenOptions): (lexeme: string) => string | undefined {
+  let lexemes = 0;
+  let aliases = 0;
+  return (lexeme) => {
+    if (++lexemes > most) return 'there are too many values';
+    if (lexeme.startsWith('*') && !hasOwnAliases) aliases++;
+    return countVisits(aliases, lexemes) > MOST_VISITS ? 'there are too many aliases' : undefined;
+  };
+}
+
+type TokenOptions = {
+  readonly lines?: LineCounter;
+  readonly most?: number;
+  readonly hasOwnAliases?: boolean;
+};
+
+const countVisits = (aliases: number, nodes: number): number => aliases ** 2 * nodes;
 
 /**
  * What makes a text unfit for the YAML library, if anything does: ask before it is parsed. Small
  * texts that cannot be nested deep take no time.
  */
 export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | undefined {
-  if (text.length <= MOST_LEXEMES && !mayBeDeep(text)) return undefined;
+  const isSmall = text.length <= MOST_LEXEMES && !mayHaveManyAliases(text);
+  if (isSmall && !mayBeDeep(text)) return undefined;
   try {
     const tokens = readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES });
     while (tokens.next().done !== true);
@@ -58,6 +87,9 @@ export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | 
     throw error;
   }
 }
+
+const mayHaveManyAliases = (text: string): boolean =>
+  countVisits(text.split('*').length - 1, text.length) > MOST_VISITS;
 
 /** Flow collections need brackets; block collections marks, or spaces before them, on one line. */
 function mayBeDeep(text: string): boolean {

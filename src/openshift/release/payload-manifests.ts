@@ -1,5 +1,6 @@
 import { objectOrEmpty } from '../../base/members.ts';
 import { parse } from '../../base/text/yaml.ts';
+import { createBudget } from '../../base/budget.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
 
@@ -53,18 +54,22 @@ function toSelfManaged({ path, document }: PayloadManifest): readonly PayloadMan
   return [{ path, document, featureSets: sets.split(',').map((set) => set.trim()) }];
 }
 
-/** Characters that all of them together may have for the parser; payloads need an eighth. */
-const MOST_PARSED = 8 << 20;
+/**
+ * What all of them together may have for the parser; payloads need a quarter of the characters. Marks are
+ * what may begin a node: a million of them takes ten seconds.
+ */
+const MOST_PARSED = { 'documents': 10_000, 'characters': 4 << 20, 'YAML marks': 500_000 };
 
 /**
  * Schemas are nearly all of a definition, some ten megabytes a payload, and the parser needs seconds for
  * them: it gets the text without them, and all of it where that turns out not to be YAML.
  */
 function createParser(): (text: string, path: string) => unknown {
-  let parsed = 0;
+  const budget = createBudget(MOST_PARSED, tooMuch);
   const parseBounded = (text: string): unknown => {
-    parsed += text.length;
-    if (parsed > MOST_PARSED) throw new Error(`it takes more than ${MOST_PARSED} characters`);
+    budget.take('documents', 1);
+    budget.take('characters', text.length);
+    budget.take('YAML marks', text.match(/[\n,:\-[{]/g)?.length ?? 0);
     const excess = findYamlExcess(text);
     if (excess) throw excess;
     return parseYaml(text);
@@ -81,6 +86,9 @@ function createParser(): (text: string, path: string) => unknown {
     }
   };
 }
+
+const tooMuch = (kind: string, limit: number): Error =>
+  new Error(`it takes more than ${limit} ${kind}`);
 
 /** As Kubernetes reads it, YAML 1.1, without what takes the square of its size: double keys, aliases. */
 const parseYaml = (text: string): unknown =>

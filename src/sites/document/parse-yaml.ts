@@ -16,7 +16,7 @@ type Documents = readonly [Document.Parsed, ...Document.Parsed[]];
  */
 export const parseYaml = (text: string, lines?: LineCounter): Documents =>
   composeDocuments(
-    readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES }),
+    readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES, hasOwnAliases: true }),
     text.length,
     // Every scalar as text: what it means depends on what its place wants.
     { prettyErrors: false, uniqueKeys: false, schema: 'failsafe' },

@@ -1,15 +1,16 @@
 import {
-  isAlias,
   isMap,
   isScalar,
   isSeq,
   LineCounter,
   type Document,
+  type Node,
   type Scalar,
   type YAMLMap,
 } from 'yaml';
 import { YamlExcess } from '../../base/text/document-bounds.ts';
 import { parseYaml } from '../document/parse-yaml.ts';
+import { createAliases } from '../document/site-aliases.ts';
 import { isColumnName } from './filling/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 import { refuseManyRows } from './read-limits.ts';
@@ -116,11 +117,12 @@ function findMapping({ contents }: Document): Named | undefined {
 
 type Lines = { readonly line: number; readonly lineOf: (offset: number | undefined) => number };
 
-function readCells(document: Document, named: Named, lines: Lines): TableRow | TableProblem {
+function readCells(document: Document.Parsed, named: Named, lines: Lines): TableRow | TableProblem {
   const cells = new Map<string, string>();
+  const { follow } = createAliases(document);
   for (const { key, value } of named.mapping.items) {
     const column = isScalar(key) ? textOf(key) : '';
-    const target = isAlias(value) ? value.resolve(document) : value;
+    const target = follow(value as Node | null);
     const problem = findCellFault(cells, column, target);
     if (problem !== undefined) return { line: lines.lineOf(startOfKey(key)), problem };
     cells.set(column, isScalar(target) ? textOf(target) : '');

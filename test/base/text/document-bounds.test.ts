@@ -36,6 +36,18 @@ describe('a YAML text that would exhaust the stack of its parser', () => {
   });
 });
 
+describe('a YAML text with aliases', () => {
+  it('is refused when to resolve them takes minutes, and passes with as many as people write', () => {
+    expect(findYamlExcess('&a [*a,*a]: p\n'.repeat(800))?.message).toBe(
+      'there are too many aliases',
+    );
+    const many = Array.from({ length: 40_000 }, (_, at) => `&b${at} x,*b${at}`).join(',');
+    expect(findYamlExcess(`a: [${many}]`)?.message).toBe('there are too many aliases');
+    expect(findYamlExcess(`a: &a x\n${'- *a\n'.repeat(100)}`)).toBeUndefined();
+    expect(() => [...readYamlTokens(`a: [${many}]`, { hasOwnAliases: true })]).not.toThrow();
+  });
+});
+
 describe('a YAML text of a person', () => {
   it('passes, however long, at any depth that a person reads', () => {
     fc.assert(

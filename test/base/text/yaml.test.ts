@@ -29,3 +29,19 @@ describe('parsing YAML with many faults', () => {
     expect(limit).toBeGreaterThan(0);
   });
 });
+
+describe('parsing YAML with what the library takes the square of its size for', () => {
+  it.each(['1.1', '1.2'] as const)(
+    'refuses 10,000 keys that are lists, and reads 20,000 ordered keys, in bounded time: YAML %s',
+    (version) => {
+      const keys = Array.from({ length: 10_000 }, (_, at) => `[&b${at} x]: 1\n`).join('');
+      const ordered = Array.from({ length: 20_000 }, (_, at) => `a${at}: b`).join();
+      const options = { version, uniqueKeys: false };
+      const { user } = process.cpuUsage();
+      expect(() => parse(keys, options)).toThrow('all keys must be strings');
+      const read = parse(`a: !!omap [${ordered}]`, { ...options, logLevel: 'error' });
+      expect(read).toMatchObject({ a: expect.arrayContaining([{ a19999: 'b' }]) as unknown });
+      expect(process.cpuUsage().user - user).toBeLessThan(8_000_000);
+    },
+  );
+});

@@ -217,7 +217,7 @@ describe('a hostile file', () => {
 
   test('cannot hold more YAML nodes than fit in memory', async () => {
     expect(problemOf(await stream(`a: [${'b,'.repeat(600_000)}]`))).toBe(
-      'has 600002 places where a YAML node may begin, but at most 500000 are read',
+      'has 600002 places where a YAML node may begin, but at most 250000 are read',
     );
   });
 

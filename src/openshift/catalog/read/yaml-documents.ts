@@ -17,7 +17,7 @@ export type PieceDocument = {
  * takes about a kilobyte of memory for each mark; published bundles have some 65 in each KiB.
  */
 const MAX_YAML_SIZE = 16 << 20;
-const MAX_YAML_MARKS = 500_000;
+const MAX_YAML_MARKS = 250_000;
 const YAML_MARKS = new Set(Buffer.from('\n,:-[{'));
 
 const NEWLINE = 0x0a;
@@ -132,7 +132,7 @@ function findExcess(bytes: Buffer): string | undefined {
 
 /** The piece ends before a second document begins; of an empty one there is an empty document. */
 function composeFirst(text: string, lines: LineCounter): Document.Parsed {
-  const options = { merge: true, prettyErrors: false, uniqueKeys: false };
+  const options = { merge: true, prettyErrors: false, uniqueKeys: false, stringKeys: true };
   const [document] = composeDocuments(readYamlTokens(text, { lines }), text.length, options);
   return document;
 }
