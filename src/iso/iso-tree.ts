@@ -1,6 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
-import { cacheChildren } from './directory/directory-cache.ts';
 import { createClaims, createRepeatableClaims, type DirectoryClaims } from './directory/claims.ts';
 import {
   checkDirectorySize,
@@ -264,4 +263,29 @@ async function* walkNodes(
     }
     for (const directory of directories.reverse()) waiting.push(directory);
   }
+}
+
+type ReadChildren = (directory: IsoDirectory) => Promise<IsoNode[]>;
+
+/**
+ * The same function, which keeps what it has read lately: up to `limit` nodes of all directories
+ * together, and the last directory however large. Paths of one registry share most of their directories.
+ */
+export function cacheChildren(children: ReadChildren, limit: number): ReadChildren {
+  const cached = new Map<number, IsoNode[]>();
+  let count = 0;
+  return async (directory) => {
+    const key = directory.extent.offset;
+    const known = cached.get(key);
+    const nodes = known ?? (await children(directory));
+    count += cached.has(key) ? 0 : nodes.length;
+    cached.delete(key);
+    cached.set(key, nodes);
+    for (const [oldest, { length }] of cached) {
+      if (count <= limit || oldest === key) break;
+      cached.delete(oldest);
+      count -= length;
+    }
+    return nodes;
+  };
 }

@@ -5,18 +5,31 @@ import {
   listExtraManifests,
   warnOfExtraManifests,
 } from './document/site-manifests.ts';
-import { keepImageBasedConfig, keepInstallConfig } from './keep-site.ts';
 import type { ClusterNetworks } from './network/plausibility.ts';
 import { checkImageBasedConfig } from './rules/image-based-config.ts';
-import { checkInstallConfig } from './rules/install-config.ts';
+import { checkInstallConfig, readProxy } from './rules/install-config.ts';
 import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './network/networks.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/site-warnings.ts';
 import { lenient, type Shape } from './document/shape.ts';
 import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
-import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
+import {
+  IMAGE_BASED_CONFIG,
+  INSTALL_CONFIG,
+  type WrittenImageBasedConfig,
+  type WrittenInstallConfig,
+} from './document/site-shapes.ts';
 import { resolveSiteReferences } from './document/site-references.ts';
-import type { Site, SiteFile, SiteInput } from './site.ts';
+import type {
+  Site,
+  SiteFile,
+  SiteInput,
+  ImageDigestSource,
+  SiteImageBasedConfig,
+  SiteInstallConfig,
+} from './site.ts';
+import { formatNetworkConfig } from './network/format-network-config.ts';
+import { isMapping } from './network/free.ts';
 
 export type { SiteFacts } from './site-facts.ts';
 
@@ -217,3 +230,61 @@ const createSite = ({ name, files }: SiteInput, { install, imageBased }: Both): 
   imageBased: keepImageBasedConfig(imageBased.value),
   extraManifests: listExtraManifests(files),
 });
+
+/** What of install-config.yaml goes to the node, without any default. */
+function keepInstallConfig(written: WrittenInstallConfig): SiteInstallConfig {
+  const { metadata = {}, baseDomain = '', sshKey = '', pullSecret = '' } = written;
+  const machine = listMachineNetworks(written.networking).map(({ text }) => text);
+  const proxy = readProxy(written.proxy);
+  return {
+    clusterName: metadata.name ?? '',
+    baseDomain,
+    sshKey,
+    pullSecret,
+    ...(proxy && { proxy }),
+    ...keepTrust(written),
+    ...(machine.length > 0 && { machineNetworks: machine }),
+    ...(written.imageDigestSources && {
+      imageDigestSources: written.imageDigestSources.map(keepSource),
+    }),
+  };
+}
+
+const keepTrust = ({
+  additionalTrustBundle,
+  additionalTrustBundlePolicy,
+}: WrittenInstallConfig): Pick<
+  SiteInstallConfig,
+  'additionalTrustBundle' | 'additionalTrustBundlePolicy'
+> => ({
+  ...(additionalTrustBundle && { additionalTrustBundle }),
+  ...(additionalTrustBundlePolicy && { additionalTrustBundlePolicy }),
+});
+
+type WrittenSource = NonNullable<WrittenInstallConfig['imageDigestSources']>[number];
+
+const keepSource = (written: WrittenSource): ImageDigestSource => {
+  const { source = '', mirrors = [], sourcePolicy } = written ?? {};
+  return {
+    source,
+    mirrors: mirrors.map((mirror = '') => mirror),
+    ...(sourcePolicy && { sourcePolicy }),
+  };
+};
+
+/** image-based-config.yaml, its network configuration in the normal form. */
+function keepImageBasedConfig(written: WrittenImageBasedConfig): SiteImageBasedConfig {
+  const { additionalNTPSources = [], hostname = '', nodeLabels = {} } = written;
+  const { networkConfig: network, releaseRegistry } = written;
+  const { cluster_id: clusterId, infra_id: infraId } = written;
+  const isGiven = isMapping(network) && Object.keys(network).length > 0;
+  return {
+    additionalNTPSources: additionalNTPSources.map((source = '') => source),
+    hostname,
+    ...(isGiven && { networkConfig: formatNetworkConfig(network) }),
+    ...(releaseRegistry && { releaseRegistry }),
+    ...(clusterId && { clusterId }),
+    ...(infraId && { infraId }),
+    nodeLabels,
+  };
+}

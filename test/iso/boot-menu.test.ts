@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addInitrd, menuKindOf } from '../../src/iso/boot/boot-menu.ts';
+import { addInitrd, menuKindOf } from '../../src/iso/live-graft.ts';
 
 const INITRD = '/images/bootstrap-appliance.img';
 

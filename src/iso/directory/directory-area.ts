@@ -4,7 +4,6 @@ import { FILE_FLAG, encodeDirectoryRecord, systemUseRoom } from './directory-rec
 import { SECTOR_SIZE } from '../extent.ts';
 import { compareFilled } from './assign-identifiers.ts';
 import { sizeOfPathTable, type PathTableRecord } from '../volume/path-table.ts';
-import { createSectorBuffer, type SectorBuffer } from '../volume/sector-buffer.ts';
 import { encodeContinuation, placeSystemUse } from './system-use.ts';
 import type { TreeDirectory, TreeLeaf, TreeNode } from '../tree.ts';
 import { rootEntries, selfEntries, type EntryAttributes } from './entry-attributes.ts';
@@ -245,5 +244,44 @@ function draft(attributes: EntryAttributes, identifier: string): RecordDraft {
     bytes: encodeDirectoryRecord(record),
     continuation,
     continuedAt: systemUseAt + inline.length - CONTINUATION_ENTRY_SIZE,
+  };
+}
+
+/** Bytes put one behind another so that nothing crosses from one sector into the next. */
+type SectorBuffer = {
+  /** Returns where the bytes, at most SECTOR_SIZE, are. */
+  readonly add: (bytes: Uint8Array) => number;
+  /** Fills the sector begun with zeros. */
+  readonly endSector: () => void;
+  readonly size: () => number;
+  /** Whole sectors; nothing may be added afterwards. */
+  readonly toBytes: () => Uint8Array;
+};
+
+function createSectorBuffer(): SectorBuffer {
+  let bytes = new Uint8Array(16 * SECTOR_SIZE);
+  let size = 0;
+  const endSector = (): void => {
+    size = Math.ceil(size / SECTOR_SIZE) * SECTOR_SIZE;
+  };
+  return {
+    add(added) {
+      if ((size % SECTOR_SIZE) + added.length > SECTOR_SIZE) endSector();
+      if (size + added.length > bytes.length) {
+        const larger = new Uint8Array(2 * bytes.length);
+        larger.set(bytes);
+        bytes = larger;
+      }
+      bytes.set(added, size);
+      const at = size;
+      size += added.length;
+      return at;
+    },
+    endSector,
+    size: () => size,
+    toBytes() {
+      endSector();
+      return bytes.subarray(0, size);
+    },
   };
 }

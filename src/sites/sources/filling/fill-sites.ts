@@ -1,10 +1,11 @@
+import { readFile, stat } from 'node:fs/promises';
 import { ConfigError } from '../../../base/errors.ts';
 import { formatSize } from '../../../base/text/quantities.ts';
 import { append } from '../../../base/lists.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './fill-folder.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './fill-template.ts';
 import { findContextFault, normalizeValue } from './write-value.ts';
-import { MAX_FILE } from '../read-limits.ts';
+import { MAX_FILE, MAX_TABLE } from '../read-limits.ts';
 import type {
   MemberSource,
   SiteList,
@@ -12,10 +13,12 @@ import type {
   SiteProblem,
   TableProblem,
   TableRow,
+  Table,
 } from '../read-list.ts';
 import { listMembers } from '../read-members.ts';
 import { findLabelFault, foldName, groupByFold, printable } from '../read-path.ts';
-import { readTable } from '../read-table.ts';
+import { readCsvTable } from '../read-csv-table.ts';
+import { readYamlTable } from '../read-yaml-table.ts';
 
 export type FillOptions = { readonly template: string; readonly signal: AbortSignal };
 
@@ -242,4 +245,37 @@ function toList(filling: Filling, usable: ReadonlyMap<string, TableRow>): SiteLi
     },
     close: () => Promise.resolve(),
   };
+}
+
+/**
+ * Reads a table of sites: comma-separated values (RFC 4180; also with `;` or tabs) with a header row,
+ * or YAML, a list of mappings or a mapping from name to mapping.
+ *
+ * @throws ConfigError `sites.unreadable`, `sites.too-large`, `sites.not-utf8`
+ */
+async function readTable(path: string, signal: AbortSignal): Promise<Table> {
+  const text = decodeTable(path, await readBytes(path, signal));
+  if (/\.tsv$/i.test(path)) return readCsvTable(text, '\t');
+  return /\.csv$/i.test(path) ? readCsvTable(text) : readYamlTable(text);
+}
+
+async function readBytes(path: string, signal: AbortSignal): Promise<Buffer> {
+  const { size } = await stat(path);
+  if (size > MAX_TABLE) {
+    const sizes = `${path} has ${formatSize(size)}, and a table may have ${formatSize(MAX_TABLE)}`;
+    throw new ConfigError('sites.too-large', sizes, { hint: 'split the table' });
+  }
+  return readFile(path, { signal });
+}
+
+/** A byte order mark is dropped by the decoder. */
+function decodeTable(path: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new ConfigError('sites.not-utf8', `table ${path} is not UTF-8`, {
+      cause,
+      hint: 'save it as "CSV UTF-8"',
+    });
+  }
 }
