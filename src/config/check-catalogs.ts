@@ -22,22 +22,22 @@ function checkCatalog(
   item: string,
   { text, directory }: { readonly text: string; readonly directory: string },
 ): readonly ConfigProblem[] {
-  const { at } = view.document.report;
+  const { report } = view;
   const path = `${item}.catalog`;
   let local: LocalCatalog | undefined;
   try {
     local = parseLocalCatalog(text, directory);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return [at(path, error.message, error.hint)];
+    return [report(path, error.message, { hint: error.hint })];
   }
   if (local !== undefined) return checkLocal(view, item, local);
   const problem = checkReferenceShape(text);
-  return problem === undefined ? [] : [at(path, problem, CATALOG_HINT)];
+  return problem === undefined ? [] : [report(path, problem, { hint: CATALOG_HINT })];
 }
 
 function checkLocal(view: View, item: string, local: LocalCatalog): readonly ConfigProblem[] {
-  const { at } = view.document.report;
+  const { report } = view;
   const path = `${item}.catalog`;
   const { repository, tag } = nameLocalCatalog(local);
   const isLayout = local.kind === 'oci';
@@ -49,7 +49,7 @@ function checkLocal(view: View, item: string, local: LocalCatalog): readonly Con
     isLayout ? 'isFile' : 'isDirectory'
   ]();
   return [
-    ...(isPresent === true ? [] : [at(path, missing)]),
+    ...(isPresent === true ? [] : [report(path, missing)]),
     ...checkName(view, item, { key: 'targetCatalog', name: repository }),
     ...checkName(view, item, { key: 'targetTag', name: tag }),
   ];
@@ -65,5 +65,5 @@ function checkName(
   if (view.text(`${item}.${key}`) !== undefined || new RegExp(pattern).test(name)) return [];
   const what = key === 'targetCatalog' ? 'repository' : 'tag';
   const problem = `"${name}" is not a valid ${what} for the copy of the catalog`;
-  return [view.document.report.at(`${item}.catalog`, problem, `write one to ${key}`)];
+  return [view.report(`${item}.catalog`, problem, { hint: `write one to ${key}` })];
 }

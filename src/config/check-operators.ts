@@ -30,7 +30,7 @@ function checkTargets(view: View): readonly ConfigProblem[] {
     if (known === undefined) return [];
     const catalog = view.text(`${path}.catalog`) ?? '';
     const hint = 'name all packages in one entry, or give one of the two a targetTag';
-    return [view.document.report.at(`${path}.catalog`, `"${catalog}" is also ${known}`, hint)];
+    return [view.report(`${path}.catalog`, `"${catalog}" is also ${known}`, { hint })];
   });
 }
 
@@ -45,7 +45,7 @@ function checkPackage(view: View, item: string): readonly ConfigProblem[] {
     ...[item, ...channels].flatMap((path) => checkVersions(view, path)),
     ...[item, ...channels].flatMap((path) => checkMinBundle(view, path)),
     ...checkFull(view, item, [item, ...channels].filter(isRanged)),
-    ...(isMixed ? [view.document.report.at(item, mixed)] : []),
+    ...(isMixed ? [view.report(item, mixed)] : []),
     ...checkEmptyNames(view, item),
   ];
 }
@@ -54,7 +54,7 @@ function checkVersions(view: View, path: string): readonly ConfigProblem[] {
   return VERSIONS.flatMap((name) => {
     const text = view.text(`${path}.${name}`);
     if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
-    return [view.document.report.at(`${path}.${name}`, `"${text}" is not a valid version`)];
+    return [view.report(`${path}.${name}`, `"${text}" is not a valid version`)];
   });
 }
 
@@ -63,19 +63,19 @@ function checkMinBundle(view: View, path: string): readonly ConfigProblem[] {
   const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
   if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
   const problem = 'stands beside a range of versions';
-  return [view.document.report.at(`${path}.minBundle`, problem, 'write only one of the two')];
+  return [view.report(`${path}.minBundle`, problem, { hint: 'write only one of the two' })];
 }
 
 function checkFull(view: View, item: string, ranged: readonly string[]): readonly ConfigProblem[] {
   const catalog = item.slice(0, item.lastIndexOf('.packages'));
   if (view.flag(`${catalog}.full`) !== true) return [];
   const problem = 'has versions, but "full" of its catalog keeps every version';
-  return ranged.map((path) => view.document.report.at(path, problem));
+  return ranged.map((path) => view.report(path, problem));
 }
 
 /** White space alone is not a valid channel name. */
 function checkEmptyNames(view: View, item: string): readonly ConfigProblem[] {
   return readTexts(view, `${item}.channels`, '.name')
     .filter(({ text }) => text.trim() === '')
-    .map(({ path }) => view.document.report.at(path, 'is required'));
+    .map(({ path }) => view.report(path, 'is required'));
 }

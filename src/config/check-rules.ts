@@ -37,7 +37,7 @@ export function checkRules(view: View, directory: string): readonly ConfigProble
 
 function checkVersion(view: View): readonly ConfigProblem[] {
   const path = 'ocpRelease.version';
-  const { at } = view.document.report;
+  const { report } = view;
   const text = view.text(path);
   if (text === undefined) return [];
   const version = parseReleaseVersion(text);
@@ -45,16 +45,18 @@ function checkVersion(view: View): readonly ConfigProblem[] {
     ? 'put the version in quotes, with both parts in full: "4.20"'
     : undefined;
   if (version === undefined) {
-    return [at(path, `must be X.Y or X.Y.Z, but is "${text}"`, quoting)];
+    return [report(path, `must be X.Y or X.Y.Z, but is "${text}"`, { hint: quoting })];
   }
   if (semver.lt(version, MIN_VERSION)) {
-    return [at(path, `must be at least 4.14, but is "${text}"`, quoting)];
+    return [report(path, `must be at least 4.14, but is "${text}"`, { hint: quoting })];
   }
   if (view.flag('createPinnedImageSets') !== true || semver.gte(version, MIN_PINNED_VERSION)) {
     return [];
   }
   const problem = `needs release 4.16 or newer, but ocpRelease.version is "${text}"`;
-  return [at('createPinnedImageSets', problem, 'set it to false or choose a newer release')];
+  return [
+    report('createPinnedImageSets', problem, { hint: 'set it to false or choose a newer release' }),
+  ];
 }
 
 /** A release newer than any this program was checked with is allowed, with a warning. */
@@ -62,7 +64,7 @@ export function noteVersion(view: View): readonly ConfigProblem[] {
   const path = 'ocpRelease.version';
   const version = parseReleaseVersion(view.text(path) ?? '');
   if (version === undefined || semver.lt(version, TOO_NEW_VERSION)) return [];
-  return [view.document.report.at(path, 'is newer than 4.22, the newest release this knows')];
+  return [view.report(path, 'is newer than 4.22, the newest release this knows')];
 }
 
 function checkReferences(view: View): readonly ConfigProblem[] {
@@ -72,7 +74,7 @@ function checkReferences(view: View): readonly ConfigProblem[] {
   });
   return [...single, ...readTexts(view, 'additionalImages', '.name')].flatMap(({ path, text }) => {
     const problem = checkReferenceShape(text);
-    return problem === undefined ? [] : [view.document.report.at(path, problem)];
+    return problem === undefined ? [] : [view.report(path, problem)];
   });
 }
 
@@ -90,7 +92,7 @@ export function checkDuplicates(
       return [];
     }
     const hint = 'remove one of the two';
-    return [view.document.report.at(path, `"${text}" is also ${known}`, hint)];
+    return [view.report(path, `"${text}" is also ${known}`, { hint })];
   });
 }
 
@@ -102,7 +104,7 @@ export function checkPatterns(view: View, list: string): readonly ConfigProblem[
       return [];
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      return [view.document.report.at(path, error.message, error.hint)];
+      return [view.report(path, error.message, { hint: error.hint })];
     }
   });
 }
@@ -114,7 +116,7 @@ function checkHosts(view: View): readonly ConfigProblem[] {
     .filter(({ text }) => !isHost(text))
     .map(({ path, text }) => {
       const hint = 'write the host alone, as in registry.example.com:5000';
-      return view.document.report.at(path, `"${text}" is not a valid registry host`, hint);
+      return view.report(path, `"${text}" is not a valid registry host`, { hint });
     });
 }
 
@@ -122,9 +124,7 @@ function checkMirrorPath(view: View, directory: string): readonly ConfigProblem[
   const text = view.text('mirrorPath');
   if (text === undefined) return [];
   const full = resolve(directory, text);
-  const report = (problem: string): ConfigProblem[] => [
-    view.document.report.at('mirrorPath', problem),
-  ];
+  const report = (problem: string): ConfigProblem[] => [view.report('mirrorPath', problem)];
   const kind = readKind(full);
   return kind === 'directory' ? [] : report(`${full} ${describeMissing(kind, 'directory')}`);
 }
@@ -134,25 +134,25 @@ function checkPullSecret(view: View): readonly ConfigProblem[] {
   const { value } = view.document;
   const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isMapping || 'pullSecret' in value || 'mirrorPath' in value) return [];
-  return [view.document.report.at('pullSecret', 'is required')];
+  return [view.report('pullSecret', 'is required')];
 }
 
 function checkBaseIso(view: View, directory: string): readonly ConfigProblem[] {
   const path = 'build.baseIso';
   const text = view.text(path);
-  const { at } = view.document.report;
+  const { report } = view;
   if (text === undefined) {
     if (view.text('build.baseIsoSha256') === undefined) return [];
     return [
-      at('build.baseIsoSha256', 'names the digest of a base ISO, but build.baseIso is absent'),
+      report('build.baseIsoSha256', 'names the digest of a base ISO, but build.baseIso is absent'),
     ];
   }
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path, directory);
   if (!text.startsWith('https://') || !URL.canParse(text)) {
-    return [at(path, 'must be a path or an https URL')];
+    return [report(path, 'must be a path or an https URL')];
   }
   if (view.text('build.baseIsoSha256') !== undefined) return [];
-  return [at(path, 'is a URL, so build.baseIsoSha256 is required')];
+  return [report(path, 'is a URL, so build.baseIsoSha256 is required')];
 }
 
 function checkFile(view: View, path: string, directory: string): readonly ConfigProblem[] {
@@ -161,7 +161,7 @@ function checkFile(view: View, path: string, directory: string): readonly Config
   const full = resolve(directory, text);
   const kind = readKind(full);
   if (kind === 'file') return [];
-  return [view.document.report.at(path, `${full} ${describeMissing(kind, 'file')}`)];
+  return [view.report(path, `${full} ${describeMissing(kind, 'file')}`)];
 }
 
 /** A folder or a file. */

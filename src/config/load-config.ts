@@ -6,8 +6,8 @@ import type { ApplianceConfig } from './appliance-config.ts';
 import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';
 import { checkRules, noteVersion } from './check-rules.ts';
-import { checkSchema } from './check-schema.ts';
-import { parseConfigDocument } from './document/document.ts';
+import { checkSchema } from './document/check-schema.ts';
+import { readAlongSchema } from './document/document.ts';
 import { ConfigProblems, type ConfigProblem } from './document/problem.ts';
 import { readSchema } from './document/schema.ts';
 import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
@@ -87,7 +87,8 @@ function examine(
   path: string,
   options: ConfigOptions,
 ): ConfigCheck & { readonly view: View; readonly secrets: Secrets } {
-  const document = parseConfigDocument(text, options.shownAs ?? path, readSchema());
+  const schema = readSchema();
+  const document = readAlongSchema({ text, file: options.shownAs ?? path }, schema);
   const view = createView(document);
   const directory = dirname(resolve(path));
   const secrets = resolveSecrets(view, { directory, env: options.env });
@@ -96,7 +97,7 @@ function examine(
   const verdicts = (options.rules ?? []).map((rule) => rule(view, given));
   const problems = [
     ...document.problems,
-    ...checkSchema(document),
+    ...checkSchema(document, schema),
     ...checkRules(view, directory),
     ...checkOperators(view),
     ...secrets.problems,

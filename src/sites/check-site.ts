@@ -10,7 +10,7 @@ import { checkImageBasedConfig } from './rules/image-based-config.ts';
 import { checkInstallConfig, readProxy } from './rules/install-config.ts';
 import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './network/networks.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/site-warnings.ts';
-import { lenient, type Shape } from './document/shape.ts';
+import { lenient, type Shape } from '../config/document/shape.ts';
 import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
 import {
@@ -19,7 +19,7 @@ import {
   type WrittenImageBasedConfig,
   type WrittenInstallConfig,
 } from './document/site-shapes.ts';
-import { resolveSiteReferences } from './document/site-references.ts';
+import { resolveReferences, type References } from './document/references.ts';
 import type {
   Site,
   SiteFile,
@@ -39,7 +39,7 @@ export type SiteCheck = {
   /** What other sites are compared with; absent where a file is missing or cannot be read. */
   readonly facts?: SiteFacts;
   /** What `file:` and `env:` references came to, by key; secrets are among them. */
-  readonly references: ReadonlyMap<string, string>;
+  readonly references: References;
   /** In the order of files and lines. */
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
@@ -111,7 +111,7 @@ function openInstall(
   const install = openFile(input, INSTALL_NAME, shape);
   const file = input.files.find(({ path }) => path === INSTALL_NAME);
   if (!isDocument(install) || !file) return { install, references: new Map() };
-  const { document, references } = resolveSiteReferences(install, file, env);
+  const { document, references } = resolveReferences(install, { ...file, env });
   return { install: document, references };
 }
 

@@ -1,6 +1,6 @@
 import { contains, formatAddress, type Cidr } from './network/ip-address.ts';
 import { readInterfaces } from './network/interfaces.ts';
-import { printable } from './document/report.ts';
+import { toPrintable } from '../base/text/printable-text.ts';
 import type { SiteDocument } from './document/site-document.ts';
 import type { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './document/site-shapes.ts';
 
@@ -42,14 +42,24 @@ export function listFacts(
   ];
 }
 
+/** Longer values are no facts of a site that passes. */
+const LONGEST_FACT = 1000;
+
 type Writer = (kind: FactKind, value: string, path: string) => readonly SiteFact[];
 
 const createWriter =
-  ({ shownAs, lineOf }: Pick<Install, 'shownAs' | 'lineOf'>): Writer =>
+  ({ file, lineOf }: Pick<Install, 'file' | 'lineOf'>): Writer =>
   (kind, value, path) =>
     value === ''
       ? []
-      : [{ kind, value: printable(value.toLowerCase()), file: shownAs, line: lineOf(path) }];
+      : [
+          {
+            kind,
+            value: toPrintable(value.toLowerCase().slice(0, LONGEST_FACT)),
+            file,
+            line: lineOf(path),
+          },
+        ];
 
 function listNetworkFacts(
   write: Writer,

@@ -188,7 +188,7 @@ describe('sealift validate refuses with the code and the lines of build and plan
       `${INSTALLATION}ignitionConfigOverride: '{"ignition":{"version":"9.0.0"}}'\n`,
       'ignitionConfigOverride',
     ],
-    ['an unknown key', `${INSTALLATION}seedImag: x\n`, ':6:1: seedImag: unknown field'],
+    ['an unknown key', `${INSTALLATION}seedImag: x\n`, ':6:1: seedImag: no such key'],
   ])('an installation configuration with %s', async (_, text, told) => {
     await write({ [name]: text });
     const validated = await run({}, 'validate', name);

@@ -340,9 +340,9 @@ describe('what oc-mirror refuses is refused with its line', () => {
     [
       mirror('operators: {}\nplatform: {grph: true, graph: 3}'),
       [
-        '4:14: mirror.operators: must be a list',
+        '4:14: mirror.operators: must be a list, but is a mapping',
         '5:14: mirror.platform.grph: no such key',
-        '5:33: mirror.platform.graph: must be true or false',
+        '5:33: mirror.platform.graph: must be true or false, but is "3"',
       ],
     ],
     [

@@ -191,7 +191,7 @@ describe('the files of a site', () => {
   ])('are refused as a whole with %s', (_, text, line) => {
     const { site, problems } = check({ 'image-based-config.yaml': text });
     expect(site).toBeUndefined();
-    expect(problems[0]?.problem).toMatch(/^error converting YAML to JSON: /);
+    expect(problems[0]?.problem).toMatch(/^not valid YAML: /);
     expect(problems[0]?.line).toBe(line);
   });
 });

@@ -140,7 +140,7 @@ it('control characters in a site file are escaped', () => {
     }),
     'image-based-config.yaml': writeImageBasedConfig({ hostname: `hostname: a${clear}` }),
   });
-  expect(shown).toContain('key?[2J');
+  expect(shown).toContain(String.raw`key\u001b[2J`);
   expect(shown).not.toContain('\u001b');
 });
 

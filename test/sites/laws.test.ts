@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatProblem } from '../../src/config/document/problem.ts';
 import { checkSite, type SiteCheck } from '../../src/sites/check-site.ts';
-import type { Free } from '../../src/sites/document/shape.ts';
+import type { Plain } from '../../src/config/document/shape.ts';
 import { formatNetworkConfig } from '../../src/sites/network/format-network-config.ts';
 import { putAnything } from '../support/put-anything.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../support/installation-iso.ts';
@@ -129,7 +129,7 @@ describe('a good site', () => {
         putAnything(IMAGE_BASED).filter(isMapping),
         (install, imageBased) => {
           const asYaml = (value: unknown): string =>
-            formatNetworkConfig(JSON.parse(JSON.stringify(value)) as Free);
+            formatNetworkConfig(JSON.parse(JSON.stringify(value)) as Plain);
           expect(tell(check(install, imageBased, asYaml))).toEqual(
             tell(check(install, imageBased, JSON.stringify)),
           );
@@ -141,7 +141,7 @@ describe('a good site', () => {
 
   it('gives problems, and no more, whatever byte of its files is changed', () => {
     const files = [INSTALL, IMAGE_BASED].map((value) =>
-      Buffer.from(formatNetworkConfig(value as Free)),
+      Buffer.from(formatNetworkConfig(value as Plain)),
     );
     const bytes = fc.constantFrom(...Buffer.from('\t\n :-[]{}"\'&*!|>%#?,0~\u00e4\ufeff\0'));
     fc.assert(

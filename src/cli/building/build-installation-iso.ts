@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { relative } from 'node:path';
 import { formatSize } from '../../base/text/quantities.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
-import { printable } from '../../sites/document/report.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import type { CliHost } from '../host.ts';
@@ -77,8 +77,8 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
     '',
     `  sha256    ${report.digest.slice('sha256:'.length)}`,
     `  base      ${base.from}`,
-    `  seed      ${printable(report.seedImage)}, version ${printable(report.seedVersion)}`,
-    `  disk      ${printable(report.installationDisk)}`,
+    `  seed      ${toPrintable(report.seedImage)}, version ${toPrintable(report.seedVersion)}`,
+    `  disk      ${toPrintable(report.installationDisk)}`,
     `  config    ${formatRoom(report.embedArea)}`,
     ...(embedded
       ? [
@@ -95,7 +95,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
       (host) =>
         `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
     ),
-    ...report.notes.map((note) => `  note      ${printable(note)}`),
+    ...report.notes.map((note) => `  note      ${toPrintable(note)}`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     // Only a medium that carries images has an index to verify it by.

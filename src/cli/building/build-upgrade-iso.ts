@@ -1,7 +1,7 @@
 import { basename, relative } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/quantities.ts';
-import { printable } from '../../sites/document/report.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
 import {
   summarizeUpgradePlan,
@@ -134,7 +134,7 @@ function formatPath({ path, signatures }: UpgradeIsoPlan): readonly string[] {
     ...path.hops.flatMap(({ version, risks }) =>
       risks.map(
         ({ name, message, url }) =>
-          `warning   the update to ${version} is conditional: ${printable(`${name}: ${message} ${url}`)}`,
+          `warning   the update to ${version} is conditional: ${toPrintable(`${name}: ${message} ${url}`)}`,
       ),
     ),
     ...signatures

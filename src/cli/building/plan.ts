@@ -26,7 +26,7 @@ import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
 import { formatImagePolicy, formatSignatures } from './report-lines.ts';
 import { writeFormatted } from '../terminal/output.ts';
-import { printable } from '../../sites/document/report.ts';
+import { toPrintable } from '../../base/text/printable-text.ts';
 import { formatRoom } from './build-installation-iso.ts';
 
 type Options = LiveCommandOptions & InstallationCommandOptions;
@@ -194,8 +194,8 @@ function formatUsers(users: readonly string[]): string {
 function formatInstallationPlan(plan: InstallationIsoPlan): string {
   const { embedded } = plan;
   return [
-    `seed           ${printable(plan.seedImage)}, version ${printable(plan.seedVersion)}`,
-    `disk           ${printable(plan.installationDisk)}`,
+    `seed           ${toPrintable(plan.seedImage)}, version ${toPrintable(plan.seedVersion)}`,
+    `disk           ${toPrintable(plan.installationDisk)}`,
     `base ISO       ${formatSize(plan.base.size)} from ${plan.base.from}`,
     `config         ${formatRoom(plan.embedArea)}`,
     ...(embedded
@@ -215,7 +215,7 @@ function formatInstallationPlan(plan: InstallationIsoPlan): string {
       (host) =>
         `warning        TLS of ${host} is not verified, and passwords are sent to it without encryption`,
     ),
-    ...plan.notes.map((note) => `note           ${printable(note)}`),
+    ...plan.notes.map((note) => `note           ${toPrintable(note)}`),
     '',
   ].join('\n');
 }

@@ -1,242 +1,300 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
-import { parseDocument } from '../../base/text/yaml.ts';
-import type { Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { findYamlExcess } from '../../base/text/document-bounds.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { explainYaml } from './explain-yaml.ts';
-import { maskLines } from './masked-lines.ts';
+import { isMap, isScalar, isSeq } from 'yaml';
+import type { Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
+import { suggestName } from '../../base/text/nearest-name.ts';
+import { createAliases, type Aliases, type NodePair } from './aliases.ts';
+import { parseText, type ParsedText } from './parse-text.ts';
 import type { ConfigProblem } from './problem.ts';
-import { listKeys, type SchemaNode } from './schema.ts';
+import { createReport, type Report, type ReportDetails } from './report.ts';
+import { resolveScalar } from './scalar.ts';
+import { listKeys, shapeOf, type SchemaNode } from './schema.ts';
+import { FREE, type Plain, type Shape, type ValueOf } from './shape.ts';
 
-/** A value of the document: plain data, keys spelled as in the schema. */
-export type Plain =
-  null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
-
-/** Where a value stands, and how it was written. */
-type Mark = { readonly offset: number; readonly plainScalar: boolean };
-
-/** Makes problems about one file: from a path where there is a value, else from an offset. */
-export type Reporter = {
-  at: (path: string, problem: string, hint?: string) => ConfigProblem;
-  atOffset: (offset: number, about: ProblemText) => ConfigProblem;
-};
-
-type ProblemText = {
-  readonly path: string;
-  readonly problem: string;
-  readonly hint?: string | undefined;
-  /** The value on the line is nobody's business: show the line up to its colon. */
-  readonly hideValue?: boolean;
-};
-
-export type ConfigDocument = {
-  readonly value: Plain;
+/** A YAML or JSON file, read along what may stand in it. */
+export type ConfigDocument<Value = Plain> = {
+  readonly value: Value;
+  /** Syntax, duplicate keys, aliases; of a document read along a shape, also unknown keys and types. */
   readonly problems: readonly ConfigProblem[];
+  /** Unknown keys that a lenient shape lets pass. */
+  readonly warnings: readonly ConfigProblem[];
   /** The text is not valid YAML or unfolds to too much: there is no value to check. */
   readonly isBroken: boolean;
-  readonly report: Reporter;
+  readonly report: Report;
+  readonly file: string;
+  /** Of the value at a path, or of the nearest thing above it that is written; from 1. */
+  readonly lineOf: (path: string) => number;
   /** Whether the value was written without quotes. */
-  isUnquoted: (path: string) => boolean;
-  /** The offset of a key or value, for unknown keys. */
-  offsetOf: (path: string) => number;
+  readonly isUnquoted: (path: string) => boolean;
 };
 
-/** More nodes than any configuration has: what aliases of aliases would unfold to is refused. */
-const MAX_NODES = 20_000;
-
-/** What stands for the value of a key that the schema does not know. */
-const UNKNOWN: Plain = {};
+export type TextSource = {
+  readonly text: string | Uint8Array;
+  /** How the file is named in problems. */
+  readonly file: string;
+  readonly publicKeys: ReadonlySet<string>;
+};
 
 /**
- * Reads YAML along a schema: keys match without regard to case; a plain scalar where the schema wants
- * a string keeps its written text (`4.20` is not the number 4.2); an empty value counts as absent.
+ * Reads a document along a schema, which is to be checked afterwards: an unknown key holds `{}`, and a
+ * value of another type stays.
  */
-export function parseConfigDocument(
-  text: string,
-  file: string,
+export const readAlongSchema = (
+  source: Omit<TextSource, 'publicKeys'> & Partial<TextSource>,
   schema: SchemaNode,
-): ConfigDocument {
-  const lines = new LineCounter();
-  const excess = findYamlExcess(text, lines);
-  const document = parseDocument(excess ? '' : text, {
-    ...(!excess && { lineCounter: lines }),
-    prettyErrors: false,
-    uniqueKeys: false,
-    logLevel: 'silent',
-  });
-  const report = createReporter(text, file, lines);
-  const walk = new Walk(document, report);
-  const faults = document.errors.map(({ code, pos }) => ({ at: pos[0], why: explainYaml(code) }));
-  if (excess) faults.push({ at: excess.offset, why: excess.message });
-  const problems = faults.map(({ at, why }) =>
-    report.atOffset(at, { path: '', problem: `not valid YAML: ${why}` }),
+): ConfigDocument =>
+  read({ publicKeys: listKeys(schema), ...source }, shapeOf(schema), true) as ConfigDocument;
+
+/**
+ * Reads a document along a shape, strictly: unknown keys and values of another type are problems and
+ * left out of the value.
+ */
+export const readAlongShape = <S extends Shape>(
+  source: TextSource,
+  shape: S,
+): ConfigDocument<ValueOf<S>> => read(source, shape, false) as ConfigDocument<ValueOf<S>>;
+
+/**
+ * In YAML 1.1, of which JSON is a part: keys of records match without regard to case; a plain scalar
+ * where text is wanted keeps its written text (`4.20` is not the number 4.2); an empty value counts as
+ * absent.
+ */
+function read(source: TextSource, shape: Shape, keepsAll: boolean): ConfigDocument<unknown> {
+  const parsed = parseText(source.text);
+  const walk = new Walk(parsed, keepsAll);
+  const report = createReport({ ...parsed, ...source, text: parsed.text, offsetOf: walk.offsetOf });
+  const faults = parsed.faults.map(({ offset, problem }) =>
+    report({ offset }, `not valid YAML: ${problem}`),
   );
-  const value = problems.length === 0 ? walk.read(document.contents, schema, '') : {};
+  const value = faults.length === 0 ? walk.read(parsed.document.contents, shape, '') : undefined;
+  const isLenient = shape.kind === 'record' && shape.isLenient === true;
+  const list = (isWarning: boolean): readonly ConfigProblem[] =>
+    walk.findings
+      .filter(({ isUnknown = false }) => (isLenient && isUnknown) === isWarning)
+      .map((finding) => report(finding, finding.problem, finding));
   return {
-    value,
-    problems: [...problems, ...walk.problems],
-    isBroken: problems.length > 0 || walk.isTooLarge,
-    report: {
-      ...report,
-      at: (path, problem, hint) => report.atOffset(walk.offsetOf(path), { path, problem, hint }),
-    },
-    isUnquoted: (path) => walk.marks.get(path)?.plainScalar ?? false,
-    offsetOf: (path) => walk.offsetOf(path),
+    value: value ?? (keepsAll && faults.length === 0 ? null : {}),
+    problems: [...faults, ...list(false)],
+    warnings: list(true),
+    isBroken: faults.length > 0 || walk.isTooLarge,
+    report,
+    file: source.file,
+    lineOf: (path) => Math.max(1, parsed.lines.linePos(walk.offsetOf(path)).line),
+    isUnquoted: (path) => walk.isUnquoted(path),
   };
 }
 
-function createReporter(text: string, file: string, lines: LineCounter): Reporter {
-  const masked = maskLines(text, listKeys());
-  const atOffset: Reporter['atOffset'] = (offset, { path, problem, hint, hideValue }) => {
-    const { line, col } = lines.linePos(Math.min(offset, text.length));
-    const shown = masked[line - 1] ?? '';
-    const lineText = hideValue ? shown.replace(/^([^:]*:).*$/, '$1') : shown;
-    const column = Math.max(1, col);
-    return {
-      file,
-      line: Math.max(1, line),
-      column,
-      path,
-      problem,
-      lineText,
-      ...withoutUndefined({ hint }),
-    };
-  };
-  return { atOffset, at: (path, problem, hint) => atOffset(0, { path, problem, hint }) };
-}
+/** More values than any configuration has: what aliases of aliases would unfold to is refused. */
+const MAX_VALUES = 20_000;
+
+/** Levels of mappings and lists, far below what would exhaust the stack. */
+const MAX_DEPTH = 100;
+
+type Finding = ReportDetails & {
+  readonly offset: number;
+  readonly path: string;
+  readonly problem: string;
+  /** A key that no shape has. */
+  readonly isUnknown?: boolean;
+};
+
+/** What a key means. */
+type Meaning = {
+  readonly name: string;
+  /** What may stand there; nothing may at an unknown key. */
+  readonly shape: Shape | undefined;
+  /** The value where none is written; a member of a record is absent then. */
+  readonly empty?: Plain;
+};
+
+type Choose = (written: string, pair: NodePair) => Meaning;
 
 class Walk {
-  readonly marks = new Map<string, Mark>();
-  readonly problems: ConfigProblem[] = [];
-  readonly #document: Document.Parsed;
-  readonly #report: Reporter;
+  readonly findings: Finding[] = [];
+  readonly #lines: ParsedText['lines'];
+  readonly #aliases: Aliases;
+  readonly #keepsAll: boolean;
+  /** Of values, and of keys without one. */
+  readonly #offsets = new Map<string, number>();
+  readonly #unquoted = new Set<string>();
   /** The lists and mappings that hold the value being read. */
   readonly #holders = new Set<Node>();
-  #nodes = 0;
+  #values = 0;
 
-  constructor(document: Document.Parsed, report: Reporter) {
-    this.#document = document;
-    this.#report = report;
+  constructor({ document, lines }: ParsedText, keepsAll: boolean) {
+    this.#aliases = createAliases(document);
+    this.#lines = lines;
+    this.#keepsAll = keepsAll;
   }
 
   get isTooLarge(): boolean {
-    return this.#nodes > MAX_NODES;
+    return this.#values > MAX_VALUES;
+  }
+
+  isUnquoted(path: string): boolean {
+    return this.#unquoted.has(path);
   }
 
   /** Of the value, or of the nearest thing above it that is written. */
-  offsetOf(path: string): number {
+  readonly offsetOf = (path: string): number => {
     for (let at = path; at !== ''; at = at.replace(/(?:^|\.)[^.[\]]*$|\[\d+\]$/, '')) {
-      const mark = this.marks.get(at);
-      if (mark) return mark.offset;
+      const offset = this.#offsets.get(at);
+      if (offset !== undefined) return offset;
     }
-    return this.marks.get('')?.offset ?? 0;
+    return this.#offsets.get('') ?? 0;
+  };
+
+  read(node: Node | null | undefined, shape: Shape, path: string): Plain | undefined {
+    this.#mark(node, path);
+    const target = this.#aliases.follow(node);
+    if (node && !target) return this.#refuse(path, 'not valid YAML: this alias has no anchor');
+    this.#values++;
+    if (this.isTooLarge) return this.#refuseSize(path);
+    if (isScalar(target)) return this.#readScalar(target, shape, path);
+    return isMap(target) || isSeq(target) ? this.#readHolder(target, shape, path) : undefined;
   }
 
-  read(node: Node | null | undefined, schema: SchemaNode | undefined, path: string): Plain {
-    const target = isAlias(node) ? node.resolve(this.#document) : node;
-    this.#mark(path, node, isScalar(target) && target.type === 'PLAIN');
-    if (++this.#nodes > MAX_NODES) return this.#refuseSize(path);
-    if (isMap(target) || isSeq(target)) return this.#readCollection(target, schema, path);
-    return isScalar(target) ? readScalar(target, schema) : null;
+  #mark(node: Node | null | undefined, path: string): void {
+    if (!this.#offsets.has(path)) this.#offsets.set(path, node?.range?.[0] ?? this.offsetOf(path));
   }
 
-  #readCollection(target: YAMLMap | YAMLSeq, schema: SchemaNode | undefined, path: string): Plain {
-    if (this.#holders.has(target)) return this.#refuse(path, 'is an alias to what holds it');
-    this.#holders.add(target);
-    const read = isSeq(target)
-      ? target.items.map((item, index) =>
-          this.read(item as Node | null, schema?.items, `${path}[${index}]`),
-        )
-      : schema?.properties
-        ? this.#readMap(target, schema, path)
-        : {};
-    this.#holders.delete(target);
-    return read;
+  #readHolder(node: YAMLMap | YAMLSeq, shape: Shape, path: string): Plain | undefined {
+    if (this.#holders.has(node)) return this.#refuse(path, 'is an alias to what holds it');
+    if (this.#holders.size > MAX_DEPTH) return this.#refuseSize(path);
+    this.#holders.add(node);
+    const value = isMap(node)
+      ? this.#readMapping(node, shape, path)
+      : this.#readList(node, shape, path);
+    this.#holders.delete(node);
+    return value;
   }
 
-  #mark(path: string, node: Node | null | undefined, plainScalar: boolean): void {
-    if (this.marks.has(path) && !node?.range) return;
-    this.marks.set(path, { offset: node?.range?.[0] ?? this.offsetOf(path), plainScalar });
+  #readMapping(node: YAMLMap, shape: Shape, path: string): Plain | undefined {
+    if (shape.kind === 'record') return this.#readRecord(node, shape.members, path);
+    if (shape.kind === 'map') return this.#readMap(node, shape.of, path);
+    if (shape.kind === 'free' || this.#keepsAll) return this.#readMap(node, FREE, path);
+    return this.#refuseType(path, shape, 'object');
   }
 
-  #refuseSize(path: string): Plain {
-    if (this.#nodes > MAX_NODES + 1) return null;
-    return this.#refuse(path, `the document unfolds to more than ${MAX_NODES} values`);
+  #readList(node: YAMLSeq, shape: Shape, path: string): Plain | undefined {
+    const isOther = shape.kind !== 'list' && shape.kind !== 'free';
+    if (isOther && !this.#keepsAll) return this.#refuseType(path, shape, 'array');
+    const of = shape.kind === 'list' ? shape.of : FREE;
+    // Only free data has a word for what is not there.
+    const empty = of.kind === 'free' || this.#keepsAll ? null : undefined;
+    return node.items.map(
+      (item, index) => this.read(item as Node | null, of, `${path}[${index}]`) ?? empty,
+    ) as readonly Plain[];
   }
 
-  #refuse(path: string, problem: string): null {
-    this.problems.push(this.#report.atOffset(this.offsetOf(path), { path, problem }));
-    return null;
+  #readScalar(scalar: Scalar, shape: Shape, path: string): Plain | undefined {
+    if (this.#keepsAll && scalar.type === 'PLAIN') this.#unquoted.add(path);
+    const value = resolveScalar(scalar);
+    if (value === null) return undefined;
+    if (shape.kind === 'text') return textOf(scalar);
+    if (isOfKind(value, shape.kind)) return value;
+    if (this.#keepsAll) return shape.kind === 'flag' ? textOf(scalar) : value;
+    return this.#refuseType(path, shape, typeof value === 'boolean' ? 'bool' : typeof value);
   }
 
-  #readMap(map: YAMLMap, schema: SchemaNode, path: string): Plain {
+  #readRecord(node: YAMLMap, members: Readonly<Record<string, Shape>>, path: string): Plain {
+    return this.#readPairs(node, path, (written, pair) => {
+      const name = findMember(members, written);
+      if (name !== undefined) return { name, shape: members[name] };
+      if (this.#keepsAll) return { name: written, shape: undefined, empty: {} };
+      this.findings.push({
+        offset: offsetOfKey(pair),
+        path: joinPath(path, written),
+        problem: `unknown field "${written}"`,
+        hint: suggestName(written, Object.keys(members)),
+        hideValue: true,
+        isUnknown: true,
+      });
+      return { name: written, shape: undefined };
+    });
+  }
+
+  #readMap(node: YAMLMap, shape: Shape, path: string): Plain {
+    const empty = shape.kind === 'text' ? '' : null;
+    return this.#readPairs(node, path, (name) => ({ name, shape, empty }));
+  }
+
+  #readPairs(node: YAMLMap, path: string, choose: Choose): Plain {
     // Without a prototype: a key may be called __proto__.
     const result = Object.create(null) as Record<string, Plain>;
     const seen = new Map<string, number>();
-    for (const { key, value } of map.items as readonly Pair<Node | null, Node | null>[]) {
-      const name = canonicalKey(key, schema);
-      const place = path === '' ? name : `${path}.${name}`;
-      const offset = key?.range?.[0] ?? 0;
-      if (this.#isDuplicate(seen, { name, place, offset })) continue;
-      const child = findMember(schema, name);
-      const read = child === undefined ? UNKNOWN : this.read(value, child, place);
-      // A key without a usable value is a place to point at all the same.
-      if (isUnusable(read)) this.marks.set(place, { offset, plainScalar: false });
-      if (read !== null) result[name] = read;
+    for (const pair of this.#aliases.listPairs(node)) {
+      const { name, shape, empty } = choose(this.#readKey(pair, path), pair);
+      const place = joinPath(path, name);
+      const first = seen.get(name);
+      if (first !== undefined) {
+        const problem = `is written twice, first in line ${this.#lines.linePos(first).line}`;
+        this.findings.push({ offset: offsetOfKey(pair), path: place, problem, hideValue: true });
+        continue;
+      }
+      seen.set(name, offsetOfKey(pair));
+      const value = this.#readValue(pair, shape, place) ?? empty;
+      if (value !== undefined) result[name] = value;
     }
     return result;
   }
 
-  #isDuplicate(
-    seen: Map<string, number>,
-    key: { readonly name: string; readonly place: string; readonly offset: number },
-  ): boolean {
-    const first = seen.get(key.name);
-    seen.set(key.name, first ?? key.offset);
-    if (first === undefined) return false;
-    const { line } = this.#report.atOffset(first, { path: '', problem: '' });
-    this.problems.push(
-      this.#report.atOffset(key.offset, {
-        path: key.place,
-        problem: `is written twice, first in line ${line}`,
-        hideValue: true,
-      }),
+  /** A key without a usable value is a place to point at all the same. */
+  #readValue(pair: NodePair, shape: Shape | undefined, place: string): Plain | undefined {
+    this.#offsets.set(place, pair.value?.range?.[0] ?? offsetOfKey(pair));
+    const value = shape && this.read(pair.value, shape, place);
+    if (value === undefined) this.#offsets.set(place, offsetOfKey(pair));
+    return value;
+  }
+
+  #readKey(pair: NodePair, path: string): string {
+    const target = this.#aliases.follow(pair.key);
+    if (isScalar(target)) return textOf(target);
+    const offset = offsetOfKey(pair);
+    this.findings.push({ offset, path, problem: 'a key must be text', hideValue: true });
+    return '(no text)';
+  }
+
+  #refuseType(path: string, { kind }: Shape, found: string): Plain | undefined {
+    return this.#refuse(path, `cannot unmarshal ${found} into ${TYPES[kind]}`);
+  }
+
+  #refuseSize(path: string): Plain | undefined {
+    if (this.#values > MAX_VALUES + 1) return undefined;
+    this.#values = MAX_VALUES + 1;
+    return this.#refuse(
+      path,
+      `the document unfolds to more than ${MAX_VALUES} values or ${MAX_DEPTH} levels`,
     );
-    return true;
+  }
+
+  #refuse(path: string, problem: string): Plain | undefined {
+    this.findings.push({ offset: this.offsetOf(path), path, problem });
+    return undefined;
   }
 }
 
-const isUnusable = (read: Plain): boolean => read === null || read === UNKNOWN;
+const isOfKind = (value: Plain, kind: Shape['kind']): boolean =>
+  kind === 'free' ||
+  (kind === 'flag' && typeof value === 'boolean') ||
+  (kind === 'integer' && Number.isSafeInteger(value));
 
-function findMember({ properties = {} }: SchemaNode, name: string): SchemaNode | undefined {
-  return Object.hasOwn(properties, name) ? properties[name] : undefined;
-}
+const textOf = ({ source, value }: Scalar): string => source ?? String(value);
 
-function canonicalKey(key: Node | null, schema: SchemaNode): string {
-  const written = isScalar(key) ? (key.source ?? String(key.value)) : '(no text)';
+const TYPES: Readonly<Record<Shape['kind'], string>> = {
+  text: 'a field of type string',
+  flag: 'a field of type bool',
+  integer: 'a field of type int',
+  list: 'a field of type list',
+  map: 'a field of type map',
+  record: 'a field of type object',
+  free: 'a field',
+};
+
+const joinPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+
+const offsetOfKey = ({ key }: NodePair): number => key?.range?.[0] ?? 0;
+
+function findMember(members: Readonly<Record<string, Shape>>, written: string): string | undefined {
+  if (Object.hasOwn(members, written)) return written;
   const lower = written.toLowerCase();
-  const names = Object.keys(schema.properties ?? {});
-  return names.find((name) => name.toLowerCase() === lower) ?? written;
+  return Object.keys(members).find((name) => name.toLowerCase() === lower);
 }
-
-function readScalar(scalar: Scalar, schema: SchemaNode | undefined): Plain {
-  const { value } = scalar;
-  if (value === null || value === undefined) return null;
-  if (scalar.type === 'PLAIN') return readPlainScalar(scalar, schema?.type);
-  return isPrimitive(value) ? value : JSON.stringify(value);
-}
-
-function readPlainScalar({ value, source = '' }: Scalar, type: SchemaNode['type']): Plain {
-  if (type === 'string') return source;
-  if (type === 'boolean') return readFlag(source) ?? source;
-  return isPrimitive(value) ? value : JSON.stringify(value);
-}
-
-/** With the words of YAML 1.1, which existing files may use. */
-function readFlag(source: string): boolean | undefined {
-  if (/^(?:true|yes|on)$/i.test(source)) return true;
-  return /^(?:false|no|off)$/i.test(source) ? false : undefined;
-}
-
-const isPrimitive = (value: unknown): value is string | number | boolean =>
-  ['string', 'number', 'boolean'].includes(typeof value);

@@ -1,5 +1,5 @@
 const KEY = /^(?<start>(?<indent>\s*)(?:- )?\s*["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
-const SECRET_NAME = /secret|pass|token|auth|sshkey/i;
+const SECRET_NAME = /secret|pass|token|auth|sshkey|ignitionconfig/i;
 const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;
 const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?\s*(?:#.*)?$/;
 const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
@@ -52,3 +52,12 @@ function endsValue(line: string, secretIndent: number): boolean {
   const indent = NEXT_KEY.exec(line)?.groups?.['indent'];
   return indent !== undefined && indent.length <= secretIndent;
 }
+
+/**
+ * User and password of URLs, however broken the URL is: up to the last @ of the word. Before the @ of
+ * a digest stands none.
+ */
+export const maskUserInfo = (text: string): string =>
+  text
+    .replaceAll(/\/\/\S*@/g, '//[redacted]@')
+    .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { PACKAGE_ROOT } from '../../base/package-root.ts';
+import { FLAG, FREE, INTEGER, list, record, TEXT, type Shape } from './shape.ts';
 
 /** What we use of JSON Schema draft 7. */
 export type SchemaNode = {
@@ -8,6 +9,7 @@ export type SchemaNode = {
   readonly type?: 'object' | 'array' | 'string' | 'boolean' | 'integer';
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly required?: readonly string[];
+  readonly additionalProperties?: boolean;
   readonly items?: SchemaNode;
   readonly enum?: readonly string[];
   readonly const?: string;
@@ -15,6 +17,7 @@ export type SchemaNode = {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly pattern?: string;
+  readonly minLength?: number;
 };
 
 /**
@@ -44,10 +47,24 @@ export function readSchema(path: SchemaPath = SCHEMA.appliance): SchemaNode {
 export const formatModeline = (path: string): string => `# yaml-language-server: $schema=${path}\n`;
 
 /** The name of every key on any level, in lower case. */
-export function listKeys(node: SchemaNode = readSchema()): ReadonlySet<string> {
+export function listKeys(node: SchemaNode): ReadonlySet<string> {
   const below = Object.entries(node.properties ?? {}).flatMap(([name, child]) => [
     name.toLowerCase(),
     ...listKeys(child.items ?? child),
   ]);
   return new Set(below);
 }
+
+/** What a document that the schema describes is read along. */
+export function shapeOf({ type, properties, items }: SchemaNode): Shape {
+  if (type === 'array') return list(items ? shapeOf(items) : FREE);
+  if (type === 'object' && properties) {
+    const members = Object.entries(properties).map(
+      ([name, node]) => [name, shapeOf(node)] as const,
+    );
+    return record(Object.fromEntries(members));
+  }
+  return type === undefined || type === 'object' ? FREE : SCALARS[type];
+}
+
+const SCALARS = { string: TEXT, boolean: FLAG, integer: INTEGER } as const;

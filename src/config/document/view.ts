@@ -1,4 +1,6 @@
-import type { ConfigDocument, Plain } from './document.ts';
+import type { ConfigDocument } from './document.ts';
+import type { Report } from './report.ts';
+import type { Plain } from './shape.ts';
 
 /**
  * Lenient reading of a document that may break its schema: what has another type counts as absent,
@@ -6,6 +8,7 @@ import type { ConfigDocument, Plain } from './document.ts';
  */
 export type View = {
   readonly document: ConfigDocument;
+  readonly report: Report;
   text: (path: string) => string | undefined;
   flag: (path: string) => boolean | undefined;
   number: (path: string) => number | undefined;
@@ -17,6 +20,7 @@ export function createView(document: ConfigDocument): View {
   const read = (path: string): Plain | undefined => readPath(document.value, path);
   return {
     document,
+    report: document.report,
     text: (path) => {
       const value = read(path);
       return typeof value === 'string' && value !== '' ? value : undefined;

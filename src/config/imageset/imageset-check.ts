@@ -34,13 +34,13 @@ function checkKind(view: View): readonly ConfigProblem[] {
     const text = view.text(path);
     if (text === undefined || text === value) return [];
     const hint = text.startsWith('mirror.openshift.io/v1') ? FORMER_VERSION_HINT : undefined;
-    return [view.document.report.at(path, `must be "${value}", but is "${text}"`, hint)];
+    return [view.report(path, `must be "${value}", but is "${text}"`, { hint })];
   });
 }
 
 function checkPlatform(view: View): readonly ConfigProblem[] {
   const platform = 'mirror.platform';
-  const { at } = view.document.report;
+  const { report } = view;
   const isBoth =
     view.items(`${platform}.platforms`).length > 0 &&
     view.items(`${platform}.architectures`).length > 0;
@@ -48,10 +48,10 @@ function checkPlatform(view: View): readonly ConfigProblem[] {
   const unknown = readTexts(view, `${platform}.architectures`)
     .filter(({ text }) => !ARCHITECTURES.includes(text))
     .map(({ path, text }) =>
-      at(path, `must be one of ${ARCHITECTURES.join(', ')}, but is "${text}"`),
+      report(path, `must be one of ${ARCHITECTURES.join(', ')}, but is "${text}"`),
     );
   return [
-    ...(isBoth ? [at(`${platform}.platforms`, both, 'remove "architectures"')] : []),
+    ...(isBoth ? [report(`${platform}.platforms`, both, { hint: 'remove "architectures"' })] : []),
     ...unknown,
     ...checkPayload(view, `${platform}.release`),
     ...checkDuplicates(view, `${platform}.channels`, '.name'),
@@ -61,7 +61,7 @@ function checkPlatform(view: View): readonly ConfigProblem[] {
 function checkPayload(view: View, path: string): readonly ConfigProblem[] {
   const text = view.text(path);
   const problem = text === undefined ? undefined : checkReferenceShape(text);
-  return problem === undefined ? [] : [view.document.report.at(path, problem)];
+  return problem === undefined ? [] : [view.report(path, problem)];
 }
 
 /** Repositories and tags of copies, by the patterns of our own keys of the same names. */
@@ -72,9 +72,7 @@ function checkTargets(view: View): readonly ConfigProblem[] {
       .flatMap(([name, { pattern = '' }]) =>
         readTexts(view, `mirror.${list}`, `.${name}`)
           .filter(({ text }) => !new RegExp(pattern).test(text))
-          .map(({ path, text }) =>
-            view.document.report.at(path, `must match ${pattern}, but is "${text}"`),
-          ),
+          .map(({ path, text }) => view.report(path, `must match ${pattern}, but is "${text}"`)),
       ),
   );
 }
@@ -85,12 +83,10 @@ function checkTargets(view: View): readonly ConfigProblem[] {
  */
 function viewUnder(view: View, prefix: string): View {
   const full = (path: string): string => `${prefix}.${path}`;
-  const { report } = view.document;
   return {
-    document: {
-      ...view.document,
-      report: { ...report, at: (path, ...rest) => report.at(full(path), ...rest) },
-    },
+    document: view.document,
+    report: (place, ...rest) =>
+      view.report(typeof place === 'string' ? full(place) : place, ...rest),
     text: (path) => view.text(full(path)),
     number: (path) => view.number(full(path)),
     flag: () => undefined,

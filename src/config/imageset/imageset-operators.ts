@@ -37,10 +37,10 @@ export function importBlockedImages(view: View): Noted<readonly Written[]> {
 }
 
 function importCatalog(view: View, path: string): Noted<readonly Written[]> {
-  const { at } = view.document.report;
+  const { report } = view;
   const { catalog, refused } = readCatalog(view.text(`${path}.catalog`) ?? '');
   if (refused !== undefined) {
-    return { value: [], notes: [at(`${path}.catalog`, `left out: ${refused}`)] };
+    return { value: [], notes: [report(`${path}.catalog`, `left out: ${refused}`)] };
   }
   const isFull = view.flag(`${path}.full`) === true;
   const packages = joinNoted(
@@ -57,7 +57,7 @@ function importCatalog(view: View, path: string): Noted<readonly Written[]> {
   return {
     value: [value],
     notes: [
-      ...(isRelative ? [harmless(at(`${path}.catalog`, relative))] : []),
+      ...(isRelative ? [harmless(report(`${path}.catalog`, relative))] : []),
       ...noteCatalogKeys(view, path),
       ...packages.notes,
     ],
@@ -74,15 +74,15 @@ function readCatalog(text: string): { readonly catalog: string; readonly refused
 }
 
 function noteCatalogKeys(view: View, path: string): readonly ImportNote[] {
-  const { at } = view.document.report;
+  const { report } = view;
   const template = `${path}.targetCatalogSourceTemplate`;
   const skip = `${path}.skipDependencies`;
   const hint = 'put your own CatalogSource into openshift/';
   return [
     ...(view.text(template) === undefined
       ? []
-      : [at(template, 'CatalogSources are made without templates', hint)]),
-    ...(view.flag(skip) === true ? [harmless(at(skip, 'oc-mirror v2 ignores it'))] : []),
+      : [report(template, 'CatalogSources are made without templates', { hint })]),
+    ...(view.flag(skip) === true ? [harmless(report(skip, 'oc-mirror v2 ignores it'))] : []),
     ...notePlatforms(view, path),
   ];
 }
@@ -105,20 +105,18 @@ function importNamed(view: View, path: string, isFull: boolean): Noted<readonly 
   const problem = 'left out: "full" of the catalog keeps every version';
   return {
     value: [{ ...readTextsOf(view, path, ['name', 'defaultChannel']), ...(isFull ? {} : ranges) }],
-    notes: Object.keys(isFull ? ranges : {}).map((name) =>
-      view.document.report.at(`${path}.${name}`, problem),
-    ),
+    notes: Object.keys(isFull ? ranges : {}).map((name) => view.report(`${path}.${name}`, problem)),
   };
 }
 
 function importImage(view: View, path: string, seen: Seen): Noted<readonly Written[]> {
-  const { at } = view.document.report;
+  const { report } = view;
   const place = `${path}.name`;
   const name = view.text(place) ?? '';
   const shape = checkReferenceShape(name);
   const hasVersion = /@|:[^/]*$/.test(name);
   const refused = shape ?? (hasVersion ? undefined : `"${name}" has no tag and no digest`);
-  if (refused !== undefined) return { value: [], notes: [at(place, `left out: ${refused}`)] };
+  if (refused !== undefined) return { value: [], notes: [report(place, `left out: ${refused}`)] };
   const value = readTextsOf(view, path, ['name', 'targetRepo', 'targetTag']);
   const twice = noteTwice(view, path, { value, seen });
   if (twice.length > 0) return { value: [], notes: twice };
@@ -141,7 +139,7 @@ function noteTwice(
     seen.set(name, { place, value });
     return [];
   }
-  const note = view.document.report.at(place, `left out: "${name}" is also ${first.place}`);
+  const note = view.report(place, `left out: "${name}" is also ${first.place}`);
   return [isDeepStrictEqual(first.value, value) ? harmless(note) : note];
 }
 
@@ -149,7 +147,7 @@ function notePlatforms(view: View, path: string): readonly ConfigProblem[] {
   if (view.items(`${path}.platforms`).length === 0) return [];
   const hint = 'set build.allArchitectures to carry them all';
   const problem = 'images are carried for the architecture of the release';
-  return [view.document.report.at(`${path}.platforms`, problem, hint)];
+  return [view.report(`${path}.platforms`, problem, { hint })];
 }
 
 const readTextsOf = (

@@ -33,14 +33,14 @@ export function importPlatform(view: View): Noted<ImportedRelease> {
 }
 
 function noteFlags(view: View): readonly ConfigProblem[] {
-  const { at } = view.document.report;
+  const { report } = view;
   const reasons = {
     graph: 'the update graph is not carried on the media',
     kubeVirtContainer: 'the disk image of KubeVirt is not carried on the media',
   };
   return Object.entries(reasons).flatMap(([name, reason]) => {
     const path = `${PLATFORM}.${name}`;
-    return view.flag(path) === true ? [at(path, reason)] : [];
+    return view.flag(path) === true ? [report(path, reason)] : [];
   });
 }
 
@@ -52,7 +52,7 @@ function importArchitecture(view: View): Noted<ImportedRelease> {
     .filter((entry) => entry !== first)
     .map(({ path, text }) => {
       const hint = CPU.has(text) ? 'build separate media for it' : undefined;
-      return view.document.report.at(path, `media are of one architecture, not "${text}"`, hint);
+      return view.report(path, `media are of one architecture, not "${text}"`, { hint });
     });
   const cpuArchitecture = CPU.get(first?.text ?? '');
   return { value: cpuArchitecture === undefined ? {} : { cpuArchitecture }, notes };
@@ -60,12 +60,12 @@ function importArchitecture(view: View): Noted<ImportedRelease> {
 
 /** The version is asked for beside the payload's reference; most tags have it. */
 function importPayload(view: View, url: string): Noted<ImportedRelease> {
-  const { at } = view.document.report;
+  const { report } = view;
   const tag = RELEASE_TAG.exec(url)?.groups;
   const version = parseReleaseVersion(tag?.['version'] ?? '');
   const unused = view
     .items(`${PLATFORM}.channels`)
-    .map((path) => at(path, '"release" takes the place of channels'));
+    .map((path) => report(path, '"release" takes the place of channels'));
   const unknown = 'the reference does not say which version it is';
   const hint = 'write the version to ocpRelease.version';
   return {
@@ -75,28 +75,33 @@ function importPayload(view: View, url: string): Noted<ImportedRelease> {
       ...(tag?.['arch'] !== undefined && { cpuArchitecture: tag['arch'] }),
     },
     notes: [
-      ...(version === undefined ? [at(`${PLATFORM}.release`, unknown, hint)] : []),
+      ...(version === undefined ? [report(`${PLATFORM}.release`, unknown, { hint })] : []),
       ...unused,
     ],
   };
 }
 
 function importChannels(view: View): Noted<ImportedRelease> {
-  const { at } = view.document.report;
+  const { report } = view;
   const [first, ...more] = view.items(`${PLATFORM}.channels`);
   if (first === undefined) {
     const hint = 'write the version to ocpRelease.version';
-    return { value: {}, notes: [at(PLATFORM, 'names no release, but media carry one', hint)] };
+    return {
+      value: {},
+      notes: [report(PLATFORM, 'names no release, but media carry one', { hint })],
+    };
   }
   const { value, notes } = importChannel(view, first);
   const others = more.map((path) =>
-    at(path, 'media carry one release: only the first channel is taken', 'build media for each'),
+    report(path, 'media carry one release: only the first channel is taken', {
+      hint: 'build media for each',
+    }),
   );
   return { value, notes: [...notes, ...others] };
 }
 
 function importChannel(view: View, path: string): Noted<ImportedRelease> {
-  const { at } = view.document.report;
+  const { report } = view;
   const name = view.text(`${path}.name`) ?? '';
   const { channel, version } = CHANNEL.exec(name)?.groups ?? {};
   const hint = 'write version and channel to ocpRelease';
@@ -107,12 +112,12 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
       ...withoutUndefined({ channel, version: chosen.value }),
     },
     notes: [
-      ...(channel === undefined ? [at(`${path}.name`, unknown, hint)] : []),
+      ...(channel === undefined ? [report(`${path}.name`, unknown, { hint })] : []),
       ...noteType(view, path),
       ...chosen.notes,
       ...['shortestPath', 'full']
         .filter((name) => view.flag(`${path}.${name}`) === true)
-        .map((name) => at(`${path}.${name}`, 'media carry one release, no way between two')),
+        .map((name) => report(`${path}.${name}`, 'media carry one release, no way between two')),
     ],
   };
 }
@@ -120,7 +125,7 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
 function noteType(view: View, path: string): readonly ConfigProblem[] {
   const type = view.text(`${path}.type`) ?? 'ocp';
   const problem = `media are made of OpenShift releases, not of "${type}"`;
-  return type === 'ocp' ? [] : [view.document.report.at(`${path}.type`, problem)];
+  return type === 'ocp' ? [] : [view.report(`${path}.type`, problem)];
 }
 
 /** The newest that the channel allows, which is what its maximum says. */
@@ -129,7 +134,7 @@ function chooseVersion(
   path: string,
   ofChannel: string | undefined,
 ): Noted<string | undefined> {
-  const { at } = view.document.report;
+  const { report } = view;
   const min = view.text(`${path}.minVersion`);
   const max = view.text(`${path}.maxVersion`);
   const version = max === undefined ? ofChannel : toReleaseVersion(max);
@@ -140,8 +145,8 @@ function chooseVersion(
   return {
     value: version,
     notes: [
-      ...(isRange ? [at(`${path}.minVersion`, problem)] : []),
-      ...(max !== undefined && version === undefined ? [at(`${path}.maxVersion`, unread)] : []),
+      ...(isRange ? [report(`${path}.minVersion`, problem)] : []),
+      ...(max !== undefined && version === undefined ? [report(`${path}.maxVersion`, unread)] : []),
     ],
   };
 }

@@ -1,5 +1,5 @@
-import type { ConfigDocument, Plain } from '../document/document.ts';
-import { suggestName } from '../../base/text/nearest-name.ts';
+import { checkSchema } from '../document/check-schema.ts';
+import type { ConfigDocument } from '../document/document.ts';
 import type { ConfigProblem } from '../document/problem.ts';
 import type { SchemaNode } from '../document/schema.ts';
 
@@ -7,12 +7,14 @@ export const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
 export const IMAGESET_KIND = 'ImageSetConfiguration';
 
 const TEXT: SchemaNode = { type: 'string' };
+/** An empty one counts as missing. */
+const NAME: SchemaNode = { type: 'string', minLength: 1 };
 const FLAG: SchemaNode = { type: 'boolean' };
 
 const object = (
   properties: Readonly<Record<string, SchemaNode>>,
   required: readonly string[] = [],
-): SchemaNode => ({ type: 'object', properties, required });
+): SchemaNode => ({ type: 'object', properties, required, additionalProperties: false });
 const list = (items: SchemaNode): SchemaNode => ({ type: 'array', items });
 
 const PLATFORMS = list(object({ os: TEXT, architecture: TEXT, variant: TEXT }));
@@ -25,13 +27,13 @@ const PLATFORM = object({
   release: TEXT,
   kubeVirtContainer: FLAG,
   channels: list(
-    object({ name: TEXT, type: TEXT, ...RANGE, shortestPath: FLAG, full: FLAG }, ['name']),
+    object({ name: NAME, type: TEXT, ...RANGE, shortestPath: FLAG, full: FLAG }, ['name']),
   ),
 });
 
 const OPERATOR = object(
   {
-    catalog: TEXT,
+    catalog: NAME,
     full: FLAG,
     targetCatalog: TEXT,
     targetTag: TEXT,
@@ -41,10 +43,10 @@ const OPERATOR = object(
     packages: list(
       object(
         {
-          name: TEXT,
+          name: NAME,
           defaultChannel: TEXT,
           ...RANGE,
-          channels: list(object({ name: TEXT, ...RANGE }, ['name'])),
+          channels: list(object({ name: NAME, ...RANGE }, ['name'])),
         },
         ['name'],
       ),
@@ -75,65 +77,22 @@ const HELM = object({
 /** oc-mirror's ImageSetConfiguration v2alpha1, whose reader refuses keys that it does not know. */
 export const IMAGESET_SCHEMA: SchemaNode = object(
   {
-    apiVersion: TEXT,
-    kind: TEXT,
+    apiVersion: NAME,
+    kind: NAME,
     archiveSize: { type: 'integer' },
     mirror: object({
       platform: PLATFORM,
       operators: list(OPERATOR),
       additionalImages: list(
-        object({ name: TEXT, targetRepo: TEXT, targetTag: TEXT, platforms: PLATFORMS }, ['name']),
+        object({ name: NAME, targetRepo: TEXT, targetTag: TEXT, platforms: PLATFORMS }, ['name']),
       ),
       helm: HELM,
-      blockedImages: list(object({ name: TEXT }, ['name'])),
+      blockedImages: list(object({ name: NAME }, ['name'])),
       samples: list(object({ name: TEXT })),
     }),
   },
   ['apiVersion', 'kind', 'mirror'],
 );
-
-/** Unknown keys, absent keys and values of another type, in the order of the file. */
-export const checkImageSetShape = (document: ConfigDocument): readonly ConfigProblem[] =>
-  checkNode(document, { value: document.value, schema: IMAGESET_SCHEMA, path: '' });
-
-type Place = { readonly value: Plain; readonly schema: SchemaNode; readonly path: string };
-
-function checkNode(document: ConfigDocument, place: Place): readonly ConfigProblem[] {
-  const { value, schema, path } = place;
-  if (!hasType(value, schema.type)) {
-    return [document.report.at(path, `must be ${nameType(schema.type)}`)];
-  }
-  const { items } = schema;
-  if (Array.isArray(value)) {
-    return (value as readonly Plain[]).flatMap((item, index) =>
-      items ? checkNode(document, { value: item, schema: items, path: `${path}[${index}]` }) : [],
-    );
-  }
-  return isMapping(value) ? checkMapping(document, { value, schema, path }) : [];
-}
-
-type Mapping = Readonly<Record<string, Plain>>;
-
-const isMapping = (value: Plain): value is Mapping =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
-
-function checkMapping(
-  document: ConfigDocument,
-  { value, schema, path }: Place & { readonly value: Mapping },
-): readonly ConfigProblem[] {
-  const { properties = {}, required = [] } = schema;
-  const under = (name: string): string => (path === '' ? name : `${path}.${name}`);
-  const missing = required
-    .filter((name) => !Object.hasOwn(value, name) || value[name] === '')
-    .map((name) => document.report.at(under(name), 'is required'));
-  const present = Object.entries(value).flatMap(([name, child]) => {
-    const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return known
-      ? checkNode(document, { value: child, schema: known, path: under(name) })
-      : [refuseKey(document, under(name), { name, known: Object.keys(properties) })];
-  });
-  return [...missing, ...present];
-}
 
 /** Keys of v1alpha2, which oc-mirror v1 read, and what stands in their place in v2alpha1. */
 const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
@@ -141,36 +100,9 @@ const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
   ['targetName', 'write the path of the copy to "targetCatalog"'],
   ['originalRef', 'remove it'],
   ['minBundle', 'write the version of that bundle to "minVersion"'],
+  ['delete', 'it belongs to a DeleteImageSetConfiguration'],
 ]);
 
-function refuseKey(
-  document: ConfigDocument,
-  path: string,
-  { name, known }: { readonly name: string; readonly known: readonly string[] },
-): ConfigProblem {
-  const suggestion = FORMER_KEYS.has(name) ? undefined : suggestName(name, known);
-  const hint =
-    path === 'delete' ? 'it belongs to a DeleteImageSetConfiguration' : FORMER_KEYS.get(name);
-  return document.report.atOffset(document.offsetOf(path), {
-    path,
-    problem: 'no such key',
-    hint: suggestion ?? hint,
-    hideValue: true,
-  });
-}
-
-function hasType(value: Plain, type: SchemaNode['type']): boolean {
-  if (type === 'array') return Array.isArray(value);
-  if (type === 'object') return isMapping(value);
-  if (type === 'integer') return Number.isSafeInteger(value);
-  return typeof value === type;
-}
-
-const TYPE_NAMES: Readonly<Record<string, string>> = {
-  object: 'a mapping',
-  array: 'a list',
-  boolean: 'true or false',
-  integer: 'a whole number',
-};
-
-const nameType = (type: SchemaNode['type']): string => TYPE_NAMES[type ?? ''] ?? 'a text';
+/** Unknown keys, absent keys and values of another type. */
+export const checkImageSetShape = (document: ConfigDocument): readonly ConfigProblem[] =>
+  checkSchema(document, IMAGESET_SCHEMA, { hints: FORMER_KEYS });

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { parseConfigDocument } from '../document/document.ts';
+import { readAlongSchema } from '../document/document.ts';
 import { checkImageSet } from './imageset-check.ts';
 import {
   importAdditionalImages,
@@ -40,7 +40,7 @@ const PLACEHOLDER_VERSION = '4.21';
  * @throws ConfigProblems `config.problems` where oc-mirror would refuse it
  */
 export function importImageSet(text: string, file: string): ImportedImageSet {
-  const view = withoutTransport(createView(parseConfigDocument(text, file, IMAGESET_SCHEMA)));
+  const view = withoutTransport(createView(readAlongSchema({ text, file }, IMAGESET_SCHEMA)));
   const problems = sortByPlace(checkImageSet(view));
   if (problems.length > 0) throw new ConfigProblems(file, problems);
   const release = importPlatform(view);
@@ -77,19 +77,21 @@ const withoutTransport = (view: View): View => ({
 });
 
 function noteRest(view: View): readonly ImportNote[] {
-  const { at } = view.document.report;
+  const { report } = view;
   const charts = ['mirror.helm.repositories', 'mirror.helm.local'].filter(
     (path) => view.items(path).length > 0,
   );
   return [
     ...(view.number('archiveSize') === undefined
       ? []
-      : [harmless(at('archiveSize', 'media are one ISO, not archives of a size'))]),
+      : [harmless(report('archiveSize', 'media are one ISO, not archives of a size'))]),
     ...charts.map((path) =>
-      at(path, 'Helm charts are not carried', 'name their images in additionalImages'),
+      report(path, 'Helm charts are not carried', {
+        hint: 'name their images in additionalImages',
+      }),
     ),
     ...(view.items('mirror.samples').length > 0
-      ? [at('mirror.samples', 'samples are not carried')]
+      ? [report('mirror.samples', 'samples are not carried')]
       : []),
   ];
 }

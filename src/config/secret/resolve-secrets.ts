@@ -25,21 +25,21 @@ export function resolveSecrets(
   const values = new Map<SecretPath, string>();
   const problems: ConfigProblem[] = [];
   const absent: ConfigProblem[] = [];
-  const { at } = view.document.report;
+  const { report } = view;
   for (const path of PATHS) {
     const text = view.text(path);
     if (text === undefined) continue;
     const reading = readSecretSource(text, options);
     if (reading.kind === 'absent') {
-      absent.push(at(path, reading.problem, reading.hint));
+      absent.push(report(path, reading.problem, { hint: reading.hint }));
     } else if (reading.kind === 'refused') {
-      problems.push(at(path, reading.problem));
+      problems.push(report(path, reading.problem));
     } else {
       values.set(path, reading.value);
       if (path !== 'sshKey') rememberSecret(reading.value);
       append(
         problems,
-        checkValue(path, reading.value).map((problem) => at(path, problem)),
+        checkValue(path, reading.value).map((problem) => report(path, problem)),
       );
     }
   }

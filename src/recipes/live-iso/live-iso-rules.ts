@@ -93,7 +93,7 @@ function checkWorkspace(view: View, { directory }: { readonly directory: string 
     ...attempt(view, 'mirrorPath', () => readWorkspace(resolve(directory, text))),
     ...local.map(({ path, text }) => {
       const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;
-      return view.document.report.at(path, problem, 'name the catalog by its reference');
+      return view.report(path, problem, { hint: 'name the catalog by its reference' });
     }),
   ]);
 }
@@ -108,7 +108,7 @@ function checkRanges(view: View): ReturnType<ConfigRule> {
         const path = `${item}.${name}`;
         const text = view.text(path);
         if (text === undefined || completeVersion(text) !== undefined) return [];
-        return [view.document.report.at(path, `"${text}" is not a version`)];
+        return [view.report(path, `"${text}" is not a version`)];
       }),
     ),
   );
@@ -167,7 +167,7 @@ function checkPullSecrets(
     listUnusableEntries(secrets.get(path) ?? '').map(({ key, reason }) => {
       const problem = `entry ${JSON.stringify(key)} cannot be used: ${reason}`;
       const hint = 'a build stops if this registry asks for a password';
-      return view.document.report.at(path, problem, hint);
+      return view.report(path, problem, { hint });
     }),
   );
   return { problems: [], notes };
@@ -180,7 +180,7 @@ function attempt(view: View, path: string, read: () => unknown): readonly Config
     return [];
   } catch (error) {
     if (error instanceof SealiftError) {
-      return [view.document.report.at(path, error.message, error.hint)];
+      return [view.report(path, error.message, { hint: error.hint })];
     }
     // A file that cannot be read is a problem of its own rule.
     if (error instanceof Error && 'code' in error) return [];

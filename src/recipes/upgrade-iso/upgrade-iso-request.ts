@@ -92,14 +92,14 @@ export const UPGRADE_ISO_RULES: readonly ConfigRule[] = [
 
 function refuseUnreachable(view: View): ReturnType<ConfigRule> {
   const problems = REFUSED.filter(({ path }) => view.flag(path) === true).map(
-    ({ path, problem, reason }) => view.document.report.at(path, problem, reason),
+    ({ path, problem, reason }) => view.report(path, problem, { hint: reason }),
   );
   return { problems, notes: [] };
 }
 
-function refuseMirrorPath({ text, document }: View): ReturnType<ConfigRule> {
+function refuseMirrorPath({ text, report }: View): ReturnType<ConfigRule> {
   if (text('mirrorPath') === undefined) return { problems: [], notes: [] };
   const problem = 'an upgrade ISO cannot be built from an existing mirror yet';
   const hint = 'remove "mirrorPath"; images are fetched from their registries';
-  return { problems: [document.report.at('mirrorPath', problem, hint)], notes: [] };
+  return { problems: [report('mirrorPath', problem, { hint })], notes: [] };
 }

@@ -5,7 +5,7 @@ import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import { explainYaml } from '../../config/document/explain-yaml.ts';
+import { explainYaml } from '../../config/document/parse-text.ts';
 
 /** What keeps the node from applying a manifest; line and column from 1. */
 export type ManifestFault = {

@@ -1,4 +1,13 @@
-import { FLAG, FREE, INTEGER, list, map, record, TEXT, type ValueOf } from './shape.ts';
+import {
+  FLAG,
+  FREE,
+  INTEGER,
+  list,
+  map,
+  record,
+  TEXT,
+  type ValueOf,
+} from '../../config/document/shape.ts';
 
 /** Kubernetes' type and object metadata: accepted and, but for the name, not looked at. */
 const OBJECT = {

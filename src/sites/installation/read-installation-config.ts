@@ -1,31 +1,22 @@
 import { basename, dirname, resolve, join } from 'node:path';
-import { LineCounter } from 'yaml';
+import { readFileIfPresent } from '../../base/disk/files.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
-import {
-  parseConfigDocument,
-  type ConfigDocument,
-  type Plain,
-} from '../../config/document/document.ts';
-import { explainYaml } from '../../config/document/explain-yaml.ts';
-import { readConfigText } from '../../config/load-config.ts';
-import { maskLines } from '../../config/document/masked-lines.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { checkSchema } from '../../config/document/check-schema.ts';
+import { readAlongSchema } from '../../config/document/document.ts';
 import { ConfigProblems, type ConfigProblem } from '../../config/document/problem.ts';
+import type { Report } from '../../config/document/report.ts';
 import { listKeys, readSchema, SCHEMA } from '../../config/document/schema.ts';
+import type { Plain } from '../../config/document/shape.ts';
+import { readConfigText } from '../../config/load-config.ts';
 import { Secret } from '../../config/secret/secret.ts';
+import { resolveReferences, type ReferenceSource } from '../document/references.ts';
+import { PUBLIC_KEYS } from '../document/site-document.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { formatNetworkConfig } from '../network/format-network-config.ts';
-import { YamlExcess } from '../../base/text/document-bounds.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { isEmptyDocument, parseYaml } from '../document/parse-yaml.ts';
-import { PUBLIC_KEYS } from '../document/public-keys.ts';
-import { FREE, record } from '../document/shape.ts';
-import { readSiteDocument } from '../document/site-document.ts';
-import { checkFields } from './installation-fields.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
-import { resolveReferences, type ReferenceSource } from './references.ts';
-import { warnOfInstallation, checkInstallationRules } from './rules.ts';
-import { ConfigError } from '../../base/errors.ts';
-import { readFileIfPresent } from '../../base/disk/files.ts';
+import { checkInstallationRules, warnOfInstallation } from './rules.ts';
 
 /** The name that openshift-install gives the file. */
 export const INSTALLATION_CONFIG_NAME = 'image-based-installation-config.yaml';
@@ -35,8 +26,6 @@ export const isInstallationConfig = (path: string, text: string): boolean =>
   /^kind:[ \t]*["']?ImageBasedInstallationConfig\b/m.test(text) ||
   (basename(path) === INSTALLATION_CONFIG_NAME &&
     !/^kind:[ \t]*["']?ApplianceConfig\b/m.test(text));
-
-const NETWORK_CONFIG = record({ networkConfig: FREE });
 
 export type ReadOptions = {
   /** The file's name in problems. */
@@ -82,78 +71,38 @@ type Circumstances = {
 /** Checks a text; where there are problems the configuration is no more than a guess. */
 export function checkInstallationConfig(
   text: string,
-  shownAs: string,
+  file: string,
   { source, verdict }: Circumstances = {},
 ): {
   readonly config: InstallationConfig;
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
 } {
-  const unread = findUnread(text, shownAs);
-  if (unread?.isBroken) {
-    return { config: applyDefaults({}), problems: [unread.problem], warnings: [] };
-  }
-  const document = parseConfigDocument(text, shownAs, readSchema(SCHEMA.installation));
-  const network = readNetworkConfig(text, shownAs);
-  const resolved = source ? resolveReferences(document, source) : { ...document, problems: [] };
-  const config = applyDefaults(resolved.value, network.text);
-  const unresolved = new Set(resolved.problems.map(({ path }) => path));
-  const problems = document.isBroken
-    ? document.problems
+  const schema = readSchema(SCHEMA.installation);
+  const publicKeys = new Set([...listKeys(schema), ...PUBLIC_KEYS]);
+  const written = readAlongSchema({ text, file, publicKeys }, schema);
+  const { report, isBroken } = written;
+  const document = source ? resolveReferences(written, source).document : written;
+  const network = isBroken ? {} : judgeNetworkConfig(report, document.value);
+  const config = applyDefaults(isBroken ? {} : document.value, network.text);
+  const rest = isBroken
+    ? []
     : [
-        ...document.problems,
-        ...(unread ? [unread.problem] : []),
-        ...network.problems,
-        ...(verdict === undefined ? [] : [reportNetwork(document, verdict)]),
-        ...resolved.problems,
-        ...checkFields(document),
-        ...checkInstallationRules(config, document).filter(({ path }) => !unresolved.has(path)),
+        ...(network.problems ?? []),
+        ...(verdict === undefined ? [] : [report('networkConfig', `Invalid value: ${verdict}`)]),
+        ...checkSchema(written, schema, { mayLack: true }),
       ];
-  const masked = maskText(text);
+  const problems = [...document.problems, ...rest];
+  // Of a value that could not be read no rule has anything to say.
+  const unread = new Set(problems.map(({ path }) => path));
+  const judged = isBroken
+    ? []
+    : checkInstallationRules(config, report).filter(({ path }) => !unread.has(path));
   return {
     config,
-    problems: problems
-      .map((problem) => ({ ...problem, lineText: masked[problem.line - 1] ?? '' }))
-      .toSorted((a, b) => a.line - b.line || a.column - b.column),
-    warnings: warnOfInstallation(config, document),
+    problems: [...problems, ...judged].toSorted((a, b) => a.line - b.line || a.column - b.column),
+    warnings: warnOfInstallation(config, report),
   };
-}
-
-/** What the reader of configurations would end the process for, or leave out without a word. */
-function findUnread(
-  text: string,
-  file: string,
-): { readonly problem: ConfigProblem; readonly isBroken: boolean } | undefined {
-  const lines = new LineCounter();
-  const report = (offset: number, code: string): ConfigProblem => {
-    const { line, col: column } = lines.linePos(offset);
-    const problem = `not valid YAML: ${explainYaml(code)}`;
-    return { file, line, column, path: '', problem, lineText: '' };
-  };
-  try {
-    const [, ...others] = parseYaml(text, lines);
-    const second = others.find((each) => !isEmptyDocument(each));
-    return second && { problem: report(second.range[0], 'MULTIPLE_DOCS'), isBroken: false };
-  } catch (error) {
-    if (!(error instanceof YamlExcess)) throw error;
-    return { problem: report(error.offset, error.message), isBroken: true };
-  }
-}
-
-/** Its value is longer than a line. */
-function reportNetwork({ report, offsetOf }: ConfigDocument, why: string): ConfigProblem {
-  const path = 'networkConfig';
-  return report.atOffset(offsetOf(path), { path, problem: `Invalid value: ${why}` });
-}
-
-/** Lines without secrets: an Ignition config may hold passwords, a proxy's URL too. */
-function maskText(text: string): readonly string[] {
-  const known = [...listKeys(readSchema(SCHEMA.installation))];
-  const shown = new Set([
-    ...known.filter((key) => key !== 'ignitionconfigoverride'),
-    ...PUBLIC_KEYS,
-  ]);
-  return maskLines(text, shown).map((line) => line.replaceAll(/:\/\/[^/@\s]*@/g, '://[redacted]@'));
 }
 
 /** An absent value is its default; what is written counts, an empty text too. */
@@ -184,22 +133,13 @@ function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig
   };
 }
 
-/** The document has no members below a key that its schema leaves open: this one is read as sites' are. */
-function readNetworkConfig(
-  text: string,
-  shownAs: string,
-): { readonly text?: string; readonly problems: readonly ConfigProblem[] } {
-  const file = { path: INSTALLATION_CONFIG_NAME, bytes: Buffer.from(text), shownAs };
-  const { value, problems, report } = readSiteDocument(file, NETWORK_CONFIG);
-  const { networkConfig: network } = value;
-  const found = problems.filter(({ path }) => path.startsWith('networkConfig'));
-  if (typeof network !== 'object' || network === null || Object.keys(network).length === 0) {
-    return { problems: found };
-  }
-  return {
-    text: formatNetworkConfig(network),
-    problems: [...found, ...checkNetworkConfig(report, network)],
-  };
+function judgeNetworkConfig(
+  report: Report,
+  value: Plain,
+): { readonly text?: string; readonly problems?: readonly ConfigProblem[] } {
+  const network = isObject(value) ? value['networkConfig'] : undefined;
+  if (!isObject(network) || Object.keys(network).length === 0) return {};
+  return { text: formatNetworkConfig(network), problems: checkNetworkConfig(report, network) };
 }
 
 function readProxy(value: Plain | undefined): InstallationProxy | undefined {

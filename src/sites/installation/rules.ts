@@ -3,8 +3,8 @@ import { explainPullSecret } from '../rules/credential-rules.ts';
 import { explainRepository } from '../rules/image-sources.ts';
 import { explainSshKeys } from '../rules/ssh-key.ts';
 import { readTrustBundle } from '../rules/trust-bundle-rules.ts';
-import { invalid, required, type Report } from '../document/report.ts';
-import type { ConfigDocument } from '../../config/document/document.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, required } from '../document/field-errors.ts';
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 
@@ -23,9 +23,8 @@ const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
  */
 export function checkInstallationRules(
   config: InstallationConfig,
-  document: ConfigDocument,
+  report: Report,
 ): readonly ConfigProblem[] {
-  const report = createReport(document);
   return [
     ...checkPullSecret(report, config.pullSecret.reveal()),
     ...checkSshKey(report, config.sshKey),
@@ -38,15 +37,6 @@ export function checkInstallationRules(
     ...checkArchitecture(report, config.architecture),
   ];
 }
-
-/** The document's own reports, in the form that the rules of sites take. */
-const createReport =
-  ({ report, offsetOf }: ConfigDocument): Report =>
-  (place, problem, { hint, shownPath, hideValue = false } = {}) => {
-    const path = typeof place === 'string' ? place : (place.path ?? '');
-    const offset = typeof place === 'string' ? offsetOf(place) : place.offset;
-    return report.atOffset(offset, { path: shownPath ?? path, problem, hint, hideValue });
-  };
 
 function checkPullSecret(report: Report, text: string): readonly ConfigProblem[] {
   const faults =
@@ -140,13 +130,12 @@ function checkArchitecture(report: Report, text: string): readonly ConfigProblem
 /** What is allowed in image-based-installation-config.yaml and yet seldom meant. */
 export function warnOfInstallation(
   { installationDisk }: InstallationConfig,
-  { report, offsetOf }: ConfigDocument,
+  report: Report,
 ): readonly ConfigProblem[] {
   if (!/^\/dev\/sd[a-z]+$/.test(installationDisk)) return [];
-  const path = 'installationDisk';
   const problem =
     `${installationDisk} is named in the order in which disks are found: ` +
     'it may be another disk at the next boot';
   const hint = 'name it by /dev/disk/by-id/wwn-0x... or another path in /dev/disk/by-id';
-  return [report.atOffset(offsetOf(path), { path, problem, hint })];
+  return [report('installationDisk', problem, { hint })];
 }

@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { type Report, invalid } from '../document/report.ts';
-import type { Free } from '../document/shape.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid } from '../document/field-errors.ts';
+import type { Plain } from '../../config/document/shape.ts';
 import { isMapping, listOf, mapOf, type FreeMap, flagOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { checkInterface } from './nmstate/interface.ts';
@@ -15,7 +16,7 @@ import { parseAddress, type Family } from './ip-address.ts';
  */
 export function checkNetworkConfig(
   report: Report,
-  network: Free | undefined,
+  network: Plain | undefined,
 ): readonly ConfigProblem[] {
   if (network === undefined || network === null) return [];
   if (!isMapping(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];

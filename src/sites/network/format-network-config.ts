@@ -1,6 +1,6 @@
 import { escapeCharacter } from '../../base/text/printable-text.ts';
-import { isOtherInYaml } from '../document/scalar.ts';
-import type { Free } from '../document/shape.ts';
+import { isOtherInYaml } from '../../config/document/scalar.ts';
+import type { Plain } from '../../config/document/shape.ts';
 
 /** Plain in every context and for every reader: no indicator leads, no colon or dash ends a word. */
 const PLAIN =
@@ -14,34 +14,34 @@ const UNPRINTABLE = /[\0-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udff
  * An nmstate document in its normal form: keys sorted on every level, two spaces a level, lists not
  * indented, quotes only where YAML 1.1 would read another type, a newline at the end.
  */
-export const formatNetworkConfig = (value: Free): string =>
+export const formatNetworkConfig = (value: Plain): string =>
   isEmpty(value) ? `${formatScalar(value)}\n` : `${formatBlock(value, '').join('\n')}\n`;
 
-function formatBlock(value: Free, indent: string): readonly string[] {
+function formatBlock(value: Plain, indent: string): readonly string[] {
   if (Array.isArray(value)) {
-    return (value as readonly Free[]).flatMap((item) => {
+    return (value as readonly Plain[]).flatMap((item) => {
       if (isEmpty(item)) return [`${indent}- ${formatScalar(item)}`];
       const [first = '', ...rest] = formatBlock(item, `${indent}  `);
       return [`${indent}- ${first.slice(indent.length + 2)}`, ...rest];
     });
   }
-  const map = value as Readonly<Record<string, Free>>;
+  const map = value as Readonly<Record<string, Plain>>;
   return Object.keys(map)
     .toSorted(compareCodePoints)
     .flatMap((key) => formatMember(key, map[key] ?? null, indent));
 }
 
-function formatMember(key: string, value: Free, indent: string): readonly string[] {
+function formatMember(key: string, value: Plain, indent: string): readonly string[] {
   const name = `${indent}${formatText(key)}:`;
   if (isEmpty(value)) return [`${name} ${formatScalar(value)}`];
   return [name, ...formatBlock(value, Array.isArray(value) ? indent : `${indent}  `)];
 }
 
 /** Stands on one line: a scalar, or a collection without members. */
-const isEmpty = (value: Free): boolean =>
+const isEmpty = (value: Plain): boolean =>
   typeof value !== 'object' || value === null || Object.keys(value).length === 0;
 
-function formatScalar(value: Free): string {
+function formatScalar(value: Plain): string {
   if (typeof value === 'string') return formatText(value);
   if (Array.isArray(value)) return '[]';
   return typeof value === 'object' && value !== null ? '{}' : String(value);

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/members.ts';
-import type { Free } from '../document/shape.ts';
+import type { Plain } from '../../config/document/shape.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './free.ts';
 import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';
 
@@ -27,7 +27,7 @@ export type NetworkInterface = {
 };
 
 /** The interfaces of an nmstate document; invalid addresses are omitted. */
-export const readInterfaces = (network: Free | undefined): readonly NetworkInterface[] =>
+export const readInterfaces = (network: Plain | undefined): readonly NetworkInterface[] =>
   listOf(mapOf(network)['interfaces']).map((item, index) => {
     const value = mapOf(item);
     const path = `networkConfig.interfaces[${index}]`;

@@ -1,6 +1,7 @@
 import semver from 'semver';
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { required, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { required } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { listMachineNetworks } from './networks.ts';
 

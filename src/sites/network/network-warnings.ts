@@ -1,6 +1,6 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import type { Report } from '../document/report.ts';
-import type { Free } from '../document/shape.ts';
+import type { Report } from '../../config/document/report.ts';
+import type { Plain } from '../../config/document/shape.ts';
 import { flagOf, listOf, mapOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { warnOfMembers } from './nmstate/members.ts';
@@ -36,7 +36,7 @@ const TYPES = new Set([
 /** What nmstate takes and a node seldom works with; of a document whose form is right. */
 export function warnOfNetworkConfig(
   report: Report,
-  network: Free | undefined,
+  network: Plain | undefined,
 ): readonly ConfigProblem[] {
   const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
   if (interfaces.length === 0) return [];
@@ -84,7 +84,7 @@ function warnOfCopies(
 }
 
 /** Nothing is running yet that nmstate could find an interface in which the document does not define. */
-function warnOfBases(report: Report, network: Free | undefined): readonly ConfigProblem[] {
+function warnOfBases(report: Report, network: Plain | undefined): readonly ConfigProblem[] {
   const all = readInterfaces(network);
   const defined = new Set(all.map(({ name }) => name));
   return all.flatMap((owner) =>
@@ -119,7 +119,7 @@ const listStatic = (interfaces: readonly NetworkInterface[]): readonly Family[] 
         ),
       );
 
-const listRoutes = (network: Free | undefined): readonly Cidr[] =>
+const listRoutes = (network: Plain | undefined): readonly Cidr[] =>
   listOf(mapOf(mapOf(network)['routes'])['config'])
     .map(mapOf)
     .filter((route) => route['state'] !== 'absent')
@@ -129,7 +129,7 @@ const listRoutes = (network: Free | undefined): readonly Cidr[] =>
 /** The cluster's own network takes the interface of the default route. */
 function warnOfRoutes(
   report: Report,
-  network: Free | undefined,
+  network: Plain | undefined,
   interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
   const routes = listRoutes(network);
@@ -142,7 +142,7 @@ function warnOfRoutes(
 
 function warnOfNameServers(
   report: Report,
-  network: Free | undefined,
+  network: Plain | undefined,
   interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
   const families = listStatic(interfaces);

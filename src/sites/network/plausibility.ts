@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { invalid, type Report } from '../document/report.ts';
-import type { Free } from '../document/shape.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid } from '../document/field-errors.ts';
+import type { Plain } from '../../config/document/shape.ts';
 import { listOf, mapOf, textOf, type FreeMap } from './free.ts';
 import {
   contains,
@@ -27,7 +28,7 @@ export type ClusterNetworks = {
  */
 export function checkPlausibility(
   report: Report,
-  network: Free | undefined,
+  network: Plain | undefined,
   networks: ClusterNetworks,
 ): readonly ConfigProblem[] {
   const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
@@ -119,7 +120,7 @@ function checkTwice(
 
 function checkNextHops(
   report: Report,
-  network: Free | undefined,
+  network: Plain | undefined,
   interfaces: readonly NetworkInterface[],
 ): readonly ConfigProblem[] {
   const byName = new Map(interfaces.map((each) => [each.name, each]));

@@ -1,5 +1,6 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { invalid, unsupported, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, unsupported } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** The sets of config.openshift.io/v1; releases since 4.18 have added none. */

@@ -1,7 +1,8 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
-import { invalid, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid } from '../document/field-errors.ts';
 import type { WrittenImageBasedConfig } from '../document/site-shapes.ts';
 import { explainSubdomain, isAddressOrDomain } from './resource-names.ts';
 

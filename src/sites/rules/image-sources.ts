@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { parseAddress } from '../network/ip-address.ts';
-import { invalid, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid } from '../document/field-errors.ts';
 import { explainSubdomain } from './resource-names.ts';
 
 type Source = {

@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import type { Cidr } from '../network/ip-address.ts';
-import { invalid, required, unsupported, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, required, unsupported } from '../document/field-errors.ts';
 import type { SiteProxy } from '../site.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { checkCapabilities } from './capabilities.ts';

@@ -1,5 +1,6 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { invalid, required, unsupported, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, required, unsupported } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;

@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../network/ip-address.ts';
-import { invalid, tooMany, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, tooMany } from '../document/field-errors.ts';
 import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from '../network/networks.ts';
 
 const MOST_MACHINE_NETWORKS = 2;

@@ -1,5 +1,6 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
-import { invalid, unsupported, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, unsupported } from '../document/field-errors.ts';
 import { PLATFORMS, type WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** Image-based sites have the platform `none` and what goes with it. */

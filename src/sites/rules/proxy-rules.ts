@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/document/problem.ts';
 import { contains, parseAddress, type Cidr } from '../network/ip-address.ts';
-import { invalid, required, unsupported, type Report } from '../document/report.ts';
+import type { Report } from '../../config/document/report.ts';
+import { invalid, required, unsupported } from '../document/field-errors.ts';
 import type { SiteProxy } from '../site.ts';
 import { isNoProxyElement } from './resource-names.ts';
 

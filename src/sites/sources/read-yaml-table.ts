@@ -1,16 +1,6 @@
-import {
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Document,
-  type Node,
-  type Scalar,
-  type YAMLMap,
-} from 'yaml';
-import { YamlExcess } from '../../base/text/document-bounds.ts';
-import { parseYaml } from '../document/parse-yaml.ts';
-import { createAliases } from '../document/site-aliases.ts';
+import { isMap, isScalar, isSeq, type Document, type Node, type Scalar, type YAMLMap } from 'yaml';
+import { createAliases } from '../../config/document/aliases.ts';
+import { parseText } from '../../config/document/parse-text.ts';
 import { isColumnName } from './filling/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 import { refuseManyRows } from './read-limits.ts';
@@ -75,31 +65,15 @@ function startOf(first: string): RegExp {
 }
 
 function readEntry({ line, text }: Piece): TableRow | TableProblem {
-  const lineCounter = new LineCounter();
-  const document = parseEntry(text, lineCounter);
-  if (document instanceof YamlExcess) return { line, problem: `is not YAML: ${document.message}` };
-  const lineOf = (offset: number | undefined): number =>
-    line - 1 + (offset === undefined ? 1 : lineCounter.linePos(offset).line);
-  const [error] = [...document.errors, ...document.warnings];
-  // Its message may quote the text; its code does not.
-  if (error)
-    return {
-      line: lineOf(error.pos[0]),
-      problem: `is not YAML: ${error.code.toLowerCase().replaceAll('_', ' ')}`,
-    };
+  // It has no marker of another document, so there is one.
+  const { document, lines, faults } = parseText(text);
+  const lineOf = (offset: number): number => line - 1 + lines.linePos(offset).line;
+  const [fault] = faults;
+  // The problem does not quote the text.
+  if (fault) return { line: lineOf(fault.offset), problem: `is not YAML: ${fault.problem}` };
   const named = findMapping(document);
   if (!named) return { line, problem: 'is not a mapping from columns to values' };
   return readCells(document, named, { line, lineOf });
-}
-
-/** It has no marker of another document, so there is one. */
-function parseEntry(text: string, lines: LineCounter): Document.Parsed | YamlExcess {
-  try {
-    return parseYaml(text, lines)[0];
-  } catch (error) {
-    if (error instanceof YamlExcess) return error;
-    throw error;
-  }
 }
 
 type Named = { readonly name?: string; readonly mapping: YAMLMap };
@@ -115,7 +89,7 @@ function findMapping({ contents }: Document): Named | undefined {
   return { name: textOf(pair.key), mapping: pair.value };
 }
 
-type Lines = { readonly line: number; readonly lineOf: (offset: number | undefined) => number };
+type Lines = { readonly line: number; readonly lineOf: (offset: number) => number };
 
 function readCells(document: Document.Parsed, named: Named, lines: Lines): TableRow | TableProblem {
   const cells = new Map<string, string>();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkSite } from '../../../src/sites/check-site.ts';
-import { lenient } from '../../../src/sites/document/shape.ts';
+import { lenient } from '../../../src/config/document/shape.ts';
 import { readSiteDocument } from '../../../src/sites/document/site-document.ts';
 import { INSTALL_CONFIG } from '../../../src/sites/document/site-shapes.ts';
 import {
@@ -39,22 +39,22 @@ describe('an install-config.yaml is refused', () => {
     [
       'with a second document',
       `${GOOD}---\nkind: A\n`,
-      '9:1 : error converting YAML to JSON: a second document begins here; only one may stand in the file',
+      '9:1 : not valid YAML: a second document begins here; only one may stand in the file',
     ],
     [
       'in UTF-16',
       Buffer.from(`\ufeff${GOOD}`, 'utf16le'),
-      '1:1 : error converting YAML to JSON: this is not UTF-8',
+      '1:1 : not valid YAML: this is not UTF-8',
     ],
     [
       'in Latin-1',
       Buffer.from(`${GOOD}# M\u00fcnchen\n`, 'latin1'),
-      '1:1 : error converting YAML to JSON: this is not UTF-8',
+      '1:1 : not valid YAML: this is not UTF-8',
     ],
     [
       'with a tab for indentation',
       GOOD.replace('platform: {none: {}}', 'platform:\n\tnone: {}'),
-      '8:1 : error converting YAML to JSON: a tab stands where only spaces may indent',
+      '8:1 : not valid YAML: a tab stands where only spaces may indent',
     ],
     [
       'with a number beyond all numbers',
@@ -64,27 +64,27 @@ describe('an install-config.yaml is refused', () => {
     [
       'with lists within lists',
       `x: ${'['.repeat(100_000)}`,
-      '1:253 : error converting YAML to JSON: this is nested too deep',
+      '1:253 : not valid YAML: this is nested too deep',
     ],
     [
       'with mappings within mappings',
       `x: ${'{a: '.repeat(100_000)}`,
-      '1:997 : error converting YAML to JSON: this is nested too deep',
+      '1:997 : not valid YAML: this is nested too deep',
     ],
     [
       'with items within items',
       '- '.repeat(100_000),
-      '1:500 : error converting YAML to JSON: this is nested too deep',
+      '1:500 : not valid YAML: this is nested too deep',
     ],
     [
       'with keys within keys',
       Array.from({ length: 1_000 }, (_, at) => `${' '.repeat(at)}a:\n`).join(''),
-      '250:251 : error converting YAML to JSON: this is nested too deep',
+      '250:251 : not valid YAML: this is nested too deep',
     ],
     [
       'with more values than a site has, which would take a gigabyte of memory',
       `x: [${'a,'.repeat(500_000)}]`,
-      '1:166668 : error converting YAML to JSON: there are too many values',
+      '1:166668 : not valid YAML: there are too many values',
     ],
   ])('%s', (_, file, expected) => {
     expect(tell(check(file).problems)[0]).toBe(expected);
@@ -129,7 +129,7 @@ describe('a lenient document', () => {
     const { problems } = read('fips: a\nfips: true\nfips2: 1\n');
     expect(tell(problems)).toEqual([
       '1:7 fips: cannot unmarshal string into a field of type bool',
-      '2:1 fips: key "fips" already set in map',
+      '2:1 fips: is written twice, first in line 1',
     ]);
   });
 });

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { formatNetworkConfig } from '../../../src/sites/network/format-network-config.ts';
-import { FREE, record, type Free } from '../../../src/sites/document/shape.ts';
+import { FREE, record, type Plain } from '../../../src/config/document/shape.ts';
 import { readSiteDocument } from '../../../src/sites/document/site-document.ts';
 
 /** Reads as the files of sites are read. */
-function read(text: string): Free {
+function read(text: string): Plain {
   const indented = text.replaceAll(/^(?=.)/gm, '  ');
   const file = { path: 'a.yaml', bytes: Buffer.from(`a:\n${indented}`), shownAs: 'a.yaml' };
   const { value, problems } = readSiteDocument(file, record({ a: FREE }));
@@ -90,7 +90,7 @@ const TEXT = fc.oneof(
   fc.constantFrom('yes', 'No', 'ON', '~', '<<', '.inf', '.NaN', '0o17', '0b1', '1e3', '1:30', '-'),
 );
 
-const TREE = fc.letrec<{ tree: Free; map: Free }>((tie) => ({
+const TREE = fc.letrec<{ tree: Plain; map: Plain }>((tie) => ({
   tree: fc.oneof(
     { depthSize: 'small', withCrossShrink: true },
     TEXT,
@@ -105,7 +105,7 @@ const TREE = fc.letrec<{ tree: Free; map: Free }>((tie) => ({
 }));
 
 /** Without prototypes and with keys in one order, as JSON has them. */
-const plain = (value: Free): string =>
+const plain = (value: Plain): string =>
   JSON.stringify(value, (_, each: unknown) =>
     typeof each === 'object' && each !== null && !Array.isArray(each)
       ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1)))
@@ -128,7 +128,7 @@ describe('whatever tree it is of, the normal form', () => {
         const text = formatNetworkConfig(tree);
         // This reader takes e0 for a number without digits, which no other does.
         fc.pre(version === '1.2' || !/(?:^| )[-+]?\.?[eE][-+]?\d/m.test(text));
-        const other = parse(text, { version, merge: true, prettyErrors: false }) as Free;
+        const other = parse(text, { version, merge: true, prettyErrors: false }) as Plain;
         expect(plain(other)).toBe(plain(tree));
       }),
     );

@@ -34,7 +34,7 @@ const GENERAL: readonly Row[] = [
   [
     'a key that stands twice',
     { more: 'baseDomain: b.example' },
-    '9:1 baseDomain: key "baseDomain" already set in map',
+    '9:1 baseDomain: is written twice, first in line 3',
   ],
   [
     'text where a number belongs',

@@ -1,5 +1,6 @@
 import type { ConfigProblem } from '../../../config/document/problem.ts';
-import { invalid, required, unsupported, type Report } from '../../document/report.ts';
+import type { Report } from '../../../config/document/report.ts';
+import { invalid, required, unsupported } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from '../free.ts';
 import { parseAddress, widthOf, type Family } from '../ip-address.ts';
 import type { NetworkInterface } from '../interfaces.ts';

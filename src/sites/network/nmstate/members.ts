@@ -1,8 +1,9 @@
 import { countEdits } from '../../../base/text/nearest-name.ts';
 import { withoutUndefined } from '../../../base/members.ts';
 import type { ConfigProblem } from '../../../config/document/problem.ts';
-import { invalid, unsupported, type Report } from '../../document/report.ts';
-import type { Free } from '../../document/shape.ts';
+import type { Report } from '../../../config/document/report.ts';
+import { invalid, unsupported } from '../../document/field-errors.ts';
+import type { Plain } from '../../../config/document/shape.ts';
 import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from '../free.ts';
 import {
   FOREIGN,
@@ -80,7 +81,7 @@ function isSlip(written: string, word: string): boolean {
 
 const plain = (word: string): string => word.toLowerCase().replaceAll(/[-_]/g, '');
 
-function explainKind(kind: Kind, value: Free): readonly string[] {
+function explainKind(kind: Kind, value: Plain): readonly string[] {
   if (typeof kind !== 'string') {
     const text = textOf(value);
     return value === null || (text !== undefined && kind.includes(text))
@@ -92,7 +93,7 @@ function explainKind(kind: Kind, value: Free): readonly string[] {
 }
 
 const EXPLAIN: Readonly<
-  Record<Exclude<Kind, readonly string[]>, (value: Free) => string | undefined>
+  Record<Exclude<Kind, readonly string[]>, (value: Plain) => string | undefined>
 > = {
   'any': () => undefined,
   'text': (value) => (value === null || typeof value === 'string' ? undefined : explainText(value)),
@@ -110,23 +111,23 @@ const EXPLAIN: Readonly<
   'present map': (value) => explainMap(value),
 };
 
-const explainList = (value: Free): string | undefined =>
+const explainList = (value: Plain): string | undefined =>
   Array.isArray(value) ? undefined : 'this must be a list';
 
-const explainMap = (value: Free): string | undefined =>
+const explainMap = (value: Plain): string | undefined =>
   isMapping(value) ? undefined : 'this must be an object';
 
-const isTexts = (value: Free): boolean =>
+const isTexts = (value: Plain): boolean =>
   value === null ||
-  (Array.isArray(value) && (value as readonly Free[]).every((item) => typeof item === 'string'));
+  (Array.isArray(value) && (value as readonly Plain[]).every((item) => typeof item === 'string'));
 
-const explainText = (value: Free): string =>
+const explainText = (value: Plain): string =>
   typeof value === 'object'
     ? 'this must be a text'
     : invalid(String(value), 'this must be a text: put it in quotes');
 
 /** What a mapping or a list holds is not repeated: it may be a secret. */
-function explainValue(value: Free, why: string): string {
+function explainValue(value: Plain, why: string): string {
   const text = textOf(value);
   return text === undefined ? why : invalid(text, why);
 }

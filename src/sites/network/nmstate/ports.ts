@@ -1,5 +1,6 @@
 import type { ConfigProblem } from '../../../config/document/problem.ts';
-import { invalid, required, type Report } from '../../document/report.ts';
+import type { Report } from '../../../config/document/report.ts';
+import { invalid, required } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';
 import type { NetworkInterface } from '../interfaces.ts';
 

@@ -12,9 +12,9 @@ export type Shape =
       readonly isLenient?: boolean;
     };
 
-/** Data that no shape describes: mappings with their keys as written. */
-export type Free =
-  null | boolean | number | string | readonly Free[] | { readonly [key: string]: Free };
+/** Plain data: members of records spelled as in their shape, other keys as written. */
+export type Plain =
+  null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
 /** What is read along a shape: whatever is absent, empty or of another type is left out. */
 export type ValueOf<S> = S extends { kind: 'text' }
@@ -29,7 +29,7 @@ export type ValueOf<S> = S extends { kind: 'text' }
           ? Readonly<Record<string, ValueOf<Item>>>
           : S extends { kind: 'record'; members: infer Members }
             ? { readonly [Name in keyof Members]?: ValueOf<Members[Name]> }
-            : Free;
+            : Plain;
 
 export const TEXT = { kind: 'text' } as const;
 export const FLAG = { kind: 'flag' } as const;

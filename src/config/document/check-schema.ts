@@ -1,42 +1,64 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import type { ConfigDocument, Plain } from './document/document.ts';
-import { findNearestName, suggestName } from '../base/text/nearest-name.ts';
-import type { ConfigProblem } from './document/problem.ts';
-import { readSchema, type SchemaNode } from './document/schema.ts';
+import { findNearestName, suggestName } from '../../base/text/nearest-name.ts';
+import type { ConfigDocument } from './document.ts';
+import { maskUserInfo } from './masked-lines.ts';
+import type { ConfigProblem } from './problem.ts';
+import type { SchemaNode } from './schema.ts';
+import type { Plain } from './shape.ts';
 
 /** Last members of paths whose values are never shown. */
-const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass)$/;
+const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass|ignitionConfigOverride)$/;
 
-let compiled: ValidateFunction | undefined;
+type SchemaOptions = {
+  /** What to do about unknown keys that used to have a meaning. */
+  readonly hints?: ReadonlyMap<string, string>;
+  /** Rules say what is missing, in words of their own. */
+  readonly mayLack?: boolean;
+};
 
-/** Everything the schema has against a document, in the order of the file. */
-export function checkSchema(document: ConfigDocument): readonly ConfigProblem[] {
-  compiled ??= new Ajv({ allErrors: true, verbose: true, strict: true }).compile(readSchema());
-  if (compiled(document.value)) return [];
-  return (compiled.errors ?? []).map((error) => explain(error, document));
+const compiled = new WeakMap<SchemaNode, ValidateFunction>();
+
+/** Everything a schema has against a document that was read along it, in the order of the schema. */
+export function checkSchema(
+  document: ConfigDocument,
+  schema: SchemaNode,
+  { hints = new Map(), mayLack = false }: SchemaOptions = {},
+): readonly ConfigProblem[] {
+  const validate = compiled.get(schema) ?? compile(schema);
+  if (validate(document.value)) return [];
+  return (validate.errors ?? [])
+    .filter(({ keyword }) => !(mayLack && keyword === 'required'))
+    .map((error) => explain(error, document, { schema, hints }));
 }
 
-function explain(error: ErrorObject, document: ConfigDocument): ConfigProblem {
+function compile(schema: SchemaNode): ValidateFunction {
+  const validate = new Ajv({ allErrors: true, verbose: true, strict: true }).compile(schema);
+  compiled.set(schema, validate);
+  return validate;
+}
+
+type About = { readonly schema: SchemaNode; readonly hints: ReadonlyMap<string, string> };
+
+function explain(error: ErrorObject, document: ConfigDocument, about: About): ConfigProblem {
   const path = formatPointer(error.instancePath);
   const under = (name: string): string => (path === '' ? name : `${path}.${name}`);
-  const { at, atOffset } = document.report;
+  const { report } = document;
   if (error.keyword === 'required') {
-    const place = under((error.params as { missingProperty: string }).missingProperty);
-    return at(place, 'is required');
+    return report(
+      under((error.params as { missingProperty: string }).missingProperty),
+      'is required',
+    );
   }
   if (error.keyword === 'additionalProperties') {
     const key = (error.params as { additionalProperty: string }).additionalProperty;
-    return atOffset(document.offsetOf(under(key)), {
-      path: under(key),
-      problem: 'no such key',
-      hint: suggestKey(key, error.parentSchema as SchemaNode),
-      hideValue: true,
-    });
+    const known = Object.keys((error.parentSchema as SchemaNode).properties ?? {});
+    const hint = about.hints.get(key) ?? suggestName(key, known) ?? findPlace(key, about.schema);
+    return report(under(key), 'no such key', { hint, hideValue: true });
   }
+  if (isEmpty(error)) return report(path, 'is required');
   const shown =
     path === '' || SECRET_PATH.test(path) ? '' : `, but is ${show(error.data as Plain)}`;
-  if (isEmpty(error)) return at(path, 'is required');
-  return at(path, `${describeRule(error)}${shown}`, hintFor(path, error));
+  return report(path, `${describeRule(error)}${shown}`, { hint: hintFor(path, error) });
 }
 
 /** An empty text where one is needed reads better as missing. */
@@ -77,12 +99,10 @@ function hintFor(path: string, error: ErrorObject): string | undefined {
   return near === undefined ? undefined : `write "${near}"`;
 }
 
-function suggestKey(key: string, schema: SchemaNode): string | undefined {
-  const here = Object.keys(schema.properties ?? {});
-  const suggestion = suggestName(key, here);
-  if (suggestion !== undefined) return suggestion;
-  const elsewhere = findPath(key.toLowerCase(), readSchema(), '');
-  return elsewhere === undefined ? undefined : `"${key}" belongs at ${elsewhere}`;
+/** Where a key belongs that is known on another level. */
+function findPlace(key: string, schema: SchemaNode): string | undefined {
+  const place = findPath(key.toLowerCase(), schema, '');
+  return place === undefined ? undefined : `"${key}" belongs at ${place}`;
 }
 
 function findPath(key: string, schema: SchemaNode, path: string): string | undefined {
@@ -101,7 +121,7 @@ const nameType = (type: string): string =>
   ] ?? `a ${type}`;
 
 function show(value: Plain): string {
-  if (typeof value === 'string') return `"${value.slice(0, 80)}"`;
+  if (typeof value === 'string') return `"${maskUserInfo(value).slice(0, 80)}"`;
   if (Array.isArray(value)) return 'a list';
   return value !== null && typeof value === 'object' ? 'a mapping' : String(value);
 }

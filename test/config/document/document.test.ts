@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import { importImageSet } from '../../../src/config/imageset/import-imageset.ts';
+import { checkConfig } from '../../../src/config/load-config.ts';
+import { ConfigProblems, type ConfigProblem } from '../../../src/config/document/problem.ts';
+import { checkInstallationConfig } from '../../../src/sites/installation/read-installation-config.ts';
+import { checkImageBased } from '../../support/site-inputs.ts';
+
+const importProblems = (text: string): readonly ConfigProblem[] => {
+  try {
+    importImageSet(text, 'a.yaml');
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigProblems) return error.problems;
+    throw error;
+  }
+};
+
+type Reader = {
+  readonly read: (text: string) => readonly ConfigProblem[];
+  /** A key with any value below it. */
+  readonly key: string;
+};
+
+/** Every file that is read with positions. */
+const READERS: Readonly<Record<string, Reader>> = {
+  'an appliance configuration': {
+    read: (text) => checkConfig(text, '/absent/a.yaml', { env: {} }).problems,
+    key: 'metadata',
+  },
+  'an image set': { read: importProblems, key: 'kind' },
+  "a site's file": {
+    read: (text) => checkImageBased({ hostname: text }).problems,
+    key: 'networkConfig',
+  },
+  'an installation configuration': {
+    read: (text) => checkInstallationConfig(text, 'a.yaml').problems,
+    key: 'networkConfig',
+  },
+};
+
+/** At `K`, a key with any value below it. */
+const FAULTS: readonly (readonly [what: string, text: string, problem: string])[] = [
+  ['a quote that is not closed', 'kind: "a', 'not valid YAML: a closing quote, bracket'],
+  ['a second document', 'kind: A\n---\nkind: B', 'not valid YAML: a second document begins here'],
+  ['a tag', 'kind: !!int 1', 'not valid YAML: this tag has no meaning here'],
+  ['lists without end', `x: ${'['.repeat(1000)}`, 'not valid YAML: this is nested too deep'],
+  ['too many values', `x: [${'a,'.repeat(90_000)}]`, 'not valid YAML: there are too many values'],
+  ['a key that is written twice', 'kind: a\nkind: b', 'is written twice, first in line'],
+  ['an alias without an anchor', 'kind: *a', 'not valid YAML: this alias has no anchor'],
+  ['an alias to what holds it', 'K: &a [*a]', 'is an alias to what holds it'],
+  [
+    'aliases that unfold to too much',
+    `K: [&a [${'x,'.repeat(200)}], ${'*a,'.repeat(200)}]`,
+    'the document unfolds to more than 20000 values or 100 levels',
+  ],
+  ['a key that is a list', '? [a]\n: b', 'a key must be text'],
+];
+
+describe.each(FAULTS)('a file with %s', (_what, text, problem) => {
+  test.each(Object.entries(READERS))(
+    'is refused with the same words when it is %s',
+    (_name, { read, key }) => {
+      const told = read(text.replace('K', key)).map((each) => each.problem);
+      expect(told).toContainEqual(expect.stringContaining(problem));
+    },
+  );
+});
+
+test('a mapping that is merged into a configuration is read as if it stood there', () => {
+  const text = 'metadata: &m {name: a}\nocpRelease: {<<: *m, version: 4.2}';
+  const told = checkConfig(text, '/absent/a.yaml', { env: {} }).problems;
+  expect(told.map(({ line, column, path }) => `${line}:${column} ${path}`)).toContain(
+    '1:15 ocpRelease.name',
+  );
+});
