@@ -18,7 +18,7 @@ import { downloadFile } from '../src/openshift/files/download.ts';
 import { fetchText } from '../src/openshift/files/fetch-text.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
 import { createKeySource } from '../src/sites/identity/keys/rsa-keys.ts';
-import { findNmstate } from '../src/recipes/config-iso/ask-nmstate.ts';
+import { findNmstate } from '../src/sites/network/nmstate/ask-nmstate.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
 import { credentialsFromFiles } from '../src/registry/client/auth/credentials.ts';
 import { createHostLimit } from '../src/registry/client/host-limit.ts';

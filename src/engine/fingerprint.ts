@@ -8,8 +8,8 @@ export type FingerprintOptions = {
   readonly inputs: object;
   /** Digest of the program; absent for what outlives it. */
   readonly program?: Digest;
-  /** Without it, nobody can tell a secret from its fingerprint by trying. */
-  readonly sealKey: Uint8Array;
+  /** Without it, nobody can tell a secret from its fingerprint by trying. Absent where none is sealed. */
+  readonly sealKey?: Uint8Array;
 };
 
 /**
@@ -23,10 +23,11 @@ export function fingerprintOf({ stage, inputs, program, sealKey }: FingerprintOp
   return digestOf(formatCanonicalJson({ stage, inputs: value, program }));
 }
 
-function describe(value: StageValue, key: Uint8Array): Json | undefined {
+function describe(value: StageValue, key: Uint8Array | undefined): Json | undefined {
   if (value === null || typeof value !== 'object') return describeScalar(value);
   if (value instanceof Uint8Array) return { bytes: digestOf(value) };
   if (isSealed(value)) {
+    if (!key) throw new TypeError('a sealed value needs a key');
     return { sealed: createHmac('sha256', key).update(value.reveal()).digest('hex') };
   }
   if (Array.isArray(value)) {
@@ -42,7 +43,7 @@ function describeScalar(value: StageValue): Json | undefined {
 
 function describeObject(
   value: Readonly<Record<string, StageValue>>,
-  key: Uint8Array,
+  key: Uint8Array | undefined,
 ): Json | undefined {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {

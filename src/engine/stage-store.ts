@@ -92,7 +92,7 @@ async function writeOnce(path: string, text: string): Promise<boolean> {
 }
 
 /** undefined for a file that somebody damaged: the stage just runs again. */
-function parseEntry(text: string): { fingerprint: string; result: Json } | undefined {
+export function parseEntry(text: string): { fingerprint: string; result: Json } | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);

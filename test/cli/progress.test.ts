@@ -18,7 +18,7 @@ import {
   formatBar,
   formatProgress,
 } from '../../src/cli/terminal/progress-text.ts';
-import { createSiteMeter } from '../../src/recipes/config-iso/site-meter.ts';
+import { mapStage, type MappedStage } from '../../src/engine/map-stage.ts';
 import { createProgress, type LogFormat } from '../../src/cli/terminal/progress.ts';
 import { listenForSignals } from '../../src/cli/terminal/signals.ts';
 
@@ -160,24 +160,32 @@ describe('progress', () => {
     expect(steady).toBeLessThan(2_000_000);
   });
 
-  test('of sites that are made side by side estimates a time that holds', () => {
+  test('of sites that are made side by side estimates a time that holds', async () => {
     // Two at a time, 3.2 s each, after 5 s in which the first keys are made: 60 sites take 101 s.
     let time = 0;
     const said: { readonly at: number; readonly left: number }[] = [];
-    const meter = createSiteMeter('make ISOs', 60, {
+    const waitFor: MappedStage<{ until: number }, null, undefined> = {
+      name: 'make ISOs',
+      items: 'sites',
+      run: ({ until }) => {
+        time = until;
+        return Promise.resolve(null);
+      },
+      recover: () => null,
+    };
+    const ends = Array.from({ length: 60 }, (_, i) => 8200 + (i >> 1) * 3200 + (i & 1) * 150);
+    const items = ends.map((until) => ({ name: String(until), bind: () => ({ until }) }));
+    await mapStage(waitFor, items, {
+      tools: undefined,
+      atOnce: 1,
+      signal: new AbortController().signal,
       now: () => time,
       emit: (event: BuildEvent) => {
         const left =
           event.type === 'stage-progress' ? / (\d+) s left/.exec(event.note ?? '') : null;
         if (left) said.push({ at: time, left: Number(left[1]) });
       },
-    } as Parameters<typeof createSiteMeter>[2]);
-    for (let pair = 0; pair < 30; pair++) {
-      time = 8200 + pair * 3200;
-      meter.advance();
-      time += 150;
-      meter.advance();
-    }
+    });
     const end = time;
     expect(said.length).toBeGreaterThan(20);
     for (const { at, left } of said) {

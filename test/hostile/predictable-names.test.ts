@@ -154,7 +154,6 @@ describe('the files of a site in a directory that others can write to', () => {
       directories: [at('site'), at('site/auth')],
       state: [],
       files: [{ path: at('site/auth/kubeconfig'), data: 'secret' }],
-      record: { path: at('record'), data: '{}' },
     });
 
   it('are not written to a directory that a link leads to', async () => {

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
+import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import type { KeySource } from '../../src/sites/identity/keys/rsa-keys.ts';
-import type { Nmstate } from '../../src/recipes/config-iso/ask-nmstate.ts';
+import type { Nmstate } from '../../src/sites/network/nmstate/ask-nmstate.ts';
 import {
   buildConfigIsos,
   type ConfigIsosReport,
@@ -47,6 +48,7 @@ export type BuildRequest = {
   readonly epoch?: number;
   readonly env?: NodeJS.ProcessEnv;
   readonly nmstate?: Nmstate;
+  readonly program?: Digest;
   readonly signal?: AbortSignal;
 };
 
@@ -57,6 +59,9 @@ export const SSH_KEY =
 
 /** 2026-01-02T03:04:05Z. */
 export const EPOCH = '1767323045';
+
+/** Read from the sources, it would take longer than a build. */
+const PROGRAM = digestOf('program');
 
 export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-config-iso-'));
@@ -69,7 +74,10 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
     },
     run: (...args) => run(directory, args, {}),
     runIn: (env, ...args) => run(directory, args, env),
-    build: (keys, { nmstate, signal = new AbortController().signal, ...request }) =>
+    build: (
+      keys,
+      { nmstate, program = PROGRAM, signal = new AbortController().signal, ...request },
+    ) =>
       buildConfigIsos(
         {
           cwd: directory,
@@ -84,7 +92,7 @@ export async function createConfigIsoWorld(): Promise<ConfigIsoWorld> {
           ...(request.retainFrom !== undefined && { retainFrom: at(request.retainFrom) }),
           ...(request.kubeconfig !== undefined && { kubeconfig: at(request.kubeconfig) }),
         },
-        { keys, signal, emit: () => undefined, now: Date.now, nmstate },
+        { keys, signal, emit: () => undefined, now: Date.now, nmstate, program },
       ),
     readListing: async (out) =>
       JSON.parse(await readFile(at(out, 'sites.json'), 'utf8')) as SiteListing,

@@ -9,7 +9,7 @@ import {
   type ConfigIsosReport,
 } from '../../recipes/config-iso/build-config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
-import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
+import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
 import { isError } from '../../sites/site-finding.ts';
 import { writeFindings } from './config-iso-validate.ts';
 import {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../../base/errors.ts';
-import { findNmstate } from '../../recipes/config-iso/ask-nmstate.ts';
+import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
 import { isError, formatFinding, type SiteFinding } from '../../sites/site-finding.ts';
 import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';

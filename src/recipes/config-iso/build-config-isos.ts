@@ -12,7 +12,8 @@ import {
   type ConfigIsosTools,
   listInputs,
 } from './config-isos-request.ts';
-import { makeSites, placesFor, type SiteOutcome } from './make-sites.ts';
+import { makeSites, placesFor } from './make-sites.ts';
+import type { SiteOutcome } from '../../stages/each-site/make-isos.ts';
 import { openSites } from './open-sites.ts';
 import {
   listOutcomes,

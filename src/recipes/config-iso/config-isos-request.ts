@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs';
+import type { Digest } from '../../base/digest.ts';
 import { unlessAbsent } from '../../base/disk/files.ts';
 import type { FactKind } from '../../sites/site-facts.ts';
 import type { EventListener } from '../../engine/events.ts';
 import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
-import type { Nmstate } from './ask-nmstate.ts';
+import type { Nmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
 
 /** Where sites come from. */
 export type SitesRequest = {
@@ -76,4 +77,8 @@ export type SiteTools = {
   readonly nmstate?: Nmstate | undefined;
 };
 
-export type ConfigIsosTools = SiteTools & { readonly keys: Keys };
+export type ConfigIsosTools = SiteTools & {
+  readonly keys: Keys;
+  /** Which program this is; default: what it was built as. */
+  readonly program?: Digest;
+};

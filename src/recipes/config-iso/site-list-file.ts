@@ -4,10 +4,11 @@ import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { hexOf } from '../../base/digest.ts';
 import { hasFile, writeFileAtomic } from '../../base/disk/files.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';
-import { placesFor, type ListedRequest, type ListedSites, type SiteOutcome } from './make-sites.ts';
+import { placesFor, type ListedRequest, type ListedSites } from './make-sites.ts';
 import { placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
 import { isError, type SiteFinding } from '../../sites/site-finding.ts';
-import type { MadeIso } from '../../sites/state/site-record.ts';
+import type { MadeIso } from '../../sites/compose/compose-site.ts';
+import type { SiteOutcome } from '../../stages/each-site/make-isos.ts';
 import type { ListedIds } from '../../sites/state/take-back.ts';
 import type { Survey, SurveyedSite } from './survey-sites.ts';
 
@@ -55,7 +56,7 @@ export async function listOutcomes(
     if (outcome !== undefined && outcome.kind !== 'failed') {
       const { digest, ...made } = outcome.made;
       const over = findOver(made.validity.notAfter, { iso, epoch: request.epoch });
-      const findings = [...site.findings, ...(outcome.findings ?? []), ...over];
+      const findings = [...site.findings, ...outcome.findings, ...over];
       const { name } = site;
       sites.push({ name, iso: basename(iso), sha256: hexOf(digest), ...made, findings });
     } else {

@@ -1,5 +1,7 @@
 import { dirname } from 'node:path';
+import { statSync } from 'node:fs';
 import { digestOf, type Digest } from '../../base/digest.ts';
+import { digestFileSync, unlessAbsent } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import type { Site } from '../site.ts';
 import { encodeSmallIso } from '../../iso/small-iso.ts';
@@ -10,12 +12,26 @@ import { renderKubeconfig } from '../identity/kubeconfig.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import type { ProvidedIdentity } from '../state/provide-identity.ts';
 import type { SitePlaces } from '../state/site-places.ts';
-import { formatRecord, hasOutputs, type MadeIso, type Wanted } from '../state/site-record.ts';
 import type { NewFiles } from '../state/site-writer.ts';
 
-export type ComposeSite = {
+/** What a configuration ISO is, besides its bytes. */
+export type MadeIso = {
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+  readonly clusterId: string;
+  readonly infraId: string;
+  /** Number of the generation of keys that is on it. */
+  readonly generation: number;
+  /** When every certificate is valid: ISO 8601. */
+  readonly validity: { readonly notBefore: string; readonly notAfter: string };
+};
+
+/** The state is the generation that was used. */
+export type SiteOutputs = Readonly<Record<'iso' | 'kubeconfig' | 'password' | 'state', Digest>>;
+
+type ComposeSite = {
   readonly places: SitePlaces;
-  readonly wanted: Wanted;
   readonly provided: ProvidedIdentity;
   readonly retained?: RetainedIdentity | undefined;
 };
@@ -23,6 +39,7 @@ export type ComposeSite = {
 /** The state appears first: whatever is killed, the same keys are used again. */
 export type ComposedSite = NewFiles & {
   readonly made: MadeIso;
+  readonly outputs: SiteOutputs;
   /** Whether the same files are there already, byte by byte. */
   readonly isThere: boolean;
 };
@@ -50,7 +67,7 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     iso: digestOf(iso),
   };
   const made = describeMade(provided, { digest: outputs.iso, size: iso.length });
-  const isThere = hasOutputs(places, outputs);
+  const isThere = hasVisible(places, outputs);
   const files = [
     { path: places.kubeconfig, data: kubeconfig },
     { path: places.password, data: password },
@@ -61,11 +78,24 @@ export function composeSite(site: Site, options: ComposeSite): ComposedSite {
     directories: listDirectories(places),
     state: provided.files,
     files: isThere ? [] : files,
-    record: { path: places.record, data: formatRecord({ ...options.wanted, outputs, made }) },
     made,
+    outputs,
     isThere,
   };
 }
+
+/** Whether the outputs of a site are there, byte by byte, with its generation of this number. */
+export const hasOutputs = (places: SitePlaces, outputs: SiteOutputs, generation: number): boolean =>
+  isThere(places.generation(generation), outputs.state) && hasVisible(places, outputs);
+
+const hasVisible = (places: SitePlaces, outputs: SiteOutputs): boolean =>
+  (['iso', 'kubeconfig', 'password'] as const).every((name) =>
+    isThere(places[name], outputs[name]),
+  );
+
+/** A pipe of that name is not opened: nobody may ever write to it. */
+const isThere = (path: string, wanted: Digest): boolean =>
+  unlessAbsent(() => (statSync(path).isFile() ? digestFileSync(path) : undefined)) === wanted;
 
 /** Between the folder of all sites and the files of one. */
 function listDirectories({ iso, kubeconfig }: SitePlaces): readonly string[] {

@@ -1,7 +1,5 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
-import { digestOf } from '../../base/digest.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/members.ts';
@@ -10,11 +8,8 @@ import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import { readRetained, type RetainedPlace } from '../identity/retained/read-retained.ts';
 import { readRetainedIso } from '../read-config-iso.ts';
 
-/** What is kept of one site; the digest is of all of it, and tells nothing. */
-export type RetainedSite = { readonly identity: RetainedIdentity; readonly digest: string };
-
 /** Gives what an earlier producer left of a site, if anything. */
-export type FindRetained = (name: string) => Promise<RetainedSite | undefined>;
+export type FindRetained = (name: string) => Promise<RetainedIdentity | undefined>;
 
 type OpenedRetained = {
   readonly find: FindRetained;
@@ -113,7 +108,5 @@ async function listStrangers(dir: string, known: ReadonlySet<string>): Promise<s
   return strangers;
 }
 
-async function read(place: Omit<RetainedPlace, 'readIso'>): Promise<RetainedSite> {
-  const identity = await readRetained({ ...place, readIso: readRetainedIso });
-  return { identity, digest: digestOf(formatCanonicalJson(identity)) };
-}
+const read = (place: Omit<RetainedPlace, 'readIso'>): Promise<RetainedIdentity> =>
+  readRetained({ ...place, readIso: readRetainedIso });

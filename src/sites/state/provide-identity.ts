@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { hasFile } from '../../base/disk/files.ts';
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
 import { maxOf } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/members.ts';
@@ -21,8 +22,6 @@ export type IdentityRequest = {
   readonly site: StateSite;
   /** Numbers of the generations that are there, in the order of their use. */
   readonly numbers: readonly number[];
-  /** Whether an earlier run recorded that it made the site. */
-  readonly isRecorded: boolean;
   readonly listed?: ListedIds | undefined;
   readonly keys: Keys;
   /** Seconds since 1970, for an identity that is made now. */
@@ -33,7 +32,7 @@ export type IdentityRequest = {
   /** Whether new keys may take the place of those that are lost. */
   readonly mayBeNew: boolean;
   /** Ends the wait for keys. */
-  readonly signal?: AbortSignal;
+  readonly signal: AbortSignal;
 };
 
 /** The identity that a site is made with. */
@@ -104,7 +103,7 @@ async function makeGeneration(
   const identity = await makeIdentity(site, {
     keys,
     epoch,
-    ...(signal && { signal }),
+    signal,
     ...(retained && { retained }),
   });
   const state: IdentityState = { identity, site, ...withoutUndefined({ rotation }) };
@@ -136,8 +135,8 @@ const isRetained = ({ identity }: IdentityState, { retained }: IdentityRequest):
   retained?.whole !== undefined && holdsWhole(retained.whole, identity);
 
 /** A foreign file is not part of an identity. */
-const wasMade = async ({ places, listed, isRecorded }: IdentityRequest): Promise<boolean> =>
-  listed !== undefined || isRecorded || (await hasIdentity(places));
+const wasMade = async ({ places, listed }: IdentityRequest): Promise<boolean> =>
+  listed !== undefined || (await hasFile(places.record)) || (await hasIdentity(places));
 
 function refuse(
   { name, places }: IdentityRequest,

@@ -4,12 +4,7 @@ import { promisify } from 'node:util';
 import { nameAside, sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
-import {
-  createFileSync,
-  fillFileSync,
-  openOwnDirectory,
-  writeNewFileSync,
-} from '../../base/disk/open-file.ts';
+import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
 import { explainOutputError } from '../../base/disk/write-errors.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
@@ -27,16 +22,14 @@ export type NewFiles = {
   readonly state: readonly NewStateFile[];
   /** In the order in which they are to appear. */
   readonly files: readonly NewFile[];
-  /** Tells what the files are of: it appears last. */
-  readonly record: NewFile;
 };
 
 /** Writes the files of sites with mode 0600; nobody sees a part of one. */
 export type SiteWriter = {
   /**
-   * Resolves when all are in their places, and the data of all but the record is on the disk. The
-   * state has its names there too before another file appears; who needs those of the others to
-   * outlive a loss of power syncs their directories. The record is checked before it is used.
+   * Resolves when all are in their places, and the data of all is on the disk. The state has its names
+   * there too before another file appears; who needs those of the others to outlive a loss of power
+   * syncs their directories.
    *
    * @throws ConfigError `config-iso.in-the-way`; DiskError
    */
@@ -105,7 +98,7 @@ async function writeGroup(jobs: readonly Job[]): Promise<void> {
     });
   }
   await syncStates(opened);
-  await Promise.all(opened.map(finish));
+  for (const site of opened) finish(site);
 }
 
 /** Undefined when it did not go well, and the job was told. */
@@ -174,19 +167,17 @@ async function syncStates(opened: readonly Opened[]): Promise<void> {
   }
 }
 
-async function finish(site: Opened): Promise<void> {
+function finish(site: Opened): void {
   const { job, files } = site;
   attempt(site, () => {
     for (const { aside, path } of files) renameSync(aside, path);
   });
-  try {
-    if (site.failure) throw site.failure.reason;
-    await writeRecord(job.record);
+  if (!site.failure) {
     job.resolve();
-  } catch (error) {
-    removeAll([...site.state, ...files]);
-    job.reject(explainObstacle(error, job));
+    return;
   }
+  removeAll([...site.state, ...files]);
+  job.reject(explainObstacle(site.failure.reason, job));
 }
 
 /** Does the next step of a site unless an earlier one failed. */
@@ -196,17 +187,6 @@ function attempt(site: Opened, step: () => void): void {
     step();
   } catch (reason) {
     site.failure = { reason };
-  }
-}
-
-async function writeRecord({ path, data }: NewFile): Promise<void> {
-  const aside = await nameAside(path);
-  try {
-    writeNewFileSync(aside, data);
-    renameSync(aside, path);
-  } catch (error) {
-    rmSync(aside, { force: true });
-    throw error;
   }
 }
 

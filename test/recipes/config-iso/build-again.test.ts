@@ -1,5 +1,6 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { digestOf } from '../../../src/base/digest.ts';
 import type { ConfigIsosReport } from '../../../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../../../src/sites/read-config-iso.ts';
 import {
@@ -59,6 +60,17 @@ describe('a build that runs again', () => {
     await rm(world.at('out/_state/alpha.made.json'));
     const second = await build({ epoch: 1_800_000_000 });
     expect([second.made, second.kept, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
+  });
+
+  it('has the same keys and bytes when another version of the program runs', async () => {
+    world.write(inFolder('sites', ALPHA, BETA));
+    const first = await build();
+    const record = await readFile(world.at('out/_state/alpha.made.json'), 'utf8');
+    const second = await build({ program: digestOf('newer'), epoch: 1_800_000_000 });
+    expect([second.made, second.kept, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
+    expect(idsOf(second)).toEqual(idsOf(first));
+    expect(await readFile(world.at('out/_state/alpha.made.json'), 'utf8')).not.toBe(record);
+    expect(await readdir(world.at('out/_state'))).not.toContain('alpha.2.json');
   });
 
   it('makes an ISO again that somebody destroyed, with --force', async () => {

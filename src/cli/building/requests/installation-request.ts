@@ -8,7 +8,7 @@ import {
   readPostScript,
   readInstallationConfig,
 } from '../../../sites/installation/read-installation-config.ts';
-import { findNmstate } from '../../../recipes/config-iso/ask-nmstate.ts';
+import { findNmstate } from '../../../sites/network/nmstate/ask-nmstate.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../../recipes/installation-iso/installation-iso-request.ts';
 import { listUnusableEntries } from '../../../registry/client/auth/credentials.ts';

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ToolError } from '../../base/errors.ts';
-import { writeNewFile } from '../../base/disk/open-file.ts';
-import { runProcess } from '../../base/process.ts';
+import { ToolError } from '../../../base/errors.ts';
+import { writeNewFile } from '../../../base/disk/open-file.ts';
+import { runProcess } from '../../../base/process.ts';
 
 /** nmstate itself, where it is installed. */
 export type Nmstate = {

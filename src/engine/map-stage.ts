@@ -1,0 +1,171 @@
+import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { nameAside } from '../base/disk/aside.ts';
+import type { Digest } from '../base/digest.ts';
+import { unlessAbsent } from '../base/disk/files.ts';
+import { writeNewFileSync } from '../base/disk/open-file.ts';
+import { formatReadableJson, type Json } from '../base/text/canonical-json.ts';
+import type { EventListener } from './events.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import type { Plain } from './stage.ts';
+import { parseEntry } from './stage-store.ts';
+
+/** A stage that is run for each item of a list. Like every stage it is a value at the top of a module. */
+export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools> = {
+  /** Verb and noun. */
+  readonly name: string;
+  /** What items are called where they are counted: `sites`. */
+  readonly items: string;
+  readonly run: (inputs: Inputs, tools: Tools, signal: AbortSignal) => Promise<Output>;
+  /** What becomes of an item that fails. Throws again what concerns all items. */
+  readonly recover: (name: string, error: unknown) => Output;
+  /**
+   * What stands for the output of an earlier run, of the same inputs and the same program, where all that it
+   * names is still there. Absent: it runs each time.
+   */
+  readonly reuse?: (earlier: Output, inputs: Inputs, tools: Tools) => Output | undefined;
+};
+
+export type MappedItem<Inputs> = {
+  readonly name: string;
+  /** Called when its turn comes: there may be ten thousand items. */
+  readonly bind: () => Inputs | Promise<Inputs>;
+};
+
+export type MapOptions<Tools> = {
+  readonly tools: Tools;
+  /** So many items at the same time. */
+  readonly atOnce: number;
+  /** Where the record of an item is, and the digest of the program: for a stage with `reuse`. */
+  readonly records?: { readonly pathOf: (name: string) => string; readonly program: Digest };
+  readonly signal: AbortSignal;
+  readonly emit: EventListener;
+  /** Milliseconds. */
+  readonly now: () => number;
+};
+
+/**
+ * Runs a stage for every item, in their order, and emits the events of one stage. The first failure that
+ * the stage does not recover from, or an abort, lets nothing more begin; it is thrown when what had begun
+ * is over.
+ *
+ * @returns the outputs by the names of the items, in their order
+ */
+export async function mapStage<I extends Plain<I>, O, T>(
+  stage: MappedStage<I, O, T>,
+  items: readonly MappedItem<I>[],
+  options: MapOptions<T>,
+): Promise<ReadonlyMap<string, O>> {
+  const { atOnce, signal, emit, now } = options;
+  const started = now();
+  emit({ type: 'stage-started', stage: stage.name });
+  const advance = createCounter(stage, items.length, options);
+  const outputs: O[] = [];
+  const left = items.entries();
+  let failure: { readonly reason: unknown } | undefined;
+  const runLane = async (): Promise<void> => {
+    for (const [index, item] of left) {
+      if (failure || signal.aborted) return;
+      try {
+        outputs[index] = await runItem(stage, item, options);
+        advance();
+      } catch (reason) {
+        failure ??= { reason };
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, runLane));
+  signal.throwIfAborted();
+  if (failure) throw failure.reason;
+  emit({ type: 'stage-done', stage: stage.name, milliseconds: Math.round(now() - started) });
+  return new Map(items.map(({ name }, index) => [name, outputs[index] as O]));
+}
+
+async function runItem<I extends Plain<I>, O, T>(
+  stage: MappedStage<I, O, T>,
+  { name, bind }: MappedItem<I>,
+  { tools, records, signal }: MapOptions<T>,
+): Promise<O> {
+  const { reuse } = stage;
+  try {
+    const inputs = await bind();
+    if (!reuse || !records) return await stage.run(inputs, tools, signal);
+    const { program } = records;
+    const fingerprint = fingerprintOf({ stage: stage.name, inputs, program });
+    const path = records.pathOf(name);
+    const earlier = readRecord(path, fingerprint);
+    const known = earlier && reuse(earlier.result as O, inputs, tools); // written by this stage
+    if (known !== undefined) return known;
+    const output = await stage.run(inputs, tools, signal);
+    await writeRecord(path, formatReadableJson({ fingerprint, result: output as Json }));
+    return output;
+  } catch (error) {
+    return stage.recover(name, error);
+  }
+}
+
+function readRecord(path: string, fingerprint: Digest): { readonly result: Json } | undefined {
+  const text = unlessAbsent(() => readFileSync(path, 'utf8'));
+  const record = text === undefined ? undefined : parseEntry(text);
+  return record?.fingerprint === fingerprint ? record : undefined;
+}
+
+/** Not synced, for what it names is checked before it is used. */
+async function writeRecord(path: string, text: string): Promise<void> {
+  const aside = await nameAside(path);
+  try {
+    writeNewFileSync(aside, text);
+    renameSync(aside, path);
+  } catch (error) {
+    rmSync(aside, { force: true });
+    throw error;
+  }
+}
+
+/** Events need not come oftener than they are drawn. */
+const INTERVAL_MS = 100;
+
+/** Emits how many of the items are done. */
+function createCounter(
+  { name: stage, items }: { readonly name: string; readonly items: string },
+  total: number,
+  { emit, now }: Pick<MapOptions<unknown>, 'emit' | 'now'>,
+): () => void {
+  const started = now();
+  let done = 0;
+  let first: number | undefined;
+  let emitted = started;
+  return () => {
+    done++;
+    const time = now();
+    first ??= time;
+    if (time - emitted < INTERVAL_MS && done < total) return;
+    emitted = time;
+    const left = estimateLeft({ started, first, time, done, total });
+    const note = `${done} of ${total} ${items}${formatLeft(left)}`;
+    emit({ type: 'stage-progress', stage, bytes: 0, note });
+  };
+}
+
+type Course = {
+  readonly started: number;
+  /** When the first item was done. */
+  readonly first: number;
+  readonly time: number;
+  readonly done: number;
+  readonly total: number;
+};
+
+/**
+ * Seconds. The first item takes as long as all that run at the same time, so time counts from its end; and
+ * nothing is said before as much time again has passed.
+ */
+function estimateLeft({ started, first, time, done, total }: Course): number {
+  const passed = time - first;
+  if (done < 2 || passed < first - started) return 0;
+  return Math.round((passed / (done - 1) / 1000) * (total - done));
+}
+
+function formatLeft(seconds: number): string {
+  if (seconds < 2) return '';
+  return seconds < 120 ? `, ${seconds} s left` : `, ${Math.round(seconds / 60)} min left`;
+}

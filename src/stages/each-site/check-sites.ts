@@ -1,0 +1,41 @@
+import type { Digest } from '../../base/digest.ts';
+import type { MappedStage } from '../../engine/map-stage.ts';
+import type { Nmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
+import { findingOfError, isOfOneSite, type SiteFinding } from '../../sites/site-finding.ts';
+import type { SiteFacts } from '../../sites/site-facts.ts';
+import type { ReadSite, SiteReader } from '../../sites/site-reader.ts';
+
+/** What is known of a site after it was checked by itself; small, for there may be ten thousand. */
+export type CheckedSite = {
+  /** Of its inputs; absent where they could not be read. */
+  readonly inputs?: Digest;
+  readonly facts?: SiteFacts;
+  readonly findings: readonly SiteFinding[];
+  /** Whether nmstate is not there to see its network configuration. */
+  readonly isUnseen?: boolean;
+};
+
+type CheckTools = { readonly reader: SiteReader; readonly nmstate?: Nmstate | undefined };
+
+/** Reads a site and applies every rule of its own. */
+export const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools> = {
+  name: 'check sites',
+  items: 'sites',
+  async run({ name }, { reader, nmstate }, signal) {
+    const { site, files, findings, ...seen } = await reader.read(name);
+    const network = site?.imageBased.networkConfig;
+    if (network === undefined) return { ...seen, findings };
+    const problem = await nmstate?.ask(network, signal);
+    const refused = problem === undefined ? [] : [describeRefused(problem, files)];
+    return { ...seen, findings: [...findings, ...refused], isUnseen: !nmstate };
+  },
+  recover(name, error) {
+    if (!isOfOneSite(error)) throw error;
+    return { findings: [findingOfError(name, error)] };
+  },
+};
+
+function describeRefused(problem: string, files: ReadSite['files']): SiteFinding {
+  const file = files.find(({ path }) => path === 'image-based-config.yaml');
+  return { severity: 'error', file: file?.shownAs ?? '', path: 'networkConfig', problem };
+}
