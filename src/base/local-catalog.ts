@@ -51,7 +51,7 @@ export const refuseCatalog = (text: string, reason: string, cause?: unknown): Co
 function stripHost(text: string, rest: string): string {
   if (!rest.startsWith('//')) return rest;
   if (rest.startsWith('///')) return rest.slice(2);
-  throw refuseCatalog(text, 'after // stands a host, but catalogs are read from this machine');
+  throw refuseCatalog(text, '// is followed by a host, but catalogs are read from this machine');
 }
 
 function splitTag(text: string): { path: string; tag: string | undefined } {

@@ -183,7 +183,7 @@ function readSelection(options: ShowOptions): CatalogSelection {
   const names = options.package;
   const isNarrowed = channels.length > 0 || min !== undefined || max !== undefined;
   if (isNarrowed && names.length !== 1) {
-    throw new UsageError('usage.selection', '--channel, --min and --max want one --package', {
+    throw new UsageError('usage.selection', '--channel, --min and --max need one --package', {
       expected: 'one --package',
       found: `${names.length}`,
     });

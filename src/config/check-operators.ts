@@ -39,7 +39,7 @@ function checkPackage(view: View, item: string): readonly ConfigProblem[] {
   const isRanged = (path: string): boolean =>
     BOUNDS.some((name) => view.text(`${path}.${name}`) !== undefined);
   const isMixed = isRanged(item) && channels.some(isRanged);
-  const mixed = 'has versions of its own and in its channels; only one of the two may have them';
+  const mixed = 'has versions for itself and for its channels; give them in one place only';
   return [
     ...checkDuplicates(view, `${item}.channels`, '.name'),
     ...[item, ...channels].flatMap((path) => checkVersions(view, path)),
@@ -62,7 +62,7 @@ function checkVersions(view: View, path: string): readonly ConfigProblem[] {
 function checkMinBundle(view: View, path: string): readonly ConfigProblem[] {
   const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
   if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
-  const problem = 'stands beside a range of versions';
+  const problem = 'is given together with a range of versions';
   return [view.report(`${path}.minBundle`, problem, { hint: 'write only one of the two' })];
 }
 

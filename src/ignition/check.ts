@@ -69,7 +69,7 @@ function checkNodes(config: IgnitionConfig): Problem[] {
   return (['files', 'directories', 'links'] as const).flatMap((kind) =>
     (storage[kind] ?? []).flatMap((node, index) => {
       const problems = checkNode(node, links);
-      if (seen.has(node.path)) problems.push(`path "${node.path}" is there more than once`);
+      if (seen.has(node.path)) problems.push(`path "${node.path}" appears more than once`);
       seen.add(node.path);
       return problems.map((problem) => ({ path: `$.storage.${kind}.${index}`, problem }));
     }),
@@ -189,9 +189,7 @@ function checkNames(entries: readonly { readonly name: string }[], path: string)
   return entries.flatMap(({ name }, index) => {
     const known = seen.has(name);
     seen.add(name);
-    return known
-      ? [{ path: `${path}.${index}`, problem: `"${name}" is there more than once` }]
-      : [];
+    return known ? [{ path: `${path}.${index}`, problem: `"${name}" appears more than once` }] : [];
   });
 }
 

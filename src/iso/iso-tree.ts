@@ -171,7 +171,7 @@ export async function readEntries(
     if (offset + size > SECTOR_SIZE) {
       throw new IntegrityError(
         'iso.malformed-entry',
-        `continuation area at sector ${sector} ends at its byte ${offset + size}, behind ${SECTOR_SIZE}`,
+        `continuation area at sector ${sector} ends at its byte ${offset + size}, past ${SECTOR_SIZE}`,
       );
     }
     return (await readContinued(sector)).subarray(offset, offset + size);

@@ -32,7 +32,7 @@ function compareFile(
 ): string | undefined {
   if (!extent) return 'is not in the index';
   const isSame = extent.offset === place.offset && extent.size === place.size;
-  return isSame ? undefined : 'stands elsewhere than the index says';
+  return isSame ? undefined : 'is not where the index says';
 }
 
 /** Extents of the index that were hashed, right or wrong. */
@@ -139,7 +139,7 @@ function describeLost(
 }
 
 const describeCut = (offset: number, fileSize: number): string =>
-  offset >= fileSize ? 'is behind the end of the file' : 'goes on behind the end of the file';
+  offset >= fileSize ? 'is past the end of the file' : 'continues past the end of the file';
 
 /** What the directories of an image without an index name, and the file does not have. */
 export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void> {

@@ -126,7 +126,7 @@ function findPullspec(
   if (isPlanned) return planned.reference;
   throw new ConfigError(
     'plan.differs',
-    `the plan is for release ${planned.version}, but the configuration wants ${version}`,
+    `the plan is for release ${planned.version}, but the configuration asks for ${version}`,
     { expected: planned.version, found: version, hint: 'plan again' },
   );
 }

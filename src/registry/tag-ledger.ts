@@ -76,9 +76,13 @@ async function fetchPinned<Found>(
 }
 
 const gone = (name: string, digest: Digest, cause?: unknown): RegistryError =>
-  new RegistryError('plan.gone', `${name} was ${digest} when it was planned, and that is gone`, {
-    expected: digest,
-    found: 'not found',
-    cause,
-    hint: 'restore the image in the registry, or plan again',
-  });
+  new RegistryError(
+    'plan.gone',
+    `${name} was ${digest} when it was planned, and that no longer exists`,
+    {
+      expected: digest,
+      found: 'not found',
+      cause,
+      hint: 'restore the image in the registry, or plan again',
+    },
+  );

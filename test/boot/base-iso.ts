@@ -140,7 +140,7 @@ async function readPackageVersions(): Promise<string> {
   return stdout;
 }
 
-/** Makes a file aside and renames it, unless it is there already. */
+/** Makes a file aside and renames it, unless it already exists. */
 async function cached(
   cacheDir: string,
   name: string,

@@ -363,7 +363,7 @@ describe('what oc-mirror refuses is refused with its line', () => {
         '7:29: mirror.operators[0].packages[0].minVersion: "new" is not a valid version',
         '8:14: mirror.operators[0].packages[1].name: "p" is also operators[0].packages[0].name',
         '8:46: mirror.operators[0].packages[1].channels[1].name: "c" is also operators[0].packages[1].channels[0].name',
-        '9:7: mirror.operators[0].packages[2]: has versions of its own and in its channels; only one of the two may have them',
+        '9:7: mirror.operators[0].packages[2]: has versions for itself and for its channels; give them in one place only',
       ],
     ],
     [

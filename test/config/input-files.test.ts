@@ -79,7 +79,7 @@ test('a file is read whole up to the limit, and refused one byte beyond it', () 
 
 test('an alias to the list that holds it is a problem of the configuration', () => {
   expect(problemsOf('additionalImages: &a [*a]')).toContain(
-    'additionalImages[0]: is an alias to what holds it',
+    'additionalImages[0]: is an alias to a node that contains it',
   );
 });
 

@@ -302,7 +302,7 @@ describe('problems', () => {
     expect(checkPackage('minBundle: p.v1')).toEqual([]);
     expect(checkPackage('channels: [{name: c, minBundle: p.v1}]')).toEqual([]);
     expect(checkPackage('minBundle: p.v1, maxVersion: 2.0.0')).toEqual([
-      expect.stringContaining('minBundle: stands beside a range of versions'),
+      expect.stringContaining('minBundle: is given together with a range of versions'),
     ]);
     expect(checkPackage('minBundle: p.v1, channels: [{name: c, minBundle: p.v2}]')).toEqual([
       expect.stringContaining('only one of the two may have them'),

@@ -82,7 +82,7 @@ describe('an interrupted build', () => {
     const before = registry.bytesServed();
     const { code, stderr, stdout } = await build('killed.iso').ended;
     expect(code, stderr).toBe(0);
-    expect(stdout).toMatch(/[1-9][\d.]* MiB kept from before/);
+    expect(stdout).toMatch(/[1-9][\d.]* MiB reused/);
     expect(await digestFile(join(directory, 'killed.iso'))).toBe(whole);
     const sent = registry.bytesServed() - before;
     const report = await readFile(join(directory, 'killed.iso.report.json'), 'utf8');
@@ -107,7 +107,7 @@ describe('an interrupted build', () => {
     const partial = await stat(join(directory, `${signal}.iso.partial`));
     expect(partial.blocks).toBeGreaterThan(0);
     const { stdout } = await build(`${signal}.iso`).ended;
-    expect(stdout).toMatch(/[1-9][\d.]* MiB kept from before/);
+    expect(stdout).toMatch(/[1-9][\d.]* MiB reused/);
     expect(await digestFile(join(directory, `${signal}.iso`))).toBe(whole);
   });
 

@@ -44,7 +44,7 @@ describe.skipIf(!hasTools)('a build from a registry that misbehaves', () => {
     await redirectWorld(world, [registry.host]);
   });
 
-  /** Each time with an empty work directory: nothing is there already. */
+  /** Each time with an empty work directory: nothing already exists. */
   async function build() {
     count += 1;
     const output = at(`${count}.iso`);

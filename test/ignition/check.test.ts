@@ -32,10 +32,10 @@ describe('checkIgnition', () => {
     expect(files({ path })).toEqual([`$.storage.files.0: ${problem}`]);
   });
 
-  it('refuses a path that is there twice, be it a file, directory or link', () => {
+  it('refuses a path that appears twice, be it a file, directory or link', () => {
     const storage = { files: [{ path: '/a' }], directories: [{ path: '/a' }] };
     expect(check({ storage })).toEqual([
-      '$.storage.directories.0: path "/a" is there more than once',
+      '$.storage.directories.0: path "/a" appears more than once',
     ]);
   });
 
@@ -76,7 +76,7 @@ describe('checkIgnition', () => {
     expect(check({ systemd: { units } })).toEqual([
       '$.systemd.units.0: "a.text" is not a valid systemd unit name',
       '$.systemd.units.1: drop-in "a.txt" is not a .conf file',
-      '$.systemd.units.2: "b.service" is there more than once',
+      '$.systemd.units.2: "b.service" appears more than once',
       '$.systemd.units.1: unit "b.service" is enabled, but has no [Install] section',
     ]);
   });

@@ -39,7 +39,7 @@ describe('changing kernel arguments', () => {
     expect(modifyKargs('a b', { delete: ['c'] })).toBe('a b');
   });
 
-  it('appends, also what is there already', () => {
+  it('appends, also what already exists', () => {
     expect(modifyKargs('a', { append: ['a', 'b=1'] })).toBe('a a b=1');
     expect(modifyKargs('', { append: ['a'] })).toBe('a');
   });

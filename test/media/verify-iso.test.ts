@@ -179,9 +179,9 @@ describe('verification of an image that was cut off', () => {
     const { offset, size } = ownLayerOf('etcd');
     const { problems } = await verify(await cutAt(offset + size - 1));
     const own = problems.find((problem) => problem.offset === offset);
-    expect(own?.problem).toBe('goes on behind the end of the file');
+    expect(own?.problem).toBe('continues past the end of the file');
     const others = problems.filter((problem) => (problem.offset ?? 0) > offset);
-    for (const { problem } of others) expect(problem).toBe('is behind the end of the file');
+    for (const { problem } of others) expect(problem).toBe('is past the end of the file');
   });
 
   it('says so when not even the directories are there', async () => {
@@ -204,7 +204,7 @@ describe('verification of an image that was cut off', () => {
     const path = await cutAt(medium.extentOf('/sealift/index.json').offset + 65_536);
     const { exitCode, stdout } = await runCommand(registerVerify, ['verify', path], { cwd: '/' });
     expect(exitCode).toBe(8);
-    expect(stdout).toMatch(/^lost: \/registry\/docker\S+ is behind the end of the file$/m);
+    expect(stdout).toMatch(/^lost: \/registry\/docker\S+ is past the end of the file$/m);
     expect(stdout).toMatch(/^damaged images: cli, etcd, tools$/m);
   });
 });
@@ -242,7 +242,7 @@ describe.skipIf(!requireTool('genisoimage'))('verification of an image of anothe
     const json = await runCommand(registerVerify, ['verify', path, '-o', 'json'], { cwd: '/' });
     expect([text.exitCode, json.exitCode]).toEqual([8, 8]);
     expect(text.stdout.match(/^lost: \/file-/gm)).toHaveLength(20);
-    expect(text.stdout).toContain('lost: and 13 more; -o json tells all');
+    expect(text.stdout).toContain('lost: and 13 more; -o json lists all');
     const { problems } = JSON.parse(json.stdout) as Verification;
     const lost = problems.filter(({ kind }) => kind === 'lost').map(({ path }) => path);
     expect(lost.sort()).toEqual(names.map((name) => `/${name}`).sort());

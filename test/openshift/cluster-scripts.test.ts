@@ -35,7 +35,7 @@ runs('apply-operator-crs.sh', () => {
     kubeconfig,
   ];
 
-  it('waits for the cluster and the operators, and keeps what is there already', async () => {
+  it('waits for the cluster and the operators, and keeps what already exists', async () => {
     const oc = fakeOc(`
   "get clusterversion") [[ -e /tmp/asked ]] && echo True; touch /tmp/asked ;;
   "get clusterserviceversions")

@@ -55,14 +55,14 @@ describe('planExtraManifests', () => {
     const source = (version: string): string =>
       `kind: CatalogSource\nmetadata: {name: cs-redhat-operator-index-${version}, namespace: m}\n`;
     expect(() => plan(`${source('v4-19')}---\n${source('v4-20')}`, true)).toThrow(
-      'manifest "CatalogSource m/redhat-operators" is there more than once',
+      'manifest "CatalogSource m/redhat-operators" appears more than once',
     );
   });
 
   it('refuses files of the same name', () => {
     const source = { name: 'a.yaml', text: 'kind: A\n' };
     expect(() => planExtraManifests([source, source], { useDefaultSourceNames: false })).toThrow(
-      'manifest "a-0.yaml" is there more than once',
+      'manifest "a-0.yaml" appears more than once',
     );
   });
 

@@ -178,7 +178,7 @@ describe.skipIf(hasTools.includes(false))('a catalog on this machine', () => {
       'appliance-config.yaml:15:15: operators[1].catalog: catalogs/absent is not a directory',
       'appliance-config.yaml:16:15: operators[2].catalog: catalogs/own-index is not an OCI image layout: it has no file "oci-layout"',
       'appliance-config.yaml:17:15: operators[3].catalog: "My Index" is not a valid repository for the copy of the catalog',
-      'appliance-config.yaml:18:15: operators[4].catalog: catalog "oci://catalogs/own-index" cannot be read: after // stands a host, but catalogs are read from this machine',
+      'appliance-config.yaml:18:15: operators[4].catalog: catalog "oci://catalogs/own-index" cannot be read: // is followed by a host, but catalogs are read from this machine',
     ]);
   });
 });

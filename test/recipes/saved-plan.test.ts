@@ -86,7 +86,7 @@ describe.skipIf(!hasTools)('a tag that moved since it was planned', () => {
       'plan.json',
     );
     expect(exitCode).toBe(4);
-    expect(stderr).toContain(`${tool()} was ${old} when it was planned, and that is gone`);
+    expect(stderr).toContain(`${tool()} was ${old} when it was planned, and that no longer exists`);
     expect(stderr).toContain('hint: restore the image in the registry, or plan again');
     expect(await hasFile(at('x.iso'))).toBe(false);
   });

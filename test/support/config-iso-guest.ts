@@ -93,7 +93,7 @@ function readSeen(lines: readonly string[]): Seen {
   return { device, tree: [...tell('tree')].sort() };
 }
 
-/** The kernel takes several archives one after the other; of a file that is there twice the last. */
+/** The kernel takes several archives one after the other; of a file that appears twice the last. */
 async function prepare({ base, work }: Guest): Promise<{ kernel: string; initrd: string }> {
   await runProcess('bsdtar', ['-x', '-f', base, '-C', work, 'images/pxeboot']);
   const own = join(work, 'own');

@@ -272,12 +272,8 @@ const OBSTACLES = [
 function explainObstacle(path: string, cause: unknown): unknown {
   const isFile = cause instanceof DiskError && cause.code === 'file.not-directory';
   if (!isFile && !isErrno(cause, ...OBSTACLES)) return cause;
-  return new DiskError(
-    'work-dir.unwritable',
-    `nothing can be kept in the work directory "${path}"`,
-    {
-      cause,
-      hint: 'name a directory on a disk that can be written with --work-dir',
-    },
-  );
+  return new DiskError('work-dir.unwritable', `cannot write to the work directory "${path}"`, {
+    cause,
+    hint: 'name a directory on a disk that can be written with --work-dir',
+  });
 }

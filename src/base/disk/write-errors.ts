@@ -24,7 +24,7 @@ const OF_OUTPUTS: Readonly<Record<'full' | 'unwritable' | 'broken' | 'tooLarge',
   },
   tooLarge: {
     code: 'output.too-large',
-    reason: 'the file system holds no file as large as',
+    reason: 'the file system cannot store a file as large as',
     hint: 'use a file system without a 4 GiB limit',
   },
 };

@@ -39,7 +39,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .addOption(createForceOption())
     .option(
       '--plan <file>',
-      'take exactly the images of this report of an earlier build, whatever tags name now',
+      'take exactly the images of this report of an earlier build, even if tags have moved',
     )
     .addOption(createRetryOption());
   addInstallationOptions(addSignatureOptions(command))
@@ -87,7 +87,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
         ]
       : []),
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+      `${formatSize(bytes.kept)} reused, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...formatSignatures(report.signatures, '  release   '),

@@ -34,7 +34,7 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
     .description('the ISO that brings an installed cluster, without network, to a later release')
     .option(
       '--plan <file>',
-      'take exactly the images of this plan (sealift plan upgrade-iso -o json), whatever tags name now',
+      'take exactly the images of this plan (sealift plan upgrade-iso -o json), even if tags have moved',
     )
     .addOption(createForceOption())
     .addHelpText(
@@ -86,7 +86,7 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+      `${formatSize(bytes.kept)} reused, ${formatSize(bytes.written)} written`,
     ...formatSignatures(report.signatures, '  release   '),
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),

@@ -24,7 +24,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .enablePositionalOptions()
     .option(
       '--plan <file>',
-      'take exactly the images of this plan (sealift plan -o json), whatever tags name now',
+      'take exactly the images of this plan (sealift plan -o json), even if tags have moved',
     )
     .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')
@@ -70,7 +70,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.kept)} kept from before, ${formatSize(bytes.written)} written`,
+      `${formatSize(bytes.kept)} reused, ${formatSize(bytes.written)} written`,
     `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,

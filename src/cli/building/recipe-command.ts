@@ -78,7 +78,7 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
     .addOption(createConcurrencyOption())
     .addOption(createRetryOption())
     .addOption(
-      new Option('--ignition <how>', 'who renders the unconfigured ignition').choices([
+      new Option('--ignition <how>', 'what renders the unconfigured ignition').choices([
         ...['installer', 'embedded'],
       ]),
     )

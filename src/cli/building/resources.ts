@@ -18,7 +18,7 @@ export function registerResources(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nMirror sets, catalog sources, cluster catalogs, release signatures. Media carry them already,\n' +
-        'cluster catalogs apart; this is for clusters that are there.\n' +
+        'cluster catalogs apart; this is for existing clusters.\n' +
         '\nExample:\n  $ sealift resources | oc apply -f -',
     )
     .action(async (config: string, options: LiveCommandOptions) => {

@@ -8,7 +8,7 @@ import { writeFormatted } from '../terminal/output.ts';
 /** `sealift why DIGEST|IMAGE [CONFIG]`: who pulls an image, a manifest or a blob in. */
 export function registerWhy(program: Command, host: CliHost): void {
   addLiveOptions(program.command('why'))
-    .description('who pulls an image or a blob in')
+    .description('what requires an image or a blob')
     .argument(
       '<what>',
       'digest of a blob, manifest or image, its first digits, or (part of) a name',

@@ -112,4 +112,4 @@ function groupAlike(warnings: readonly SiteFinding[]): readonly string[] {
 const cut = (texts: readonly string[], most: number, what: string): readonly string[] =>
   texts.length <= most
     ? texts
-    : [...texts.slice(0, most), `and ${texts.length - most} more ${what}; -o json tells all`];
+    : [...texts.slice(0, most), `and ${texts.length - most} more ${what}; -o json lists all`];

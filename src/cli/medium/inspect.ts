@@ -47,8 +47,7 @@ const formatProblem = (what: string, problem: string | undefined): readonly stri
   problem === undefined ? [] : [`${what.padEnd(15)}damaged: ${problem}`];
 
 function formatCoreos({ coreos, notCoreos }: Inspection): string[] {
-  if (!coreos)
-    return [`coreos         no live ISO of CoreOS: ${notCoreos ?? 'nothing of one is there'}`];
+  if (!coreos) return [`coreos         not a CoreOS live ISO: ${notCoreos ?? 'no sign of one'}`];
   const { embedArea, bootstrapProblem } = coreos;
   const bootstrap = coreos.bootstrapIgnition ? 'a config in an initrd of its own' : 'none';
   return [

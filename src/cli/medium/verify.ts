@@ -22,7 +22,7 @@ export function registerVerify(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nNeeds no network. An image that sealift did not make is checked as far as possible: its\n' +
-        'structure, and its registry where it has one. Of one that was cut off it tells what is lost.\n' +
+        'structure, and its registry where it has one. Of a truncated one it reports what is lost.\n' +
         `At most ${SHOWN} problems of a kind are printed; -o json has up to 10000.\n` +
         '\nExample:\n  $ sealift verify appliance.iso',
     )
@@ -91,7 +91,7 @@ function formatKind(kind: string, found: readonly VerifyProblem[]): readonly str
   const more = found.length - SHOWN;
   return [
     ...found.slice(0, SHOWN).map(formatProblem),
-    ...(more > 0 ? [`${kind}: and ${more} more; -o json tells all`] : []),
+    ...(more > 0 ? [`${kind}: and ${more} more; -o json lists all`] : []),
   ];
 }
 

@@ -157,7 +157,8 @@ class Walk {
   }
 
   #readHolder(node: YAMLMap | YAMLSeq, shape: Shape, path: string): Plain | undefined {
-    if (this.#holders.has(node)) return this.#refuse(path, 'is an alias to what holds it');
+    if (this.#holders.has(node))
+      return this.#refuse(path, 'is an alias to a node that contains it');
     if (this.#holders.size > MAX_DEPTH) return this.#refuseSize(path);
     this.#holders.add(node);
     const value = isMap(node)

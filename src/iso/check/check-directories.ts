@@ -201,7 +201,7 @@ function* checkExtent(
   const isLast = (record.flags & FILE_FLAG.multiExtent) === 0;
   if (!isLast && range.size % SECTOR_SIZE !== 0) {
     yield damage(
-      `extent of ${range.size} bytes has a further one behind it, but does not fill its sectors`,
+      `extent of ${range.size} bytes is followed by another, but does not fill its sectors`,
       { path, range },
     );
   }

@@ -70,7 +70,7 @@ export async function findContiguousFile(
   let end = first ? first.offset + first.size : 0;
   for (const extent of others) {
     if (extent.offset !== end) {
-      throw new IntegrityError('iso.no-embed-area', `file ${path} does not stand in one run`);
+      throw new IntegrityError('iso.no-embed-area', `file ${path} is not contiguous`);
     }
     end += extent.size;
   }

@@ -111,7 +111,7 @@ async function locateOne(iso: IsoImage, entry: Json, size: number): Promise<Karg
   if (skip + size > file.size) {
     throw new IntegrityError(
       'iso.out-of-bounds',
-      `kernel argument area of ${size} bytes at ${skip} ends behind ${path}, which has ${file.size} bytes`,
+      `kernel argument area of ${size} bytes at ${skip} ends past ${path}, which has ${file.size} bytes`,
     );
   }
   const pad = readCharacter(entry['pad'], '#');

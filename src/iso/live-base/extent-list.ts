@@ -27,7 +27,7 @@ export function fillGaps(extents: readonly Extent[], size: number): Extent[] {
     filled.push(extent);
     end = extent.offset + extent.size;
   }
-  if (end > size) throw new Error(`extents end at ${end}, behind the image's ${size} bytes`);
+  if (end > size) throw new Error(`extents end at ${end}, past the image's ${size} bytes`);
   if (end < size) filled.push(zeroExtent(end, size - end));
   return filled;
 }

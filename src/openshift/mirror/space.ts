@@ -77,7 +77,7 @@ export async function requireSpace(needs: SpaceNeeds): Promise<number> {
   if (FAT_TYPES.has(type) && needs.isoSize > FAT_LIMIT) {
     throw new DiskError(
       'disk.file-too-large',
-      `"${directory}" is on FAT, which holds no file of ${formatSize(needs.isoSize)}`,
+      `"${directory}" is on FAT, which cannot store a file of ${formatSize(needs.isoSize)}`,
       {
         expected: `at most ${FAT_LIMIT}`,
         found: String(needs.isoSize),

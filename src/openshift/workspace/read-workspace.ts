@@ -135,7 +135,7 @@ function ifReadable<Value>(path: string, read: (path: string) => Value): Value {
     if (!isErrno(cause, ...UNREADABLE)) throw cause;
     throw new ConfigError('workspace.unreadable', `${path} cannot be read`, {
       cause,
-      hint: 'restore the files of oc-mirror, and let the user who builds read them',
+      hint: 'restore the files of oc-mirror, and make them readable for the user who runs the build',
     });
   }
 }

@@ -16,7 +16,7 @@ export type InstallationIsoRequest = IsoPlace & {
   readonly postScript?: Uint8Array;
   /** Path of the configuration: what its tags named is kept under it. */
   readonly configuration: string;
-  /** Whose images are taken, whatever tags name now. */
+  /** Whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;
   /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
   readonly base?: GivenBaseIso | CoreosStream;

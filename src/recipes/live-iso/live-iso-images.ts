@@ -112,7 +112,7 @@ function requireMinor(wanted: string, release: Release): Release {
   if (!isMinorVersion(wanted) || version.startsWith(`${wanted}.`)) return release;
   throw new ConfigError(
     'release.version-mismatch',
-    `the mirror has release ${version}, but the configuration wants ${wanted}`,
+    `the mirror has release ${version}, but the configuration asks for ${wanted}`,
     { expected: wanted, found: version, hint: 'correct ocpRelease.version' },
   );
 }

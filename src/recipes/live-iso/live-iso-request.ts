@@ -24,7 +24,7 @@ export type LiveIsoRequest = IsoPlace & {
   readonly nmstate?: string;
   /** Path of the configuration: what its tags named is kept under it. */
   readonly configuration: string;
-  /** Whose images are taken, whatever tags name now. */
+  /** Whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;

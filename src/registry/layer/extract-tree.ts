@@ -281,7 +281,7 @@ async function moveTo(tree: string, output: string): Promise<void> {
     await rename(tree, output);
   } catch (cause) {
     if (!isErrno(cause, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw cause;
-    throw new DiskError('layer.output-exists', `directory ${output} is there already`, { cause });
+    throw new DiskError('layer.output-exists', `directory ${output} already exists`, { cause });
   }
 }
 

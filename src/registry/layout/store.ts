@@ -110,7 +110,7 @@ async function ifReadable<Value>(path: string, read: () => Value | Promise<Value
     if (!isErrno(cause, 'EACCES', 'EPERM', 'ELOOP')) throw cause;
     throw new ConfigError('registry.tree-unreadable', `${path} cannot be read`, {
       cause,
-      hint: 'let the user who builds read all of the tree',
+      hint: 'make the whole tree readable for the user who runs the build',
     });
   }
 }

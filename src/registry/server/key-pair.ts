@@ -29,7 +29,7 @@ export function checkKeyPair({ cert, key }: KeyPair): KeyPair {
   } catch (cause) {
     throw new UsageError(
       'registry.tls-certificate',
-      'the certificate or one behind it cannot be used',
+      'the certificate or one of its chain cannot be used',
       {
         cause,
       },

@@ -91,7 +91,7 @@ function warnOfBases(report: Report, network: Plain | undefined): readonly Confi
     listBases(owner)
       .filter(({ name }) => !defined.has(name))
       .map(({ name, path }) => {
-        const problem = `${owner.type} ${owner.name} is over "${name}", which is defined nowhere`;
+        const problem = `${owner.type} ${owner.name} is over "${name}", which is not defined`;
         const hint = `add "${name}" to the interfaces`;
         return report(path, problem, { hint });
       }),

@@ -10,7 +10,7 @@ type Line = { readonly line: number; readonly cells: readonly string[] };
 const FAULTS: Readonly<Record<string, string>> = {
   CSV_QUOTE_NOT_CLOSED: 'has a quote that is never closed',
   INVALID_OPENING_QUOTE: 'has a quote in a cell that does not begin with one',
-  CSV_INVALID_CLOSING_QUOTE: 'has text behind a closing quote',
+  CSV_INVALID_CLOSING_QUOTE: 'has text after a closing quote',
 };
 
 /**
@@ -107,7 +107,7 @@ function checkHeader(columns: readonly string[], line: number): TableProblem[] {
         problem: `column "${printable(column)}" may have letters, digits, "_", "-" and "." only`,
       });
     } else if (seen.has(column)) {
-      problems.push({ line, problem: `column "${column}" is there twice` });
+      problems.push({ line, problem: `column "${column}" appears twice` });
     }
     seen.add(column);
   }

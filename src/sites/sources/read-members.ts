@@ -25,7 +25,7 @@ type Placed = { readonly path: string; readonly shownAs: string; readonly member
 type Found = {
   readonly name: string;
   readonly shownAs: string;
-  /** By folded path, to find what is there twice; folders are not in it. */
+  /** By folded path, to find what appears twice; folders are not in it. */
   readonly seen: Map<string, string>;
   readonly files: Placed[];
   readonly unused: Set<string>;
@@ -156,7 +156,7 @@ function findTwin({ seen }: Found, path: string): string | undefined {
   const twin = seen.get(foldName(path));
   seen.set(foldName(path), path);
   if (twin === undefined) return undefined;
-  return twin === path ? 'is there twice' : `is there twice: also as ${printable(twin)}`;
+  return twin === path ? 'appears twice' : `appears twice: also as ${printable(twin)}`;
 }
 
 function addFile(site: Found, placed: Placed): void {

@@ -126,7 +126,7 @@ function findCellFault(
   if (!isColumnName(column)) {
     return `key "${printable(column)}" may have letters, digits, "_", "-" and "." only`;
   }
-  if (cells.has(column)) return `key "${column}" is there twice`;
+  if (cells.has(column)) return `key "${column}" appears twice`;
   if (isScalar(value) && (typeof value.value === 'string' || value.value === null))
     return undefined;
   if (isScalar(value)) return `value of "${column}" has a tag: write it as a text`;

@@ -64,7 +64,7 @@ const ambiguous = (shownAs: string, count: number): ConfigError =>
   });
 
 const nothing = (from: string): ConfigError =>
-  new ConfigError('retained.empty', `${from} keeps nothing of any site`, {
+  new ConfigError('retained.empty', `${from} has no state of any site`, {
     expected: `${SIGNS.join(', ')} in it, or in folders named like the sites`,
     hint: 'check what --retain-from names',
   });

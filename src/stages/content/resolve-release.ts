@@ -245,7 +245,7 @@ function checkWanted(
   if (isWanted) return;
   throw new ConfigError(
     'release.version-mismatch',
-    `payload ${formatReference(reference)} is release ${found}, but the configuration wants ${wanted}`,
+    `payload ${formatReference(reference)} is release ${found}, but the configuration asks for ${wanted}`,
     {
       expected: wanted,
       found,
@@ -257,7 +257,7 @@ function checkWanted(
 const archMismatch = (wanted: string, found: string, reference: Reference): ConfigError =>
   new ConfigError(
     'release.arch-mismatch',
-    `payload ${formatReference(reference)} is for ${found}, but the configuration wants ${wanted}`,
+    `payload ${formatReference(reference)} is for ${found}, but the configuration asks for ${wanted}`,
     {
       expected: wanted,
       found,

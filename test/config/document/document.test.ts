@@ -47,7 +47,7 @@ const FAULTS: readonly (readonly [what: string, text: string, problem: string])[
   ['too many values', `x: [${'a,'.repeat(90_000)}]`, 'not valid YAML: there are too many values'],
   ['a key that is written twice', 'kind: a\nkind: b', 'is written twice, first in line'],
   ['an alias without an anchor', 'kind: *a', 'not valid YAML: this alias has no anchor'],
-  ['an alias to what holds it', 'K: &a [*a]', 'is an alias to what holds it'],
+  ['an alias to what holds it', 'K: &a [*a]', 'is an alias to a node that contains it'],
   [
     'aliases that unfold to too much',
     `K: [&a [${'x,'.repeat(200)}], ${'*a,'.repeat(200)}]`,

@@ -39,7 +39,7 @@ describe('an install-config.yaml is refused', () => {
     [
       'with a second document',
       `${GOOD}---\nkind: A\n`,
-      '9:1 : not valid YAML: a second document begins here; only one may stand in the file',
+      '9:1 : not valid YAML: a second document begins here; the file may have only one',
     ],
     [
       'in UTF-16',
@@ -54,7 +54,7 @@ describe('an install-config.yaml is refused', () => {
     [
       'with a tab for indentation',
       GOOD.replace('platform: {none: {}}', 'platform:\n\tnone: {}'),
-      '8:1 : not valid YAML: a tab stands where only spaces may indent',
+      '8:1 : not valid YAML: a tab is used for indentation; only spaces are allowed',
     ],
     [
       'with a number beyond all numbers',

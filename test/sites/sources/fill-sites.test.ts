@@ -144,7 +144,7 @@ describe('a table that does not fit stops all', () => {
   });
 
   it.each([
-    ['a column twice', 'name,domain,name\na,b,c\n', 'column "name" is there twice'],
+    ['a column twice', 'name,domain,name\na,b,c\n', 'column "name" appears twice'],
     ['a column without a name', 'name,,domain\na,b,c\n', 'column 2 has no name'],
     ['a strange column', 'name,do main\na,b\n', 'column "do main" may have letters'],
     ['no header', '\n\n', 'has no header row'],
@@ -190,7 +190,7 @@ describe('a bad row does not stop the others', () => {
     ['short', 'name,domain\nalpha,a\nsecret\n', 'a.csv:3: has 1 cells, but the header names 2'],
     ['long', 'name,domain\nalpha,a\nb,c,secret\n', 'a.csv:3: has 3 cells, but the header names 2'],
     ['open', 'name,domain\nalpha,a\nb,"secret\n', 'a.csv:3: has a quote that is never closed'],
-    ['torn', 'name,domain\nalpha,a\nb,"secret"x\n', 'a.csv:3: has text behind a closing quote'],
+    ['torn', 'name,domain\nalpha,a\nb,"secret"x\n', 'a.csv:3: has text after a closing quote'],
     ['twin', 'name,domain\nb,a\nalpha,a\nb,c\n', 'a.csv:4: site name "b" is also in line 2'],
     ['capital', 'name,domain\nalpha,a\nBeta,c\n', 'a.csv:3: site name "Beta" is not a DNS label'],
     ['without a name', 'name,domain\nalpha,a\n,c\n', 'a.csv:3: site name "" is empty'],
@@ -207,7 +207,7 @@ describe('a bad row does not stop the others', () => {
     ['no mapping', '- secret\n', 'is not a mapping from columns to values'],
     ['a list in it', '- name: b\n  domain: [secret]\n', 'is a list or a mapping'],
     ['a tag', '- name: b\n  domain: !!binary c2VjcmV0\n', 'has a tag'],
-    ['a key twice', '- name: b\n  domain: secret\n  domain: x\n', 'key "domain" is there twice'],
+    ['a key twice', '- name: b\n  domain: secret\n  domain: x\n', 'key "domain" appears twice'],
     ['a missing value', '- name: b\n', 'has no "domain", which the template needs'],
     ['one key more', '- name: b\n  domain: x\n  note: secret\n', 'column "note" has no hole'],
   ])('of YAML: %s', async (_, text, problem) => {
@@ -254,7 +254,7 @@ describe('no value becomes a key of the file that it is put into', () => {
 describe('a table of 60 rows', () => {
   const HEADER = 'name,a';
   const row = (index: number): string => {
-    if (index === 20) return 'site-3, x'; // a name that is there already
+    if (index === 20) return 'site-3, x'; // a name that already exists
     if (index === 10) return 'site-10'; // short
     if (index === 30) return ', x'; // without a name
     return `  site-${index} ,\tx ${index} `;

@@ -157,7 +157,7 @@ it('a folder that may not be read stops only its site', async () => {
   chmodSync(join(root, 'sites/a'), 0o700);
 });
 
-it('a member that is there twice is refused, and so is one that differs in case or form', async () => {
+it('a member that appears twice is refused, and so is one that differs in case or form', async () => {
   const twins = [
     ...GOOD.map((member) => ({ ...member, name: member.name.replace('good', 'a') })),
     ...[{ name: 'a/install-config.yaml' }, { name: 'a/extra-manifests/x.yaml' }],
@@ -168,9 +168,9 @@ it('a member that is there twice is refused, and so is one that differs in case 
     expect(sites.names).toEqual(['good']);
     const problems = showProblems(sites, root).map((line) => line.replace(/^.*?\/a\//, ''));
     expect(problems).toEqual([
-      'install-config.yaml: is there twice',
-      'extra-manifests/X.yaml: is there twice: also as extra-manifests/x.yaml',
-      'extra-manifests/e\u0301.yaml: is there twice: also as extra-manifests/é.yaml',
+      'install-config.yaml: appears twice',
+      'extra-manifests/X.yaml: appears twice: also as extra-manifests/x.yaml',
+      'extra-manifests/e\u0301.yaml: appears twice: also as extra-manifests/é.yaml',
     ]);
   }
 });

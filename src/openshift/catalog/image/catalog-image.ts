@@ -109,7 +109,7 @@ async function openImages(
 
 /**
  * Unpacks the catalog's directory to `<directory>/sha256-<hex>`, named by the digest of the image's
- * top, and returns that path. What is there already is whole, for it appeared by rename. Of an image
+ * top, and returns that path. What already exists is whole, for it appeared by rename. Of an image
  * with several platforms the first one's catalog is taken. Only layers that may have the directory are
  * fetched: see `listTouching` and `extractTree`.
  *

@@ -155,7 +155,7 @@ export function refuseDuplicates(names: readonly string[]): void {
   const seen = new Set<string>();
   for (const name of names) {
     if (seen.has(name)) {
-      throw new ConfigError('manifest.duplicate', `manifest "${name}" is there more than once`, {
+      throw new ConfigError('manifest.duplicate', `manifest "${name}" appears more than once`, {
         hint: 'rename the file in openshift/, or drop one of the catalogs',
       });
     }

@@ -114,7 +114,7 @@ function parseValue(
     return { hash: 8, digestStart, value: cursor.rest(), unsupported };
   }
   const value = takeInteger(cursor);
-  if (!cursor.isAtEnd()) throw malformed('a signature packet goes on behind its signature');
+  if (!cursor.isAtEnd()) throw malformed('a signature packet continues past its signature');
   if (isHash(hash)) return { hash, digestStart, value };
   const unsupported = `its hash algorithm ${hash} is not SHA-256, SHA-384 or SHA-512`;
   return { hash: 8, digestStart, value, unsupported };
@@ -136,7 +136,7 @@ type Subpackets = Partial<
 /** RFC 4880 5.2.3.1: subpackets that change nothing here, even where they are marked as critical. */
 const WITHOUT_EFFECT: readonly number[] = [4, 7, 11, 21, 22, 23, 24, 25, 26, 28, 29, 30, 32, 34];
 
-/** RFC 4880 5.2.3.1: of what is there twice, the last counts. */
+/** RFC 4880 5.2.3.1: of what appears twice, the last counts. */
 function parseSubpackets(bytes: Buffer): Subpackets {
   const cursor = openCursor(bytes, 'a list of subpackets');
   let found: Subpackets = {};

@@ -93,7 +93,7 @@ function inflate(body: Buffer): Buffer {
     throw new IntegrityError('openpgp.malformed', 'the signature cannot be unpacked', { cause });
   }
   if (unpacked.engine.bytesWritten === packed.length) return unpacked.buffer;
-  throw malformed('the signature goes on behind its compressed data');
+  throw malformed('the signature continues past its compressed data');
 }
 
 /** What zlib returns with `info`. */

@@ -21,7 +21,7 @@ export function decodeStrictly(text: string, shape: Shape, file: ShownFile): unk
   if (excess) throw manifestError(file, excess.message);
   // JSON is YAML, whose parser tells what JSON.parse overlooks.
   const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
-  if (repeated) throw manifestError(file, `a key is there twice in line ${lineOf(repeated)}`);
+  if (repeated) throw manifestError(file, `a key appears twice in line ${lineOf(repeated)}`);
   refuseStrange(value, shape, { file, path: '' });
   return value;
 }
