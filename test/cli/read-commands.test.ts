@@ -48,7 +48,7 @@ describe.skipIf(!hasTools)('reading an ISO', () => {
     const { exitCode, stdout } = await world.run('inspect', foreign);
     expect(exitCode).toBe(0);
     expect(stdout).toContain('volume         FOREIGN');
-    expect(stdout).toContain('no live ISO of CoreOS');
+    expect(stdout).toContain('not a CoreOS live ISO');
     expect((await world.run('verify', foreign)).exitCode).toBe(0);
     expect((await world.run('ls', foreign, '-R')).stdout).toBe('/a/\n/a/b.txt\n');
     expect((await world.run('cat', foreign, '/a/b.txt')).stdout).toBe('hello\n');

@@ -267,7 +267,7 @@ export const HOSTILE_ISOS: readonly HostileIso[] = [
   },
   {
     title: 'long continuation areas',
-    problems: [/continuation area at sector 24 ends at its byte 32768, behind 2048/],
+    problems: [/continuation area at sector 24 ends at its byte 32768, past 2048/],
     write: writeContinuations,
   },
   {

@@ -71,7 +71,7 @@ describe('inspection of a medium', () => {
     expect((await inspectIso(path)).media).toEqual((await inspectIso(medium.path)).media);
   });
 
-  it('says what makes it no live ISO of CoreOS', async () => {
+  it('says why it is not a CoreOS live ISO', async () => {
     const { coreos, notCoreos } = await inspectIso(medium.path);
     expect(coreos).toBeUndefined();
     expect(notCoreos).toContain('images/ignition.img');
