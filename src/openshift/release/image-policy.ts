@@ -1,5 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
-import { createPublicKey } from 'node:crypto';
+import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { Reference } from '../../registry/reference.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
 import { isSignedVersion } from './version.ts';
@@ -67,11 +67,27 @@ function readKey({ policyType, publicKey }: Members, path: string): string | und
   if (policyType !== 'PublicKey' || rekorKeyData !== undefined) return undefined;
   const pem = Buffer.from(typeof keyData === 'string' ? keyData : '', 'base64').toString('utf8');
   try {
-    return createPublicKey(pem).export({ type: 'spki', format: 'pem' }).toString();
+    return checkKey(pem).export({ type: 'spki', format: 'pem' }).toString();
   } catch (cause) {
-    throw unreadableManifest(path, 'its keyData is not a public key in PEM', cause);
+    throw unreadableManifest(path, `its keyData is not ${EXPECTED_KEY}`, cause);
   }
 }
+
+const EXPECTED_KEY = 'a public key in PEM of RSA, Ed25519 or a NIST curve';
+
+/** As nodes read it: neither a certificate nor a private key, and of no other algorithm. */
+function checkKey(pem: string): KeyObject {
+  const [label] = /-----BEGIN [^-]*-----/.exec(pem) ?? [];
+  const key = createPublicKey(pem);
+  const { asymmetricKeyType: type = '', asymmetricKeyDetails: details } = key;
+  const isKnown = type === 'ec' ? CURVES.includes(details?.namedCurve) : TYPES.includes(type);
+  if (isKnown && label !== undefined && LABELS.includes(label)) return key;
+  throw new Error(`it is ${label ?? 'without armour'}, ${type}`);
+}
+
+const LABELS = ['-----BEGIN PUBLIC KEY-----', '-----BEGIN RSA PUBLIC KEY-----'];
+const TYPES: readonly string[] = ['rsa', 'ed25519'];
+const CURVES: readonly unknown[] = ['secp224r1', 'prime256v1', 'secp384r1', 'secp521r1'];
 
 function readIdentity(identity: Members, path: string): SignedIdentity {
   const { matchPolicy } = identity;
@@ -92,11 +108,37 @@ const REPOSITORY_POLICIES: readonly unknown[] = [
   ...[undefined, 'MatchRepoDigestOrExact', 'MatchRepository'],
 ];
 
-/** containers-policy.json(5), "docker:": whether a scope has an image by digest in it. */
-export function isInScope(scope: string, { registry, repository, digest }: Reference): boolean {
-  if (scope.startsWith('*.')) return registry.replace(/:\d+$/, '').endsWith(scope.slice(1));
-  const name = `${registry}/${repository}`;
-  return name === scope || name.startsWith(`${scope}/`) || `${name}@${digest ?? ''}` === scope;
+/**
+ * containers-policy.json(5), "docker": of the scopes that an image by digest is in, the most specific one
+ * counts alone; all policies that name it must hold.
+ */
+export function createPolicyFinder(
+  policies: readonly ImagePolicy[],
+): (image: Reference) => readonly ImagePolicy[] {
+  const byScope = new Map<string, ImagePolicy[]>();
+  for (const policy of policies) {
+    for (const scope of new Set(policy.scopes)) {
+      const known = byScope.get(scope);
+      if (known) known.push(policy);
+      else byScope.set(scope, [policy]);
+    }
+  }
+  return (image) => {
+    const scope = listScopes(image).find((one) => byScope.has(one));
+    return byScope.get(scope ?? '') ?? [];
+  };
+}
+
+/** The image, its repository, the namespaces above it, the registry, then domains without a port. */
+function listScopes({ registry, repository, digest }: Reference): readonly string[] {
+  const names = [registry, ...repository.split('/')];
+  const labels = registry.replace(/:\d+$/, '').split('.');
+  const [, ...above] = labels.keys();
+  return [
+    `${names.join('/')}@${digest ?? ''}`,
+    ...[...names.keys()].reverse().map((last) => names.slice(0, last + 1).join('/')),
+    ...above.map((first) => `*.${labels.slice(first).join('.')}`),
+  ];
 }
 
 type Members = Readonly<Record<string, unknown>>;

@@ -29,6 +29,7 @@ export function parseReleaseStatement(
   if (!isAbsent && !isObject(whole['optional'])) {
     throw malformed('its member optional is not an object');
   }
+  checkOptional(isObject(whole['optional']) ? whole['optional'] : {});
   const critical = readMembers(whole['critical'], ['image', 'type', 'identity'], 'critical');
   const image = readMembers(critical['image'], ['docker-manifest-digest'], 'image');
   const identity = readMembers(critical['identity'], ['docker-reference'], 'identity');
@@ -39,6 +40,12 @@ export function parseReleaseStatement(
   // It is shown to people, who must not take a part of it for what the program says.
   if (!/^[\x21-\x7e]+$/.test(reference)) throw malformed('its docker-reference is not a reference');
   return { digest, identity: reference };
+}
+
+/** Members that readers know have one type. */
+function checkOptional({ creator = '', timestamp = 0 }: Readonly<Record<string, unknown>>): void {
+  if (typeof creator !== 'string') throw malformed('its creator is not a text');
+  if (!Number.isInteger(timestamp)) throw malformed('its timestamp is not a whole number');
 }
 
 type StatementType = 'atomic container signature' | 'cosign container image signature';

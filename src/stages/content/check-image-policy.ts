@@ -1,12 +1,12 @@
-import { createPublicKey } from 'node:crypto';
+import { createPublicKey, type KeyObject } from 'node:crypto';
 import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { readBlob, readManifest, type ImageTools } from '../../openshift/image-access.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import {
+  createPolicyFinder,
   disablesImagePolicy,
-  isInScope,
   type ImagePolicy,
 } from '../../openshift/release/image-policy.ts';
 import { findInternalReleaseImage } from '../../openshift/release/internal-release-image.ts';
@@ -76,7 +76,7 @@ export const checkImagePolicy: Stage<
   async run({ release, plan, disableImagePolicy }, tools, context) {
     const policies = release.imagePolicies.filter((policy) => isApplied(policy, release));
     const isDisabled = disablesImagePolicy(release.version, disableImagePolicy);
-    const candidates = isDisabled ? [] : policies.flatMap((policy) => listCandidates(policy, plan));
+    const candidates = isDisabled ? [] : listCandidates(policies, plan);
     const limit = pLimit(CONCURRENCY);
     const findings = await Promise.all(
       candidates.map((one) => limit(() => findProblem(one, plan, { ...tools, ...context }))),
@@ -106,23 +106,33 @@ type Candidate = {
   readonly signed: Signed;
 };
 
-function listCandidates({ key, scopes, identity }: ImagePolicy, plan: MirrorPlan): Candidate[] {
-  if (key === undefined) return [];
-  const publicKey = createPublicKey(key);
+function listCandidates(policies: readonly ImagePolicy[], plan: MirrorPlan): Candidate[] {
+  const findPolicies = createPolicyFinder(policies);
+  const keyOf = createKeyReader();
   return plan.images
-    .filter(
-      ({ origin, kind }) =>
-        kind !== 'signature' && scopes.some((scope) => isInScope(scope, origin)),
-    )
-    .flatMap((image) =>
-      image.manifests
+    .filter(({ kind }) => kind !== 'signature')
+    .flatMap((image) => findPolicies(image.origin).map((policy) => ({ image, policy })))
+    .flatMap(({ image, policy: { key: pem, identity } }) => {
+      if (pem === undefined) return [];
+      const key = keyOf(pem);
+      return image.manifests
         .filter(({ mediaType }) => !INDEXES.includes(mediaType))
         .map(({ digest }) => ({
           image,
           digest,
-          signed: { digest, image: image.origin, key: publicKey, identity },
-        })),
-    );
+          signed: { digest, image: image.origin, key, identity },
+        }));
+    });
+}
+
+/** Each key is parsed once. */
+function createKeyReader(): (pem: string) => KeyObject {
+  const keys = new Map<string, KeyObject>();
+  return (pem) => {
+    const key = keys.get(pem) ?? createPublicKey(pem);
+    keys.set(pem, key);
+    return key;
+  };
 }
 
 /** Nodes ask for the signature of what they run, not of the list that it is in. */
@@ -181,7 +191,8 @@ async function findAttachedProblem(
   return `its signature is refused: ${first ?? ''}`;
 }
 
-const MOST_SIGNATURES = 16;
+/** An image that is signed again and again keeps all of them; the last may be the one that counts. */
+const MOST_SIGNATURES = 128;
 const LARGEST_PAYLOAD = 64 << 10;
 
 const isSignature = ({ mediaType, size }: Descriptor): boolean =>

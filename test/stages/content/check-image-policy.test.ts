@@ -1,11 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeDefinitions } from '../../../demo/definitions.ts';
 import type { Digest } from '../../../src/base/digest.ts';
 import { formatImagePolicy } from '../../../src/cli/building/report-lines.ts';
+import { createPolicyFinder } from '../../../src/openshift/release/image-policy.ts';
+import { parseReference } from '../../../src/registry/reference.ts';
 import {
   checkImagePolicy,
   type CheckImagePolicyInput,
@@ -216,6 +219,65 @@ describe('what nodes say to images', () => {
     expect(found).toMatchObject({ policies: [], unchecked: ['openshift'], refused: [] });
   });
 
+  it('comes from the policies of the most specific scope alone, and from all of them', async () => {
+    const digest = await addTool('of one scope within another');
+    attach(world.registry, { repository: TOOLS, digest }, packSignatures([signature(digest)]));
+    const images = [`${at(TOOLS)}@${digest}`];
+    const outer = [at('team'), world.registry.host, '*.0.0.1'].map((scope) =>
+      makeImagePolicy(OTHER, [scope]),
+    );
+    const ask = async (...policies: readonly string[]) =>
+      (await check({ policy: policies.join('\n---\n'), images })).refused.filter(({ image }) =>
+        image.endsWith(digest),
+      );
+    expect(await ask(...outer, policyFor())).toEqual([]);
+    expect(await ask(makeImagePolicy(OTHER, [`${at(TOOLS)}@${digest}`]), policyFor())).toHaveLength(
+      1,
+    );
+    expect(await ask(policyFor(OTHER), policyFor())).toHaveLength(1);
+    for (const policy of outer) expect(await ask(policy)).toHaveLength(1);
+    const log = { rootOfTrust: { policyType: 'FulcioCAWithRekor', fulcioCAWithRekor: {} } };
+    expect(await ask(...outer, makeImagePolicy(EC, [at(TOOLS)], log))).toEqual([]);
+  });
+
+  it('of a policy with very many scopes is found at once', () => {
+    const scopes = Array.from({ length: 200_000 }, (_, at) => `quay.io/none/${at}`);
+    const policy = { name: 'p', scopes, identity: { kind: 'repository' } } as const;
+    const { user } = process.cpuUsage();
+    const find = createPolicyFinder([policy]);
+    for (const name of scopes.slice(0, 2000)) find(parseReference(`${name}/a:1`));
+    expect(find(parseReference('quay.io/none:1'))).toEqual([]);
+    expect(process.cpuUsage().user - user).toBeLessThan(3_000_000);
+  });
+
+  it.each([
+    ['X25519', () => generateKeyPairSync('x25519').privateKey],
+    ['Ed448', () => generateKeyPairSync('ed448').privateKey],
+    ['RSA-PSS', () => generateKeyPairSync('rsa-pss', { modulusLength: 1024 }).privateKey],
+    ['secp256k1', () => generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey],
+  ])('cannot come from a policy with a key of %s, which nodes do not read', async (_, make) => {
+    const policy = makeImagePolicy(make(), [at(TOOLS)]);
+    await expect(check({ policy })).rejects.toMatchObject({ code: 'release.manifest-unreadable' });
+  });
+
+  it('cannot come from a policy with a private key or a certificate', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sealift-policy-'));
+    const own = EC.export({ type: 'pkcs8', format: 'pem' }).toString();
+    writeFileSync(join(directory, 'key'), own);
+    const args = ['req', '-x509', '-key', join(directory, 'key'), '-subj', '/CN=a', '-days', '9'];
+    const certificate = execFileSync('openssl', args, { encoding: 'utf8' });
+    rmSync(directory, { recursive: true });
+    for (const pem of [own, certificate]) {
+      const publicKey = { keyData: Buffer.from(pem).toString('base64') };
+      const policy = makeImagePolicy(EC, [], {
+        rootOfTrust: { policyType: 'PublicKey', publicKey },
+      });
+      await expect(check({ policy })).rejects.toMatchObject({
+        code: 'release.manifest-unreadable',
+      });
+    }
+  });
+
   it('makes a payload with a policy that cannot be read an error', async () => {
     const rootOfTrust = { policyType: 'PublicKey', publicKey: { keyData: 'bm8ga2V5' } };
     const policy = makeImagePolicy(EC, [at(TOOLS)], { rootOfTrust });
@@ -258,11 +320,40 @@ describe('a signature', () => {
       })),
     ],
     [
+      'with line breaks in its base64',
+      (digest: Digest) => {
+        const { payload, signature: text = '' } = signature(digest);
+        return packSignatures([
+          { payload, signature: `${text.slice(0, 20)}\r\n${text.slice(20)}\n` },
+        ]);
+      },
+    ],
+    [
+      'last of thirty',
+      (digest: Digest) =>
+        packSignatures([
+          ...Array.from({ length: 29 }, () => signature(digest, OTHER)),
+          signature(digest),
+        ]),
+    ],
+    [
       'second of two',
       (digest: Digest) => packSignatures([signature(digest, OTHER), signature(digest)]),
     ],
   ] as const;
   const REFUSED = [
+    [
+      'with a creator that is not a text',
+      one((digest) => ({
+        statement: { ...stateImage(digest, at(TOOLS)), optional: { creator: 1 } },
+      })),
+    ],
+    [
+      'with a time that is not a whole number',
+      one((digest) => ({
+        statement: { ...stateImage(digest, at(TOOLS)), optional: { timestamp: 1.5 } },
+      })),
+    ],
     ['by another key', (digest: Digest) => packSignatures([signature(digest, OTHER)])],
     [
       'of another image',

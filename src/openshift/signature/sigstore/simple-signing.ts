@@ -36,8 +36,9 @@ export function findSignatureProblem(
   { payload, signature }: SimpleSignature,
   { digest, image, key, identity }: Signed,
 ): string | undefined {
-  if (!isBase64(signature)) return 'its signature is not base64';
-  if (!isSignedBy(payload, Buffer.from(signature, 'base64'), key)) return 'it is by another key';
+  const encoded = signature.replaceAll(/[\r\n]/g, ''); // as Go reads base64
+  if (!isBase64(encoded)) return 'its signature is not base64';
+  if (!isSignedBy(payload, Buffer.from(encoded, 'base64'), key)) return 'it is by another key';
   try {
     const statement = parseReleaseStatement(payload, 'cosign container image signature');
     if (statement.digest !== digest) return `it is for ${statement.digest}`;
