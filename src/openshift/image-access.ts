@@ -2,6 +2,8 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
+import { DOCUMENT_TIME } from '../base/http/read-body.ts';
+import { withoutUndefined } from '../base/members.ts';
 import type { BlobCache } from '../registry/cache/blob-cache.ts';
 import type { RegistryClient } from '../registry/client.ts';
 import type { Descriptor, Platform } from '../registry/descriptor.ts';
@@ -120,7 +122,7 @@ export async function readBlob(
       { expected: `at most ${MAX_MANIFEST_SIZE}`, found: String(blob.size) },
     );
   }
-  return readFile(await ensureBlob(tools, reference, blob));
+  return readFile(await ensureBlob(tools, reference, { blob, bodyTime: DOCUMENT_TIME }));
 }
 
 /** The layers bottom to top; each is fetched into the cache when it is opened for the first time. */
@@ -132,7 +134,9 @@ export function openLayers(
   return layers.map((descriptor) => ({
     descriptor,
     open: async () =>
-      createReadStream(await ensureBlob(tools, reference, descriptor), { highWaterMark: 1 << 20 }),
+      createReadStream(await ensureBlob(tools, reference, { blob: descriptor }), {
+        highWaterMark: 1 << 20,
+      }),
   }));
 }
 
@@ -149,13 +153,18 @@ export const formatPlatforms = (children: readonly Descriptor[]): string =>
     .map(({ platform }) => (platform ? `${platform.os}/${platform.architecture}` : 'no platform'))
     .join(', ') || 'no images at all';
 
-function ensureBlob(tools: ImageTools, reference: Reference, blob: Descriptor): Promise<string> {
-  const { client, cache, signal, onProgress } = tools;
+function ensureBlob(
+  { client, cache, signal, onProgress }: ImageTools,
+  reference: Reference,
+  { blob, bodyTime }: Wanted,
+): Promise<string> {
   return cache.ensure(blob, client.sourcesOf(reference), {
     signal,
-    ...(onProgress && { onProgress }),
+    ...withoutUndefined({ onProgress, bodyTime }),
   });
 }
+
+type Wanted = { readonly blob: Descriptor; readonly bodyTime?: number };
 
 async function readCached(
   { cache }: Pick<ImageTools, 'cache'>,

@@ -1,6 +1,7 @@
 import { addAbortSignal } from 'node:stream';
 import { IntegrityError, RegistryError, SealiftError } from '../base/errors.ts';
 import { explainNetworkFailure, TransientError } from '../base/http/network-failure.ts';
+import { limitTime } from '../base/http/read-body.ts';
 import type { Budget } from '../base/retry.ts';
 import type { BlobSource, OpenBlob } from './blob-source.ts';
 import type { Descriptor } from './descriptor.ts';
@@ -20,6 +21,11 @@ export type ReadBlobOptions = {
   readonly signal: AbortSignal;
   /** What sources answered before, wrong bytes for one: part of the error when no source is left. */
   readonly answers?: readonly SourceAnswer[];
+  /**
+   * Of a small document: milliseconds after which a body is cut. Its bytes do not give a source more time
+   * for further attempts, so that a byte now and then does not keep the reader for ever.
+   */
+  readonly bodyTime?: number;
 };
 
 /**
@@ -44,6 +50,7 @@ export async function* readBlob(
   while (offset < blob.size) {
     const { source, body, offset: start } = await opener.open(offset);
     offset = start;
+    const timer = options.bodyTime === undefined ? undefined : limitTime(body, options.bodyTime);
     try {
       for await (const piece of addAbortSignal(options.signal, body)) {
         const bytes = piece as Uint8Array;
@@ -55,6 +62,8 @@ export async function* readBlob(
     } catch (error) {
       if (await opener.giveWay(error, offset)) offset = 0;
       continue;
+    } finally {
+      timer?.stop();
     }
     if (offset < blob.size) await opener.giveWay(tooShort(blob, source, offset), offset);
   }
@@ -114,7 +123,7 @@ function createOpener(
     progress(size) {
       if (size <= furthest) return;
       furthest = size;
-      budget?.progress();
+      if (options.bodyTime === undefined) budget?.progress();
     },
     async giveWay(error, offset) {
       signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
+import { createRetries } from '../../src/base/retry.ts';
 import type { BlobSource } from '../../src/registry/blob-source.ts';
 import type { Descriptor } from '../../src/registry/descriptor.ts';
 import { readBlob } from '../../src/registry/read-blob.ts';
@@ -203,5 +204,50 @@ describe('reading a blob', () => {
     const empty = registry.addBlob(new Uint8Array());
     expect((await read(sources, empty)).bytes).toHaveLength(0);
     expect(registry.requests).toHaveLength(0);
+  });
+});
+
+describe('reading a small document', () => {
+  const host = 'drips.example';
+  /** The first answers come byte by byte, from where they were asked to begin. */
+  const dripping = (times: number): BlobSource & { readonly asked: () => number } => {
+    const retries = createRetries({ retryFor: 1500 });
+    let asked = 0;
+    return {
+      name: host,
+      local: false,
+      asked: () => asked,
+      openBudget: (ended) => retries.open(host, ended),
+      open: (_, { offset }) => {
+        asked += 1;
+        if (asked > times)
+          return Promise.resolve({ offset, body: Readable.from([bytes.subarray(offset)]) });
+        const body = new Readable({ read: () => undefined });
+        let at = offset;
+        const drip = setInterval(() => body.push(bytes.subarray(at, ++at)), 5);
+        body.once('close', () => {
+          clearInterval(drip);
+        });
+        return Promise.resolve({ offset, body });
+      },
+    };
+  };
+  const readAll = async (source: BlobSource): Promise<number> => {
+    let size = 0;
+    const options = { offset: 0, signal, bodyTime: 200 };
+    for await (const chunk of readBlob([source], blob, options)) size += chunk.bytes.length;
+    return size;
+  };
+
+  it('from a registry that sends a byte now and then for ever ends with an error', async () => {
+    await expect(readAll(dripping(Infinity))).rejects.toMatchObject({
+      code: 'registry.unreachable',
+    });
+  });
+
+  it('goes on where such a registry was cut, when that then sends the rest', async () => {
+    const source = dripping(1);
+    expect(await readAll(source)).toBe(bytes.length);
+    expect(source.asked()).toBe(2);
   });
 });

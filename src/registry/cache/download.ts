@@ -6,7 +6,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { syncDirectory } from '../../base/disk/files.ts';
 import type { BlobSource } from '../blob-source.ts';
 import type { Descriptor } from '../descriptor.ts';
-import { nameBlob, readBlob, type BlobChunk } from '../read-blob.ts';
+import { nameBlob, readBlob, type BlobChunk, type ReadBlobOptions } from '../read-blob.ts';
 import type { SourceAnswer } from '../source-answers.ts';
 import { claimPartial, releasePartial, type Partial } from './partial.ts';
 
@@ -14,7 +14,7 @@ export type EnsureOptions = {
   readonly signal: AbortSignal;
   /** Told the bytes of the blob that are here so far; they fall where a source starts again. */
   readonly onProgress?: (bytes: number) => void;
-};
+} & Pick<ReadBlobOptions, 'bodyTime'>;
 
 export type Download = {
   readonly directory: string;
