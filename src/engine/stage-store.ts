@@ -15,11 +15,11 @@ type Known = { readonly result: Json };
 /**
  * What stages made before.
  *
- * Of an ordinary stage the last result is kept, one file a stage. It is removed before its stage starts
+ * Of an ordinary stage the last result is stored, one file a stage. It is removed before its stage starts
  * and written after it ended, so a build killed in between finds no entry and runs the stage again. There
  * is not a state that says "half done".
  *
- * What was drawn at random is kept for good, one file for each fingerprint (0600): it cannot be made again.
+ * What was drawn at random is stored permanently, one file for each fingerprint (0600): it cannot be made again.
  */
 export type StageStore = {
   /** The last result, when it was made from inputs with this fingerprint. */
@@ -27,12 +27,12 @@ export type StageStore = {
   remove: (stage: string) => Promise<void>;
   write: (entry: StageEntry, result: Json) => Promise<void>;
   readDrawn: (entry: StageEntry) => Promise<Known | undefined>;
-  /** The first to write wins. @returns what is kept */
+  /** The first to write wins. @returns what is stored */
   writeDrawn: (entry: StageEntry, result: Json) => Promise<Json>;
 };
 
 /**
- * @param root path of the work directory, which is another one in each run: paths below it are kept
+ * @param root path of the work directory, which is another one in each run: paths below it are stored
  * relative to it
  */
 export function createStageStore(directory: string, root: string): StageStore {
@@ -61,8 +61,8 @@ export function createStageStore(directory: string, root: string): StageStore {
       const path = drawnPathOf(entry);
       const text = format({ fingerprint: entry.fingerprint, result });
       const isFirst = await writeOnce(path, text);
-      const kept = isFirst ? { result } : await readEntry(path, entry);
-      if (kept) return kept.result;
+      const stored = isFirst ? { result } : await readEntry(path, entry);
+      if (stored) return stored.result;
       // What is there is damaged: nothing can be made of it.
       await writeFileAtomic(path, text);
       return result;
@@ -70,7 +70,7 @@ export function createStageStore(directory: string, root: string): StageStore {
   };
 }
 
-/** Stands for the work directory in what is kept. */
+/** Stands for the work directory in what is stored. */
 const ROOT = 'work-directory:';
 
 /** @returns whether nothing was there before */

@@ -29,7 +29,7 @@ export async function settleTags(
 /**
  * Warns of tags that name another image than when this configuration was last planned or built out of
  * this work directory, and keeps what they name now. A build of a saved plan takes what the plan says:
- * what tags name now is not asked, so nothing is reported and nothing kept.
+ * what tags name now is not asked, so nothing is reported and nothing stored.
  */
 export async function reportMovedTags(
   tags: TagDigests,

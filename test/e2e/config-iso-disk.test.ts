@@ -41,9 +41,9 @@ describe.skipIf(!mayMount())('a disk with room for some of the sites', () => {
       expect((await readConfigIso(world.at('out', iso))).volumeId).toBe('cluster-config');
     }
     execFileSync('mount', ['-o', 'remount,size=20m', world.at('out')]);
-    const { failed, sites, kept } = await build();
+    const { failed, sites, reused } = await build();
     expect([failed, sites.length]).toEqual([[], NUMBERS.length]);
-    expect(kept).toBe(names.filter((name) => name.endsWith('.made.json')).length);
+    expect(reused).toBe(names.filter((name) => name.endsWith('.made.json')).length);
   });
 
   it('that is read-only ends the build before a key is made', async () => {

@@ -61,7 +61,7 @@ describe('a thousand sites, made with six keys and a hash that were made before'
     const request = { sites: 'sites.csv', template: 'template', out: 'from-table' };
     await expectAll(await world.build(keys, request), 'from-table');
     const again = await world.build(keys, request);
-    expect([again.made, again.kept]).toEqual([0, COUNT]);
+    expect([again.made, again.reused]).toEqual([0, COUNT]);
   }, 120_000);
 
   it('come from a zip of site folders', async () => {

@@ -87,10 +87,10 @@ describe('an interrupted build', () => {
     const sent = registry.bytesServed() - before;
     const report = await readFile(join(directory, 'killed.iso.report.json'), 'utf8');
     const { bytes } = JSON.parse(report) as {
-      readonly bytes: Record<'fetched' | 'kept' | 'written', number>;
+      readonly bytes: Record<'fetched' | 'reused' | 'written', number>;
     };
     const { size } = await stat(join(directory, 'killed.iso'));
-    expect(bytes.kept + bytes.written).toBe(size);
+    expect(bytes.reused + bytes.written).toBe(size);
     expect(bytes.fetched).toBeLessThan(bytes.written);
     expect(sent).toBe(bytes.fetched);
   });

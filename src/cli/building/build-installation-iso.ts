@@ -87,7 +87,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
         ]
       : []),
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.kept)} reused, ${formatSize(bytes.written)} written`,
+      `${formatSize(bytes.reused)} reused, ${formatSize(bytes.written)} written`,
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...formatSignatures(report.signatures, '  release   '),

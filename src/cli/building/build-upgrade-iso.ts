@@ -86,7 +86,7 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.kept)} reused, ${formatSize(bytes.written)} written`,
+      `${formatSize(bytes.reused)} reused, ${formatSize(bytes.written)} written`,
     ...formatSignatures(report.signatures, '  release   '),
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),

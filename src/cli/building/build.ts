@@ -70,7 +70,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.kept)} reused, ${formatSize(bytes.written)} written`,
+      `${formatSize(bytes.reused)} reused, ${formatSize(bytes.written)} written`,
     `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,

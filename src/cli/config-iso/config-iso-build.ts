@@ -67,7 +67,7 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nWrites NAME.iso, NAME/auth/kubeconfig and NAME/auth/kubeadmin-password for each site, and\n' +
-        'sites.json of all. ISOs hold pull secrets and private keys. What later runs need is kept in\n' +
+        'sites.json of all. ISOs hold pull secrets and private keys. State for later runs is in\n' +
         '_state: keep that folder, and keep it private. A site keeps its keys and ids; every generation of\n' +
         'them stays. A bad site does not stop the others. Inputs are never changed. SOURCE_DATE_EPOCH is\n' +
         'the time of new keys, in seconds.\n' +
@@ -211,7 +211,7 @@ function refuseFailed({ failed, sites, findings }: ConfigIsosReport): void {
 const NAMED = 10;
 
 function formatReport(report: ConfigIsosReport, options: BuildOptions, host: CliHost): string {
-  const { sites, failed, made, kept } = report;
+  const { sites, failed, made, reused } = report;
   const out = relative(host.cwd, report.out) || '.';
   const size = sites.reduce((sum, site) => sum + site.size, 0);
   const names = failed.slice(0, NAMED).map(({ name }) => toPrintable(name));
@@ -220,7 +220,7 @@ function formatReport(report: ConfigIsosReport, options: BuildOptions, host: Cli
   return [
     '',
     `${sites.length} of ${sites.length + failed.length} configuration ISOs are in ${out}: ` +
-      `${made} made, ${kept} as they were, ${formatSize(size)}`,
+      `${made} made, ${reused} reused, ${formatSize(size)}`,
     '',
     ...(failed.length === 0 ? [] : [`  failed    ${names.join(', ')}${more}`]),
     ...(options.dropIn ? [] : [`  list      ${join(out, 'sites.json')}`]),

@@ -39,7 +39,7 @@ export type OpenExtentOptions = {
 export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
 
 /** Bytes, by where they came from and went. */
-export type PourCounters = { fetched: number; copied: number; kept: number; written: number };
+export type PourCounters = { fetched: number; copied: number; reused: number; written: number };
 
 export type LaneTools = {
   /** What buffers are cut from. */
@@ -59,4 +59,4 @@ export type LaneTools = {
 export type Waiting = { since: number | undefined };
 
 /** What an earlier run left of the span in the output: so many bytes with this digest. */
-export type Kept = { readonly size: number; readonly digest: Digest };
+export type Reused = { readonly size: number; readonly digest: Digest };

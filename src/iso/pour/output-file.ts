@@ -21,7 +21,7 @@ export type OutputFile = {
 type OpenOutputOptions = {
   readonly size: number;
   readonly memory: SharedArrayBuffer;
-  /** Whether an earlier run's bytes are to be kept. */
+  /** Whether an earlier run's bytes are reused. */
   readonly keep: boolean;
   /** Permission bits. */
   readonly mode: number;

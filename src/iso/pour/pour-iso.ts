@@ -112,7 +112,7 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const buffers = cutBuffers(memory, alignment ?? 0);
   const stream = hasher.openAlone();
   const frontier = new Frontier({ spans, buffers, stream, output, signal });
-  const counters: PourCounters = { fetched: 0, copied: 0, kept: 0, written: 0 };
+  const counters: PourCounters = { fetched: 0, copied: 0, reused: 0, written: 0 };
   let bytes = 0;
   const tools: PourTools = {
     memory: Buffer.from(memory),

@@ -120,9 +120,9 @@ function createLoop({ spans, journal }: PourWork, tools: PourTools, stop: AbortC
 }
 
 function pourTask(task: Task, pour: PourTools): Promise<void> {
-  const { index, span, kept, waiting } = task;
+  const { index, span, reused, waiting } = task;
   const tools: LaneTools = { ...pour, waiting };
   if (span.kind === 'rendered') return pourRendered(span, index, tools);
-  const work = (): Promise<void> => pourStored({ span, index, kept }, tools);
+  const work = (): Promise<void> => pourStored({ span, index, reused }, tools);
   return isStanding(task) ? tools.frontier.whileCatchingUp(work) : work();
 }

@@ -2,7 +2,7 @@ import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Kept, LaneTools } from './lane.ts';
+import type { Reused, LaneTools } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -33,15 +33,19 @@ const ROUNDS = 2;
  * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws; the signal's reason
  */
 export async function pourStored(
-  options: { readonly span: StoredSpan; readonly index: number; readonly kept: Kept | undefined },
+  options: {
+    readonly span: StoredSpan;
+    readonly index: number;
+    readonly reused: Reused | undefined;
+  },
   tools: LaneTools,
 ): Promise<void> {
   const { span, index } = options;
   const refused = new Set<string>();
-  let kept = options.kept;
+  let reused = options.reused;
   let wrong: Wrong | undefined;
   for (let round = 1; ;) {
-    const found = await attempt({ span, index, kept, refused }, tools).catch((error: unknown) => {
+    const found = await attempt({ span, index, reused, refused }, tools).catch((error: unknown) => {
       if (wrong && error instanceof RegistryError) return { ...wrong, others: error };
       throw error;
     });
@@ -49,8 +53,8 @@ export async function pourStored(
       tools.frontier.verify(index);
       return;
     }
-    if (kept) {
-      kept = undefined; // the disk did not keep what the journal hoped; the sources are innocent
+    if (reused) {
+      reused = undefined; // the disk lost what the journal promised; the sources are innocent
       continue;
     }
     wrong = found;
@@ -81,7 +85,7 @@ const isNew = (wrong: Wrong, refused: ReadonlySet<string>): wrong is Wrong & { s
 type Attempt = {
   readonly span: StoredSpan;
   readonly index: number;
-  readonly kept: Kept | undefined;
+  readonly reused: Reused | undefined;
   readonly refused: ReadonlySet<string>;
 };
 
@@ -113,12 +117,12 @@ async function attempt(attempt: Attempt, tools: LaneTools): Promise<Wrong | 'rig
 
 /** Returns the name of the source that gave the last byte; undefined where none was asked. */
 async function bring(
-  { span, kept, refused }: Attempt,
+  { span, reused, refused }: Attempt,
   writer: SpanWriter,
   tools: LaneTools,
 ): Promise<string | undefined> {
   let source: string | undefined;
-  if ((!kept || (await writer.keep(kept))) && writer.position < span.size) {
+  if ((!reused || (await writer.reuse(reused))) && writer.position < span.size) {
     const { signal, waiting } = tools;
     waiting.since = performance.now();
     const opened = await tools.openExtent(span.extent, {

@@ -1,12 +1,12 @@
 import type { Journal } from './journal.ts';
-import type { Kept, Waiting } from './lane.ts';
+import type { Reused, Waiting } from './lane.ts';
 import type { PourSpan } from './spans.ts';
 
 /** One span to pour, and what an earlier run left of it. */
 export type Task = {
   readonly index: number;
   readonly span: PourSpan;
-  readonly kept: Kept | undefined;
+  readonly reused: Reused | undefined;
   readonly waiting: Waiting;
 };
 
@@ -45,7 +45,7 @@ const COMMIT_INTERVAL_MS = 3000;
 /** The first state: spans in the order of the ISO, so that the digest of the whole follows closely. */
 export function beginPour(spans: readonly PourSpan[], journal: Journal, now: number): PourState {
   const tasks = spans.map((span, index): Task => {
-    return { index, span, kept: keptOf(span, index, journal), waiting: { since: undefined } };
+    return { index, span, reused: reusedOf(span, index, journal), waiting: { since: undefined } };
   });
   return {
     missing: tasks.filter((task) => !isStanding(task)),
@@ -115,9 +115,9 @@ const hasTasks = ({ missing, standing }: PourState): boolean =>
   missing.length + standing.length > 0;
 
 /** Whether an earlier run left all of it. */
-export const isStanding = ({ span, kept }: Task): boolean => kept?.size === span.size;
+export const isStanding = ({ span, reused }: Task): boolean => reused?.size === span.size;
 
-function keptOf(span: PourSpan, index: number, journal: Journal): Kept | undefined {
+function reusedOf(span: PourSpan, index: number, journal: Journal): Reused | undefined {
   const progress = journal.achieved.get(index);
   if (span.kind === 'rendered' || !progress) return undefined;
   if (progress.kind === 'done') return { size: span.size, digest: span.digest };

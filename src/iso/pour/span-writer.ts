@@ -3,7 +3,7 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';
-import type { ExtentChunk, Kept, LaneTools, OpenExtent } from './lane.ts';
+import type { ExtentChunk, Reused, LaneTools, OpenExtent } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -66,24 +66,24 @@ export class SpanWriter {
   }
 
   /** Takes what stands in the output already; false when it is not what it should be. */
-  async keep(kept: Kept): Promise<boolean> {
+  async reuse(reused: Reused): Promise<boolean> {
     const { output, frontier, counters } = this.#tools;
     let digest: Digest | undefined;
-    while (this.position < kept.size) {
+    while (this.position < reused.size) {
       this.#tools.signal.throwIfAborted();
       const free = await this.#acquire();
-      const size = Math.min(this.#roomIn(free), kept.size - this.position);
+      const size = Math.min(this.#roomIn(free), reused.size - this.position);
       const slice = { start: free.start, size };
       const position = this.#span.offset + this.position;
       await output.read(slice, position);
       this.#throwIfClosed();
-      digest = await this.#hash?.update(slice, this.position + size === kept.size);
+      digest = await this.#hash?.update(slice, this.position + size === reused.size);
       frontier.offer(slice, position);
       this.position += size;
-      counters.kept += size;
+      counters.reused += size;
       this.#tools.onBytes(size);
     }
-    return digest === kept.digest;
+    return digest === reused.digest;
   }
 
   /** The rest of the span out of a local file. */

@@ -41,7 +41,7 @@ export type ConfigIsosReport = SiteListing & {
   /** ISOs that this run made. */
   readonly made: number;
   /** ISOs that were there already, of the same inputs. */
-  readonly kept: number;
+  readonly reused: number;
 };
 
 /**
@@ -106,7 +106,7 @@ async function buildLocked(
     if (isListed) await writeListing(out, listing);
     const count = (wanted: string): number =>
       [...outcomes.values()].filter(({ kind }) => kind === wanted).length;
-    return { out, ...listing, made: count('made'), kept: count('kept') };
+    return { out, ...listing, made: count('made'), reused: count('reused') };
   } finally {
     await list.close();
   }

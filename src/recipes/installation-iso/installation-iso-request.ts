@@ -14,7 +14,7 @@ export type InstallationIsoRequest = IsoPlace & {
   readonly notes: readonly string[];
   /** post.sh beside the configuration. */
   readonly postScript?: Uint8Array;
-  /** Path of the configuration: what its tags named is kept under it. */
+  /** Path of the configuration: the digests of its tags are stored under it. */
   readonly configuration: string;
   /** Whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;

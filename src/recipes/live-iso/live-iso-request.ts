@@ -22,7 +22,7 @@ export type LiveIsoRequest = IsoPlace & {
   readonly overrides: Overrides;
   /** NMStateConfig documents for the installer. */
   readonly nmstate?: string;
-  /** Path of the configuration: what its tags named is kept under it. */
+  /** Path of the configuration: the digests of its tags are stored under it. */
   readonly configuration: string;
   /** Whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;

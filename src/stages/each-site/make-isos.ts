@@ -22,7 +22,7 @@ import type { SiteWriter } from '../../sites/state/site-writer.ts';
 /** How it went with one site. */
 export type SiteOutcome =
   | {
-      readonly kind: 'made' | 'kept';
+      readonly kind: 'made' | 'reused';
       readonly made: MadeIso;
       readonly outputs: SiteOutputs;
       /** The rotation that its keys were made in, if any. */
@@ -76,7 +76,7 @@ export const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools> = {
       ...tellRemains(places, remains),
       ...(isHashOnly ? [tellNoPassword(places)] : []),
     ];
-    const kind = isThere ? 'kept' : 'made';
+    const kind = isThere ? 'reused' : 'made';
     return { kind, made, outputs, findings, ...withoutUndefined({ rotation }) };
   },
   reuse(earlier, { name }, { stateOf }) {
@@ -88,7 +88,7 @@ export const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools> = {
     if (rotation !== undefined && earlier.rotation !== rotation) return undefined;
     if (!hasOutputs(places, earlier.outputs, inUse)) return undefined;
     const made = { ...earlier.made, generation: inUse };
-    return { ...earlier, kind: 'kept', made, findings: [] };
+    return { ...earlier, kind: 'reused', made, findings: [] };
   },
   recover(name, error) {
     if (!isOfOneSite(error)) throw error;
@@ -104,8 +104,8 @@ const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
 
 function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly SiteFinding[] {
   if (names.length === 0) return [];
-  const kept = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
-  const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${kept}`;
+  const moved = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
+  const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${moved}`;
   return [{ severity: 'warning', file: basename(iso), problem }];
 }
 

@@ -49,7 +49,7 @@ export type PourReport = {
     /** From the cache and the base ISO. */
     readonly copied: number;
     /** Stood in the interrupted output already. */
-    readonly kept: number;
+    readonly reused: number;
     readonly written: number;
     /** Read again from the output for its digest. */
     readonly readBack: number;
@@ -76,11 +76,11 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
     const reports: PourReport[] = [];
     const onComplete = async (poured: PourResult): Promise<void> => {
       await claimIso(place); // hours may have passed
-      const { digest, fetched, copied, kept, written, readBack } = poured;
+      const { digest, fetched, copied, reused, written, readBack } = poured;
       const milliseconds = Math.round(performance.now() - started);
       const made: PourReport = {
         digest,
-        bytes: { fetched, copied, kept, written, readBack },
+        bytes: { fetched, copied, reused, written, readBack },
         hosts: client.statistics().map((host) => ({ ...host })),
         stages: [...input.times, { stage: 'pour ISO', milliseconds, reused: false }],
       };

@@ -3,7 +3,7 @@ import { drawSalt } from '../../openshift/node/core-password.ts';
 
 /**
  * The salt of core's password: random, so that nobody hashes a dictionary for all media of a release, and
- * kept with the password that it belongs to, so that the same password gives the same medium.
+ * stored with the password that it belongs to, so that the same password gives the same medium.
  */
 export const drawPasswordSalt: Stage<{ readonly password: Sealed }, string, unknown> = {
   name: 'draw password salt',

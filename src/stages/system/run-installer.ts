@@ -35,7 +35,7 @@ const INSTALLER_LIMIT_MS = 300_000;
 
 /**
  * `unconfigured-agent.ign` as the installer writes it. The installer draws ids and keys at random, so its
- * result is kept and used again: a build that continues, or is made again, gives the same medium.
+ * result is stored and used again: a build that continues, or is made again, gives the same medium.
  *
  * It sees a directory of its own (0700, removed in any case) and of the environment only what the inputs say.
  *
@@ -71,7 +71,7 @@ export const runInstaller: Stage<RunInstallerInput, string, RunInstallerTools> =
 };
 
 /**
- * What is executed is what the result is kept under: the open file is hashed and then executed. Only we can
+ * What is executed is what the result is stored under: the open file is hashed and then executed. Only we can
  * write to it: a file outside of the work directory is copied.
  */
 async function openInstaller(
@@ -126,7 +126,7 @@ async function execute(
 
 const OUTPUT = 'unconfigured-agent.ign';
 
-/** What is kept for good should be an Ignition config. */
+/** What is stored permanently should be an Ignition config. */
 async function readOutput(assets: string): Promise<string> {
   const bytes = await readOwnFile(join(assets, OUTPUT));
   if (bytes) return checkIgnition(bytes.toString('utf8'));

@@ -125,9 +125,9 @@ describe('pouring an ISO', () => {
     const result = await pourIso(optionsOf(layout, counting));
     expect(result.digest).toBe(sha256(whole));
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
-    expect(result.kept).toBeGreaterThan(10 * MIB);
+    expect(result.reused).toBeGreaterThan(10 * MIB);
     expect(fetched - before).toBe(result.fetched);
-    expect(result.kept + result.fetched).toBe(12 * (3 * MIB + 5));
+    expect(result.reused + result.fetched).toBe(12 * (3 * MIB + 5));
   });
 
   it('fetches again what the disk lost although the journal says it stands', async () => {

@@ -65,7 +65,7 @@ const base = makePackage('base', {
   provides: { 'base.v1.5.0': [api], 'base.v1.3.0': [api] },
 });
 
-describe('what a kept bundle requires', () => {
+describe('what a selected bundle requires', () => {
   const what = 'package "app" bundle "app.v1.0.0" requires';
 
   test.each<readonly [string, Requirement]>([
@@ -103,7 +103,7 @@ describe('what a kept bundle requires', () => {
     ]);
   });
 
-  test('and is kept, or is nowhere, or cannot be checked, is not added', () => {
+  test('and is selected, or is nowhere, or cannot be checked, is not added', () => {
     const kept = resolve({
       catalog: joinCatalogs(app(needs('base', '>=1.0.0')), base),
       packages: ['app', 'base'],
@@ -142,7 +142,7 @@ describe('what a kept bundle requires', () => {
     ]);
   });
 
-  test('in the middle of a kept channel brings the upgrade path to it', () => {
+  test('in the middle of a selected channel brings the upgrade path to it', () => {
     const catalog = joinCatalogs(app(needs('base', '<1.5.0')), base);
     const [resolved] = resolve({ catalog, packages: ['app', 'base'] });
     expect(listEntries(resolved?.catalog ?? catalog)['slow']).toEqual([

@@ -35,7 +35,7 @@ describe('a build that runs again', () => {
     const first = await build();
     const list = await readFile(world.at('out/sites.json'));
     const second = await build({ epoch: 1_800_000_000 });
-    expect([second.made, second.kept]).toEqual([0, 2]);
+    expect([second.made, second.reused]).toEqual([0, 2]);
     expect(digestsOf(second)).toEqual(digestsOf(first));
     expect(await readFile(world.at('out/sites.json'))).toEqual(list);
   });
@@ -48,7 +48,7 @@ describe('a build that runs again', () => {
       const before = await readFile(world.at('out', file));
       await rm(world.at('out', file));
       const second = await build({ epoch: 1_800_000_000 });
-      expect([second.made, second.kept]).toEqual([1, 1]);
+      expect([second.made, second.reused]).toEqual([1, 1]);
       expect(digestsOf(second)).toEqual(digestsOf(first));
       expect(await readFile(world.at('out', file))).toEqual(before);
     },
@@ -59,7 +59,7 @@ describe('a build that runs again', () => {
     const first = await build();
     await rm(world.at('out/_state/alpha.made.json'));
     const second = await build({ epoch: 1_800_000_000 });
-    expect([second.made, second.kept, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
+    expect([second.made, second.reused, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
   });
 
   it('has the same keys and bytes when another version of the program runs', async () => {
@@ -67,7 +67,7 @@ describe('a build that runs again', () => {
     const first = await build();
     const record = await readFile(world.at('out/_state/alpha.made.json'), 'utf8');
     const second = await build({ program: digestOf('newer'), epoch: 1_800_000_000 });
-    expect([second.made, second.kept, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
+    expect([second.made, second.reused, digestsOf(second)]).toEqual([0, 2, digestsOf(first)]);
     expect(idsOf(second)).toEqual(idsOf(first));
     expect(await readFile(world.at('out/_state/alpha.made.json'), 'utf8')).not.toBe(record);
     expect(await readdir(world.at('out/_state'))).not.toContain('alpha.2.json');
@@ -108,7 +108,7 @@ describe('--rotate', () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     const second = await build({ rotate: true });
-    expect([second.made, second.kept]).toEqual([2, 0]);
+    expect([second.made, second.reused]).toEqual([2, 0]);
     for (const [index, id] of idsOf(second).entries()) expect(id).not.toBe(idsOf(first)[index]);
     expect(digestsOf(await build())).toEqual(digestsOf(second));
   });
@@ -119,7 +119,7 @@ describe('--rotate', () => {
     const half = await build({ rotate: true });
     world.write(inFolder('sites', siteTree('gamma', { number: 3 })));
     const whole = await build({ rotate: true });
-    expect([whole.made, whole.kept]).toEqual([1, 1]);
+    expect([whole.made, whole.reused]).toEqual([1, 1]);
     expect(idsOf(whole)).toContain(idsOf(half)[0]);
     expect((await build({ rotate: true })).made).toBe(2);
   });

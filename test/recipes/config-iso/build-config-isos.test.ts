@@ -163,8 +163,8 @@ describe('a bad site', () => {
     const before = await build();
     world.write(inFolder('sites', siteTree('gamma', { number: 3 })));
     const after = await build();
-    expect([before.made, before.kept, before.failed.length]).toEqual([1, 0, 1]);
-    expect([after.made, after.kept, after.failed.length]).toEqual([1, 1, 0]);
+    expect([before.made, before.reused, before.failed.length]).toEqual([1, 0, 1]);
+    expect([after.made, after.reused, after.failed.length]).toEqual([1, 1, 0]);
     expect(digestsOf(after)).toContain(digestsOf(before)[0]);
   });
 

@@ -49,7 +49,7 @@ describe('--drop-in', () => {
     const build = () => world.build(keys, { sites: DIRECTORY, out: DIRECTORY, dropIn: true });
     const first = await build();
     const second = await build();
-    expect([second.made, second.kept, second.findings]).toEqual([0, 1, []]);
+    expect([second.made, second.reused, second.findings]).toEqual([0, 1, []]);
     expect(second.sites).toEqual(first.sites);
     expect(second.sites[0]?.findings).toEqual([]);
   });

@@ -65,7 +65,7 @@ describe('generations of keys', () => {
     expect([...after.keys()].sort()).toEqual(['alpha.1.json', 'alpha.2.json']);
     expect(after.get('alpha.1.json')).toBe(before.get('alpha.1.json'));
     const again = await build();
-    expect([again.made, again.kept, warningsOf(again)]).toEqual([0, 1, []]);
+    expect([again.made, again.reused, warningsOf(again)]).toEqual([0, 1, []]);
   });
 
   it('all stay after two rotations, and each can be used again by its number', async () => {
@@ -82,7 +82,7 @@ describe('generations of keys', () => {
         index + 1,
       ]);
       const without = await build();
-      expect([without.made, without.kept, digestsOf(without)]).toEqual([0, 1, digestsOf(report)]);
+      expect([without.made, without.reused, digestsOf(without)]).toEqual([0, 1, digestsOf(report)]);
     }
   });
 
@@ -188,11 +188,11 @@ describe('--new-identity', () => {
     world.write(inFolder('sites', ALPHA, BETA));
     const first = await build();
     const second = await build({ newIdentities: new Set(['alpha']) });
-    expect([second.made, second.kept]).toEqual([1, 1]);
+    expect([second.made, second.reused]).toEqual([1, 1]);
     expect(second.sites.map(({ generation }) => generation)).toEqual([2, 1]);
     expect(idOf(second)).not.toBe(idOf(first));
     const third = await build();
-    expect([third.kept, digestsOf(third)]).toEqual([2, digestsOf(second)]);
+    expect([third.reused, digestsOf(third)]).toEqual([2, digestsOf(second)]);
   });
 
   it('does not replace keys twice where other sites are bad', async () => {
@@ -249,7 +249,7 @@ describe('the state that an earlier version left in .sealift', () => {
       [2, true],
     ]);
     const after = await build();
-    expect([after.made, after.kept, digestsOf(after)]).toEqual([0, 1, digestsOf(before)]);
+    expect([after.made, after.reused, digestsOf(after)]).toEqual([0, 1, digestsOf(before)]);
     expect([...(await readState()).values()].sort()).toEqual(texts.sort());
     expect(await readdir(world.at('out'))).not.toContain('.sealift');
   });
@@ -267,7 +267,7 @@ describe('the state that an earlier version left in .sealift', () => {
     const first = await readFile(world.at('out/.sealift/alpha.before.json'));
     await writeFile(world.at('out/_state/alpha.1.json'), first, { mode: 0o600 });
     const after = await build();
-    expect([after.kept, digestsOf(after)]).toEqual([1, digestsOf(before)]);
+    expect([after.reused, digestsOf(after)]).toEqual([1, digestsOf(before)]);
     expect([...(await readState()).keys()].sort()).toEqual(['alpha.1.json', 'alpha.2.json']);
   });
 });

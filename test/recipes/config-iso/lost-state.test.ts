@@ -43,13 +43,13 @@ describe('an identity whose state is lost', () => {
     await loseState();
     const handedOut = keys.handedOut();
     const second = await build({ epoch: 1_790_000_000 });
-    expect([second.failed, second.made, second.kept]).toEqual([[], 0, 2]);
+    expect([second.failed, second.made, second.reused]).toEqual([[], 0, 2]);
     expect(digestsOf(second)).toEqual(digestsOf(first));
     expect(warningsOf(second)).toEqual([TAKEN_BACK, TAKEN_BACK]);
     expect(await readFiles()).toEqual(files);
     expect(keys.handedOut()).toBe(handedOut);
     const third = await build();
-    expect([third.made, third.kept, warningsOf(third)]).toEqual([0, 2, []]);
+    expect([third.made, third.reused, warningsOf(third)]).toEqual([0, 2, []]);
   });
 
   it('goes on after that as if it had never been lost', async () => {
@@ -95,7 +95,7 @@ describe('an identity whose state is lost', () => {
     const first = await build();
     await truncate(world.at('out/_state/alpha.1.json'), 1000);
     const second = await build();
-    expect([second.kept, digestsOf(second)]).toEqual([1, digestsOf(first)]);
+    expect([second.reused, digestsOf(second)]).toEqual([1, digestsOf(first)]);
     expect(second.sites[0]?.generation).toBe(2);
     expect(await readdir(world.at('out/_state'))).toContain('alpha.1.json');
   });
@@ -126,7 +126,7 @@ describe('an identity whose state is lost', () => {
     const first = await drop();
     await rm(world.at('alpha/_state'), { recursive: true });
     const second = await drop();
-    expect([second.kept, digestsOf(second)]).toEqual([1, digestsOf(first)]);
+    expect([second.reused, digestsOf(second)]).toEqual([1, digestsOf(first)]);
   });
 });
 
@@ -211,8 +211,8 @@ describe('an identity that is lost and cannot be taken back', () => {
     expect((await build()).failed.map(({ name }) => name)).toEqual(['alpha']);
 
     const renewed = await build({ newIdentities: new Set(['alpha']) });
-    expect([renewed.failed, renewed.made, renewed.kept]).toEqual([[], 1, 1]);
-    expect((await build()).kept).toBe(2);
+    expect([renewed.failed, renewed.made, renewed.reused]).toEqual([[], 1, 1]);
+    expect((await build()).reused).toBe(2);
   });
 
   it('refuses its site where only the list tells that there was one', async () => {

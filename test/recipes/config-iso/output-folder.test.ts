@@ -54,12 +54,12 @@ it('an empty name is not the working directory', async () => {
   }
 });
 
-it('keys are kept when their certificates are over, and that is told', async () => {
+it('keys are reused when their certificates are over, and that is told', async () => {
   world.write(inFolder('sites', ALPHA));
   const first = await world.build(keys, { sites: 'sites', out: 'out', epoch: 1_700_000_000 });
   const epoch = 1_700_000_000 + 730 * 86_400;
-  const { sites, kept } = await world.build(keys, { sites: 'sites', out: 'out', epoch });
-  expect([kept, sites[0]?.sha256]).toEqual([1, first.sites[0]?.sha256]);
+  const { sites, reused } = await world.build(keys, { sites: 'sites', out: 'out', epoch });
+  expect([reused, sites[0]?.sha256]).toEqual([1, first.sites[0]?.sha256]);
   expect(sites[0]?.findings).toContainEqual(
     expect.objectContaining({
       severity: 'warning',

@@ -70,10 +70,10 @@ describe('a secret of a site', () => {
   it('makes its site again when it changes, and no other', async () => {
     writeAlpha();
     const first = await build();
-    expect(await build()).toMatchObject({ made: 0, kept: 2 });
+    expect(await build()).toMatchObject({ made: 0, reused: 2 });
     world.write({ 'secrets/pull.json': secretOf('second') });
     const second = await build();
-    expect([second.made, second.kept]).toEqual([1, 1]);
+    expect([second.made, second.reused]).toEqual([1, 1]);
     expect(second.sites.map(({ clusterId }) => clusterId)).toEqual(
       first.sites.map(({ clusterId }) => clusterId),
     );

@@ -113,7 +113,7 @@ describe('--retain-from the folder that openshift-install left', () => {
         out: 'out',
         ...(retainFrom !== undefined && { retainFrom }),
       });
-      expect([again.made, again.kept]).toEqual([0, 1]);
+      expect([again.made, again.reused]).toEqual([0, 1]);
       expect(again.sites[0]?.sha256).toBe(first.sites[0]?.sha256);
     }
   });
@@ -172,7 +172,7 @@ describe('--retain-from an ISO', () => {
       ...['--retain-from', 'old.iso', '--kubeconfig', 'old-kubeconfig'],
     );
     expect([exitCode, stderr]).toEqual([0, expect.stringContaining('only the hash is known')]);
-    await expectReinstalled({ ...(await world.readListing('out')), out: '', made: 1, kept: 0 });
+    await expectReinstalled({ ...(await world.readListing('out')), out: '', made: 1, reused: 0 });
     expect(await readPassword()).toBe('');
   });
 
