@@ -74,9 +74,16 @@ type Children = (directory: IsoDirectory) => Promise<IsoNode[]>;
 type Reader = { readonly image: StructureSource; readonly skip: number | undefined };
 
 async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
-  const nodes: IsoNode[] = [];
+  const all: IsoNode[] = [];
+  for await (const nodes of streamNodes(reader, directory)) append(all, nodes);
+  return all;
+}
+
+/** The nodes of some sectors at a time: those of a large directory take 50 MB. */
+async function* streamNodes(reader: Reader, directory: Place): AsyncGenerator<Nodes> {
   let pending: DirectoryRecord[] = [];
   for await (const some of readRecords(reader.image, directory.extent)) {
+    const nodes: IsoNode[] = [];
     for (const { record } of some) {
       if (isSelfOrParent(record) || (record.flags & FILE_FLAG.associated) !== 0) continue;
       pending.push(record);
@@ -84,6 +91,7 @@ async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
       append(nodes, decodeNode(reader, pending) ?? (await readNode(reader, pending)));
       pending = [];
     }
+    yield nodes;
   }
   if (pending.length > 0) {
     throw new IntegrityError(
@@ -91,8 +99,8 @@ async function readNodes(reader: Reader, directory: Place): Promise<IsoNode[]> {
       `file "${formatIdentifier(pending[0]?.identifier ?? new Uint8Array(0))}" lacks its last extent`,
     );
   }
-  return nodes;
 }
+
 type Records = readonly DirectoryRecord[];
 
 /** None for a directory that stands here only because its own place is too deep. */
@@ -251,15 +259,16 @@ async function* walkNodes(
     const name = path === '' ? '/' : path;
     checkDirectorySize(extent);
     claims.claim(name, extent);
-    const nodes = await readNodes(reader, { extent }).catch((error: unknown) => {
-      throw explainReading(`directory ${name}`, error);
-    });
     const directories: typeof waiting = [];
-    for (const node of nodes) {
-      const entry = { path: `${path}/${node.name}`, node };
-      reader.image.budget.take('characters of paths', Math.max(LEAST_PATH, entry.path.length));
-      yield entry;
-      if (node.kind === 'directory') directories.push({ path: entry.path, extent: node.extent });
+    const nodes = streamNodes(reader, { extent });
+    const step = () => whileReading(`directory ${name}`, () => nodes.next());
+    for (let some = await step(); !some.done; some = await step()) {
+      for (const node of some.value) {
+        const entry = { path: `${path}/${node.name}`, node };
+        reader.image.budget.take('characters of paths', Math.max(LEAST_PATH, entry.path.length));
+        yield entry;
+        if (node.kind === 'directory') directories.push({ path: entry.path, extent: node.extent });
+      }
     }
     for (const directory of directories.reverse()) waiting.push(directory);
   }

@@ -254,6 +254,36 @@ async function writeLargeIndex(path: string): Promise<void> {
   });
 }
 
+/** `/sealift/index.json` that lists 600,000 manifests of one image, each a digest of its own length. */
+async function writeIndexOfManifests(path: string): Promise<void> {
+  const manifests = times(600_000, (index) => `"sha256:${String(index).padStart(64, '0')}"`);
+  const image = '{"name":"a","set":"a","source":"a","repository":"a","tags":[],"manifests":';
+  const release = '{"version":"4.22.0","reference":"a","architecture":"x86_64"}';
+  const digest = `sha256:${'0'.repeat(64)}`;
+  const text = `{"format":1,"digest":"${digest}","product":"live-iso","release":${release},"extents":[],"images":[${image}[${manifests.join()}]}]}`;
+  const files = [{ path: '/sealift/index.json', bytes: Buffer.from(text) }];
+  await writeFile(path, encodeSmallIso({ volumeId: VOLUME, epoch: 0, directories: [], files }));
+}
+
+/** The same records in 20 directories: each is below every bound, all of them together are not. */
+async function writeManyDirectories(path: string): Promise<void> {
+  const files = times(40_000, (index) =>
+    named(`file-${index}`, { identifier: ascii(`F${index}.;1`) }),
+  );
+  const records = packDirectory(FREE, 0, files);
+  const starts = times(20, (index) => FREE + (index * records.length) / SECTOR);
+  const directories = starts.map((start, index) =>
+    namedDirectory(`d${index}`, start, records.length),
+  );
+  await writeSparseImage(path, {
+    sectors: FREE + (20 * records.length) / SECTOR,
+    pieces: [
+      [ROOT, packDirectory(ROOT, SECTOR, directories)],
+      ...starts.map((start): Piece => [start, records]),
+    ],
+  });
+}
+
 export const HOSTILE_ISOS: readonly HostileIso[] = [
   {
     title: 'twelve zstd archives in the embed area',
@@ -299,6 +329,16 @@ export const HOSTILE_ISOS: readonly HostileIso[] = [
     title: 'an index of 200 MiB',
     problems: [/file "index.json" has 209715200 bytes, more than/],
     write: writeLargeIndex,
+  },
+  {
+    title: 'an index of 600,000 manifests',
+    problems: [/does not have the digest it names/],
+    write: writeIndexOfManifests,
+  },
+  {
+    title: 'twenty directories of 40,000 records',
+    problems: [/makes its readers read more than \d+ characters of paths/],
+    write: writeManyDirectories,
   },
 ];
 

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import type { Digest } from '../digest.ts';
+
 /** What JSON can hold. `undefined` members of objects are left out, as JSON.stringify does. */
 export type Json =
   null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined };
@@ -8,6 +11,43 @@ export type Json =
  */
 export function formatCanonicalJson(value: Json): string {
   return JSON.stringify(sortKeys(value));
+}
+
+/** The digest of that text, without the text: of a value of 50 MB it would be as much again. */
+export function digestCanonicalJson(value: Json): Digest {
+  const hash = createHash('sha256');
+  let text = '';
+  writeCanonical(value, (piece) => {
+    text += piece;
+    if (text.length < PIECE) return;
+    hash.update(text);
+    text = '';
+  });
+  return `sha256:${hash.update(text).digest('hex')}`;
+}
+
+/** Characters that are hashed at once. */
+const PIECE = 1 << 16;
+
+function writeCanonical(value: Json, write: (piece: string) => void): void {
+  if (value === null || typeof value !== 'object') {
+    write(JSON.stringify(value));
+    return;
+  }
+  const isList = Array.isArray(value);
+  let separator = isList ? '[' : '{';
+  const writeMember = (name: string, member: Json): void => {
+    write(separator + name);
+    writeCanonical(member, write);
+    separator = ',';
+  };
+  if (isList) for (const item of value as readonly Json[]) writeMember('', item);
+  else {
+    for (const [key, member] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) {
+      if (member !== undefined) writeMember(`${JSON.stringify(key)}:`, member);
+    }
+  }
+  write(`${separator === ',' ? '' : separator}${isList ? ']' : '}'}`);
 }
 
 /** The same order, indented by two spaces and ended by a newline: for files that people read. */

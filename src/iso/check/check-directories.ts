@@ -22,9 +22,10 @@ import {
   damageOf,
   oddity,
   type StructureProblem,
-  type UsedExtent,
+  type Where,
 } from './structure-problem.ts';
 import { decodeSystemUse, isContinuation } from '../directory/system-use.ts';
+import type { UsedExtents } from './used-extents.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
 /** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
@@ -42,7 +43,7 @@ export type FoundDirectory = {
 export type FoundTree = {
   /** By sector. */
   readonly directories: Map<number, FoundDirectory>;
-  readonly extents: UsedExtent[];
+  readonly extents: UsedExtents;
 };
 
 export type TreeToCheck = {
@@ -83,7 +84,7 @@ export async function* checkDirectories(
       checkDirectorySize(next.extent);
       claims.claim(next.path, next.extent);
       found.directories.set(next.sector, next);
-      found.extents.push({ ...next.extent, path: next.path });
+      found.extents.add(next.extent, next.path);
       yield* checkDirectory(walk, next);
     } catch (error) {
       yield damageOf(error, { path: next.path, range: next.extent });
@@ -169,7 +170,8 @@ function* checkEntry(
 ): Generator<StructureProblem> {
   const { record } = placed;
   const name = attributes.name ?? nameOf(walk, record.identifier);
-  const path = directory.path === '/' ? `/${name}` : `${directory.path}/${name}`;
+  const parent = directory.path === '/' ? '/' : `${directory.path}/`;
+  const path = `${parent}${name}`;
   yield* checkByteOrders(placed, path);
   yield* problems.map((problem) => ({ ...problem, path }));
   if (!isFileName(name)) {
@@ -179,9 +181,9 @@ function* checkEntry(
   // The record of a relocated directory's old place has no data of its own.
   if (attributes.childLink !== undefined) return;
   const extent = locateExtent(record);
-  yield* checkExtent(walk, record, { ...extent, path });
+  yield* checkExtent(walk, record, { path, range: extent });
   if ((record.flags & FILE_FLAG.directory) === 0) {
-    walk.found.extents.push({ ...extent, path });
+    walk.found.extents.add(extent, name, parent);
     return;
   }
   const { identifier, extent: sector } = record;
@@ -191,7 +193,7 @@ function* checkEntry(
 function* checkExtent(
   walk: Walk,
   record: DirectoryRecord,
-  { path, ...range }: UsedExtent,
+  { path, range }: Required<Where>,
 ): Generator<StructureProblem> {
   const volumeSize = walk.volume.volumeSpaceSize * SECTOR_SIZE;
   if (range.size > 0 && range.offset + range.size > volumeSize) {

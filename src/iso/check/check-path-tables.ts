@@ -26,7 +26,7 @@ export async function* checkPathTables(
 ): AsyncGenerator<StructureProblem> {
   for (const table of tablesOf(volume)) {
     const range = { offset: table.offset, size: table.size };
-    found.extents.push({ ...range, path: table.name });
+    found.extents.add(range, table.name);
     try {
       const records = await readTable(iso, table, found.directories.size);
       for (const problem of compareTable(records, found.directories)) {

@@ -15,9 +15,6 @@ export type StructureProblem = {
   readonly range?: ByteRange;
 };
 
-/** Bytes of the image, and what stands there. */
-export type UsedExtent = ByteRange & { readonly path: string };
-
 export type Where = { readonly path?: string; readonly range?: ByteRange };
 
 export const damage = (problem: string, where: Where = {}): StructureProblem => ({

@@ -1,5 +1,6 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeDirectoryRecord, type DirectoryRecord } from './directory-record.ts';
+import { partOf } from '../bounds.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { ByteRange } from '../random-access.ts';
 import type { StructureSource } from '../structure-source.ts';
@@ -59,7 +60,7 @@ const createSizeError = ({ offset, size }: ByteRange, what: string, limit: numbe
 /** ECMA-119 6.8.1.1: a record ends in the sector it begins in; zeros fill the rest of a sector. */
 function* recordsOf(bytes: Uint8Array, offset: number): Generator<PlacedRecord> {
   for (let start = 0; start < bytes.length; start += SECTOR_SIZE) {
-    const sector = bytes.subarray(start, start + SECTOR_SIZE);
+    const sector = partOf(bytes, start, Math.min(start + SECTOR_SIZE, bytes.length));
     for (let at = 0; at < sector.length && sector[at] !== 0;) {
       const size = sector[at] ?? 0;
       if (at + size > sector.length) {
@@ -69,7 +70,7 @@ function* recordsOf(bytes: Uint8Array, offset: number): Generator<PlacedRecord> 
         );
       }
       const { record, length } = decodeDirectoryRecord(sector, at);
-      yield { offset: offset + start + at, raw: sector.subarray(at, at + length), record };
+      yield { offset: offset + start + at, raw: partOf(sector, at, at + length), record };
       at += length;
     }
   }

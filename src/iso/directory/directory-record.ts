@@ -48,7 +48,7 @@ export function decodeDirectoryRecord(
   requireBytes(bytes, { at, size: 1 });
   const length = bytes[at] ?? 0;
   requireBytes(bytes, { at, size: length });
-  const own = bytes.subarray(at, at + length);
+  const own = partOf(bytes, at, at + length);
   const identifierSize = own[32] ?? 0;
   const systemUseAt = startOfSystemUse(identifierSize);
   // Some writers leave out the padding byte of the last field, so it may lie past the end.

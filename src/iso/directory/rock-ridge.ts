@@ -49,24 +49,46 @@ const RRIP = {
  * @throws IntegrityError `iso.truncated` when an entry is shorter than its fields
  */
 export function decodeRockRidge(entries: readonly SystemUseEntry[]): Partial<PosixAttributes> {
-  const with_ = (signature: string): SystemUseEntry[] =>
-    entries.filter((entry) => entry.signature === signature);
-  const [px] = with_('PX');
-  const [childLink] = with_('CL');
-  const [parentLink] = with_('PL');
-  const names = with_('NM').filter((entry) => ((entry.data[0] ?? 0) & 6) === 0);
-  const links = with_('SL');
-  const times = Object.assign({}, ...with_('TF').map(decodeTimes)) as PosixTimes;
-  return {
-    ...(px && decodePosix(px.data)),
-    ...(names.length > 0 && { name: decodeName(names) }),
-    ...(links.length > 0 && { target: decodeSymlink(links) }),
-    ...(childLink && { childLink: decodeBoth32(childLink.data, 0) }),
-    ...(parentLink && { parentLink: decodeBoth32(parentLink.data, 0) }),
-    ...(with_('RE').length > 0 && { isRelocated: true }),
-    ...(Object.keys(times).length > 0 && { times }),
-  };
+  const decoded: Decoded = { attributes: {}, names: [], links: [] };
+  for (const entry of entries) DECODERS[entry.signature]?.(decoded, entry);
+  const { attributes, names, links } = decoded;
+  if (names.length > 0) attributes.name = decodeName(names);
+  if (links.length > 0) attributes.target = decodeSymlink(links);
+  return attributes;
 }
+
+type Decoded = {
+  readonly attributes: { -readonly [Key in keyof PosixAttributes]?: PosixAttributes[Key] };
+  /** NM and SL, which go on from entry to entry. */
+  readonly names: SystemUseEntry[];
+  readonly links: SystemUseEntry[];
+};
+
+/** Of PX, CL and PL the first one counts. */
+const DECODERS: Readonly<Record<string, (decoded: Decoded, entry: SystemUseEntry) => void>> = {
+  PX({ attributes }, { data }) {
+    if (attributes.mode === undefined) Object.assign(attributes, decodePosix(data));
+  },
+  CL({ attributes }, { data }) {
+    attributes.childLink ??= decodeBoth32(data, 0);
+  },
+  PL({ attributes }, { data }) {
+    attributes.parentLink ??= decodeBoth32(data, 0);
+  },
+  RE({ attributes }) {
+    attributes.isRelocated = true;
+  },
+  TF({ attributes }, entry) {
+    const times = decodeTimes(entry);
+    if (Object.keys(times).length > 0) attributes.times = { ...attributes.times, ...times };
+  },
+  NM({ names }, entry) {
+    if (((entry.data[0] ?? 0) & 6) === 0) names.push(entry);
+  },
+  SL({ links }, entry) {
+    links.push(entry);
+  },
+};
 
 /** PX (44 bytes when there is a serial number, else 36), TF, NM, SL, CL, PL, RE: what there is of them. */
 export function encodeRockRidge(attributes: PosixAttributes): SystemUseEntry[] {

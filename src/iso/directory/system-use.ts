@@ -34,7 +34,7 @@ const MAX_CONTINUATIONS = 32;
 export function decodeSystemUse(area: Uint8Array): SystemUseEntry[] {
   const entries: SystemUseEntry[] = [];
   for (let at = 0; at + HEADER_SIZE <= area.length && area[at] !== 0;) {
-    const signature = Buffer.from(area.subarray(at, at + 2)).toString('latin1');
+    const signature = String.fromCharCode(area[at] ?? 0, area[at + 1] ?? 0);
     const length = area[at + 2] ?? 0;
     if (length < HEADER_SIZE) {
       throw new IntegrityError(

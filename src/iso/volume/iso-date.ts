@@ -1,4 +1,4 @@
-import { viewOf } from '../bounds.ts';
+import { requireBytes } from '../bounds.ts';
 
 const QUARTER_HOUR = 15 * 60 * 1000;
 
@@ -7,20 +7,16 @@ const QUARTER_HOUR = 15 * 60 * 1000;
  * Greenwich. All zero, or no date of a calendar, is undefined.
  */
 export function decodeShortDate(bytes: Uint8Array, at: number): Date | undefined {
-  const view = viewOf(bytes, { at, size: 7 });
-  const month = view.getUint8(1);
-  const day = view.getUint8(2);
+  requireBytes(bytes, { at, size: 7 });
+  const byteAt = (index: number): number => bytes[at + index] ?? 0;
+  const [month, day] = [byteAt(1), byteAt(2)];
   if (!isCalendarDay(month, day)) return undefined;
-  const local = Date.UTC(
-    1900 + view.getUint8(0),
-    month - 1,
-    day,
-    view.getUint8(3),
-    view.getUint8(4),
-    view.getUint8(5),
-  );
-  return new Date(local - view.getInt8(6) * QUARTER_HOUR);
+  const year = 1900 + byteAt(0);
+  const local = Date.UTC(year, month - 1, day, byteAt(3), byteAt(4), byteAt(5));
+  return new Date(local - toSigned(byteAt(6)) * QUARTER_HOUR);
 }
+
+const toSigned = (byte: number): number => (byte << 24) >> 24;
 
 /** In Greenwich time, milliseconds dropped; years 1900 to 2155. */
 export function encodeShortDate(date: Date | undefined): Uint8Array {
@@ -41,7 +37,7 @@ export function encodeShortDate(date: Date | undefined): Uint8Array {
 
 /** ECMA-119 8.4.26.1: sixteen digits to hundredths of a second, then the zone; zeros are undefined. */
 export function decodeLongDate(bytes: Uint8Array, at: number): Date | undefined {
-  const view = viewOf(bytes, { at, size: 17 });
+  requireBytes(bytes, { at, size: 17 });
   const digits = Buffer.from(bytes.subarray(at, at + 16)).toString('latin1');
   if (!/^\d{16}$/.test(digits)) return undefined;
   const part = (from: number, to: number): number => Number(digits.slice(from, to));
@@ -49,7 +45,7 @@ export function decodeLongDate(bytes: Uint8Array, at: number): Date | undefined 
   const local = new Date(0);
   local.setUTCFullYear(part(0, 4), part(4, 6) - 1, part(6, 8));
   local.setUTCHours(part(8, 10), part(10, 12), part(12, 14), part(14, 16) * 10);
-  return new Date(local.getTime() - view.getInt8(16) * QUARTER_HOUR);
+  return new Date(local.getTime() - toSigned(bytes[at + 16] ?? 0) * QUARTER_HOUR);
 }
 
 /** In Greenwich time, to the hundredth of a second; years 0 to 9999. */

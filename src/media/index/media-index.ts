@@ -1,9 +1,9 @@
 import {
-  formatCanonicalJson,
+  digestCanonicalJson,
   formatReadableJson,
   type Json,
 } from '../../base/text/canonical-json.ts';
-import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
+import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import { INDEX_PATH } from './media-paths.ts';
@@ -63,12 +63,12 @@ export function formatMediaIndex(content: Omit<MediaIndex, 'digest'>): string {
     ...(paths.length > 0 && { paths }),
   }));
   const plain = { ...content, extents };
-  return formatReadableJson({ ...plain, digest: digestOf(formatCanonicalJson(plain)) });
+  return formatReadableJson({ ...plain, digest: digestCanonicalJson(plain) });
 }
 
 /** @throws IntegrityError `index.malformed`, `index.format`, `index.digest`, `index.overlap` */
-export function parseMediaIndex(bytes: Uint8Array): MediaIndex {
-  const { index, damage } = decodeMediaIndex(bytes);
+export function parseMediaIndex(source: Uint8Array | string): MediaIndex {
+  const { index, damage } = decodeMediaIndex(source);
   if (damage) throw damage;
   const [first] = findOverlaps(index.extents);
   if (first) throw createOverlapError(first);
@@ -81,11 +81,11 @@ export function parseMediaIndex(bytes: Uint8Array): MediaIndex {
  *
  * @throws IntegrityError `index.malformed`, `index.format`
  */
-export function decodeMediaIndex(bytes: Uint8Array): {
+export function decodeMediaIndex(source: Uint8Array | string): {
   readonly index: MediaIndex;
   readonly damage?: IntegrityError;
 } {
-  const document = parse(bytes);
+  const document = parse(source);
   if (document['format'] !== 1) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has a format we do not know`, {
       expected: '1',
@@ -130,7 +130,7 @@ function findWrongDigest({ digest, ...content }: Document): IntegrityError | und
     if (Object.keys(content).every((key) => KEYS_WITHOUT_DIGEST.has(key))) return undefined;
     throw malformed();
   }
-  const expected = digestOf(formatCanonicalJson(content));
+  const expected = digestCanonicalJson(content);
   if (digest === expected) return undefined;
   const found = typeof digest === 'string' ? digest : JSON.stringify(digest);
   return new IntegrityError('index.digest', `${INDEX_PATH} does not have the digest it names`, {
@@ -147,13 +147,23 @@ type Document = Readonly<Record<string, Json>>;
  */
 const BOUNDS = { values: 1_500_000, depth: 16 };
 
-function parse(bytes: Uint8Array): Document {
+/**
+ * The text of an index that is not more than one may be. Who keeps it and not the bytes needs 48 MiB less.
+ *
+ * @throws IntegrityError `index.malformed`
+ */
+function checkIndexText(bytes: Uint8Array): string {
   const excess = findJsonExcess(bytes, BOUNDS);
-  if (excess !== undefined) {
-    throw new IntegrityError('index.malformed', `${INDEX_PATH} ${excess}`);
+  if (excess === undefined) {
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
   }
+  throw new IntegrityError('index.malformed', `${INDEX_PATH} ${excess}`);
+}
+
+function parse(source: Uint8Array | string): Document {
+  const text = typeof source === 'string' ? source : checkIndexText(source);
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as Document;
   } catch (cause) {
     throw new IntegrityError('index.malformed', `${INDEX_PATH} is not JSON`, { cause });
@@ -217,8 +227,8 @@ type Files = Pick<IsoImage, 'find' | 'readFile'>;
  * `iso.file-too-large`
  */
 export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
-  const bytes = await readBytes(iso);
-  return bytes && parseMediaIndex(bytes);
+  const text = await readText(iso);
+  return text === undefined ? undefined : parseMediaIndex(text);
 }
 
 /**
@@ -230,13 +240,13 @@ export async function readIndex(iso: Files): Promise<MediaIndex | undefined> {
 export async function readDamagedIndex(
   iso: Files,
 ): Promise<{ readonly index: MediaIndex; readonly damage?: IntegrityError } | undefined> {
-  const bytes = await readBytes(iso);
-  return bytes && decodeMediaIndex(bytes);
+  const text = await readText(iso);
+  return text === undefined ? undefined : decodeMediaIndex(text);
 }
 
-async function readBytes(iso: Files): Promise<Uint8Array | undefined> {
+async function readText(iso: Files): Promise<string | undefined> {
   const node = await iso.find(INDEX_PATH);
-  return node?.kind === 'file' ? iso.readFile(node, LIMIT) : undefined;
+  return node?.kind === 'file' ? checkIndexText(await iso.readFile(node, LIMIT)) : undefined;
 }
 
 /** What an index describes. */
