@@ -6,6 +6,7 @@ import { readSignatureGate } from '../../src/cli/building/requests/build-options
 import { parseKeys } from '../../src/openshift/signature/openpgp/keys.ts';
 import { verifySignedMessage } from '../../src/openshift/signature/openpgp/signed-message.ts';
 import { parseReleaseStatement } from '../../src/openshift/signature/release-statement.ts';
+import { listStoredSignatures } from '../../src/openshift/signature/signature-config-maps.ts';
 import { createThrowAwaySigner } from '../support/throw-away-signer.ts';
 import { createRandom } from '../faults/random.ts';
 
@@ -140,6 +141,16 @@ describe('mutated release signatures', () => {
       expect(() => parseKeys(file, NOW)).toThrow(SealiftError);
     }
     expect(process.cpuUsage().user - user).toBeLessThan(2_000_000);
+  });
+
+  it('ConfigMaps with a text for their data, and messages of a million packets, cost no more than their size', () => {
+    const { user } = process.cpuUsage();
+    expect(listStoredSignatures({ binaryData: 'x'.repeat(3_000_000) })).toEqual([]);
+    for (const packet of [[0xc4, 0], [0xe0]]) {
+      const message = Buffer.alloc(4_000_000, Buffer.from(packet));
+      expect(judge(message)).toBe('refused');
+    }
+    expect(process.cpuUsage().user - user).toBeLessThan(1_500_000);
   });
 
   it('a mutated file with keys is read or refused, and trusts no other key', () => {

@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readInputFile, readListed, unlessAbsent } from '../../base/disk/files.ts';
+import { objectOrEmpty } from '../../base/members.ts';
 import { splitDocuments } from '../node/manifests/extra-manifests.ts';
 
 export type StoredSignature = {
@@ -33,8 +34,7 @@ function listConfigMaps(document: Document): readonly object[] {
 /** Keys are `sha256-<hex>-<n>`; others are passed over. */
 export function listStoredSignatures(configMap: object): StoredSignature[] {
   const { binaryData } = configMap as { binaryData?: unknown };
-  const entries = Object.entries(binaryData ?? {});
-  return entries.flatMap(([key, signature]: [string, unknown]) => {
+  return Object.entries(objectOrEmpty(binaryData)).flatMap(([key, signature]) => {
     const digest = key.replace(/^sha256-([0-9a-f]+)-\d+$/, 'sha256:$1');
     return isDigest(digest) && typeof signature === 'string' ? [{ digest, signature }] : [];
   });

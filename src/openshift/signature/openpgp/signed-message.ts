@@ -32,6 +32,7 @@ export function verifySignedMessage(
   keys: readonly SigningKey[],
   now: number,
 ): VerifiedMessage {
+  if (message.length > MAX_SIZE) throw malformed(`the signature has more than ${MAX_SIZE} bytes`);
   const { content, signature } = parseMessage(Buffer.from(message));
   const { issuer = '', issuerFingerprint = issuer.toUpperCase() } = signature;
   const named = keys.filter((key) => keyIdOf(key) === issuer);
