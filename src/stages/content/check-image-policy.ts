@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
+import { SealiftError } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { readBlob, readManifest, type ImageTools } from '../../openshift/image-access.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
@@ -193,23 +194,33 @@ async function findAttachedProblem(
 
 /** An image that is signed again and again keeps all of them; the last may be the one that counts. */
 const MOST_SIGNATURES = 128;
+const MOST_BUNDLES = 16;
 const LARGEST_PAYLOAD = 64 << 10;
 
 const isSignature = ({ mediaType, size }: Descriptor): boolean =>
   mediaType === SIMPLE_SIGNING && size <= LARGEST_PAYLOAD;
 
+/** A registry that cannot say what is attached has no signature where nodes look for it, either. */
 async function explainAbsent(image: PlannedImage, signed: Signed, tools: Tools): Promise<string> {
-  return (await hasBundle(image, signed, tools))
-    ? 'its signature is a bundle of cosign 3, which nodes do not read'
-    : 'it has no signature';
+  try {
+    return (await hasBundle(image, signed, tools))
+      ? 'its signature is a bundle of cosign 3, which nodes do not read'
+      : 'it has no signature';
+  } catch (error) {
+    tools.signal.throwIfAborted();
+    if (!(error instanceof SealiftError)) throw error;
+    return `it has no signature, and what is attached to it is not known: ${error.message}`;
+  }
 }
 
 async function hasBundle(image: PlannedImage, signed: Signed, tools: Tools): Promise<boolean> {
   const { registry, repository } = image.origin;
   const at = (digest: Digest): Reference => ({ registry, repository, digest });
   const referrers = await tools.client.fetchReferrers(at(signed.digest), tools);
-  for (const { digest, artifactType } of referrers.slice(0, MOST_SIGNATURES)) {
-    if (artifactType !== undefined && !artifactType.startsWith(BUNDLE_PREFIX)) continue;
+  const bundles = referrers.filter(({ artifactType = BUNDLE_PREFIX }) =>
+    artifactType.startsWith(BUNDLE_PREFIX),
+  );
+  for (const { digest } of bundles.slice(0, MOST_BUNDLES)) {
     const { manifest } = await readManifest(tools, at(digest));
     const layers = manifest.kind === 'manifest' ? manifest.layers : [];
     const bundle = layers.find(

@@ -160,6 +160,18 @@ describe('what nodes say to images', () => {
     ]);
   });
 
+  it('is no where a registry cannot say what is attached, and the plan goes on', async () => {
+    const [empty, forbidden] = [await addTool('answers nothing'), await addTool('answers 403')];
+    world.registry.breakPath(`/v2/${TOOLS}/referrers/${empty}`, 200);
+    world.registry.breakPath(`/v2/${TOOLS}/manifests/${forbidden.replace(':', '-')}`, 403);
+    const images = [empty, forbidden].map((digest) => `${at(TOOLS)}@${digest}`);
+    const { refused } = await check({ policy: policyFor(), images });
+    expect(refused.map(({ problem }) => problem)).toEqual([
+      expect.stringMatching(/^it has no signature, and what is attached to it is not known: ./),
+      expect.stringMatching(/^it has no signature, and what is attached to it is not known: ./),
+    ]);
+  });
+
   it('is not asked of a medium that switches the policy off, nor of an unsigned nightly', async () => {
     const images = [`${at(TOOLS)}@${await addTool('unsigned')}`];
     const off = await check({ policy: policyFor(), images, disableImagePolicy: true });
