@@ -103,6 +103,22 @@ export const OLD_BUGS: readonly OldBug[] = [
     ],
   },
   {
+    name: 'keys of YAML that are lists of aliases',
+    reader: 'catalog',
+    edits: [
+      {
+        file: 'base/text/document-bounds.ts',
+        now: 'countVisits(aliases, lexemes) > MOST_VISITS',
+        then: 'countVisits(aliases, lexemes) > Infinity',
+      },
+      {
+        file: 'openshift/catalog/read/yaml-documents.ts',
+        now: 'stringKeys: true',
+        then: 'stringKeys: false',
+      },
+    ],
+  },
+  {
     name: 'a unit without a name',
     reader: 'ignition',
     edits: [
