@@ -1,15 +1,15 @@
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
+import { formatProblem } from '../base/problem.ts';
 import { toPrintable } from '../base/text/printable-text.ts';
-import { withoutUndefined } from '../base/members.ts';
 import {
   importImageSet,
   renderImportedConfig,
   type ImportedImageSet,
 } from '../config/imageset/import-imageset.ts';
 import { readConfigText } from '../config/load-config.ts';
-import type { ImportNote } from '../config/imageset/import-note.ts';
+import { isLoss, type ImportNote } from '../config/imageset/import-note.ts';
 import type { CliHost } from './host.ts';
 import {
   createForceOption,
@@ -71,7 +71,7 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
 
 /** @throws LossError `import.losses` */
 function refuseLosses(file: string, notes: readonly ImportNote[]): void {
-  const losses = notes.filter(({ isHarmless }) => isHarmless !== true).length;
+  const losses = notes.filter(isLoss).length;
   if (losses === 0) return;
   const what = losses === 1 ? '1 setting' : `${losses} settings`;
   throw new LossError('import.losses', `${file} is imported without ${what}`, {
@@ -81,20 +81,10 @@ function refuseLosses(file: string, notes: readonly ImportNote[]): void {
 
 const toJson = ({ config, notes }: ImportedImageSet) => ({
   config,
-  notes: notes.map(({ file, line, column, path, problem, hint, isHarmless = false }) => ({
-    file,
-    line,
-    column,
-    path,
-    problem,
-    isLoss: !isHarmless,
-    ...withoutUndefined({ hint }),
-  })),
+  notes: notes.map((note) => ({ ...note, isLoss: isLoss(note) })),
 });
 
-function formatNote(note: ImportNote): string {
-  const { file, line, column, path, problem, hint, isHarmless } = note;
-  const kind = isHarmless === true ? 'note' : 'lost';
-  const text = toPrintable(`${file}:${line}:${column}: ${path}: ${kind}: ${problem}`);
-  return hint === undefined ? text : `${text}\n  hint: ${hint}`;
-}
+const formatNote = (note: ImportNote): string =>
+  formatProblem(
+    isLoss(note) ? { ...note, severity: 'error', problem: `lost: ${note.problem}` } : note,
+  );

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { isInstallationConfig } from '../sites/installation/read-installation-config.ts';
 import { checkConfig, readConfigText } from '../config/load-config.ts';
-import { ConfigProblems, formatProblem, type ConfigProblem } from '../config/document/problem.ts';
+import { ConfigProblems, formatProblem, type DocumentProblem } from '../base/problem.ts';
 import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
 import { readInstallation } from './building/requests/installation-request.ts';
 import { readSurroundings } from './building/requests/live-request.ts';
@@ -12,8 +12,8 @@ import { createOutputOption, writeFormatted, type OutputFormat } from './termina
 type Verdict = {
   readonly file: string;
   readonly valid: boolean;
-  readonly problems: readonly ConfigProblem[];
-  readonly notes: readonly ConfigProblem[];
+  readonly problems: readonly DocumentProblem[];
+  readonly notes: readonly DocumentProblem[];
 };
 
 /** `sealift validate [CONFIG]`: no network; exit code 3 when there are problems. */
@@ -69,13 +69,15 @@ const checkInstallation: Check = async ({ path, shownAs }, host) => {
 };
 
 /** What has no place in the file is said of all of it. */
-const toProblem = (note: ConfigProblem | string, file: string): ConfigProblem =>
+const toProblem = (note: DocumentProblem | string, file: string): DocumentProblem =>
   typeof note === 'string'
-    ? { file, line: 1, column: 1, path: '', lineText: '', problem: note }
-    : note;
+    ? { ...NOTE, file, line: 1, column: 1, path: '', lineText: '', problem: note }
+    : { ...note, severity: NOTE.severity };
+
+const NOTE = { severity: 'note', code: 'config.note' } as const;
 
 /** Problems are left to stderr, where every failure is reported. */
 function formatVerdict({ file, valid, notes }: Verdict): string {
-  const lines = notes.map((note) => formatProblem({ ...note, problem: `note: ${note.problem}` }));
+  const lines = notes.map(formatProblem);
   return [...lines, ...(valid ? [`${file} is valid`] : []), ''].join('\n');
 }

@@ -4,12 +4,12 @@ import { ConfigError } from '../base/errors.ts';
 import { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog } from '../base/local-catalog.ts';
 import type { LocalCatalog } from '../base/local-catalog.ts';
 import { checkReferenceShape } from './check-shapes.ts';
-import type { ConfigProblem } from './document/problem.ts';
+import type { DocumentProblem } from '../base/problem.ts';
 import { readSchema } from './document/schema.ts';
 import { readTexts, type View } from './document/view.ts';
 
 /** Catalogs by reference or on this machine, where they must be. */
-export function checkCatalogs(view: View, directory: string): readonly ConfigProblem[] {
+export function checkCatalogs(view: View, directory: string): readonly DocumentProblem[] {
   return view.items('operators').flatMap((item) =>
     readTexts(view, 'operators', '.catalog')
       .filter(({ path }) => path === `${item}.catalog`)
@@ -21,7 +21,7 @@ function checkCatalog(
   view: View,
   item: string,
   { text, directory }: { readonly text: string; readonly directory: string },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { report } = view;
   const path = `${item}.catalog`;
   let local: LocalCatalog | undefined;
@@ -36,7 +36,7 @@ function checkCatalog(
   return problem === undefined ? [] : [report(path, problem, { hint: CATALOG_HINT })];
 }
 
-function checkLocal(view: View, item: string, local: LocalCatalog): readonly ConfigProblem[] {
+function checkLocal(view: View, item: string, local: LocalCatalog): readonly DocumentProblem[] {
   const { report } = view;
   const path = `${item}.catalog`;
   const { repository, tag } = nameLocalCatalog(local);
@@ -60,7 +60,7 @@ function checkName(
   view: View,
   item: string,
   { key, name }: { readonly key: 'targetCatalog' | 'targetTag'; readonly name: string },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const pattern = readSchema().properties?.['operators']?.items?.properties?.[key]?.pattern ?? '';
   if (view.text(`${item}.${key}`) !== undefined || new RegExp(pattern).test(name)) return [];
   const what = key === 'targetCatalog' ? 'repository' : 'tag';

@@ -1,13 +1,13 @@
 import semver from 'semver';
 import { checkDuplicates } from './check-rules.ts';
-import type { ConfigProblem } from './document/problem.ts';
+import type { DocumentProblem } from '../base/problem.ts';
 import { readTexts, type View } from './document/view.ts';
 
 const VERSIONS = ['minVersion', 'maxVersion'] as const;
 const BOUNDS = [...VERSIONS, 'minBundle'] as const;
 
 /** The rules of an ImageSetConfiguration for catalogs: nothing twice, versions, one kind of filter. */
-export function checkOperators(view: View): readonly ConfigProblem[] {
+export function checkOperators(view: View): readonly DocumentProblem[] {
   return [
     ...checkTargets(view),
     ...view
@@ -20,7 +20,7 @@ export function checkOperators(view: View): readonly ConfigProblem[] {
 }
 
 /** One catalog may be there twice only under two names. */
-function checkTargets(view: View): readonly ConfigProblem[] {
+function checkTargets(view: View): readonly DocumentProblem[] {
   const first = new Map<string, string>();
   return view.items('operators').flatMap((path) => {
     const names = ['catalog', 'targetCatalog', 'targetTag'];
@@ -34,7 +34,7 @@ function checkTargets(view: View): readonly ConfigProblem[] {
   });
 }
 
-function checkPackage(view: View, item: string): readonly ConfigProblem[] {
+function checkPackage(view: View, item: string): readonly DocumentProblem[] {
   const channels = view.items(`${item}.channels`);
   const isRanged = (path: string): boolean =>
     BOUNDS.some((name) => view.text(`${path}.${name}`) !== undefined);
@@ -50,7 +50,7 @@ function checkPackage(view: View, item: string): readonly ConfigProblem[] {
   ];
 }
 
-function checkVersions(view: View, path: string): readonly ConfigProblem[] {
+function checkVersions(view: View, path: string): readonly DocumentProblem[] {
   return VERSIONS.flatMap((name) => {
     const text = view.text(`${path}.${name}`);
     if (text === undefined || semver.coerce(text, { includePrerelease: true }) !== null) return [];
@@ -59,14 +59,18 @@ function checkVersions(view: View, path: string): readonly ConfigProblem[] {
 }
 
 /** A bundle without a version has no place in a range of versions. */
-function checkMinBundle(view: View, path: string): readonly ConfigProblem[] {
+function checkMinBundle(view: View, path: string): readonly DocumentProblem[] {
   const isRanged = VERSIONS.some((name) => view.text(`${path}.${name}`) !== undefined);
   if (view.text(`${path}.minBundle`) === undefined || !isRanged) return [];
   const problem = 'is given together with a range of versions';
   return [view.report(`${path}.minBundle`, problem, { hint: 'write only one of the two' })];
 }
 
-function checkFull(view: View, item: string, ranged: readonly string[]): readonly ConfigProblem[] {
+function checkFull(
+  view: View,
+  item: string,
+  ranged: readonly string[],
+): readonly DocumentProblem[] {
   const catalog = item.slice(0, item.lastIndexOf('.packages'));
   if (view.flag(`${catalog}.full`) !== true) return [];
   const problem = 'has versions, but "full" of its catalog keeps every version';
@@ -74,7 +78,7 @@ function checkFull(view: View, item: string, ranged: readonly string[]): readonl
 }
 
 /** White space alone is not a valid channel name. */
-function checkEmptyNames(view: View, item: string): readonly ConfigProblem[] {
+function checkEmptyNames(view: View, item: string): readonly DocumentProblem[] {
   return readTexts(view, `${item}.channels`, '.name')
     .filter(({ text }) => text.trim() === '')
     .map(({ path }) => view.report(path, 'is required'));

@@ -5,7 +5,7 @@ import { isErrno, ConfigError } from '../base/errors.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import { checkCatalogs } from './check-catalogs.ts';
 import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
-import type { ConfigProblem } from './document/problem.ts';
+import type { DocumentProblem } from '../base/problem.ts';
 import { readTexts, type View } from './document/view.ts';
 
 /** Smallest release of the agent-based flow, and the smallest one with PinnedImageSets. */
@@ -16,7 +16,7 @@ const MIN_PINNED_VERSION = '4.16.0';
 const TOO_NEW_VERSION = '4.23.0-0';
 
 /** What the schema cannot say: versions, references, duplicates, files that must be there. */
-export function checkRules(view: View, directory: string): readonly ConfigProblem[] {
+export function checkRules(view: View, directory: string): readonly DocumentProblem[] {
   return [
     ...checkVersion(view),
     ...checkReferences(view),
@@ -35,7 +35,7 @@ export function checkRules(view: View, directory: string): readonly ConfigProble
   ];
 }
 
-function checkVersion(view: View): readonly ConfigProblem[] {
+function checkVersion(view: View): readonly DocumentProblem[] {
   const path = 'ocpRelease.version';
   const { report } = view;
   const text = view.text(path);
@@ -60,14 +60,14 @@ function checkVersion(view: View): readonly ConfigProblem[] {
 }
 
 /** A release newer than any this program was checked with is allowed, with a warning. */
-export function noteVersion(view: View): readonly ConfigProblem[] {
+export function noteVersion(view: View): readonly DocumentProblem[] {
   const path = 'ocpRelease.version';
   const version = parseReleaseVersion(view.text(path) ?? '');
   if (version === undefined || semver.lt(version, TOO_NEW_VERSION)) return [];
   return [view.report(path, 'is newer than 4.22, the newest release this knows')];
 }
 
-function checkReferences(view: View): readonly ConfigProblem[] {
+function checkReferences(view: View): readonly DocumentProblem[] {
   const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
     const text = view.text(path);
     return text === undefined ? [] : [{ path, text }];
@@ -83,7 +83,7 @@ export function checkDuplicates(
   view: View,
   list: string,
   member: string,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const first = new Map<string, string>();
   return readTexts(view, list, member).flatMap(({ path, text }) => {
     const known = first.get(text);
@@ -97,7 +97,7 @@ export function checkDuplicates(
 }
 
 /** Of a list of blocked images. */
-export function checkPatterns(view: View, list: string): readonly ConfigProblem[] {
+export function checkPatterns(view: View, list: string): readonly DocumentProblem[] {
   return readTexts(view, list, '.name').flatMap(({ path, text }) => {
     try {
       compileGoPattern(text);
@@ -109,7 +109,7 @@ export function checkPatterns(view: View, list: string): readonly ConfigProblem[
   });
 }
 
-function checkHosts(view: View): readonly ConfigProblem[] {
+function checkHosts(view: View): readonly DocumentProblem[] {
   const lists = ['disableSigstoreRegistries', 'build.insecureRegistries'];
   return lists
     .flatMap((list) => readTexts(view, list))
@@ -120,24 +120,24 @@ function checkHosts(view: View): readonly ConfigProblem[] {
     });
 }
 
-function checkMirrorPath(view: View, directory: string): readonly ConfigProblem[] {
+function checkMirrorPath(view: View, directory: string): readonly DocumentProblem[] {
   const text = view.text('mirrorPath');
   if (text === undefined) return [];
   const full = resolve(directory, text);
-  const report = (problem: string): ConfigProblem[] => [view.report('mirrorPath', problem)];
+  const report = (problem: string): DocumentProblem[] => [view.report('mirrorPath', problem)];
   const kind = readKind(full);
   return kind === 'directory' ? [] : report(`${full} ${describeMissing(kind, 'directory')}`);
 }
 
 /** A mirror on this machine asks for no password. */
-function checkPullSecret(view: View): readonly ConfigProblem[] {
+function checkPullSecret(view: View): readonly DocumentProblem[] {
   const { value } = view.document;
   const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value);
   if (!isMapping || 'pullSecret' in value || 'mirrorPath' in value) return [];
   return [view.report('pullSecret', 'is required')];
 }
 
-function checkBaseIso(view: View, directory: string): readonly ConfigProblem[] {
+function checkBaseIso(view: View, directory: string): readonly DocumentProblem[] {
   const path = 'build.baseIso';
   const text = view.text(path);
   const { report } = view;
@@ -155,7 +155,7 @@ function checkBaseIso(view: View, directory: string): readonly ConfigProblem[] {
   return [report(path, 'is a URL, so build.baseIsoSha256 is required')];
 }
 
-function checkFile(view: View, path: string, directory: string): readonly ConfigProblem[] {
+function checkFile(view: View, path: string, directory: string): readonly DocumentProblem[] {
   const text = view.text(path);
   if (text === undefined) return [];
   const full = resolve(directory, text);
@@ -165,7 +165,7 @@ function checkFile(view: View, path: string, directory: string): readonly Config
 }
 
 /** A folder or a file. */
-function checkSignatures(view: View, directory: string): readonly ConfigProblem[] {
+function checkSignatures(view: View, directory: string): readonly DocumentProblem[] {
   const path = 'build.signatures';
   const isFolder = readKind(resolve(directory, view.text(path) ?? '')) === 'directory';
   return isFolder ? [] : checkFile(view, path, directory);

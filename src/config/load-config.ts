@@ -8,7 +8,7 @@ import { checkOperators } from './check-operators.ts';
 import { checkRules, noteVersion } from './check-rules.ts';
 import { checkSchema } from './document/check-schema.ts';
 import { readAlongSchema } from './document/document.ts';
-import { ConfigProblems, type ConfigProblem } from './document/problem.ts';
+import { ConfigProblems, type DocumentProblem } from '../base/problem.ts';
 import { readSchema } from './document/schema.ts';
 import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
 import { createView, type View } from './document/view.ts';
@@ -29,9 +29,9 @@ export type ConfigRule = (
 ) => ConfigCheck;
 
 export type ConfigCheck = {
-  readonly problems: readonly ConfigProblem[];
+  readonly problems: readonly DocumentProblem[];
   /** What does not make the file wrong: absent secrets and features, which stop a build, new releases. */
-  readonly notes: readonly ConfigProblem[];
+  readonly notes: readonly DocumentProblem[];
 };
 
 /** More text than any configuration has. */
@@ -54,7 +54,10 @@ export function checkConfig(text: string, path: string, options: ConfigOptions):
   const { view, secrets, problems, notes } = examine(text, path, options);
   return {
     problems: sortByPlace(problems),
-    notes: sortByPlace([...secrets.absent, ...notes, ...noteVersion(view)]),
+    notes: sortByPlace([...secrets.absent, ...notes, ...noteVersion(view)]).map((note) => ({
+      ...note,
+      severity: 'note',
+    })),
   };
 }
 
@@ -110,5 +113,5 @@ function examine(
   return { view, secrets, problems: [...problems, ...more], notes };
 }
 
-const sortByPlace = (problems: readonly ConfigProblem[]): readonly ConfigProblem[] =>
+const sortByPlace = (problems: readonly DocumentProblem[]): readonly DocumentProblem[] =>
   problems.toSorted((a, b) => a.line - b.line || a.column - b.column);

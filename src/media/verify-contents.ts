@@ -1,4 +1,5 @@
 import { digestOf, type Digest } from '../base/digest.ts';
+import type { ImageProblem } from '../base/problem.ts';
 import { withoutUndefined } from '../base/members.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
@@ -92,7 +93,7 @@ function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
   }
 }
 
-const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): VerifyProblem => ({
+const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding => ({
   kind: 'index',
   problem: 'overlaps another extent of the index',
   offset,
@@ -103,7 +104,7 @@ const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): VerifyPr
 const sizeOf = (extents: readonly IndexExtent[]): number =>
   extents.reduce((sum, { size }) => sum + size, 0);
 
-const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): VerifyProblem => ({
+const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
   kind: 'content',
   problem: unreadable ?? 'has other bytes than zeros, and the index names none here',
   offset,
@@ -113,7 +114,7 @@ const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): V
 function describeDamaged(
   { extent, found, unreadable }: DamagedExtent,
   images: readonly string[],
-): VerifyProblem {
+): Finding {
   const { offset, size, digest, paths } = extent;
   return {
     kind: 'content',
@@ -130,7 +131,7 @@ function describeLost(
   { offset, size, paths }: IndexExtent,
   fileSize: number,
   images: readonly string[],
-): VerifyProblem[] {
+): Finding[] {
   const problem = describeCut(offset, fileSize);
   const about = { kind: 'lost', problem, offset, size } as const;
   const needed = images.length > 0 && { images };
@@ -169,23 +170,12 @@ async function createUserLookup(
   return (extent) => [...(users.get(extent) ?? [])];
 }
 
-/** Something on the medium that is not as it should be. */
-export type VerifyProblem = {
-  /** `lost`: the file ends before it. */
-  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
-  readonly problem: string;
-  readonly path?: string;
-  /** Names of the images that need the damaged bytes. */
-  readonly images?: readonly string[];
-  readonly offset?: number;
-  readonly size?: number;
-  readonly expected?: string;
-  readonly found?: string;
-};
+/** What is not as it should be, as it is reported: each is an error, with the code `verify.KIND`. */
+export type Finding = Omit<ImageProblem, 'severity' | 'code'>;
 
 export type Verification = {
   readonly ok: boolean;
-  readonly problems: readonly VerifyProblem[];
+  readonly problems: readonly ImageProblem[];
   /** Names of all images that need bytes that are damaged or lost, sorted. */
   readonly damagedImages: readonly string[];
   /** Unusual, but harmless. */
@@ -199,4 +189,4 @@ export type VerifyOptions = {
   readonly onProgress: (bytes: number, total?: number) => void;
 };
 
-export type Report = (problem: VerifyProblem) => void;
+export type Report = (finding: Finding) => void;

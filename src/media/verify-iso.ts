@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../base/members.ts';
+import { isError, type ImageProblem } from '../base/problem.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';
@@ -11,14 +12,13 @@ import {
   type Report,
   type Verification,
   type VerifyOptions,
-  type VerifyProblem,
   checkContents,
   compareTree,
   findLostFiles,
 } from './verify-contents.ts';
 
 type Findings = {
-  readonly problems: VerifyProblem[];
+  readonly problems: ImageProblem[];
   readonly oddities: string[];
   readonly report: Report;
   checked: Verification['checked'];
@@ -54,16 +54,18 @@ const MAX_PROBLEMS = 10_000;
 const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
 
 function createFindings(): Findings {
-  const problems: VerifyProblem[] = [];
-  const left = new Map<VerifyProblem['kind'], number>();
+  const problems: ImageProblem[] = [];
+  const left = new Map<ImageProblem['kind'], number>();
   return {
     problems,
     oddities: [],
-    report: (problem) => {
-      const room = left.get(problem.kind) ?? MAX_PROBLEMS;
-      left.set(problem.kind, room - 1);
-      if (room > 0) problems.push(problem);
-      else if (room === 0) problems.push({ kind: problem.kind, problem: MORE });
+    report: (finding) => {
+      const { kind } = finding;
+      const room = left.get(kind) ?? MAX_PROBLEMS;
+      left.set(kind, room - 1);
+      if (room < 0) return;
+      const shown = room > 0 ? finding : { kind, problem: MORE };
+      problems.push({ severity: 'error', code: `verify.${kind}`, ...shown });
     },
     checked: { extents: 0, bytes: 0, images: 0 },
   };
@@ -71,7 +73,7 @@ function createFindings(): Findings {
 
 /** Damage may make a part unreadable: that is a finding, and the other parts are checked all the same. */
 async function guard<Result>(
-  kind: VerifyProblem['kind'],
+  kind: ImageProblem['kind'],
   { problems, report }: Findings,
   work: () => Promise<Result>,
 ): Promise<Result | undefined> {
@@ -87,10 +89,10 @@ async function guard<Result>(
 }
 
 async function verifyStructure(iso: IsoImage, { report, oddities }: Findings): Promise<void> {
-  for await (const { severity, problem, path, range } of checkStructure(iso)) {
-    if (severity === 'damage') {
-      report({ kind: 'structure', problem, ...withoutUndefined({ path }), ...range });
-    } else if (oddities.length < MAX_PROBLEMS) {
+  for await (const found of checkStructure(iso)) {
+    const { path, problem } = found;
+    if (isError(found)) report(found);
+    else if (oddities.length < MAX_PROBLEMS) {
       oddities.push(path === undefined ? problem : `${path}: ${problem}`);
     }
   }

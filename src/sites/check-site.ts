@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../base/members.ts';
-import type { ConfigProblem } from '../config/document/problem.ts';
+import type { DocumentProblem } from '../base/problem.ts';
 import {
   checkExtraManifests,
   listExtraManifests,
@@ -41,8 +41,8 @@ export type SiteCheck = {
   /** What `file:` and `env:` references came to, by key; secrets are among them. */
   readonly references: References;
   /** In the order of files and lines. */
-  readonly problems: readonly ConfigProblem[];
-  readonly warnings: readonly ConfigProblem[];
+  readonly problems: readonly DocumentProblem[];
+  readonly warnings: readonly DocumentProblem[];
 };
 
 export type CheckOptions = {
@@ -89,7 +89,7 @@ export function checkSite(input: SiteInput, options: CheckOptions): SiteCheck {
 /** More than anybody mends before the next try. */
 const MOST_SHOWN = 200;
 
-function limit(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+function limit(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
   const last = problems[MOST_SHOWN];
   if (!last) return problems;
   const problem = `${problems.length - MOST_SHOWN} more problems begin here`;
@@ -98,14 +98,15 @@ function limit(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
 
 type Both = { readonly install: InstallDocument; readonly imageBased: ImageBasedDocument };
 
-const isDocument = <D extends object>(opened: D | ConfigProblem): opened is D => 'value' in opened;
+const isDocument = <D extends object>(opened: D | DocumentProblem): opened is D =>
+  'value' in opened;
 
 function openInstall(
   input: SiteInput,
   shape: typeof INSTALL_CONFIG,
   { env = {} }: CheckOptions,
 ): {
-  readonly install: InstallDocument | ConfigProblem;
+  readonly install: InstallDocument | DocumentProblem;
   readonly references: SiteCheck['references'];
 } {
   const install = openFile(input, INSTALL_NAME, shape);
@@ -122,11 +123,13 @@ function openFile<S extends Shape>(
   { name, files }: SiteInput,
   path: string,
   shape: S,
-): SiteDocument<S> | ConfigProblem {
+): SiteDocument<S> | DocumentProblem {
   const file = files.find((each) => each.path === path);
   if (file) return readSiteDocument(file, shape);
   const near = files.find((each) => isNear(each.path, path));
   return {
+    severity: 'error',
+    code: 'sites.missing-file',
     file: near?.shownAs ?? showPath(name, files, path),
     line: 1,
     column: 1,
@@ -151,9 +154,9 @@ function showPath(name: string, files: readonly SiteFile[], path: string): strin
 
 /** A broken document holds nothing that rules could judge. */
 function judgeInstall(
-  install: InstallDocument | ConfigProblem,
+  install: InstallDocument | DocumentProblem,
   { seedVersion }: CheckOptions,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (!isDocument(install)) return [install];
   const { value, report, problems, isBroken } = install;
   if (isBroken) return problems;
@@ -168,9 +171,9 @@ function judgeInstall(
 }
 
 function judgeImageBased(
-  imageBased: ImageBasedDocument | ConfigProblem,
-  install: InstallDocument | ConfigProblem,
-): readonly ConfigProblem[] {
+  imageBased: ImageBasedDocument | DocumentProblem,
+  install: InstallDocument | DocumentProblem,
+): readonly DocumentProblem[] {
   if (!isDocument(imageBased)) return [imageBased];
   const { value, report, problems, isBroken } = imageBased;
   if (isBroken) return problems;
@@ -192,24 +195,24 @@ const cidrsOf = (entries: readonly NetworkEntry[]): ClusterNetworks['machine'] =
   entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
 
 function warn<D extends Pick<SiteDocument<Shape>, 'isBroken' | 'warnings'>>(
-  opened: D | ConfigProblem,
-  rule: (document: D) => readonly ConfigProblem[],
-): readonly ConfigProblem[] {
+  opened: D | DocumentProblem,
+  rule: (document: D) => readonly DocumentProblem[],
+): readonly DocumentProblem[] {
   if (!isDocument(opened) || opened.isBroken) return [];
   return inOrder([...opened.warnings, ...rule(opened)]);
 }
 
 /** Of a value that could not be read no rule has anything to say. */
 function join(
-  unread: readonly ConfigProblem[],
-  judged: readonly ConfigProblem[],
-): readonly ConfigProblem[] {
+  unread: readonly DocumentProblem[],
+  judged: readonly DocumentProblem[],
+): readonly DocumentProblem[] {
   const paths = new Set(unread.map(({ path }) => path.toLowerCase()));
   return inOrder([...unread, ...judged.filter(({ path }) => !paths.has(path.toLowerCase()))]);
 }
 
 /** By line and column, each only once. */
-function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
+function inOrder(problems: readonly DocumentProblem[]): readonly DocumentProblem[] {
   const different = new Map(
     problems.map((each) => {
       const { line, column, path, problem } = each;

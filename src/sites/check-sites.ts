@@ -1,16 +1,10 @@
+import type { FilePlace, Problem } from '../base/problem.ts';
 import type { FactKind, SiteFact, SiteFacts } from './site-facts.ts';
 
-/** Something that a site shares with another and may not. */
-export type AcrossFinding = {
+/** Something that a site shares with another and may not. It names the other site, its file and its line. */
+export type AcrossFinding = Problem<FilePlace> & {
   /** The site that it is told of; the other one gets a finding of its own. */
   readonly name: string;
-  readonly severity: 'error' | 'warning';
-  readonly file: string;
-  /** From 1. */
-  readonly line: number;
-  /** Names the other site, its file and its line. */
-  readonly problem: string;
-  readonly hint?: string;
 };
 
 type Holder = { readonly name: string; readonly fact: SiteFact };
@@ -70,5 +64,5 @@ function createFinding({ name, fact }: Holder, other: Holder, count: number): To
   const more = count > 2 ? `, and ${count - 2} more` : '';
   const where = `${other.name} (${other.fact.file}:${other.fact.line}${more})`;
   const problem = `${WORDS[kind]} ${value} of ${name} is that of ${where} too`;
-  return { name, kind, file, line, problem };
+  return { name, kind, code: 'sites.shared', file, line, problem };
 }

@@ -3,7 +3,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
 import { checkSite, type CheckOptions, type SiteFacts } from './check-site.ts';
 import type { Site, SiteInput } from './site.ts';
-import { findingOf, type SiteFinding } from './site-finding.ts';
+import type { FileProblem } from '../base/problem.ts';
 import type { SiteList } from './sources/read-list.ts';
 
 /** What is known of a site after it was read. But for the site and its files, it is small. */
@@ -11,7 +11,7 @@ export type ReadSite = {
   /** Of everything that the site is made from. */
   readonly inputs: Digest;
   readonly facts?: SiteFacts;
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
   /** Only of inputs without a problem. */
   readonly site?: Site;
   readonly files: SiteInput['files'];
@@ -64,8 +64,8 @@ export function createSiteReader(list: SiteList, options: CheckOptions): SiteRea
 function checkInput(input: SiteInput, options: CheckOptions): ReadSite {
   const { site, facts, references, problems, warnings } = checkSite(input, options);
   const findings = limit([
-    ...problems.map((problem) => findingOf('error', problem)),
-    ...warnings.map((problem) => findingOf('warning', problem)),
+    ...problems,
+    ...warnings.map((warning) => ({ ...warning, severity: 'warning' as const })),
   ]);
   // A text cut out of a file keeps the whole file in memory; a clone does not.
   const small = structuredClone({ findings, ...(facts && { facts }) });
@@ -90,11 +90,11 @@ function digestInputs(files: SiteInput['files'], references: ReadonlyMap<string,
 const MAX_FINDINGS = 50;
 
 /** Errors come first: a site that has one never looks good for want of room. */
-function limit(findings: readonly SiteFinding[]): SiteFinding[] {
+function limit(findings: readonly FileProblem[]): FileProblem[] {
   const rest = findings.length - MAX_FINDINGS;
   const last = findings[MAX_FINDINGS - 1];
   if (rest <= 0 || !last) return [...findings];
-  const { severity, file } = last;
-  const more: SiteFinding = { severity, file, problem: `and ${rest + 1} more` };
+  const { severity, code, file } = last;
+  const more: FileProblem = { severity, code, file, problem: `and ${rest + 1} more` };
   return [...findings.slice(0, MAX_FINDINGS - 1), more];
 }

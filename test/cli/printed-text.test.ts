@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import { toMessage } from '../../src/cli/terminal/output.ts';
 import { createProgress } from '../../src/cli/terminal/progress.ts';
-import { formatProblem } from '../../src/config/document/problem.ts';
+import { formatProblem } from '../../src/base/problem.ts';
 
 /** What moves a terminal's cursor, sets its title or turns text. */
 const COMMANDING = /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/u;
@@ -89,6 +89,8 @@ it.each([
   expect(exitCode).toBe(3);
 });
 
+const ERROR = { severity: 'error', code: 'config.rule' } as const;
+
 describe('many or long problems are printed short:', () => {
   it('the first 100, and how many there are more', async () => {
     const keys = Array.from({ length: 150 }, (_, index) => `key${index}: 1\n`).join('');
@@ -118,7 +120,7 @@ describe('many or long problems are printed short:', () => {
     ['at the end', 1001, `...${'x'.repeat(199)}Y`, 202],
   ])('a line of 1001 characters %s', (_, ...[column, shown, caret]) => {
     const lineText = `${'x'.repeat(column - 1)}Y${'x'.repeat(1001 - column)}`;
-    const where = { file: 'a', line: 1, column, path: 'p' };
+    const where = { ...ERROR, file: 'a', line: 1, column, path: 'p' };
     const lines = formatProblem({ ...where, lineText, problem: 'is wrong' }).split('\n');
     expect(lines).toEqual([
       `a:1:${column}: p: is wrong`,
@@ -128,7 +130,7 @@ describe('many or long problems are printed short:', () => {
   });
 
   it('the caret is below its character after an escape', () => {
-    const where = { file: 'a', line: 1, column: 2, path: 'p', lineText: '\u001bY' };
+    const where = { ...ERROR, file: 'a', line: 1, column: 2, path: 'p', lineText: '\u001bY' };
     const lines = formatProblem({ ...where, problem: 'is wrong' }).split('\n');
     expect(lines.slice(1)).toEqual(['  1 | \\u001bY', '    |       ^']);
   });

@@ -1,7 +1,7 @@
 import { expect, describe, test } from 'vitest';
 import fc from 'fast-check';
 import { checkConfig } from '../../src/config/load-config.ts';
-import { formatProblem } from '../../src/config/document/problem.ts';
+import { formatProblem } from '../../src/base/problem.ts';
 
 const show = (text: string): string => {
   const { problems, notes } = checkConfig(text, '/absent/a.yaml', { env: {} });

@@ -10,7 +10,7 @@ import { parse, stringify } from 'yaml';
 import { registerImportImageset } from '../../src/cli/import-imageset.ts';
 import { importImageSet, renderImportedConfig } from '../../src/config/imageset/import-imageset.ts';
 import { checkConfig } from '../../src/config/load-config.ts';
-import { ConfigProblems } from '../../src/config/document/problem.ts';
+import { ConfigProblems } from '../../src/base/problem.ts';
 
 const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
 
@@ -294,10 +294,10 @@ additionalImages: [{name: "quay.io/a/b:1"}, {name: "docker://quay.io/a/b:1"${mor
       'i.yaml',
     );
   const problem = 'left out: "quay.io/a/b:1" is also mirror.additionalImages[0].name';
-  expect(twice('').notes).toMatchObject([{ problem, isHarmless: true }]);
+  expect(twice('').notes).toMatchObject([{ problem, severity: 'note' }]);
   const { config, notes } = twice(', targetTag: two');
   expect(notes).toMatchObject([{ problem }]);
-  expect(notes[0]).not.toHaveProperty('isHarmless');
+  expect(notes[0]?.severity).toBe('warning');
   expect(config.additionalImages).toEqual([{ name: 'quay.io/a/b:1' }]);
 });
 
@@ -481,7 +481,7 @@ describe('a catalog on disk', () => {
     const text = mirror(`${RELEASE}operators: [{catalog: "oci://catalogs/index"}]`);
     const { config, notes } = importImageSet(text, 'i.yaml');
     expect(config.operators).toEqual([{ catalog: 'oci:catalogs/index' }]);
-    expect(notes).toMatchObject([{ path: 'mirror.operators[0].catalog', isHarmless: true }]);
+    expect(notes).toMatchObject([{ path: 'mirror.operators[0].catalog', severity: 'note' }]);
   });
 });
 
@@ -566,7 +566,8 @@ describe('sealift import imageset', () => {
     expect(stdout).toContain('# Made from i.yaml. Check it: sealift validate\n');
     expect(checkConfig(stdout, 'a.yaml', { env: {} }).problems).toEqual([]);
     expect(stderr).toBe(
-      'i.yaml:1:14: archiveSize: note: media are one ISO, not archives of a size\n',
+      'i.yaml:1:14: archiveSize: note: media are one ISO, not archives of a size\n' +
+        '  1 | archiveSize: 4\n    |              ^\n',
     );
   });
 
@@ -585,7 +586,8 @@ describe('sealift import imageset', () => {
     const { stdout, stderr } = await run('g.yaml', '--allow-losses');
     expect(stdout).toContain('version: 4.20.3');
     expect(stderr).toBe(
-      'g.yaml:5:12: mirror.platform.graph: lost: the update graph is not carried on the media\n',
+      'g.yaml:5:12: mirror.platform.graph: lost: the update graph is not carried on the media\n' +
+        '  5 |     graph: true\n    |            ^\n',
     );
   });
 

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
-import { ConfigProblems, formatProblem } from '../../src/config/document/problem.ts';
+import { ConfigProblems, formatProblem } from '../../src/base/problem.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';
 const HEAD = `apiVersion: v1beta1\nocpRelease: {version: "4.21"}\npullSecret: '${PULL_SECRET}'\n`;

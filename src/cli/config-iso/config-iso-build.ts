@@ -10,7 +10,7 @@ import {
 } from '../../recipes/config-iso/build-config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
-import { isError } from '../../sites/site-finding.ts';
+import { isError } from '../../base/problem.ts';
 import { writeFindings } from './config-iso-validate.ts';
 import {
   addSitesOptions,

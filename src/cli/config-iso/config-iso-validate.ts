@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ConfigError } from '../../base/errors.ts';
 import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
-import { isError, formatFinding, type SiteFinding } from '../../sites/site-finding.ts';
+import { isError, formatProblem, type FileProblem } from '../../base/problem.ts';
 import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
@@ -56,7 +56,7 @@ const formatVerdict = ({ good, failed }: SitesVerdict): string =>
 
 const countSites = (count: number): string => (count === 1 ? '1 site is' : `${count} sites are`);
 
-type SiteFindings = { readonly name: string; readonly findings: readonly SiteFinding[] };
+type SiteFindings = { readonly name: string; readonly findings: readonly FileProblem[] };
 
 /** More errors than anyone mends at once. */
 const SHOWN_ERRORS = 500;
@@ -89,13 +89,13 @@ function listAsText(found: readonly SiteFindings[]): readonly string[] {
   const warnings = groupAlike(all.filter((finding) => !isError(finding)));
   return [
     ...cut(warnings, SHOWN_WARNINGS, 'warnings'),
-    ...cut(errors.map(formatFinding), SHOWN_ERRORS, 'errors'),
+    ...cut(errors.map(formatProblem), SHOWN_ERRORS, 'errors'),
   ];
 }
 
 /** Ten thousand sites of one template have ten thousand times the same to be said of them. */
-function groupAlike(warnings: readonly SiteFinding[]): readonly string[] {
-  const groups = new Map<string, SiteFinding[]>();
+function groupAlike(warnings: readonly FileProblem[]): readonly string[] {
+  const groups = new Map<string, FileProblem[]>();
   for (const warning of warnings) {
     const key = `${warning.path ?? ''}\n${warning.problem}`;
     const group = groups.get(key);
@@ -104,8 +104,8 @@ function groupAlike(warnings: readonly SiteFinding[]): readonly string[] {
   }
   return [...groups.values()].flatMap((group) => {
     const [first, ...rest] = group;
-    if (!first || group.length < MANY) return group.map(formatFinding);
-    return [`${formatFinding(first)}\n  and ${rest.length} times more`];
+    if (!first || group.length < MANY) return group.map(formatProblem);
+    return [`${formatProblem(first)}\n  and ${rest.length} times more`];
   });
 }
 

@@ -1,9 +1,10 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
+import { formatNames, formatProblem, type ImageProblem } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Verification, VerifyProblem } from '../../media/verify-contents.ts';
+import type { Verification } from '../../media/verify-contents.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
@@ -71,7 +72,7 @@ const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
   const { ok, problems, damagedImages, checked, oddities } = verification;
-  const byKind = new Map<VerifyProblem['kind'], VerifyProblem[]>();
+  const byKind = new Map<ImageProblem['kind'], ImageProblem[]>();
   for (const problem of problems) {
     byKind.set(problem.kind, [...(byKind.get(problem.kind) ?? []), problem]);
   }
@@ -81,34 +82,18 @@ function formatVerification(iso: string, verification: Verification): string {
   return [
     ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
     ...oddities.map((oddity) => `note: ${oddity}`),
-    ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatList(damagedImages)}`]),
+    ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatNames(damagedImages)}`]),
     ...(ok ? [`${iso} is whole: structure, ${what}`] : []),
     '',
   ].join('\n');
 }
 
-function formatKind(kind: string, found: readonly VerifyProblem[]): readonly string[] {
+function formatKind(kind: string, found: readonly ImageProblem[]): readonly string[] {
   const more = found.length - SHOWN;
   return [
     ...found.slice(0, SHOWN).map(formatProblem),
     ...(more > 0 ? [`${kind}: and ${more} more; -o json lists all`] : []),
   ];
-}
-
-function formatList(names: readonly string[]): string {
-  const more = names.length - SHOWN;
-  return names.slice(0, SHOWN).join(', ') + (more > 0 ? ` and ${more} more` : '');
-}
-
-function formatProblem({ kind, problem, path, images, ...place }: VerifyProblem): string {
-  const { offset, size, expected, found } = place;
-  return [
-    `${kind}: ${path ?? 'image'}: ${problem}`,
-    ...(offset === undefined ? [] : [`  bytes ${offset} to ${offset + (size ?? 1) - 1}`]),
-    ...(images === undefined ? [] : [`  needed by ${formatList(images)}`]),
-    ...(expected === undefined ? [] : [`  expected ${expected}`]),
-    ...(found === undefined ? [] : [`  found    ${found}`]),
-  ].join('\n');
 }
 
 function count(what: number | readonly unknown[], word: string): string {

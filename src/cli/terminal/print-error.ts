@@ -1,7 +1,7 @@
 import type { CommanderError } from 'commander';
 import { SealiftError, UsageError } from '../../base/errors.ts';
 import { redact } from '../../base/text/redact.ts';
-import { ConfigProblems, formatProblem } from '../../config/document/problem.ts';
+import { ConfigProblems, formatProblem } from '../../base/problem.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from './output.ts';
 

@@ -1,8 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { findNearestName, suggestName } from '../../base/text/nearest-name.ts';
-import type { ConfigDocument } from './document.ts';
+import { UNKNOWN_KEY, type ConfigDocument } from './document.ts';
 import { maskUserInfo } from './masked-lines.ts';
-import type { ConfigProblem } from './problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { SchemaNode } from './schema.ts';
 import type { Plain } from './shape.ts';
 
@@ -16,6 +16,8 @@ type SchemaOptions = {
   readonly mayLack?: boolean;
 };
 
+const REQUIRED = { code: 'config.required' };
+
 const compiled = new WeakMap<SchemaNode, ValidateFunction>();
 
 /** Everything a schema has against a document that was read along it, in the order of the schema. */
@@ -23,7 +25,7 @@ export function checkSchema(
   document: ConfigDocument,
   schema: SchemaNode,
   { hints = new Map(), mayLack = false }: SchemaOptions = {},
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const validate = compiled.get(schema) ?? compile(schema);
   if (validate(document.value)) return [];
   return (validate.errors ?? [])
@@ -39,7 +41,7 @@ function compile(schema: SchemaNode): ValidateFunction {
 
 type About = { readonly schema: SchemaNode; readonly hints: ReadonlyMap<string, string> };
 
-function explain(error: ErrorObject, document: ConfigDocument, about: About): ConfigProblem {
+function explain(error: ErrorObject, document: ConfigDocument, about: About): DocumentProblem {
   const path = formatPointer(error.instancePath);
   const under = (name: string): string => (path === '' ? name : `${path}.${name}`);
   const { report } = document;
@@ -47,18 +49,22 @@ function explain(error: ErrorObject, document: ConfigDocument, about: About): Co
     return report(
       under((error.params as { missingProperty: string }).missingProperty),
       'is required',
+      REQUIRED,
     );
   }
   if (error.keyword === 'additionalProperties') {
     const key = (error.params as { additionalProperty: string }).additionalProperty;
     const known = Object.keys((error.parentSchema as SchemaNode).properties ?? {});
     const hint = about.hints.get(key) ?? suggestName(key, known) ?? findPlace(key, about.schema);
-    return report(under(key), 'no such key', { hint, hideValue: true });
+    return report(under(key), 'no such key', { code: UNKNOWN_KEY, hint, hideValue: true });
   }
-  if (isEmpty(error)) return report(path, 'is required');
+  if (isEmpty(error)) return report(path, 'is required', REQUIRED);
   const shown =
     path === '' || SECRET_PATH.test(path) ? '' : `, but is ${show(error.data as Plain)}`;
-  return report(path, `${describeRule(error)}${shown}`, { hint: hintFor(path, error) });
+  return report(path, `${describeRule(error)}${shown}`, {
+    code: 'config.schema',
+    hint: hintFor(path, error),
+  });
 }
 
 /** An empty text where one is needed reads better as missing. */

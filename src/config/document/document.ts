@@ -3,7 +3,7 @@ import type { Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
 import { suggestName } from '../../base/text/nearest-name.ts';
 import { createAliases, type Aliases, type NodePair } from './aliases.ts';
 import { parseText, type ParsedText } from './parse-text.ts';
-import type { ConfigProblem } from './problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { createReport, type Report, type ReportDetails } from './report.ts';
 import { resolveScalar } from './scalar.ts';
 import { listKeys, shapeOf, type SchemaNode } from './schema.ts';
@@ -13,9 +13,9 @@ import { FREE, type Plain, type Shape, type ValueOf } from './shape.ts';
 export type ConfigDocument<Value = Plain> = {
   readonly value: Value;
   /** Syntax, duplicate keys, aliases; of a document read along a shape, also unknown keys and types. */
-  readonly problems: readonly ConfigProblem[];
+  readonly problems: readonly DocumentProblem[];
   /** Unknown keys that a lenient shape lets pass. */
-  readonly warnings: readonly ConfigProblem[];
+  readonly warnings: readonly DocumentProblem[];
   /** The text is not valid YAML or unfolds to too much: there is no value to check. */
   readonly isBroken: boolean;
   readonly report: Report;
@@ -62,13 +62,13 @@ function read(source: TextSource, shape: Shape, keepsAll: boolean): ConfigDocume
   const walk = new Walk(parsed, keepsAll);
   const report = createReport({ ...parsed, ...source, text: parsed.text, offsetOf: walk.offsetOf });
   const faults = parsed.faults.map(({ offset, problem }) =>
-    report({ offset }, `not valid YAML: ${problem}`),
+    report({ offset }, `not valid YAML: ${problem}`, { code: 'config.syntax' }),
   );
   const value = faults.length === 0 ? walk.read(parsed.document.contents, shape, '') : undefined;
   const isLenient = shape.kind === 'record' && shape.isLenient === true;
-  const list = (isWarning: boolean): readonly ConfigProblem[] =>
+  const list = (isWarning: boolean): readonly DocumentProblem[] =>
     walk.findings
-      .filter(({ isUnknown = false }) => (isLenient && isUnknown) === isWarning)
+      .filter(({ code }) => (isLenient && code === UNKNOWN_KEY) === isWarning)
       .map((finding) => report(finding, finding.problem, finding));
   return {
     value: value ?? (keepsAll && faults.length === 0 ? null : {}),
@@ -82,6 +82,9 @@ function read(source: TextSource, shape: Shape, keepsAll: boolean): ConfigDocume
   };
 }
 
+/** A key that no shape has. */
+export const UNKNOWN_KEY = 'config.unknown-key';
+
 /** More values than any configuration has: what aliases of aliases would unfold to is refused. */
 const MAX_VALUES = 20_000;
 
@@ -92,8 +95,6 @@ type Finding = ReportDetails & {
   readonly offset: number;
   readonly path: string;
   readonly problem: string;
-  /** A key that no shape has. */
-  readonly isUnknown?: boolean;
 };
 
 /** What a key means. */
@@ -202,12 +203,12 @@ class Walk {
       if (name !== undefined) return { name, shape: members[name] };
       if (this.#keepsAll) return { name: written, shape: undefined, empty: {} };
       this.findings.push({
+        code: UNKNOWN_KEY,
         offset: offsetOfKey(pair),
         path: joinPath(path, written),
         problem: `unknown field "${written}"`,
         hint: suggestName(written, Object.keys(members)),
         hideValue: true,
-        isUnknown: true,
       });
       return { name: written, shape: undefined };
     });
@@ -228,7 +229,9 @@ class Walk {
       const first = seen.get(name);
       if (first !== undefined) {
         const problem = `is written twice, first in line ${this.#lines.linePos(first).line}`;
-        this.findings.push({ offset: offsetOfKey(pair), path: place, problem, hideValue: true });
+        const code = 'config.duplicate-key';
+        const offset = offsetOfKey(pair);
+        this.findings.push({ code, offset, path: place, problem, hideValue: true });
         continue;
       }
       seen.set(name, offsetOfKey(pair));
@@ -250,12 +253,13 @@ class Walk {
     const target = this.#aliases.follow(pair.key);
     if (isScalar(target)) return textOf(target);
     const offset = offsetOfKey(pair);
-    this.findings.push({ offset, path, problem: 'a key must be text', hideValue: true });
+    const code = 'config.syntax';
+    this.findings.push({ code, offset, path, problem: 'a key must be text', hideValue: true });
     return '(no text)';
   }
 
   #refuseType(path: string, { kind }: Shape, found: string): Plain | undefined {
-    return this.#refuse(path, `cannot unmarshal ${found} into ${TYPES[kind]}`);
+    return this.#refuse(path, `cannot unmarshal ${found} into ${TYPES[kind]}`, 'config.type');
   }
 
   #refuseSize(path: string): Plain | undefined {
@@ -267,8 +271,8 @@ class Walk {
     );
   }
 
-  #refuse(path: string, problem: string): Plain | undefined {
-    this.findings.push({ offset: this.offsetOf(path), path, problem });
+  #refuse(path: string, problem: string, code = 'config.syntax'): Plain | undefined {
+    this.findings.push({ code, offset: this.offsetOf(path), path, problem });
     return undefined;
   }
 }

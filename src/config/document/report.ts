@@ -1,9 +1,11 @@
 import { withoutUndefined } from '../../base/members.ts';
 import { maskLines, maskUserInfo } from './masked-lines.ts';
 import type { ParsedText } from './parse-text.ts';
-import type { ConfigProblem } from './problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 
 export type ReportDetails = {
+  /** `config.rule` unless it says more. */
+  readonly code?: string | undefined;
   readonly hint?: string | undefined;
   /** The path as the peers print it, where it is not the path of the document. */
   readonly shownPath?: string | undefined;
@@ -16,7 +18,7 @@ export type Report = (
   place: string | { readonly offset: number; readonly path?: string },
   problem: string,
   details?: ReportDetails,
-) => ConfigProblem;
+) => DocumentProblem;
 
 type Source = Pick<ParsedText, 'text' | 'lines'> & {
   readonly file: string;
@@ -31,13 +33,15 @@ const MAX_TEXT = 1000;
 /** Costs nothing before the first problem: most files have none. */
 export function createReport({ text, lines, file, publicKeys, offsetOf }: Source): Report {
   let masked: readonly string[] | undefined;
-  return (place, problem, { hint, shownPath, hideValue = false } = {}) => {
+  return (place, problem, { code = 'config.rule', hint, shownPath, hideValue = false } = {}) => {
     const { offset, path = '' } =
       typeof place === 'string' ? { offset: offsetOf(place), path: place } : place;
     const { line, col } = lines.linePos(Math.min(offset, text.length));
     masked ??= maskLines(text, publicKeys);
     const lineText = showLine(masked[line - 1] ?? '', publicKeys);
     return {
+      severity: 'error',
+      code,
       file,
       line: Math.max(1, line),
       column: Math.max(1, col),

@@ -2,7 +2,7 @@ import { checkOperators } from '../check-operators.ts';
 import { checkDuplicates, checkPatterns } from '../check-rules.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { checkImageSetShape, IMAGESET_API_VERSION, IMAGESET_KIND } from './imageset-schema.ts';
-import type { ConfigProblem } from '../document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { readSchema } from '../document/schema.ts';
 import { readTexts, type View } from '../document/view.ts';
 
@@ -14,7 +14,7 @@ const FORMER_VERSION_HINT =
   'oc-mirror v1 added them, v2 does not';
 
 /** Everything for which oc-mirror would refuse an image set configuration. */
-export function checkImageSet(view: View): readonly ConfigProblem[] {
+export function checkImageSet(view: View): readonly DocumentProblem[] {
   const { document } = view;
   if (document.isBroken) return document.problems;
   return [
@@ -28,7 +28,7 @@ export function checkImageSet(view: View): readonly ConfigProblem[] {
   ];
 }
 
-function checkKind(view: View): readonly ConfigProblem[] {
+function checkKind(view: View): readonly DocumentProblem[] {
   const expected = { apiVersion: IMAGESET_API_VERSION, kind: IMAGESET_KIND };
   return Object.entries(expected).flatMap(([path, value]) => {
     const text = view.text(path);
@@ -38,7 +38,7 @@ function checkKind(view: View): readonly ConfigProblem[] {
   });
 }
 
-function checkPlatform(view: View): readonly ConfigProblem[] {
+function checkPlatform(view: View): readonly DocumentProblem[] {
   const platform = 'mirror.platform';
   const { report } = view;
   const isBoth =
@@ -58,14 +58,14 @@ function checkPlatform(view: View): readonly ConfigProblem[] {
   ];
 }
 
-function checkPayload(view: View, path: string): readonly ConfigProblem[] {
+function checkPayload(view: View, path: string): readonly DocumentProblem[] {
   const text = view.text(path);
   const problem = text === undefined ? undefined : checkReferenceShape(text);
   return problem === undefined ? [] : [view.report(path, problem)];
 }
 
 /** Repositories and tags of copies, by the patterns of our own keys of the same names. */
-function checkTargets(view: View): readonly ConfigProblem[] {
+function checkTargets(view: View): readonly DocumentProblem[] {
   return (['operators', 'additionalImages'] as const).flatMap((list) =>
     Object.entries(readSchema().properties?.[list]?.items?.properties ?? {})
       .filter(([name]) => name.startsWith('target'))

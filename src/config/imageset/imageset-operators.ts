@@ -3,7 +3,7 @@ import type { Json } from '../../base/text/canonical-json.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { harmless, type ImportNote, type Noted } from './import-note.ts';
-import type { ConfigProblem } from '../document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { View } from '../document/view.ts';
 
 /** Keys of our configuration with the values to write, in the order to write them. */
@@ -143,7 +143,7 @@ function noteTwice(
   return [isDeepStrictEqual(first.value, value) ? harmless(note) : note];
 }
 
-function notePlatforms(view: View, path: string): readonly ConfigProblem[] {
+function notePlatforms(view: View, path: string): readonly DocumentProblem[] {
   if (view.items(`${path}.platforms`).length === 0) return [];
   const hint = 'set build.allArchitectures to carry them all';
   const problem = 'images are carried for the architecture of the release';

@@ -1,6 +1,6 @@
 import { withoutUndefined } from '../../base/members.ts';
 import { parseReleaseVersion } from '../check-shapes.ts';
-import type { ConfigProblem } from '../document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { readTexts, type View } from '../document/view.ts';
 import type { Noted } from './import-note.ts';
 
@@ -32,7 +32,7 @@ export function importPlatform(view: View): Noted<ImportedRelease> {
   };
 }
 
-function noteFlags(view: View): readonly ConfigProblem[] {
+function noteFlags(view: View): readonly DocumentProblem[] {
   const { report } = view;
   const reasons = {
     graph: 'the update graph is not carried on the media',
@@ -122,7 +122,7 @@ function importChannel(view: View, path: string): Noted<ImportedRelease> {
   };
 }
 
-function noteType(view: View, path: string): readonly ConfigProblem[] {
+function noteType(view: View, path: string): readonly DocumentProblem[] {
   const type = view.text(`${path}.type`) ?? 'ocp';
   const problem = `media are made of OpenShift releases, not of "${type}"`;
   return type === 'ocp' ? [] : [view.report(`${path}.type`, problem)];

@@ -1,6 +1,6 @@
 import { checkSchema } from '../document/check-schema.ts';
 import type { ConfigDocument } from '../document/document.ts';
-import type { ConfigProblem } from '../document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { SchemaNode } from '../document/schema.ts';
 
 export const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
@@ -104,5 +104,5 @@ const FORMER_KEYS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Unknown keys, absent keys and values of another type. */
-export const checkImageSetShape = (document: ConfigDocument): readonly ConfigProblem[] =>
+export const checkImageSetShape = (document: ConfigDocument): readonly DocumentProblem[] =>
   checkSchema(document, IMAGESET_SCHEMA, { hints: FORMER_KEYS });

@@ -10,7 +10,7 @@ import {
 import { importPlatform, type ImportedRelease } from './imageset-platform.ts';
 import { harmless, type ImportNote } from './import-note.ts';
 import { IMAGESET_SCHEMA } from './imageset-schema.ts';
-import { ConfigProblems, type ConfigProblem } from '../document/problem.ts';
+import { ConfigProblems, isError, type DocumentProblem } from '../../base/problem.ts';
 import { createView, type View } from '../document/view.ts';
 
 /** A configuration of ours; `pullSecret` is where `sealift init` puts it, too. */
@@ -63,7 +63,7 @@ export function importImageSet(text: string, file: string): ImportedImageSet {
       ...operators.notes,
       ...additional.notes,
       ...blocked.notes,
-    ]),
+    ]).map((note) => (isError(note) ? { ...note, severity: 'warning' } : note)),
   };
 }
 
@@ -126,5 +126,5 @@ const formatYaml = (value: object): string => stringify(value, { lineWidth: 0 })
 
 const oneLine = (text: string): string => text.replaceAll(/\p{Cc}/gu, '?');
 
-const sortByPlace = <T extends ConfigProblem>(problems: readonly T[]): readonly T[] =>
+const sortByPlace = <T extends DocumentProblem>(problems: readonly T[]): readonly T[] =>
   problems.toSorted((a, b) => a.line - b.line || a.column - b.column);

@@ -1,12 +1,14 @@
-import type { ConfigProblem } from '../document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 
-/** Something of an image set that the configuration made of it does not say. */
-export type ImportNote = ConfigProblem & {
-  /** Present where the media carry the same without it. */
-  readonly isHarmless?: true;
-};
+/**
+ * Something of an image set that the configuration made of it does not say: a note where the media carry
+ * the same without it, else a loss.
+ */
+export type ImportNote = DocumentProblem;
 
 /** A part of a configuration, and what of the image set it leaves out. */
 export type Noted<T> = { readonly value: T; readonly notes: readonly ImportNote[] };
 
-export const harmless = (note: ConfigProblem): ImportNote => ({ ...note, isHarmless: true });
+export const harmless = (note: ImportNote): ImportNote => ({ ...note, severity: 'note' });
+
+export const isLoss = ({ severity }: ImportNote): boolean => severity !== 'note';

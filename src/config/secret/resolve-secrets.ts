@@ -1,16 +1,16 @@
 import { append } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
-import type { ConfigProblem } from '../document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { readSecretSource } from './secret-source.ts';
 import type { View } from '../document/view.ts';
 
 /** The values of a configuration's secrets, and what stands against them. */
 export type Secrets = {
   readonly values: ReadonlyMap<SecretPath, string>;
-  readonly problems: readonly ConfigProblem[];
+  readonly problems: readonly DocumentProblem[];
   /** References to a file or variable that this machine does not have. */
-  readonly absent: readonly ConfigProblem[];
+  readonly absent: readonly DocumentProblem[];
 };
 
 export type SecretPath = (typeof PATHS)[number];
@@ -23,8 +23,8 @@ export function resolveSecrets(
   options: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
 ): Secrets {
   const values = new Map<SecretPath, string>();
-  const problems: ConfigProblem[] = [];
-  const absent: ConfigProblem[] = [];
+  const problems: DocumentProblem[] = [];
+  const absent: DocumentProblem[] = [];
   const { report } = view;
   for (const path of PATHS) {
     const text = view.text(path);

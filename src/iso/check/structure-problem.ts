@@ -1,32 +1,32 @@
 import { IntegrityError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import type { ImageProblem } from '../../base/problem.ts';
 import { TOO_MUCH_STRUCTURE } from '../structure-source.ts';
 import type { ByteRange } from '../random-access.ts';
 import { formatCauses } from '../reading-context.ts';
 
-/** Something about an image that is not as its standard says. */
-export type StructureProblem = {
-  /** An oddity breaks no reader that we know; damage does. */
-  readonly severity: 'damage' | 'oddity';
-  /** A sentence with both values. */
-  readonly problem: string;
-  /** The file or directory it is about. */
-  readonly path?: string;
-  /** Bytes of the image it is about. */
-  readonly range?: ByteRange;
-};
+/** Something about an image that is not as its standard says: an error unless no reader is known to break. */
+export type StructureProblem = ImageProblem;
 
 export type Where = { readonly path?: string; readonly range?: ByteRange };
 
-export const damage = (problem: string, where: Where = {}): StructureProblem => ({
-  severity: 'damage',
-  problem,
-  ...where,
-});
+export const damage = (problem: string, where: Where = {}): StructureProblem =>
+  describe('error', problem, where);
 
-export const oddity = (problem: string, where: Where = {}): StructureProblem => ({
-  severity: 'oddity',
+export const oddity = (problem: string, where: Where = {}): StructureProblem =>
+  describe('warning', problem, where);
+
+const describe = (
+  severity: StructureProblem['severity'],
+  problem: string,
+  { path, range }: Where,
+): StructureProblem => ({
+  severity,
+  code: 'verify.structure',
+  kind: 'structure',
   problem,
-  ...where,
+  ...withoutUndefined({ path }),
+  ...range,
 });
 
 /**

@@ -6,7 +6,8 @@ import { hasFile, writeFileAtomic } from '../../base/disk/files.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';
 import { placesFor, type ListedRequest, type ListedSites } from './make-sites.ts';
 import { placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
-import { isError, type SiteFinding } from '../../sites/site-finding.ts';
+import { isError, type FileProblem } from '../../base/problem.ts';
+import { warnOfFile } from '../../sites/site-finding.ts';
 import type { MadeIso } from '../../sites/compose/compose-site.ts';
 import type { SiteOutcome } from '../../stages/each-site/make-isos.ts';
 import type { ListedIds } from '../../sites/state/take-back.ts';
@@ -20,12 +21,12 @@ export type BuiltSite = Omit<MadeIso, 'digest'> & {
   /** 64 hex digits, as `sha256sum` prints them. */
   readonly sha256: string;
   /** Warnings. */
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
 };
 
 export type FailedSite = {
   readonly name: string;
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
   /** What an earlier run wrote of it, if one made it. */
   readonly before?: ListedIds;
 };
@@ -35,7 +36,7 @@ export type SiteListing = {
   readonly sites: readonly BuiltSite[];
   readonly failed: readonly FailedSite[];
   /** What belongs to no site. */
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
 };
 
 /** Raised when a reader of an older list would misunderstand a newer one. */
@@ -75,16 +76,16 @@ const RECORD = '.made.json';
  * ISOs of sites that are among the inputs no more: someone would ship them all the same. Nothing is
  * said where the inputs could not be listed as a whole.
  */
-async function listLeft({ sites, findings }: Survey, out: string): Promise<SiteFinding[]> {
+async function listLeft({ sites, findings }: Survey, out: string): Promise<FileProblem[]> {
   if (findings.some(isError)) return [];
   const known = new Set(sites.map(({ name }) => name));
-  const left: SiteFinding[] = [];
+  const left: FileProblem[] = [];
   for (const file of (await readdir(stateDirectoryOf(out))).sort()) {
     const name = file.slice(0, -RECORD.length);
     if (!file.endsWith(RECORD) || known.has(name)) continue;
     const { iso } = placesOf(out, name);
     const problem = 'is of an earlier run and of no site of these inputs: it was left as it is';
-    if (await hasFile(iso)) left.push({ severity: 'warning', file: basename(iso), problem });
+    if (await hasFile(iso)) left.push(warnOfFile(basename(iso), problem));
   }
   return left;
 }
@@ -93,25 +94,24 @@ async function listLeft({ sites, findings }: Survey, out: string): Promise<SiteF
 function findOver(
   notAfter: string,
   { iso, epoch }: { readonly iso: string; readonly epoch: number },
-): readonly SiteFinding[] {
+): readonly FileProblem[] {
   if (Date.parse(notAfter) > epoch * 1000) return [];
   const problem = `has a certificate that was valid until ${notAfter}`;
   const hint = 'make new keys with --rotate: kubeconfig and password become new, too';
-  return [{ severity: 'warning', file: basename(iso), problem, hint }];
+  return [warnOfFile(basename(iso), problem, hint)];
 }
 
 /** Nothing is removed: an ISO that a former run made may be all that someone has. */
 async function describeFailed(
   { name, findings }: SurveyedSite,
-  finding: SiteFinding | undefined,
+  finding: FileProblem | undefined,
   iso: string,
 ): Promise<FailedSite> {
   const isStale = /^[a-z0-9-]+$/.test(name) && (await hasFile(iso));
-  const stale: SiteFinding = {
-    severity: 'warning',
-    file: basename(iso),
-    problem: 'is of an earlier run and was left as it is: do not use it for the inputs of this one',
-  };
+  const stale = warnOfFile(
+    basename(iso),
+    'is of an earlier run and was left as it is: do not use it for the inputs of this one',
+  );
   return {
     name,
     findings: [...findings, ...(finding ? [finding] : []), ...(isStale ? [stale] : [])],

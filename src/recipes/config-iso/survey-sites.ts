@@ -3,7 +3,8 @@ import { append } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { mapStage } from '../../engine/map-stage.ts';
 import { checkAcrossSites } from '../../sites/check-sites.ts';
-import { findingOfList, isError, type SiteFinding } from '../../sites/site-finding.ts';
+import { isError, type FileProblem } from '../../base/problem.ts';
+import { findingOfList } from '../../sites/site-finding.ts';
 import { createSiteReader, type SiteReader } from '../../sites/site-reader.ts';
 import type { SiteList } from '../../sites/sources/read-list.ts';
 import { checkSites } from '../../stages/each-site/check-sites.ts';
@@ -14,14 +15,14 @@ export type SurveyedSite = {
   readonly name: string;
   /** Of its inputs; absent where they could not be read. */
   readonly inputs?: Digest;
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
 };
 
 export type Survey = {
   /** In the order of the source; what could not be listed comes last. */
   readonly sites: readonly SurveyedSite[];
   /** What belongs to no site. */
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
   readonly reader: SiteReader;
 };
 
@@ -51,8 +52,8 @@ export async function surveySites(
   const all = [...checked.values()];
   if (all.some(({ isUnseen }) => isUnseen)) tools.emit({ type: 'warning', message: UNSEEN });
   const facts = all.flatMap((site) => site.facts ?? []);
-  const found = new Map<string, SiteFinding[]>(list.names.map((name) => [name, []]));
-  const add = (name: string, findings: Iterable<SiteFinding>): void => {
+  const found = new Map<string, FileProblem[]>(list.names.map((name) => [name, []]));
+  const add = (name: string, findings: Iterable<FileProblem>): void => {
     const known = found.get(name) ?? [];
     append(known, findings);
     found.set(name, known);

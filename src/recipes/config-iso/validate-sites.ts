@@ -1,7 +1,7 @@
 import { refuseNothing } from './build-config-isos.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { openSites } from './open-sites.ts';
-import type { SiteFinding } from '../../sites/site-finding.ts';
+import type { FileProblem } from '../../base/problem.ts';
 import { isGood, surveySites } from './survey-sites.ts';
 
 /** What is to be said of the inputs of sites. */
@@ -13,10 +13,10 @@ export type SitesVerdict = {
   /** Only sites that there is something to say of. */
   readonly sites: readonly {
     readonly name: string;
-    readonly findings: readonly SiteFinding[];
+    readonly findings: readonly FileProblem[];
   }[];
   /** What belongs to no site. */
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
 };
 
 /**

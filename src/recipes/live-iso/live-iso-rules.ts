@@ -5,7 +5,7 @@ import { readInputFile } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { readTexts, type View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
@@ -40,7 +40,7 @@ export const LIVE_ISO_RULES: readonly ConfigRule[] = [
   checkOverrides,
 ];
 
-const refuse = (problems: readonly ConfigProblem[]): ReturnType<ConfigRule> => ({
+const refuse = (problems: readonly DocumentProblem[]): ReturnType<ConfigRule> => ({
   problems,
   notes: [],
 });
@@ -174,7 +174,7 @@ function checkPullSecrets(
 }
 
 /** What a reader refuses, at the place that it read. */
-function attempt(view: View, path: string, read: () => unknown): readonly ConfigProblem[] {
+function attempt(view: View, path: string, read: () => unknown): readonly DocumentProblem[] {
   try {
     read();
     return [];

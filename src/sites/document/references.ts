@@ -1,6 +1,6 @@
 import { rememberSecret } from '../../base/text/redact.ts';
 import type { ConfigDocument } from '../../config/document/document.ts';
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { readSecretSource, type SecretReading } from '../../config/secret/secret-source.ts';
 
 /** Where `file:` and `env:` look. */
@@ -28,7 +28,7 @@ export function resolveReferences<Value>(
   { directory, env }: ReferenceSource,
 ): { readonly document: ConfigDocument<Value>; readonly references: References } {
   const references = new Map<string, string>();
-  const problems: ConfigProblem[] = [];
+  const problems: DocumentProblem[] = [];
   const members = new Map<string, unknown>(Object.entries(document.value ?? {}));
   for (const key of KEYS) {
     const text = members.get(key);

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { findManifestFaults } from './manifest-documents.ts';
 import type { Site, SiteFile } from '../site.ts';
 
@@ -22,7 +22,7 @@ const isManifest = ({ path }: SiteFile): boolean =>
   path.startsWith(FOLDER) && !path.slice(FOLDER.length).includes('/') && EXTENSION.test(path);
 
 /** Manifests go on the ISO as they are, and a node that cannot apply one of them never finishes. */
-export const checkExtraManifests = (files: readonly SiteFile[]): readonly ConfigProblem[] =>
+export const checkExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
   files.filter(isManifest).flatMap((file) => {
     if (KUSTOMIZATION.test(file.path.slice(FOLDER.length))) {
       const problem = 'the node cannot apply a kustomization';
@@ -35,7 +35,7 @@ export const checkExtraManifests = (files: readonly SiteFile[]): readonly Config
   });
 
 /** What is left out, and names that some readers cut. */
-export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly ConfigProblem[] =>
+export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly DocumentProblem[] =>
   files
     .filter(({ path }) => path.startsWith(FOLDER))
     .flatMap((file) => {
@@ -50,9 +50,11 @@ export const warnOfExtraManifests = (files: readonly SiteFile[]): readonly Confi
 
 const START = { line: 1, column: 1 };
 
-type Finding = Pick<ConfigProblem, 'line' | 'column' | 'problem' | 'hint'>;
+type Finding = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
-const createProblem = ({ shownAs }: SiteFile, finding: Finding): ConfigProblem => ({
+const createProblem = ({ shownAs }: SiteFile, finding: Finding): DocumentProblem => ({
+  severity: 'error',
+  code: 'sites.manifest',
   file: shownAs,
   path: '',
   lineText: '',

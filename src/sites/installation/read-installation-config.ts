@@ -5,7 +5,7 @@ import { rememberSecret } from '../../base/text/redact.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { checkSchema } from '../../config/document/check-schema.ts';
 import { readAlongSchema } from '../../config/document/document.ts';
-import { ConfigProblems, type ConfigProblem } from '../../config/document/problem.ts';
+import { ConfigProblems, type DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { listKeys, readSchema, SCHEMA } from '../../config/document/schema.ts';
 import type { Plain } from '../../config/document/shape.ts';
@@ -35,7 +35,7 @@ export type ReadOptions = {
   /** Says what is wrong with a network configuration in its normal form, if anything is. */
   readonly judgeNetwork?: (text: string) => Promise<string | undefined>;
   /** Is given what is allowed and seldom meant. */
-  readonly warn?: (warning: ConfigProblem) => void;
+  readonly warn?: (warning: DocumentProblem) => void;
 };
 
 /**
@@ -75,8 +75,8 @@ export function checkInstallationConfig(
   { source, verdict }: Circumstances = {},
 ): {
   readonly config: InstallationConfig;
-  readonly problems: readonly ConfigProblem[];
-  readonly warnings: readonly ConfigProblem[];
+  readonly problems: readonly DocumentProblem[];
+  readonly warnings: readonly DocumentProblem[];
 } {
   const schema = readSchema(SCHEMA.installation);
   const publicKeys = new Set([...listKeys(schema), ...PUBLIC_KEYS]);
@@ -136,7 +136,7 @@ function applyDefaults(value: Plain, networkConfig?: string): InstallationConfig
 function judgeNetworkConfig(
   report: Report,
   value: Plain,
-): { readonly text?: string; readonly problems?: readonly ConfigProblem[] } {
+): { readonly text?: string; readonly problems?: readonly DocumentProblem[] } {
   const network = isObject(value) ? value['networkConfig'] : undefined;
   if (!isObject(network) || Object.keys(network).length === 0) return {};
   return { text: formatNetworkConfig(network), problems: checkNetworkConfig(report, network) };

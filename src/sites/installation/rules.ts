@@ -5,7 +5,7 @@ import { explainSshKeys } from '../rules/ssh-key.ts';
 import { readTrustBundle } from '../rules/trust-bundle-rules.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required } from '../document/field-errors.ts';
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
 
 /** Stands for a value that is nobody's business, or may hold what does not belong there. */
@@ -24,7 +24,7 @@ const ARGUMENT = /^[A-Za-z0-9@!#$%*()_";':{}[\]+-=]+$/;
 export function checkInstallationRules(
   config: InstallationConfig,
   report: Report,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return [
     ...checkPullSecret(report, config.pullSecret.reveal()),
     ...checkSshKey(report, config.sshKey),
@@ -38,28 +38,28 @@ export function checkInstallationRules(
   ];
 }
 
-function checkPullSecret(report: Report, text: string): readonly ConfigProblem[] {
+function checkPullSecret(report: Report, text: string): readonly DocumentProblem[] {
   const faults =
     text === '' ? [required('you must specify a pullSecret')] : explainPullSecret(text);
   return faults.map((problem) => report('pullSecret', problem));
 }
 
 /** Of several lines the first that is a key counts. */
-function checkSshKey(report: Report, text: string): readonly ConfigProblem[] {
+function checkSshKey(report: Report, text: string): readonly DocumentProblem[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   if (text === '' || lines.some((line) => explainSshKeys(line, false) === undefined)) return [];
   // A private key may stand there.
   return [report('sshKey', `${HIDDEN}: ssh: no key found`, { hideValue: true })];
 }
 
-function checkRequired(report: Report, config: InstallationConfig): readonly ConfigProblem[] {
+function checkRequired(report: Report, config: InstallationConfig): readonly DocumentProblem[] {
   const articles = { seedImage: 'a', seedVersion: 'a', installationDisk: 'an' } as const;
   return (['seedImage', 'seedVersion', 'installationDisk'] as const)
     .filter((name) => config[name] === '')
     .map((name) => report(name, required(`you must specify ${articles[name]} ${name}`)));
 }
 
-function checkPartitionStart(report: Report, text: string): readonly ConfigProblem[] {
+function checkPartitionStart(report: Report, text: string): readonly DocumentProblem[] {
   if (text === '0' || /^[+-]?\d+[KMGTP]$/.test(text)) return [];
   const problem =
     text === ''
@@ -68,7 +68,7 @@ function checkPartitionStart(report: Report, text: string): readonly ConfigProbl
   return [report('extraPartitionStart', problem, { shownPath: 'ExtraPartitionStart' })];
 }
 
-function checkTrustBundle(report: Report, text: string): readonly ConfigProblem[] {
+function checkTrustBundle(report: Report, text: string): readonly DocumentProblem[] {
   const { problem } = readTrustBundle(text);
   return problem === undefined ? [] : [report('additionalTrustBundle', `${HIDDEN}: ${problem}`)];
 }
@@ -77,7 +77,7 @@ function checkTrustBundle(report: Report, text: string): readonly ConfigProblem[
 function checkDigestSources(
   report: Report,
   sources: readonly DigestSource[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return sources.flatMap(({ source, mirrors }, index) =>
     [
       [`imageDigestSources[${index}].source`, source] as const,
@@ -101,7 +101,7 @@ function withoutBlanks({ noProxy, ...urls }: InstallationProxy): InstallationPro
 function checkInstallerArguments(
   report: Report,
   list: readonly string[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return list.flatMap((text, index) => {
     const why = explainArgument(text);
     if (why === undefined) return [];
@@ -122,7 +122,7 @@ function explainArgument(text: string): string | undefined {
   );
 }
 
-function checkArchitecture(report: Report, text: string): readonly ConfigProblem[] {
+function checkArchitecture(report: Report, text: string): readonly DocumentProblem[] {
   if (text === 'amd64' || text === 'arm64') return [];
   return [report('architecture', invalid(text, 'architecture must be one of [amd64 arm64]'))];
 }
@@ -131,7 +131,7 @@ function checkArchitecture(report: Report, text: string): readonly ConfigProblem
 export function warnOfInstallation(
   { installationDisk }: InstallationConfig,
   report: Report,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (!/^\/dev\/sd[a-z]+$/.test(installationDisk)) return [];
   const problem =
     `${installationDisk} is named in the order in which disks are found: ` +

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid } from '../document/field-errors.ts';
 import type { Plain } from '../../config/document/shape.ts';
@@ -17,7 +17,7 @@ import { parseAddress, type Family } from './ip-address.ts';
 export function checkNetworkConfig(
   report: Report,
   network: Plain | undefined,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (network === undefined || network === null) return [];
   if (!isMapping(network)) return [report('networkConfig', 'cannot unmarshal it into an object')];
   if (Object.keys(network).length === 0) return [];
@@ -43,7 +43,7 @@ export function checkNetworkConfig(
 function checkNames(
   report: Report,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const seen = new Set<string>();
   return interfaces.flatMap(({ name, type, path, value }) => {
     const key = JSON.stringify([name, type]);
@@ -60,7 +60,7 @@ function checkContent(
   report: Report,
   network: FreeMap,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const isSomething = ({ value }: NetworkInterface): boolean =>
     value['state'] !== 'absent' && value['state'] !== 'ignore';
   const others = ['routes', 'route-rules']
@@ -76,7 +76,7 @@ function checkResolver(
   report: Report,
   network: FreeMap,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { server } = mapOf(mapOf(network['dns-resolver'])['config']);
   const families = ([4, 6] as const).filter((family) =>
     interfaces.some((each) => isKeeper(each, family)),

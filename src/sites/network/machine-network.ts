@@ -1,5 +1,5 @@
 import semver from 'semver';
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { required } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
@@ -21,7 +21,7 @@ export function checkMachineNetwork(
   report: Report,
   written: WrittenInstallConfig,
   seed: Seed,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const why = explainNeed(written, seed);
   return why === undefined ? [] : [reportMissing(report, required(why))];
 }
@@ -31,7 +31,7 @@ export function warnOfMachineNetwork(
   report: Report,
   written: WrittenInstallConfig,
   seed: Seed,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (hasNetworks(written) || explainNeed(written, seed) !== undefined) return [];
   const problem =
     'no machineNetwork is written: the node cannot tell which of its addresses to use, ' +
@@ -51,7 +51,7 @@ function explainNeed(written: WrittenInstallConfig, { seedVersion }: Seed): stri
 const hasNetworks = ({ networking }: WrittenInstallConfig): boolean =>
   listMachineNetworks(networking).length > 0;
 
-const reportMissing = (report: Report, problem: string): ConfigProblem =>
+const reportMissing = (report: Report, problem: string): DocumentProblem =>
   report('networking', problem, {
     shownPath: 'networking.machineNetwork',
     hint: 'write the networks that the node has its addresses in',

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import type { Plain } from '../../config/document/shape.ts';
 import { flagOf, listOf, mapOf, textOf } from './free.ts';
@@ -37,7 +37,7 @@ const TYPES = new Set([
 export function warnOfNetworkConfig(
   report: Report,
   network: Plain | undefined,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
   if (interfaces.length === 0) return [];
   return [
@@ -53,7 +53,7 @@ export function warnOfNetworkConfig(
 function warnOfInterface(
   report: Report,
   { path, type, mac, value }: NetworkInterface,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const ipv6 = mapOf(value['ipv6']);
   const isAlone = flagOf(ipv6['autoconf']) === true && flagOf(ipv6['dhcp']) !== true;
   return [
@@ -73,7 +73,7 @@ function warnOfInterface(
 function warnOfCopies(
   report: Report,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const known = new Set(interfaces.filter(({ mac }) => mac !== undefined).map(({ name }) => name));
   return interfaces.flatMap(({ path, value }) => {
     const from = textOf(value['copy-mac-from']) ?? '';
@@ -84,7 +84,7 @@ function warnOfCopies(
 }
 
 /** Nothing is running yet that nmstate could find an interface in which the document does not define. */
-function warnOfBases(report: Report, network: Plain | undefined): readonly ConfigProblem[] {
+function warnOfBases(report: Report, network: Plain | undefined): readonly DocumentProblem[] {
   const all = readInterfaces(network);
   const defined = new Set(all.map(({ name }) => name));
   return all.flatMap((owner) =>
@@ -131,7 +131,7 @@ function warnOfRoutes(
   report: Report,
   network: Plain | undefined,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const routes = listRoutes(network);
   return listStatic(interfaces)
     .filter((family) => !routes.some((route) => route.family === family && route.prefix === 0))
@@ -144,7 +144,7 @@ function warnOfNameServers(
   report: Report,
   network: Plain | undefined,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const families = listStatic(interfaces);
   if (families.length === 0) return [];
   const path = 'networkConfig.dns-resolver.config.server';

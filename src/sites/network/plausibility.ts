@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid } from '../document/field-errors.ts';
 import type { Plain } from '../../config/document/shape.ts';
@@ -30,7 +30,7 @@ export function checkPlausibility(
   report: Report,
   network: Plain | undefined,
   networks: ClusterNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const interfaces = readInterfaces(network).filter(({ isUp }) => isUp);
   if (interfaces.length === 0) return [];
   const addresses = interfaces.flatMap((each) => each.addresses);
@@ -53,7 +53,7 @@ function checkMachineNetworks(
   report: Report,
   { interfaces, addresses }: Given,
   machine: readonly Cidr[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const dynamic = new Set(interfaces.flatMap((each) => each.dynamic));
   return machine.flatMap((cidr) => {
     const mine = addresses.filter(({ subnet }) => subnet.family === cidr.family);
@@ -73,7 +73,7 @@ function checkOwnNetworks(
   report: Report,
   addresses: readonly InterfaceAddress[],
   { service, cluster }: ClusterNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return addresses.flatMap(({ path, text, subnet }) => [
     ...listOverlaps(subnet, service).map((other) =>
       report(path, invalid(text, `its subnet must not overlap with service network ${other.text}`)),
@@ -91,7 +91,7 @@ const listOverlaps = (subnet: Cidr, others: readonly Cidr[]): readonly Cidr[] =>
 function checkEdges(
   report: Report,
   addresses: readonly InterfaceAddress[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return addresses.flatMap(({ path, text, subnet }) => {
     if (subnet.family === 6 || subnet.prefix > 30) return [];
     const isNetwork = subnet.value === subnet.first;
@@ -105,7 +105,7 @@ function checkEdges(
 function checkTwice(
   report: Report,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const owners = new Map<string, string>();
   if (interfaces.some(({ type }) => type === 'vrf')) return [];
   return interfaces.flatMap(({ name, addresses }) =>
@@ -122,7 +122,7 @@ function checkNextHops(
   report: Report,
   network: Plain | undefined,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const byName = new Map(interfaces.map((each) => [each.name, each]));
   const routes = listOf(mapOf(mapOf(network)['routes'])['config']).map(mapOf);
   return routes.flatMap((route, index) => {

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, unsupported } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
@@ -36,7 +36,7 @@ const FIRST_WITH_INGRESS = 'v4.16';
 export function checkCapabilities(
   report: Report,
   { capabilities }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (!capabilities) return [];
   const { baselineCapabilitySet: set = '', additionalEnabledCapabilities: written = [] } =
     capabilities;

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
 import type { Report } from '../../config/document/report.ts';
@@ -14,7 +14,7 @@ export function checkImageBasedConfig(
   report: Report,
   written: WrittenImageBasedConfig,
   networks: ClusterNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { additionalNTPSources = [], networkConfig } = written;
   const form = checkNetworkConfig(report, networkConfig);
   return [
@@ -28,13 +28,13 @@ export function checkImageBasedConfig(
   ];
 }
 
-function reportNtpSource(report: Report, source: string, index: number): ConfigProblem {
+function reportNtpSource(report: Report, source: string, index: number): DocumentProblem {
   const why = 'NTP server is not a valid IP or domain name';
   const shownPath = 'AdditionalNTPSources';
   return report(`additionalNTPSources[${index}]`, invalid(source, why), { shownPath });
 }
 
-function checkHostname(report: Report, hostname = ''): readonly ConfigProblem[] {
+function checkHostname(report: Report, hostname = ''): readonly DocumentProblem[] {
   if (hostname === '') return [];
   if (/^localhost\.localdomain$/i.test(hostname)) {
     const why = 'the node waits forever for another hostname';

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { parseAddress } from '../network/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid } from '../document/field-errors.ts';
@@ -17,7 +17,7 @@ export function checkImageSources(
   report: Report,
   list: string,
   sources: readonly (Source | undefined)[] | undefined,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return (sources ?? []).flatMap((source, index) => {
     const path = `${list}[${index}]`;
     const { mirrors = [], sourcePolicy = '' } = source ?? {};
@@ -41,7 +41,7 @@ function explainPolicy(policy: string, mirrors: number): readonly string[] {
   ];
 }
 
-function checkRepository(report: Report, path: string, text = ''): readonly ConfigProblem[] {
+function checkRepository(report: Report, path: string, text = ''): readonly DocumentProblem[] {
   const why = explainRepository(text);
   return why === undefined ? [] : [report(path, invalid(text, why))];
 }
@@ -95,7 +95,7 @@ export function warnOfMirrors(
   report: Report,
   sources: readonly (Source | undefined)[] | undefined,
   hosts: ReadonlySet<string>,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return (sources ?? []).flatMap((source, index) =>
     (source?.mirrors ?? []).flatMap((mirror = '', at) => {
       const host = mirror.split('/', 1)[0] ?? '';

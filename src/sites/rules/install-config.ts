@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Cidr } from '../network/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
@@ -25,7 +25,7 @@ export function checkInstallConfig(
   report: Report,
   written: WrittenInstallConfig,
   { networks, ...seed }: { readonly networks: SiteNetworks; readonly seedVersion?: string },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { imageDigestSources, imageContentSources } = written;
   const inner = {
     clusterNetworks: cidrs(networks.cluster),
@@ -62,7 +62,7 @@ export const readProxy = (proxy: WrittenInstallConfig['proxy']): SiteProxy | und
     ...(proxy.noProxy && { noProxy: proxy.noProxy }),
   };
 
-function checkVersion(report: Report, version = ''): readonly ConfigProblem[] {
+function checkVersion(report: Report, version = ''): readonly DocumentProblem[] {
   if (VERSIONS.includes(version)) return [];
   const problem =
     version === ''
@@ -74,7 +74,7 @@ function checkVersion(report: Report, version = ''): readonly ConfigProblem[] {
 function checkSshKey(
   report: Report,
   { sshKey = '', fips = false }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const why = sshKey === '' ? undefined : explainSshKeys(sshKey, fips);
   // A private key may stand there.
   return why === undefined ? [] : [report('sshKey', `${HIDDEN}: ${why}`, { hideValue: true })];
@@ -83,7 +83,7 @@ function checkSshKey(
 function checkTrust(
   report: Report,
   { additionalTrustBundle = '', additionalTrustBundlePolicy: policy = '' }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const policies = ['Proxyonly', 'Always'];
   const { problem } = readTrustBundle(additionalTrustBundle);
   return [
@@ -97,7 +97,7 @@ function checkTrust(
 function checkNames(
   report: Report,
   { metadata, baseDomain = '' }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const name = metadata?.name ?? '';
   const nameProblem = explainClusterName(name);
   const domainProblem = explainDomain(baseDomain);

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
@@ -12,7 +12,7 @@ const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x'];
 export function checkMachinePools(
   report: Report,
   { controlPlane = {}, compute = [] }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return [
     ...checkReplicas(report, controlPlane, compute),
     ...checkPool(report, 'controlPlane', controlPlane),
@@ -36,7 +36,7 @@ function checkReplicas(
   report: Report,
   controlPlane: Pool,
   compute: readonly (Pool | undefined)[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const masters = controlPlane.replicas ?? DEFAULT_REPLICAS;
   const pools = compute.length === 0 ? [undefined] : compute;
   const workers = pools.reduce((sum, pool) => sum + (pool?.replicas ?? DEFAULT_REPLICAS), 0);
@@ -61,7 +61,7 @@ function checkReplicas(
   ];
 }
 
-function checkPool(report: Report, path: string, pool: Pool): readonly ConfigProblem[] {
+function checkPool(report: Report, path: string, pool: Pool): readonly DocumentProblem[] {
   const { hyperthreading = 'Enabled', architecture = 'amd64', replicas = 0 } = pool;
   const modes = ['Disabled', 'Enabled'];
   return [
@@ -86,7 +86,7 @@ function checkName(
   report: Report,
   path: string,
   { name, names }: { readonly name: string; readonly names: readonly string[] },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return names.includes(name) ? [] : [report(`${path}.name`, unsupported(name, names))];
 }
 
@@ -95,7 +95,7 @@ function checkSame(
   report: Report,
   path: string,
   { pool, controlPlane }: { readonly pool: Pool; readonly controlPlane: Pool },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { architecture } = pool;
   if (architecture === undefined || architecture === (controlPlane.architecture ?? 'amd64'))
     return [];
@@ -108,7 +108,7 @@ function checkDuplicate(
   report: Report,
   compute: readonly (Pool | undefined)[],
   index: number,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const name = compute[index]?.name;
   const isTwice = name !== undefined && compute.slice(0, index).some((pool) => pool?.name === name);
   return isTwice ? [report(`compute[${index}].name`, `Duplicate value: "${name}"`)] : [];
@@ -118,7 +118,7 @@ function checkDuplicate(
 export function warnOfMachinePools(
   report: Report,
   { controlPlane, compute = [] }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const pools = [
     ...(controlPlane ? [['controlPlane', controlPlane] as const] : []),
     ...compute.map((pool, index) => [`compute[${index}]`, pool ?? {}] as const),

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../network/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, tooMany } from '../document/field-errors.ts';
@@ -7,10 +7,13 @@ import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from '../n
 const MOST_MACHINE_NETWORKS = 2;
 
 /** Networks of the kinds that a cluster has, each by itself and beside the others. */
-export function checkNetworking(report: Report, networks: SiteNetworks): readonly ConfigProblem[] {
+export function checkNetworking(
+  report: Report,
+  networks: SiteNetworks,
+): readonly DocumentProblem[] {
   const { machine, service, cluster } = networks;
   const internal = listInternalNetworks(networks);
-  const each = (kind: string, list: readonly NetworkEntry[]): readonly ConfigProblem[] =>
+  const each = (kind: string, list: readonly NetworkEntry[]): readonly DocumentProblem[] =>
     list.flatMap((entry) =>
       explainNetwork(kind, entry, internal).map((why) =>
         report(entry.path, invalid(entry.text, why)),
@@ -33,14 +36,17 @@ export function checkNetworking(report: Report, networks: SiteNetworks): readonl
 function checkNetworkType(
   report: Report,
   { networkType, networkTypePath }: SiteNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (networkType === 'OVNKubernetes') return [];
   const why = 'Only OVNKubernetes network type is allowed for Single Node OpenShift (SNO) cluster';
   const shownPath = 'Networking.NetworkType';
   return [report(networkTypePath, invalid(networkType, why), { shownPath })];
 }
 
-function checkCount(report: Report, { length }: readonly NetworkEntry[]): readonly ConfigProblem[] {
+function checkCount(
+  report: Report,
+  { length }: readonly NetworkEntry[],
+): readonly DocumentProblem[] {
   if (length <= MOST_MACHINE_NETWORKS) return [];
   const shownPath = 'Networking.MachineNetwork';
   const problem = tooMany(length, MOST_MACHINE_NETWORKS);
@@ -77,7 +83,7 @@ function explainServiceSize({ family, prefix }: Cidr): readonly string[] {
 function checkHostPrefix(
   report: Report,
   { path, cidr, hostPrefix = 0 }: NetworkEntry,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const why = cidr && explainHostPrefix(cidr, hostPrefix);
   if (why === undefined) return [];
   const at = path.replace(/\.cidr$/, '.hostPrefix');
@@ -100,7 +106,7 @@ function explainHostPrefix(cidr: Cidr, hostPrefix: number): string | undefined {
 function checkSamePrefix(
   report: Report,
   cluster: readonly NetworkEntry[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const [first, ...others] = cluster.filter(({ cidr }) => cidr?.family === 4);
   const why = 'cluster network host subnetwork prefix must be the same value for IPv4 networks';
   return others
@@ -114,7 +120,7 @@ function checkSamePrefix(
 function checkJoinNetwork(
   report: Report,
   { join, cluster }: SiteNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (!join) return [];
   const { cidr, path, text } = join;
   const nodes = cluster
@@ -132,7 +138,7 @@ function checkJoinNetwork(
 const MOST_NETWORKS = 100;
 
 /** Every network against those before it: machine networks first, then service, then cluster networks. */
-function checkOverlaps(report: Report, networks: SiteNetworks): readonly ConfigProblem[] {
+function checkOverlaps(report: Report, networks: SiteNetworks): readonly DocumentProblem[] {
   const kinds = ['machine', 'service', 'cluster'] as const;
   const all = kinds.flatMap((kind) =>
     networks[kind].map((entry, index) => ({ kind, entry, index })),
@@ -153,9 +159,9 @@ function checkOverlaps(report: Report, networks: SiteNetworks): readonly ConfigP
 function checkStack(
   report: Report,
   { machine, service, cluster }: SiteNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const families = listFamilies(service);
-  const at = (list: string, entries: readonly NetworkEntry[], why: string): ConfigProblem =>
+  const at = (list: string, entries: readonly NetworkEntry[], why: string): DocumentProblem =>
     report(`networking.${list}`, invalid(entries.map(({ text }) => text).join(', '), why));
   if (families.length < 2) {
     return service.length > 1

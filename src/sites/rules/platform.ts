@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, unsupported } from '../document/field-errors.ts';
 import { PLATFORMS, type WrittenInstallConfig } from '../document/site-shapes.ts';
@@ -7,7 +7,7 @@ import { PLATFORMS, type WrittenInstallConfig } from '../document/site-shapes.ts
 export function checkPlatform(
   report: Report,
   written: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return [
     ...checkPlatformName(report, written.platform),
     ...checkFeatures(report, written),
@@ -20,7 +20,7 @@ export function checkPlatform(
 function checkPlatformName(
   report: Report,
   platform: WrittenInstallConfig['platform'] = {},
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const names = Object.entries(platform)
     .filter(([, value]) => value !== null)
     .map(([name]) => name);
@@ -41,7 +41,7 @@ function checkPlatformName(
 function checkFeatures(
   report: Report,
   { featureSet = '', featureGates = [] }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const gates = 'Forbidden: featureGates can only be used with the CustomNoUpgrade feature set';
   return [
     ...(featureSet === ''
@@ -51,7 +51,7 @@ function checkFeatures(
   ];
 }
 
-function checkPublish(report: Report, publish = 'External'): readonly ConfigProblem[] {
+function checkPublish(report: Report, publish = 'External'): readonly DocumentProblem[] {
   if (publish === '' || publish === 'External') return [];
   const problem = ['Internal', 'Mixed'].includes(publish)
     ? invalid(publish, `${publish} publish strategy is not supported on "none" platform`)
@@ -62,7 +62,7 @@ function checkPublish(report: Report, publish = 'External'): readonly ConfigProb
 function checkModes(
   report: Report,
   { credentialsMode = '', cpuPartitioningMode = '', bootstrapInPlace }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const modes = ['None', 'AllNodes'];
   const why = 'cannot be set when using the "none" platform';
   const disk =
@@ -82,7 +82,7 @@ function checkModes(
 function checkForeign(
   report: Report,
   { operatorPublishingStrategy: strategy, arbiter, networking }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const mtu = networking?.clusterNetworkMTU ?? 0;
   const publishing =
     'operator publishing strategy is only allowed with mixed publishing strategy installs';

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { contains, parseAddress, type Cidr } from '../network/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
@@ -16,10 +16,10 @@ export function checkProxy(
   report: Report,
   proxy: SiteProxy | undefined,
   inner?: InnerNetworks,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (!proxy) return [];
   const { httpProxy = '', httpsProxy = '', noProxy = '' } = proxy;
-  const at = (path: string, why: readonly string[]): readonly ConfigProblem[] =>
+  const at = (path: string, why: readonly string[]): readonly DocumentProblem[] =>
     why.map((problem) => report(path, problem));
   const isEmpty = httpProxy === '' && httpsProxy === '';
   return [

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/document/problem.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { warnOfNetworkConfig } from '../network/network-warnings.ts';
 import type { Report } from '../../config/document/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';
@@ -23,7 +23,7 @@ export function warnOfInstallConfig(
     readonly epoch: number;
     readonly seedVersion?: string;
   },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { pullSecret = '', imageDigestSources } = written;
   return [
     ...warnOfMachineNetwork(report, written, options),
@@ -36,13 +36,13 @@ export function warnOfInstallConfig(
   ];
 }
 
-function warnOfDomain(report: Report, domain = ''): readonly ConfigProblem[] {
+function warnOfDomain(report: Report, domain = ''): readonly DocumentProblem[] {
   if (!domain.endsWith('.')) return [];
   const problem = `"${domain}" ends in a dot, and so will the names that the node makes of it`;
   return [report('baseDomain', problem, { hint: `write "${domain.slice(0, -1)}"` })];
 }
 
-function warnOfPolicy(report: Report, policy = ''): readonly ConfigProblem[] {
+function warnOfPolicy(report: Report, policy = ''): readonly DocumentProblem[] {
   if (policy === '' || policy === 'Proxyonly') return [];
   const problem = `${policy} is said to be ignored, but the cluster will trust the bundle everywhere`;
   return [
@@ -50,7 +50,7 @@ function warnOfPolicy(report: Report, policy = ''): readonly ConfigProblem[] {
   ];
 }
 
-function warnOfCertificates(report: Report, bundle = '', now: number): readonly ConfigProblem[] {
+function warnOfCertificates(report: Report, bundle = '', now: number): readonly DocumentProblem[] {
   return readTrustBundle(bundle).certificates.flatMap(({ subject, notBefore, notAfter }, index) => {
     const at = (time: number): string => new Date(time).toISOString();
     const who = `certificate ${index + 1} (${subject})`;
@@ -71,7 +71,7 @@ function warnOfIgnored(
     imageContentSources = [],
     capabilities,
   }: WrittenInstallConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const seed = 'is ignored: the seed image has decided it';
   return [
     ...(fips === true ? [report('fips', seed)] : []),
@@ -91,7 +91,7 @@ function warnOfIgnored(
 export function warnOfImageBasedConfig(
   report: Report,
   written: WrittenImageBasedConfig,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const { hostname = '', additionalNTPSources = [], cluster_id: id = '' } = written;
   return [
     ...warnOfHostname(report, hostname),
@@ -108,7 +108,7 @@ export function warnOfImageBasedConfig(
   ];
 }
 
-function warnOfHostname(report: Report, hostname: string): readonly ConfigProblem[] {
+function warnOfHostname(report: Report, hostname: string): readonly DocumentProblem[] {
   if (hostname === '') return [report('hostname', 'no hostname is given: the node keeps its own')];
   if (/^localhost(?:\.|$)/i.test(hostname)) {
     const problem = `"${hostname}" counts as no hostname: the node keeps its own, newer nodes stop`;
@@ -125,7 +125,7 @@ const LABEL_PREFIX = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
 function warnOfLabels(
   report: Report,
   labels: Readonly<Record<string, string>> = {},
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   return Object.entries(labels).flatMap(([key, value]) => {
     const slash = key.indexOf('/');
     const prefix = key.slice(0, Math.max(slash, 0));

@@ -11,7 +11,8 @@ import type { SiteIdentity } from '../identity/site-identity.ts';
 import { hasIdentity } from './claim-files.ts';
 import { chooseGeneration, holdsWhole, type WholeGeneration } from './choose-generation.ts';
 import { formatOrder, readGenerations, type Generation } from './generations.ts';
-import { isOfOneSite, type SiteFinding } from '../site-finding.ts';
+import type { FileProblem } from '../../base/problem.ts';
+import { isOfOneSite, warnOfFile } from '../site-finding.ts';
 import { STATE_DIRECTORY, type SitePlaces } from './site-places.ts';
 import type { NewStateFile } from './site-writer.ts';
 import { takeBack, type ListedIds } from './take-back.ts';
@@ -44,7 +45,7 @@ export type ProvidedIdentity = WholeGeneration & {
   /** Whether an identity of before is in none of them, but perhaps in what was made with it. */
   readonly isLost: boolean;
   /** What someone who knows the identity of before should hear. */
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
 };
 
 /**
@@ -160,13 +161,12 @@ function refuse(
 const hintOf = (name: string): string =>
   `put the state back, or name what has the keys with --retain-from, or give up the deployed cluster with --new-identity ${name}`;
 
-const tellBack = (places: SitePlaces, { number }: WholeGeneration): SiteFinding => ({
-  severity: 'warning',
-  file: basename(places.iso),
-  problem:
+const tellBack = (places: SitePlaces, { number }: WholeGeneration): FileProblem =>
+  warnOfFile(
+    basename(places.iso),
     `has the keys that were on it before: ${STATE_DIRECTORY} had none, and they were taken ` +
-    `back from the ISO, kubeconfig and password as generation ${number}`,
-});
+      `back from the ISO, kubeconfig and password as generation ${number}`,
+  );
 
 type Change = {
   readonly known: readonly Generation[];
@@ -178,7 +178,7 @@ type Change = {
 function tellChange(
   { name, places, use, rotation, retained }: IdentityRequest,
   { known, used, isNew }: Change,
-): readonly SiteFinding[] {
+): readonly FileProblem[] {
   const before = known.at(-1);
   if (!before || use !== undefined || rotation !== undefined || before.number === used.number) {
     return [];
@@ -191,5 +191,5 @@ function tellChange(
     ? drawn
     : `has the keys of generation ${used.number} again, whose cluster name, base domain and ids fit the inputs; it had those of generation ${before.number}`;
   const hint = `list all with "sealift config-iso generations ${name}"`;
-  return [{ severity: 'warning', file: basename(places.iso), problem, hint }];
+  return [warnOfFile(basename(places.iso), problem, hint)];
 }

@@ -1,7 +1,8 @@
 import type { Digest } from '../../base/digest.ts';
 import type { MappedStage } from '../../engine/map-stage.ts';
 import type { Nmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
-import { findingOfError, isOfOneSite, type SiteFinding } from '../../sites/site-finding.ts';
+import type { FileProblem } from '../../base/problem.ts';
+import { findingOfError, isOfOneSite } from '../../sites/site-finding.ts';
 import type { SiteFacts } from '../../sites/site-facts.ts';
 import type { ReadSite, SiteReader } from '../../sites/site-reader.ts';
 
@@ -10,7 +11,7 @@ export type CheckedSite = {
   /** Of its inputs; absent where they could not be read. */
   readonly inputs?: Digest;
   readonly facts?: SiteFacts;
-  readonly findings: readonly SiteFinding[];
+  readonly findings: readonly FileProblem[];
   /** Whether nmstate is not there to see its network configuration. */
   readonly isUnseen?: boolean;
 };
@@ -35,7 +36,9 @@ export const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools> 
   },
 };
 
-function describeRefused(problem: string, files: ReadSite['files']): SiteFinding {
+const REFUSED = { severity: 'error', code: 'sites.nmstate' } as const;
+
+function describeRefused(problem: string, files: ReadSite['files']): FileProblem {
   const file = files.find(({ path }) => path === 'image-based-config.yaml');
-  return { severity: 'error', file: file?.shownAs ?? '', path: 'networkConfig', problem };
+  return { ...REFUSED, file: file?.shownAs ?? '', path: 'networkConfig', problem };
 }

@@ -12,7 +12,8 @@ import type { StateSite } from '../../sites/identity/identity-state.ts';
 import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
 import type { RetainedIdentity } from '../../sites/identity/retained/retain-identity.ts';
 import type { Site } from '../../sites/site.ts';
-import { findingOfError, isOfOneSite, type SiteFinding } from '../../sites/site-finding.ts';
+import type { FileProblem } from '../../base/problem.ts';
+import { findingOfError, isOfOneSite, warnOfFile } from '../../sites/site-finding.ts';
 import type { SiteReader } from '../../sites/site-reader.ts';
 import { claimFiles } from '../../sites/state/claim-files.ts';
 import { provideIdentity, type IdentityRequest } from '../../sites/state/provide-identity.ts';
@@ -28,9 +29,9 @@ export type SiteOutcome =
       /** The rotation that its keys were made in, if any. */
       readonly rotation?: string;
       /** Warnings of what happened while it was made. */
-      readonly findings: readonly SiteFinding[];
+      readonly findings: readonly FileProblem[];
     }
-  | { readonly kind: 'failed'; readonly finding: SiteFinding };
+  | { readonly kind: 'failed'; readonly finding: FileProblem };
 
 /** What an ISO is made from; the identity that is on it as well is state. */
 type SiteInputs = {
@@ -102,15 +103,15 @@ const stateSiteOf = ({ install, imageBased }: Site): StateSite => ({
   ...withoutUndefined({ clusterId: imageBased.clusterId, infraId: imageBased.infraId }),
 });
 
-function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly SiteFinding[] {
+function tellRemains({ iso }: SitePlaces, names: readonly string[]): readonly FileProblem[] {
   if (names.length === 0) return [];
   const moved = names.map((name) => join(STATE_DIRECTORY, name)).join(', ');
   const problem = `was of an identity that ${STATE_DIRECTORY} does not have: what was left of it is now ${moved}`;
-  return [{ severity: 'warning', file: basename(iso), problem }];
+  return [warnOfFile(basename(iso), problem)];
 }
 
-const tellNoPassword = ({ iso, password }: SitePlaces): SiteFinding => ({
-  severity: 'warning',
-  file: basename(iso),
-  problem: `has a password of which only the hash is known: ${basename(password)} is empty`,
-});
+const tellNoPassword = ({ iso, password }: SitePlaces): FileProblem =>
+  warnOfFile(
+    basename(iso),
+    `has a password of which only the hash is known: ${basename(password)} is empty`,
+  );

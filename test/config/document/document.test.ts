@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { importImageSet } from '../../../src/config/imageset/import-imageset.ts';
 import { checkConfig } from '../../../src/config/load-config.ts';
-import { ConfigProblems, type ConfigProblem } from '../../../src/config/document/problem.ts';
+import { ConfigProblems, type DocumentProblem } from '../../../src/base/problem.ts';
 import { checkInstallationConfig } from '../../../src/sites/installation/read-installation-config.ts';
 import { checkImageBased } from '../../support/site-inputs.ts';
 
-const importProblems = (text: string): readonly ConfigProblem[] => {
+const importProblems = (text: string): readonly DocumentProblem[] => {
   try {
     importImageSet(text, 'a.yaml');
     return [];
@@ -16,7 +16,7 @@ const importProblems = (text: string): readonly ConfigProblem[] => {
 };
 
 type Reader = {
-  readonly read: (text: string) => readonly ConfigProblem[];
+  readonly read: (text: string) => readonly DocumentProblem[];
   /** A key with any value below it. */
   readonly key: string;
 };

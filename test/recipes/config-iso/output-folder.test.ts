@@ -22,7 +22,9 @@ it('an ISO whose site went out of the inputs stays, and is told of', async () =>
   await rm(world.at('sites/beta'), { recursive: true });
   const { sites, failed, findings } = await build();
   expect([sites.map(({ name }) => name), failed]).toEqual([['alpha'], []]);
-  expect(findings).toEqual([{ severity: 'warning', file: 'beta.iso', problem: LEFT }]);
+  expect(findings).toEqual([
+    { severity: 'warning', code: 'sites.output', file: 'beta.iso', problem: LEFT },
+  ]);
   await rm(world.at('out/beta.iso'));
   expect((await build()).findings).toEqual([]);
 });

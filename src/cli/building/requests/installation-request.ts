@@ -3,7 +3,7 @@ import { digestFromHex, type Digest } from '../../../base/digest.ts';
 import { ConfigError, UsageError } from '../../../base/errors.ts';
 import { hasFile } from '../../../base/disk/files.ts';
 import { withoutUndefined } from '../../../base/members.ts';
-import type { ConfigProblem } from '../../../config/document/problem.ts';
+import type { DocumentProblem } from '../../../base/problem.ts';
 import {
   readPostScript,
   readInstallationConfig,
@@ -105,7 +105,7 @@ const noteOverride = (
   given.baseIso === baseIso ? [] : [`the live ISO is the one that ${OVERRIDE} names`];
 
 type Installation = Pick<InstallationIsoRequest, 'config' | 'postScript'> & {
-  readonly notes: readonly (ConfigProblem | string)[];
+  readonly notes: readonly (DocumentProblem | string)[];
 };
 
 /**
@@ -130,7 +130,7 @@ export async function readInstallation(
   return { ...installation, notes: [...notes, ...entries] };
 }
 
-const formatNote = (note: ConfigProblem | string): string =>
+const formatNote = (note: DocumentProblem | string): string =>
   typeof note === 'string'
     ? note
     : `${note.file}:${note.line}: ${note.path}: ${note.problem}; ${note.hint ?? ''}`;
@@ -140,8 +140,8 @@ async function readConfig(
   shownAs: string,
   host: CliHost,
 ): Promise<Pick<Installation, 'config' | 'notes'>> {
-  const notes: (ConfigProblem | string)[] = [];
-  const warn = (warning: ConfigProblem): void => void notes.push(warning);
+  const notes: (DocumentProblem | string)[] = [];
+  const warn = (warning: DocumentProblem): void => void notes.push(warning);
   const nmstate = await findNmstate(host);
   const judgeNetwork = async (text: string): Promise<string | undefined> => {
     if (nmstate) return nmstate.ask(text, host.signal);

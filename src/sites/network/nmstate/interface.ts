@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../../config/document/problem.ts';
+import type { DocumentProblem } from '../../../base/problem.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, required, unsupported } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from '../free.ts';
@@ -35,7 +35,7 @@ const NEEDED: Readonly<Record<string, Readonly<Record<string, readonly string[]>
 };
 
 /** The members of one interface: those of every type, then those of its own. */
-export function checkInterface(report: Report, each: NetworkInterface): readonly ConfigProblem[] {
+export function checkInterface(report: Report, each: NetworkInterface): readonly DocumentProblem[] {
   const { path, value, mac } = each;
   if (value['state'] === 'absent') return checkName(report, each);
   return [
@@ -52,7 +52,7 @@ export function checkInterface(report: Report, each: NetworkInterface): readonly
 function checkName(
   report: Report,
   { path, name, type, value }: NetworkInterface,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (name === '') return [report(path, required('an interface needs a name'))];
   // Where it is found by its address, the name is only that of a profile.
   const isLabel = value['identifier'] !== undefined && value['identifier'] !== 'name';
@@ -62,7 +62,7 @@ function checkName(
   return isBad ? [report(`${path}.name`, invalid(name, why))] : [];
 }
 
-function checkMtu(report: Report, { path, value }: NetworkInterface): readonly ConfigProblem[] {
+function checkMtu(report: Report, { path, value }: NetworkInterface): readonly DocumentProblem[] {
   const mtu = numberOf(value['mtu']);
   const hasIpv6 = flagOf(mapOf(value['ipv6'])['enabled']) === true;
   if (mtu === undefined || mtu === 0 || mtu >= LEAST_IPV6_MTU || !hasIpv6) return [];
@@ -75,7 +75,7 @@ function checkFamily(
   report: Report,
   { path, value }: NetworkInterface,
   family: Family,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const at = `${path}.ipv${family}`;
   const settings = mapOf(value[`ipv${family}`]);
   const isIpv4Autoconf = family === 4 && flagOf(settings['autoconf']) !== undefined;
@@ -91,7 +91,7 @@ function checkAddress(
   report: Report,
   path: string,
   { address, family }: { readonly address: FreeMap; readonly family: Family },
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const text = textOf(address['ip']);
   const isAddress = text !== undefined && parseAddress(text)?.family === family;
   return [
@@ -117,7 +117,7 @@ function checkBounded(
   report: Report,
   path: string,
   { value, most, missing }: Bounded,
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   if (value === undefined) return [report(path, required(missing))];
   const number = numberOf(value) ?? -1;
   return number > most
@@ -125,7 +125,7 @@ function checkBounded(
     : [];
 }
 
-function checkType(report: Report, each: NetworkInterface): readonly ConfigProblem[] {
+function checkType(report: Report, each: NetworkInterface): readonly DocumentProblem[] {
   const { type, value, path } = each;
   if (type === 'vlan') return checkVlan(report, `${path}.vlan`, value);
   if (type === 'bond') return checkBond(report, `${path}.link-aggregation`, value);
@@ -138,7 +138,7 @@ function checkType(report: Report, each: NetworkInterface): readonly ConfigProbl
   );
 }
 
-function checkVlan(report: Report, path: string, value: FreeMap): readonly ConfigProblem[] {
+function checkVlan(report: Report, path: string, value: FreeMap): readonly DocumentProblem[] {
   const vlan = mapOf(value['vlan']);
   const base = textOf(vlan['base-iface']) ?? '';
   return [
@@ -151,7 +151,7 @@ function checkVlan(report: Report, path: string, value: FreeMap): readonly Confi
   ];
 }
 
-function checkBond(report: Report, path: string, value: FreeMap): readonly ConfigProblem[] {
+function checkBond(report: Report, path: string, value: FreeMap): readonly DocumentProblem[] {
   const bond = mapOf(value['link-aggregation']);
   const mode = textOf(bond['mode']) ?? '';
   if (mode === '') return [report(`${path}.mode`, required('a bond needs a mode'))];
@@ -159,7 +159,7 @@ function checkBond(report: Report, path: string, value: FreeMap): readonly Confi
   return isMode ? [] : [report(`${path}.mode`, unsupported(mode, BOND_MODES))];
 }
 
-function checkVrf(report: Report, path: string, value: FreeMap): readonly ConfigProblem[] {
+function checkVrf(report: Report, path: string, value: FreeMap): readonly DocumentProblem[] {
   const table = mapOf(value['vrf'])['route-table-id'];
   return table === undefined || numberOf(table) === 0
     ? [report(`${path}.route-table-id`, required('a VRF needs a table of routes'))]

@@ -1,6 +1,6 @@
 import { countEdits } from '../../../base/text/nearest-name.ts';
 import { withoutUndefined } from '../../../base/members.ts';
-import type { ConfigProblem } from '../../../config/document/problem.ts';
+import type { DocumentProblem } from '../../../base/problem.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, unsupported } from '../../document/field-errors.ts';
 import type { Plain } from '../../../config/document/shape.ts';
@@ -25,7 +25,7 @@ import {
 } from './words.ts';
 
 /** Members that nmstate cannot read, and misspelt ones. */
-export const checkMembers = (report: Report, network: FreeMap): readonly ConfigProblem[] =>
+export const checkMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) => [
     ...listUnknown(place)
       .filter(({ isCertain }) => isCertain)
@@ -43,7 +43,7 @@ export const checkMembers = (report: Report, network: FreeMap): readonly ConfigP
   ]);
 
 /** What no nmstate known here would read; a newer one may. */
-export const warnOfMembers = (report: Report, network: FreeMap): readonly ConfigProblem[] =>
+export const warnOfMembers = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listPlaces(network).flatMap((place) =>
     listUnknown(place)
       .filter(({ isCertain }) => !isCertain)

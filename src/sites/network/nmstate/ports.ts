@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../../config/document/problem.ts';
+import type { DocumentProblem } from '../../../base/problem.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, required } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';
@@ -8,7 +8,7 @@ import type { NetworkInterface } from '../interfaces.ts';
 export function checkPorts(
   report: Report,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const owners = new Map<string, string>();
   const ports = interfaces.filter(({ isUp }) => isUp).flatMap(listPorts);
   return [
@@ -59,7 +59,7 @@ function checkPortAddresses(
   report: Report,
   interfaces: readonly NetworkInterface[],
   ports: readonly Port[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const owners = new Map(
     ports.filter(({ owner }) => owner.type !== 'vrf').map(({ name, owner }) => [name, owner.name]),
   );
@@ -84,7 +84,7 @@ const hasAddresses = (settings: FreeMap): boolean =>
 const checkPortNames = (
   report: Report,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] =>
+): readonly DocumentProblem[] =>
   interfaces
     .filter(({ isUp, type }) => isUp && type.endsWith('-bridge'))
     .flatMap(({ path, value }) =>

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../../config/document/problem.ts';
+import type { DocumentProblem } from '../../../base/problem.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, required } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';
@@ -10,7 +10,7 @@ export function checkRoutes(
   report: Report,
   network: FreeMap,
   interfaces: readonly NetworkInterface[],
-): readonly ConfigProblem[] {
+): readonly DocumentProblem[] {
   const byName = new Map(interfaces.map((each) => [each.name, each]));
   return listOf(mapOf(network['routes'])['config'])
     .map(mapOf)
@@ -92,7 +92,7 @@ const explainWeight = (text: string | undefined): string | undefined =>
     : invalid(text, 'this must be from 1 to 256');
 
 /** Rules that choose a table of routes by address. */
-export const checkRouteRules = (report: Report, network: FreeMap): readonly ConfigProblem[] =>
+export const checkRouteRules = (report: Report, network: FreeMap): readonly DocumentProblem[] =>
   listOf(mapOf(network['route-rules'])['config'])
     .map(mapOf)
     .flatMap((rule, index) =>
@@ -101,7 +101,7 @@ export const checkRouteRules = (report: Report, network: FreeMap): readonly Conf
         : checkRouteRule(report, `networkConfig.route-rules.config[${index}]`, rule),
     );
 
-function checkRouteRule(report: Report, path: string, rule: FreeMap): readonly ConfigProblem[] {
+function checkRouteRule(report: Report, path: string, rule: FreeMap): readonly DocumentProblem[] {
   const family = textOf(rule['family']) ?? '';
   const ends = (['ip-from', 'ip-to'] as const)
     .map((name) => ({ name, text: textOf(rule[name]) ?? '' }))
