@@ -109,6 +109,7 @@ function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engi
   return { password: salt.then((salt) => ({ text, salt })) };
 }
 
+/** The configuration of the user, from the installer where the request asks for its own. */
 function renderForUser(
   request: LiveIsoRequest,
   tools: BuildTools,
@@ -116,52 +117,32 @@ function renderForUser(
 ): Promise<string> {
   const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
   const { pullSecret } = build.embed;
-  const { registriesConf } = images;
-  const settings = {
-    interactive,
-    registriesConf,
-    ...withoutUndefined({ sshKey }),
-    ...(pullSecret && { pullSecret }),
-  };
-  return tools.engine.run(renderUnconfigured, {
-    ...settings,
-    release: images.release.then(toNodeRelease),
-    ...(request.ignition === 'installer' && {
-      installed: installUnconfigured(request, tools, images),
-    }),
-  });
-}
-
-/** What the installer makes: of this release, or the one that the user names. */
-function installUnconfigured(
-  request: LiveIsoRequest,
-  tools: BuildTools,
-  images: WithRegistriesConf,
-): Promise<string> {
-  const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
-  const { pullSecret } = build.embed;
   const { release, registriesConf } = images;
+  const access = withoutUndefined({ sshKey, pullSecret });
+  const settings = { interactive, registriesConf, ...access };
+  const { engine } = tools;
+  const forNode = { ...settings, release: release.then(toNodeRelease) };
+  if (request.ignition !== 'installer') return engine.run(renderUnconfigured, forNode);
+  const { nmstate, disableImagePolicy } = request;
   const { infraEnv } = request.overrides;
+  const own = withoutUndefined({ ...access, pullSecret: pullSecret?.reveal(), nmstate, infraEnv });
   const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
-    planInstallerInputs({
-      arch,
-      registriesConf,
-      ...withoutUndefined({ sshKey }),
-      ...(pullSecret && { pullSecret: pullSecret.reveal() }),
-      ...withoutUndefined({ nmstate: request.nmstate, infraEnv }),
-    }).map(({ path, text }) => ({ path, text: new Secret(text) })),
+    planInstallerInputs({ arch, registriesConf, ...own }).map(({ path, text }) => ({
+      path,
+      text: new Secret(text),
+    })),
   );
-  return tools.engine.run(runInstaller, {
+  const installed = engine.run(runInstaller, {
     installer: findInstaller(request, tools, images),
     args: release.then(({ version }) => planInstallerArgs(version, interactive)),
     files,
-    ...(request.disableImagePolicy === true && {
-      environment: { [IMAGE_POLICY_VARIABLE]: 'true' },
-    }),
-    ...(pullSecret && { pullSecret }),
+    ...(disableImagePolicy === true && { environment: { [IMAGE_POLICY_VARIABLE]: 'true' } }),
+    ...withoutUndefined({ pullSecret }),
   });
+  return engine.run(renderUnconfigured, { ...forNode, installed });
 }
 
+/** That of this release, or the one that the user names. */
 const findInstaller = (
   { config }: LiveIsoRequest,
   { engine }: BuildTools,

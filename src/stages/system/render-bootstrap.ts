@@ -1,4 +1,3 @@
-import { withoutUndefined } from '../../base/members.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import { readPlanned } from '../../openshift/image-access.ts';
@@ -84,22 +83,18 @@ async function describeTree(
 }
 
 function describe(input: RenderBootstrapInput, registryTree: RegistryTree): BootstrapInput {
-  const { plan, registryImage, manifests, sshKey, password } = input;
+  const { plan, registryImage, manifests, password, ...settings } = input;
   return {
+    ...settings,
     ...describeCluster(input, input),
     registryImage: {
       reference: formatReference(plan.registryImage?.source ?? registryImage.reference),
       useDistributionEntrypoint: registryImage.useDistributionEntrypoint,
     },
-    stopLocalRegistry: input.stopLocalRegistry,
-    skipLocalRegistry: input.skipLocalRegistry,
     disableImagePolicy: disablesImagePolicy(input.release.version, input.disableImagePolicy),
-    registryData: input.registryData,
-    registriesConf: input.registriesConf,
     registryTree,
     extraManifests: manifests.extra,
     crs: manifests.crs,
-    ...withoutUndefined({ sshKey }),
     ...(password && { corePasswordHash: hashCorePassword(password.text.reveal(), password.salt) }),
   };
 }
