@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { resolve } from 'node:path';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
-import { checkIsoPlace, claimIso, type IsoPlace } from '../../stages/pour/claim-iso.ts';
+import { checkIsoPlace, claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';

@@ -5,7 +5,7 @@ import type { SavedPlan } from '../saved-plan.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CoreosStream } from '../../stages/system/read-coreos-stream.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
-import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
+import type { IsoPlace } from '../../media/output/claim-iso.ts';
 
 /** Everything an installation ISO is made from. */
 export type InstallationIsoRequest = IsoPlace & {

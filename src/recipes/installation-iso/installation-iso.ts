@@ -12,7 +12,7 @@ import {
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out/lay-out-installation-iso.ts';
-import { placeOf } from '../../stages/pour/claim-iso.ts';
+import { placeOf } from '../../media/output/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';

@@ -12,7 +12,7 @@ import type { SavedPlan } from '../saved-plan.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
-import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
+import type { IsoPlace } from '../../media/output/claim-iso.ts';
 
 /** Everything a live ISO is made from. */
 export type LiveIsoRequest = IsoPlace & {

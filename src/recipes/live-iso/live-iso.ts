@@ -3,7 +3,7 @@ import { lockOutput } from '../../base/disk/lock.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { layOutLiveIso } from '../../stages/lay-out/lay-out-live-iso.ts';
-import { placeOf } from '../../stages/pour/claim-iso.ts';
+import { placeOf } from '../../media/output/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';

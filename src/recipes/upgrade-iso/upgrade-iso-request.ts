@@ -7,7 +7,7 @@ import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
-import type { IsoPlace } from '../../stages/pour/claim-iso.ts';
+import type { IsoPlace } from '../../media/output/claim-iso.ts';
 import type { LiveIsoRequest } from '../live-iso/live-iso-request.ts';
 import type { View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';

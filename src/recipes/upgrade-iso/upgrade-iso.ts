@@ -6,7 +6,7 @@ import { formatReference } from '../../registry/reference.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { layOutUpgradeIso } from '../../stages/lay-out/lay-out-upgrade-iso.ts';
 import { planUpgradePath } from '../../stages/content/plan-upgrade-path.ts';
-import { placeOf } from '../../stages/pour/claim-iso.ts';
+import { placeOf } from '../../media/output/claim-iso.ts';
 import { pourIso } from '../../stages/pour/pour-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
 import { settleTags } from '../moved-tags.ts';

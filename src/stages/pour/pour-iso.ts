@@ -7,9 +7,9 @@ import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import { createExtentOpener } from './open-extents.ts';
-import { claimIso, type IsoPlace } from './claim-iso.ts';
-import { discardSeal, publishSeal, sealIso } from './seal-iso.ts';
+import { createExtentOpener } from '../../media/output/open-extents.ts';
+import { claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
+import { discardSeal, publishSeal, sealIso } from '../../media/output/seal-iso.ts';
 
 export type StageTimes = readonly {
   readonly stage: string;

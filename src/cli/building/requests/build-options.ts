@@ -10,7 +10,7 @@ import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
 import { readConfigText } from '../../../config/load-config.ts';
 import { listNamedPaths } from '../../../config/named-paths.ts';
-import type { IsoPlace } from '../../../stages/pour/claim-iso.ts';
+import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
 
 export type SignatureOptions = {

@@ -4,7 +4,7 @@ import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/cla
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { openIso } from '../../iso/open-iso.ts';
-import { INDEX_PATH } from '../../media/index/media-paths.ts';
+import { INDEX_PATH } from '../index/media-paths.ts';
 import { namesBeside } from './seal-iso.ts';
 
 /** Where an ISO is to be written, and whether what is there may go. */
