@@ -47,6 +47,8 @@ export async function makeBaseIso(path: string, rootfsSize: number): Promise<voi
   await addBootStructures(path);
 }
 
+const EMPTY = { name: 'empty ISO', local: true };
+
 async function pourLocally(layout: Layout, base: string, output: string): Promise<void> {
   await pourIso({
     layout,
@@ -54,7 +56,7 @@ async function pourLocally(layout: Layout, base: string, output: string): Promis
     lanes: 1,
     signal: new AbortController().signal,
     openExtent: ({ offset: start }, { offset }) =>
-      Promise.resolve({ kind: 'file', path: base, position: start + offset, source: 'empty ISO' }),
+      Promise.resolve({ kind: 'file', path: base, position: start + offset, source: EMPTY }),
   });
 }
 

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import { digestOf } from '../../src/base/digest.ts';
 import type { Extent, Layout } from '../../src/iso/extent.ts';
-import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
+import type { ExtentChunk, ExtentOpener, ExtentSource } from '../../src/iso/pour/lane.ts';
 
 export const MIB = 1024 * 1024;
 
@@ -45,12 +45,14 @@ export function makeLayout(sizes: readonly number[]): {
   return { layout: { size: offset, extents }, blobs, whole };
 }
 
+export const REGISTRY: ExtentSource = { name: 'registry', local: false };
+
 /** Serves blobs in pieces of 64 KiB, and counts what it gave. */
 export function openFrom(
   blobs: Map<string, Buffer>,
-  options: { source?: string; spoil?: boolean; onBytes?: (size: number) => void } = {},
+  options: { source?: ExtentSource; spoil?: boolean; onBytes?: (size: number) => void } = {},
 ): ExtentOpener {
-  const source = options.source ?? 'registry';
+  const source = options.source ?? REGISTRY;
   return ({ digest }, { offset, refused }) => {
     if (refused.has(source))
       return Promise.reject(new Error(`no source is left for ${digest ?? ''}`));
@@ -61,7 +63,7 @@ export function openFrom(
         await new Promise((resolve) => setImmediate(resolve));
         const piece = bytes.subarray(at, at + 65536);
         options.onBytes?.(piece.length);
-        yield { offset: at, bytes: piece, source, local: false };
+        yield { offset: at, bytes: piece, source };
       }
     }
     return Promise.resolve({ kind: 'stream', chunks: chunks() });

@@ -6,15 +6,20 @@ import type { OutputFile } from './output-file.ts';
 
 /* What a lane is given, and what it works with. */
 
+/** Where bytes come from. Two repositories of one host have one name: identity tells them apart. */
+export type ExtentSource = {
+  /** For errors. */
+  readonly name: string;
+  /** Whether its bytes cost no network. */
+  readonly local: boolean;
+};
+
 /** Bytes of an extent as they arrive. */
 export type ExtentChunk = {
   /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
   readonly offset: number;
   readonly bytes: Uint8Array;
-  /** Name of the source, for errors. */
-  readonly source: string;
-  /** Whether the bytes cost no network. */
-  readonly local: boolean;
+  readonly source: ExtentSource;
 };
 
 /** An extent's bytes: in a local file, which is read without detours, or as a stream. */
@@ -23,7 +28,7 @@ export type OpenExtent =
       readonly kind: 'file';
       readonly path: string;
       readonly position: number;
-      readonly source: string;
+      readonly source: ExtentSource;
     }
   | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
 
@@ -31,7 +36,7 @@ export type OpenExtentOptions = {
   /** Where in the extent to start. */
   readonly offset: number;
   /** Sources that gave wrong bytes and are not to be asked again. */
-  readonly refused: ReadonlySet<string>;
+  readonly refused: ReadonlySet<ExtentSource>;
   readonly signal: AbortSignal;
 };
 

@@ -2,7 +2,7 @@ import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
 import { untilAborted } from '../../base/wait.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Reused, LaneTools } from './lane.ts';
+import type { ExtentSource, LaneTools, Reused } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -41,7 +41,7 @@ export async function pourStored(
   tools: LaneTools,
 ): Promise<void> {
   const { span, index } = options;
-  const refused = new Set<string>();
+  const refused = new Set<ExtentSource>();
   let reused = options.reused;
   let wrong: Wrong | undefined;
   for (let round = 1; ;) {
@@ -70,8 +70,8 @@ export async function pourStored(
 
 /** What was wrong with an attempt's bytes. */
 type Wrong = {
-  /** Name of the source that gave the last byte, where it is known. */
-  readonly source?: string;
+  /** What gave the last byte, where it is known. */
+  readonly source?: ExtentSource;
   readonly digest?: Digest;
   /** What the sources themselves say is wrong: too many bytes, or too few. */
   readonly error?: IntegrityError;
@@ -79,14 +79,17 @@ type Wrong = {
   readonly others?: RegistryError;
 };
 
-const isNew = (wrong: Wrong, refused: ReadonlySet<string>): wrong is Wrong & { source: string } =>
+const isNew = (
+  wrong: Wrong,
+  refused: ReadonlySet<ExtentSource>,
+): wrong is Wrong & { source: ExtentSource } =>
   wrong.source !== undefined && wrong.others === undefined && !refused.has(wrong.source);
 
 type Attempt = {
   readonly span: StoredSpan;
   readonly index: number;
   readonly reused: Reused | undefined;
-  readonly refused: ReadonlySet<string>;
+  readonly refused: ReadonlySet<ExtentSource>;
 };
 
 /** Wrong bytes are taken back; after any other error the pour ends, and what has come stays. */
@@ -115,13 +118,13 @@ async function attempt(attempt: Attempt, tools: LaneTools): Promise<Wrong | 'rig
   }
 }
 
-/** Returns the name of the source that gave the last byte; undefined where none was asked. */
+/** Returns the source that gave the last byte; undefined where none was asked. */
 async function bring(
   { span, reused, refused }: Attempt,
   writer: SpanWriter,
   tools: LaneTools,
-): Promise<string | undefined> {
-  let source: string | undefined;
+): Promise<ExtentSource | undefined> {
+  let source: ExtentSource | undefined;
   if ((!reused || (await writer.reuse(reused))) && writer.position < span.size) {
     const { signal, waiting } = tools;
     waiting.since = performance.now();
@@ -144,7 +147,7 @@ function explainWrong(span: StoredSpan, { source, digest, error, others }: Wrong
   return new IntegrityError(
     'extent.wrong-digest',
     `${span.extent.paths[0] ?? `extent at byte ${span.offset}`} should be ${span.digest}, ` +
-      `but ${source ?? 'its source'} gave ${digest ?? 'other bytes'}`,
+      `but ${source?.name ?? 'its source'} gave ${digest ?? 'other bytes'}`,
     { expected: span.digest, ...(digest && { found: digest }), cause: others },
   );
 }

@@ -3,7 +3,7 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';
-import type { ExtentChunk, Reused, LaneTools, OpenExtent } from './lane.ts';
+import type { ExtentChunk, ExtentSource, LaneTools, OpenExtent, Reused } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -87,7 +87,7 @@ export class SpanWriter {
   }
 
   /** The rest of the span out of a local file. */
-  async copyFile(opened: Extract<OpenExtent, { kind: 'file' }>): Promise<string> {
+  async copyFile(opened: Extract<OpenExtent, { kind: 'file' }>): Promise<ExtentSource> {
     const file = await openToRead(opened.path);
     try {
       const from = opened.position - this.position;
@@ -107,17 +107,17 @@ export class SpanWriter {
     return opened.source;
   }
 
-  /** The rest of the span out of a stream. Returns the name of the source that gave the last byte. */
-  async copyStream(chunks: AsyncIterable<ExtentChunk>): Promise<string | undefined> {
+  /** The rest of the span out of a stream. Returns the source that gave the last byte. */
+  async copyStream(chunks: AsyncIterable<ExtentChunk>): Promise<ExtentSource | undefined> {
     const { waiting } = this.#tools;
-    let source: string | undefined;
+    let source: ExtentSource | undefined;
     for await (const chunk of chunks) {
       waiting.since = undefined;
       if (chunk.offset !== this.position + this.#filled) await this.#startOver();
       source = chunk.source;
       const end = chunk.offset + chunk.bytes.length;
       if (end > this.#span.size) throw tooLong(this.#span, source);
-      if (chunk.local) this.#tools.counters.copied += chunk.bytes.length;
+      if (source.local) this.#tools.counters.copied += chunk.bytes.length;
       else this.#tools.counters.fetched += chunk.bytes.length;
       await this.add(chunk.bytes);
       waiting.since = performance.now();
@@ -232,10 +232,10 @@ export class SpanWriter {
   }
 }
 
-function tooLong(span: PourSpan, source: string): IntegrityError {
+function tooLong(span: PourSpan, { name }: ExtentSource): IntegrityError {
   return new IntegrityError(
     'extent.too-long',
-    `${source} gave more than the ${span.size} bytes of the extent at byte ${span.offset}`,
+    `${name} gave more than the ${span.size} bytes of the extent at byte ${span.offset}`,
     { expected: String(span.size) },
   );
 }

@@ -1,6 +1,6 @@
 import { RegistryError } from '../../base/errors.ts';
 import type { FileInput } from '../../base/disk/file-input.ts';
-import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../iso/pour/lane.ts';
+import type { ExtentOpener, ExtentSource, OpenExtent } from '../../iso/pour/lane.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { baseChanged } from '../../openshift/files/unchanged-file.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
@@ -15,10 +15,10 @@ export type ExtentSources = {
   readonly digests: FileDigests;
   readonly blobs: readonly PlannedBlob[];
   readonly cache: BlobCache;
-  readonly client: RegistryClient;
+  readonly client: Pick<RegistryClient, 'sourcesOf'>;
 };
 
-const BASE_SOURCE = 'base ISO';
+const BASE = { name: 'base ISO', local: true };
 
 /**
  * Finds each extent's bytes: the base in its file, blobs in the cache, then in every repository that
@@ -26,6 +26,13 @@ const BASE_SOURCE = 'base ISO';
  */
 export function createExtentOpener(sources: ExtentSources): ExtentOpener {
   const blobs = new Map(sources.blobs.map((blob) => [blob.digest, blob]));
+  const remotes = new Map<PlannedBlob, readonly BlobSource[]>();
+  /** Always the same objects: those that gave wrong bytes are refused by identity. */
+  const remotesOf = (blob: PlannedBlob): readonly BlobSource[] => {
+    const known = remotes.get(blob) ?? remoteSources(blob, sources.client);
+    remotes.set(blob, known);
+    return known;
+  };
   return async (extent, { offset, refused, signal }) => {
     if (extent.source.kind === 'base') {
       return openBase(sources, { position: extent.offset + offset, refused });
@@ -33,38 +40,30 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
     const blob = extent.digest && blobs.get(extent.digest);
     if (!blob) throw noSource(extent.paths[0] ?? `extent at byte ${extent.offset}`);
     const { cache } = sources;
-    if (!refused.has(cache.source.name) && (await cache.has(blob.digest))) {
+    if (!refused.has(cache.source) && (await cache.has(blob.digest))) {
       const path = cache.pathOf(blob.digest);
-      return { kind: 'file', path, position: offset, source: cache.source.name };
+      return { kind: 'file', path, position: offset, source: cache.source };
     }
-    const remote = remoteSources(blob, sources.client).filter(({ name }) => !refused.has(name));
+    const remote = remotesOf(blob).filter((source) => !refused.has(source));
     const [first] = remote;
     if (first === undefined) throw noSource(`blob ${blob.digest}`);
     const path = await first.fileOf?.(blob);
-    if (path !== undefined) return { kind: 'file', path, position: offset, source: first.name };
-    return { kind: 'stream', chunks: toChunks(readBlob(remote, blob, { offset, signal })) };
+    if (path !== undefined) return { kind: 'file', path, position: offset, source: first };
+    return { kind: 'stream', chunks: readBlob(remote, blob, { offset, signal }) };
   };
 }
 
 async function openBase(
   { base, digests }: ExtentSources,
-  { position, refused }: { readonly position: number; readonly refused: ReadonlySet<string> },
+  { position, refused }: { readonly position: number; readonly refused: ReadonlySet<ExtentSource> },
 ): Promise<OpenExtent> {
   if (!base) throw new Error(`bytes at ${position} are of a base that is not there`);
-  if (refused.has(BASE_SOURCE)) throw await baseChanged(base, digests);
-  return { kind: 'file', path: base.path, position, source: BASE_SOURCE };
+  if (refused.has(BASE)) throw await baseChanged(base, digests);
+  return { kind: 'file', path: base.path, position, source: BASE };
 }
 
-const remoteSources = (blob: PlannedBlob, client: RegistryClient): BlobSource[] =>
+const remoteSources = (blob: PlannedBlob, client: ExtentSources['client']): BlobSource[] =>
   blob.from.flatMap((repository) => client.sourcesOf(parseReference(repository)));
-
-async function* toChunks(
-  chunks: AsyncIterable<{ offset: number; bytes: Uint8Array; source: BlobSource }>,
-): AsyncGenerator<ExtentChunk> {
-  for await (const { offset, bytes, source } of chunks) {
-    yield { offset, bytes, source: source.name, local: source.local };
-  }
-}
 
 const noSource = (what: string): RegistryError =>
   new RegistryError('blob.no-source', `no source is left for ${what}: all gave wrong bytes`, {

@@ -8,7 +8,7 @@ import type { Pace } from '../../../src/iso/pour/pace.ts';
 import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
-import { makeLayout, MIB, openFrom } from '../../support/pour-layout.ts';
+import { makeLayout, MIB, openFrom, REGISTRY } from '../../support/pour-layout.ts';
 
 /** How long after its cause a pour may take to end. */
 const LIMIT_MS = 2000;
@@ -95,7 +95,7 @@ const ENDS: readonly End[] = [
             0,
             5,
           );
-          yield { offset: 0, bytes, source: 'registry', local: false };
+          yield { offset: 0, bytes, source: REGISTRY };
           setImmediate(stopNow, world);
           await forever();
         }
@@ -108,7 +108,7 @@ const ENDS: readonly End[] = [
     opener: (world) =>
       afterSome(world, 2, (extent, options) => {
         world.cause();
-        const all = { ...options, refused: new Set<string>() };
+        const all = { ...options, refused: new Set<never>() };
         return openFrom(world.layout.blobs, { spoil: true })(extent, all);
       }),
   },

@@ -9,6 +9,7 @@ import type { Layout } from '../../../src/iso/extent.ts';
 import { pourIso } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
+import { REGISTRY } from '../../support/pour-layout.ts';
 
 const MIB = 1024 * 1024;
 
@@ -41,7 +42,7 @@ describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
       fetched += bytes.length;
       async function* chunks() {
         await Promise.resolve();
-        yield { offset, bytes, source: 'test', local: false };
+        yield { offset, bytes, source: REGISTRY };
       }
       return Promise.resolve({ kind: 'stream', chunks: chunks() });
     };

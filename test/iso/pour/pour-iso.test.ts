@@ -15,7 +15,7 @@ import type { Layout } from '../../../src/iso/extent.ts';
 import type { Pace } from '../../../src/iso/pour/pace.ts';
 import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
-import { makeLayout, MIB, openFrom } from '../../support/pour-layout.ts';
+import { makeLayout, MIB, openFrom, REGISTRY } from '../../support/pour-layout.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -72,10 +72,11 @@ describe('pouring an ISO', () => {
 
   it('asks another source when one gives wrong bytes, and refuses when all do', async () => {
     const { layout, blobs, whole } = makeLayout([2 * MIB + 1, 3 * MIB]);
-    const wrong = openFrom(blobs, { source: 'mirror', spoil: true });
+    const mirror = { ...REGISTRY }; // another repository of the same host
+    const wrong = openFrom(blobs, { source: mirror, spoil: true });
     const right = openFrom(blobs);
     const both: ExtentOpener = (extent, options) =>
-      options.refused.has('mirror') ? right(extent, options) : wrong(extent, options);
+      options.refused.has(mirror) ? right(extent, options) : wrong(extent, options);
     const result = await pourIso(optionsOf(layout, both));
     expect(result.digest).toBe(sha256(whole));
     const always: ExtentOpener = (extent, options) =>
@@ -172,9 +173,10 @@ describe('pouring an ISO', () => {
       async function* chunks(): AsyncGenerator<ExtentChunk> {
         await Promise.resolve();
         const half = bytes.length >> 1;
-        yield { offset: 0, bytes: bytes.subarray(0, half), source: 'a', local: false };
-        yield { offset: 0, bytes: bytes.subarray(0, half), source: 'b', local: false };
-        yield { offset: half, bytes: bytes.subarray(half), source: 'b', local: false };
+        const [a, b] = [{ ...REGISTRY }, { ...REGISTRY }];
+        yield { offset: 0, bytes: bytes.subarray(0, half), source: a };
+        yield { offset: 0, bytes: bytes.subarray(0, half), source: b };
+        yield { offset: half, bytes: bytes.subarray(half), source: b };
       }
       return Promise.resolve({ kind: 'stream', chunks: chunks() });
     };
