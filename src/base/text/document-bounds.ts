@@ -6,8 +6,8 @@ import { Lexer, Parser, type CST, type LineCounter } from 'yaml';
  */
 const MOST_NESTED = 250;
 
-/** Of half a gigabyte when it is composed; the manifests of a whole product have a tenth of this. */
-const MOST_LEXEMES = 1_000_000;
+/** Of a quarter of a gigabyte when it is composed; the manifests of a whole product have a fifth of this. */
+const MOST_LEXEMES = 500_000;
 
 /**
  * Of nodes, while aliases are resolved and counted: the library walks through a whole document for an
@@ -96,7 +96,7 @@ function mayBeDeep(text: string): boolean {
   if ((text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED / 2) return true;
   // A pattern for long lines would take a frame of the stack for each of their characters.
   const long = text.split('\n').filter(({ length }) => length >= 100);
-  return long.some((line) => (line.match(/[ \t]|[-?:](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
+  return long.some((line) => (line.match(/[ \t:]|[-?](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
 }
 
 /** What a JSON text may make its reader build. */

@@ -17,6 +17,7 @@ describe('a YAML text that would exhaust the stack of its parser', () => {
     ['lists with closing brackets in quotes', '["]]", '.repeat(DEEP)],
     ['lists on one line', `${'- '.repeat(DEEP)}a`],
     ['lists on one line, with tabs', `${'-\t'.repeat(DEEP)}a`],
+    ['values of values without a space between them', `{"a":1,"a"${':"a"'.repeat(DEEP)}}`],
     ['keys of keys', `${'? '.repeat(DEEP)}a`],
     [
       'lines, each further right',
