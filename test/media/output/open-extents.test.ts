@@ -9,7 +9,7 @@ import { createFileDigests } from '../../../src/openshift/files/file-digests.ts'
 import type { BlobSource } from '../../../src/registry/blob-source.ts';
 import { createBlobCache } from '../../../src/registry/cache/blob-cache.ts';
 import type { Reference } from '../../../src/registry/reference.ts';
-import { createExtentOpener } from '../../../src/stages/pour/open-extents.ts';
+import { createExtentOpener } from '../../../src/media/output/open-extents.ts';
 import { makeLayout, MIB } from '../../support/pour-layout.ts';
 
 let directory: string;
