@@ -70,8 +70,7 @@ export async function checkConfigImage(
       archive && cluster
         ? findCautions(system, archive, { cluster, ...(architecture && { architecture }) })
         : [],
-    ...withoutUndefined({ releaseImage }),
-    ...(cluster && { cluster }),
+    ...withoutUndefined({ releaseImage, cluster }),
   };
 }
 

@@ -195,8 +195,7 @@ async function describeMedia(
   return {
     product,
     release,
-    ...(base && { base }),
-    ...(unsigned && { unsigned }),
+    ...withoutUndefined({ base, unsigned }),
     images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
     sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
     payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),

@@ -56,8 +56,7 @@ export const readImagePolicies = (manifests: readonly PayloadManifest[]): readon
         name,
         scopes,
         identity: readIdentity(objectOrEmpty(signedIdentity), path),
-        ...(featureSets && { featureSets }),
-        ...withoutUndefined({ key }),
+        ...withoutUndefined({ featureSets, key }),
       };
     });
 

@@ -124,9 +124,7 @@ function renderIgnition({ config, postScript }: Configured, embedded?: EmbeddedI
   const ignition = renderInstallationIgnition({
     settings: config,
     pullSecret: config.pullSecret.reveal(),
-    ...withoutUndefined({ ignitionConfigOverride: override }),
-    ...(postScript && { postScript }),
-    ...(localRegistry && { localRegistry }),
+    ...withoutUndefined({ ignitionConfigOverride: override, postScript, localRegistry }),
   });
   try {
     return formatValidIgnition(ignition, 'Ignition config of the installation ISO');

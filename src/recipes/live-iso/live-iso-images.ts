@@ -58,8 +58,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const selected = selectPayload(workspace ? nameCopies(config) : config, tools, {
     release,
     registryImage: registryImage.then(({ reference }) => reference),
-    ...(workspace && { workspace }),
-    ...withoutUndefined({ disableImagePolicy }),
+    ...withoutUndefined({ workspace, disableImagePolicy }),
   });
   const { plan } = selected;
   const reserved = tools.engine.run(checkSpace, {

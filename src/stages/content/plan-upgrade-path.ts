@@ -70,8 +70,7 @@ const fetchChannel = (
     http,
     arch,
     signal,
-    ...withoutUndefined({ url: graphUrl }),
-    ...(tls && { tls }),
+    ...withoutUndefined({ url: graphUrl, tls }),
   });
 
 /**

@@ -78,10 +78,7 @@ export async function readInstallationRequest(
     embed: readEmbed(options),
     signatures: readSignatureGate(options, host),
     build: await readAccess(options, host),
-    ...(base && { base }),
-    ...withoutUndefined({ release }),
-    ...(postScript && { postScript }),
-    ...withoutUndefined({ epoch, graphUrl }),
+    ...withoutUndefined({ base, release, postScript, epoch, graphUrl }),
   };
 }
 
