@@ -20,7 +20,7 @@ import {
   type CatalogView,
 } from '../recipes/show-catalog.ts';
 import { placesOf, type CliHost } from './host.ts';
-import { createRetryOption } from './common-options.ts';
+import { createRetryOption, addTo } from './common-options.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 
@@ -65,15 +65,15 @@ function registerList(parent: Command, host: CliHost): void {
     .action(async (name: string, options: CatalogOptions) => {
       const source = parseCatalogSource(name, host.cwd);
       const value = await runCatalog({ name, source, options, host }, listCatalog);
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatList });
+      await writeFormatted({ host, ...options }, value, formatList);
     });
 }
 
 function registerShow(parent: Command, host: CliHost): void {
   const show = parent.command('show').description('what a build would keep of a catalog');
   addCatalogOptions(show.argument('[catalog]', `${CATALOG_ARGUMENT}; absent: those of --config`))
-    .option('--package <name>', 'package to keep, may be repeated (default: all)', collect, [])
-    .option('--channel <name>', 'channel to keep of the package, may be repeated', collect, [])
+    .option('--package <name>', 'package to keep, may be repeated (default: all)', addTo, [])
+    .option('--channel <name>', 'channel to keep of the package, may be repeated', addTo, [])
     .option('--min <version>', 'oldest version to keep')
     .option('--max <version>', 'newest version to keep')
     .option('--full', 'every version, not only the heads of channels', false)
@@ -97,13 +97,10 @@ function registerShow(parent: Command, host: CliHost): void {
       const { outputFormat } = options;
       const [only] = catalogs;
       if (name !== undefined && catalogs.length === 1 && only) {
-        await writeFormatted(host, outputFormat, { value: only.view, formatText: formatView });
+        await writeFormatted({ host, outputFormat }, only.view, formatView);
       } else {
         const value = { catalogs: catalogs.map(({ catalog, view }) => ({ catalog, ...view })) };
-        await writeFormatted(host, outputFormat, {
-          value,
-          formatText: () => formatViews(catalogs),
-        });
+        await writeFormatted({ host, outputFormat }, value, () => formatViews(catalogs));
       }
     });
 }
@@ -172,11 +169,6 @@ const addCatalogOptions = (command: Command): Command =>
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
-const collect = (value: string, earlier: readonly string[]): readonly string[] => [
-  ...earlier,
-  value,
-];
-
 /** @throws UsageError `usage.selection` */
 function readSelection(options: ShowOptions): CatalogSelection {
   const { channel: channels, min, max, full } = options;
@@ -188,9 +180,7 @@ function readSelection(options: ShowOptions): CatalogSelection {
       found: `${names.length}`,
     });
   }
-  const range = {
-    ...withoutUndefined({ minVersion: min, maxVersion: max }),
-  };
+  const range = withoutUndefined({ minVersion: min, maxVersion: max });
   return {
     full,
     packages: names.map((name) => ({

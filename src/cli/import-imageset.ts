@@ -59,7 +59,7 @@ async function importFile(host: CliHost, file: string, options: Options): Promis
   const isPrinted = outputFormat === 'json' && output === undefined;
   const written = isPrinted ? [] : await writeTexts(host, texts, { ...options, inputs: [file] });
   if (outputFormat === 'json') {
-    await writeFormatted(host, 'json', { value: toJson(imported), formatText: () => text });
+    await writeFormatted({ host, outputFormat }, toJson(imported), () => text);
   } else {
     for (const note of imported.notes) writeMessage(host, `${formatNote(note)}\n`);
     const next = 'next: put your pull secret beside it, then run: sealift validate';

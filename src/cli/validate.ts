@@ -38,7 +38,7 @@ export function registerValidate(program: Command, host: CliHost): void {
       const check = isInstallationConfig(path, text) ? checkInstallation : checkAppliance;
       const { problems, notes } = await check({ path, text, shownAs: config }, host);
       const value: Verdict = { file: config, valid: problems.length === 0, problems, notes };
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatVerdict });
+      await writeFormatted({ host, ...options }, value, formatVerdict);
       if (problems.length > 0) throw new ConfigProblems(config, problems);
     });
 }

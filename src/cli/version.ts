@@ -24,7 +24,7 @@ export function registerVersion(program: Command, host: CliHost): void {
         version: readVersion(),
         releaseKeys: keys.map(({ fingerprint, name }) => ({ fingerprint, name })),
       };
-      await writeFormatted(host, outputFormat, { value, formatText: () => formatText(value) });
+      await writeFormatted({ host, outputFormat }, value, () => formatText(value));
     });
 }
 

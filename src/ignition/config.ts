@@ -2,6 +2,7 @@ import { gunzipSync } from 'node:zlib';
 import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { DOCUMENT, type Field, type Members } from './schema.ts';
+import { isObject } from '../base/members.ts';
 
 /** An Ignition configuration of specification 3.2.0. Modes are numbers, as in the JSON: 0o644 is 420. */
 export type IgnitionConfig = {
@@ -196,9 +197,6 @@ function findWrongMembers(
     return field === undefined ? [] : findWrongTypes(member, field, `${path}.${key}`);
   });
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Bytes that one file of a configuration may unpack to. */
 const MAX_SIZE = 64 << 20;

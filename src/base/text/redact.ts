@@ -1,4 +1,5 @@
 import { listNameForms, listSecretForms, type SecretForm } from './secret-forms.ts';
+import { isObject } from '../members.ts';
 
 const SECRET_QUERY = /token|sig|secret|password|credential|auth|key|policy/i;
 const MASK = '[redacted]';
@@ -78,9 +79,6 @@ export function rememberEntry(entry: Readonly<Record<string, unknown>>): void {
   if (colon > 0)
     rememberCredential(pair.slice(0, colon), pair.slice(colon + 1).replace(/\0+$/, ''));
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function rememberForms(forms: readonly SecretForm[]): void {
   for (const form of forms) {

@@ -13,7 +13,7 @@ import {
   type InstallationCommandOptions,
 } from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
-import { formatSignatures } from './report-lines.ts';
+import { formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
 import {
   createForceOption,
@@ -60,10 +60,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
         { config, options, host, isBuild: true },
         buildInstallationIso,
       );
-      await writeFormatted(host, options.outputFormat, {
-        value: report,
-        formatText: () => formatReport(report, host),
-      });
+      await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
     });
 }
 
@@ -86,15 +83,11 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
             `${formatSize(embedded.payloadSize)}; served on the ISO by ${embedded.registryImage}`,
         ]
       : []),
-    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.reused)} reused, ${formatSize(bytes.written)} written`,
+    formatBytes(bytes),
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...formatSignatures(report.signatures, '  release   '),
-    ...report.unverifiedTls.map(
-      (host) =>
-        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
-    ),
+    ...warnOfTls(report.unverifiedTls, '  warning   '),
     ...report.notes.map((note) => `  note      ${toPrintable(note)}`),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',

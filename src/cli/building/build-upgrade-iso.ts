@@ -9,7 +9,7 @@ import {
   type UpgradeIsoReport,
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
 import type { CliHost } from '../host.ts';
-import { formatImagePolicy, formatSignatures } from './report-lines.ts';
+import { formatImagePolicy, formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
 import {
   createForceOption,
   writeFormatted,
@@ -47,10 +47,7 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
     )
     .action(async (config: string, options: UpgradeCommandOptions) => {
       const report = await runUpgrade({ config, options, host, isBuild: true }, buildUpgradeIso);
-      await writeFormatted(host, options.outputFormat, {
-        value: report,
-        formatText: () => formatReport(report, host),
-      });
+      await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
     });
 }
 
@@ -66,10 +63,7 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
       const value = await runUpgrade({ config, options, host }, async (...given) =>
         summarizeUpgradePlan(await prepareUpgradeIso(...given)),
       );
-      await writeFormatted(host, options.outputFormat, {
-        value,
-        formatText: (plan) => formatPlan(plan, host),
-      });
+      await writeFormatted({ host, ...options }, value, (plan) => formatPlan(plan, host));
     });
 }
 
@@ -85,15 +79,11 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
     `  label     ${report.volumeId}`,
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
-    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.reused)} reused, ${formatSize(bytes.written)} written`,
+    formatBytes(bytes),
     ...formatSignatures(report.signatures, '  release   '),
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
-    ...report.unverifiedTls.map(
-      (host) =>
-        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
-    ),
+    ...warnOfTls(report.unverifiedTls, '  warning   '),
     ...formatPath(report).map((line) => `  ${line}`),
     ...report.files.map((file) => `  file      ${shown(file)}`),
     `  report    ${output}.report.json, ${output}.sha256`,

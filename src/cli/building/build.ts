@@ -13,7 +13,7 @@ import {
   runLive,
   type LiveCommandOptions,
 } from './recipe-command.ts';
-import { formatImagePolicy, formatSignatures } from './report-lines.ts';
+import { formatImagePolicy, formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
@@ -48,10 +48,7 @@ export function registerBuild(program: Command, host: CliHost): void {
         },
         buildLiveIso,
       );
-      await writeFormatted(host, options.outputFormat, {
-        value: report,
-        formatText: () => formatReport(report, host),
-      });
+      await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
     });
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
@@ -69,8 +66,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  sha256    ${report.digest.slice('sha256:'.length)}`,
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
-    `  bytes     ${formatSize(bytes.fetched)} fetched, ${formatSize(bytes.copied)} copied, ` +
-      `${formatSize(bytes.reused)} reused, ${formatSize(bytes.written)} written`,
+    formatBytes(bytes),
     `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,
@@ -79,10 +75,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     ...formatSignatures(report.signatures, '  release   '),
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.warnings.map((warning) => `  warning   ${warning}`),
-    ...report.unverifiedTls.map(
-      (host) =>
-        `  warning   TLS of ${host} was not verified, and passwords were sent to it without encryption`,
-    ),
+    ...warnOfTls(report.unverifiedTls, '  warning   '),
     `  report    ${output}.report.json, ${output}.sha256`,
     '',
     ...formatNextSteps({ ...report, output }),

@@ -95,14 +95,14 @@ async function planLive(config: string, options: Options, host: CliHost): Promis
   const value = await runLive({ config, options, host }, async (request, tools) =>
     summarizePlan(request, await prepareLiveIso(request, tools)),
   );
-  await writeFormatted(host, options.outputFormat, { value, formatText: formatPlan });
+  await writeFormatted({ host, ...options }, value, formatPlan);
 }
 
 async function planInstallation(config: string, options: Options, host: CliHost): Promise<void> {
   const value = await runInstallation({ config, options, host }, async (request, tools) =>
     summarizeInstallationPlan(request, await prepareInstallationIso(request, tools)),
   );
-  await writeFormatted(host, options.outputFormat, { value, formatText: formatInstallationPlan });
+  await writeFormatted({ host, ...options }, value, formatInstallationPlan);
 }
 
 function formatPlan(plan: LiveIsoPlan): string {

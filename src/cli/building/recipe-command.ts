@@ -7,7 +7,7 @@ import { placesOf, type CliHost } from '../host.ts';
 import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
-import { createConcurrencyOption, createRetryOption } from '../common-options.ts';
+import { createConcurrencyOption, createRetryOption, addTo } from '../common-options.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './requests/live-request.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
@@ -123,11 +123,6 @@ export const addInstallationOptions = (command: Command): Command =>
       'certificate not verified, passwords sent without encryption; may be repeated',
       addTo,
     );
-
-const addTo = (value: string, values: readonly string[] = []): readonly string[] => [
-  ...values,
-  value,
-];
 
 /** Runs a recipe of an installation ISO. */
 export async function runInstallation<Result>(

@@ -1,5 +1,7 @@
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { DescribedSignature } from '../../recipes/verified-release.ts';
+import { formatSize } from '../../base/text/quantities.ts';
+import type { PourReport } from '../../stages/pour/pour-iso.ts';
 
 const MOST_NAMED = 5;
 
@@ -52,4 +54,15 @@ export const formatSignatures = (
     one.status === 'verified'
       ? `${label}${one.version} is ${one.identity}, by key ${one.key}`
       : `${label}${one.version} is unsigned: ${one.problem}`,
+  );
+
+/** What was moved for an ISO, and what was there already. */
+export const formatBytes = ({ fetched, copied, reused, written }: PourReport['bytes']): string =>
+  `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ` +
+  `${formatSize(reused)} reused, ${formatSize(written)} written`;
+
+export const warnOfTls = (hosts: readonly string[], label: string): readonly string[] =>
+  hosts.map(
+    (host) =>
+      `${label}TLS of ${host} was not verified, and passwords were sent to it without encryption`,
   );

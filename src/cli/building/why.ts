@@ -19,7 +19,7 @@ export function registerWhy(program: Command, host: CliHost): void {
       const value = await runLive({ config, options, host }, (request, tools) =>
         explainImage(what, request, tools),
       );
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatExplanation });
+      await writeFormatted({ host, ...options }, value, formatExplanation);
     });
 }
 

@@ -23,6 +23,7 @@ import type { CliHost } from '../host.ts';
 import { createForceOption, writeFormatted, formatShellPath } from '../terminal/output.ts';
 import { toPrintable } from '../../base/text/printable-text.ts';
 import { createProgress } from '../terminal/progress.ts';
+import { addTo, parseWhole, refuseOption } from '../common-options.ts';
 
 type BuildOptions = SitesOptions & {
   readonly out?: string;
@@ -34,8 +35,6 @@ type BuildOptions = SitesOptions & {
   readonly retainFrom?: string;
   readonly kubeconfig?: string;
 };
-
-const MAX_JOBS = 256;
 
 /** `sealift config-iso build SITES`: exit code 3 when a site was not built. */
 export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
@@ -51,7 +50,7 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
     .option(
       '--new-identity <site>',
       'make new ones for this site, even where those of before are lost; may be repeated',
-      addName,
+      addTo,
     )
     .option(
       '--use-generation <[site=]n>',
@@ -79,10 +78,7 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
       const report = await run(readRequest(sites, options, host), options, host);
       const { findings, failed } = report;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
-      await writeFormatted(host, options.outputFormat, {
-        value: report,
-        formatText: () => formatReport(report, options, host),
-      });
+      await writeFormatted({ host, ...options }, report, () => formatReport(report, options, host));
       refuseFailed(report);
     });
 }
@@ -133,11 +129,6 @@ const isBothOfOneSite = ({ newIdentity = [], useGeneration = [] }: BuildOptions)
   newIdentity.length > 0 &&
   useGeneration.some(([name]) => name === ONLY_SITE || newIdentity.includes(name));
 
-const addName = (name: string, before?: readonly string[]): readonly string[] => [
-  ...(before ?? []),
-  name,
-];
-
 /** @throws UsageError `usage.use-generation` */
 function addGeneration(
   text: string,
@@ -145,21 +136,11 @@ function addGeneration(
 ): NonNullable<BuildOptions['useGeneration']> {
   const [, name = ONLY_SITE, number] = /^(?:([^=]+)=)?([1-9]\d{0,8})$/.exec(text) ?? [];
   if (number !== undefined) return [...before, [name, Number(number)]];
-  throw new UsageError('usage.use-generation', `--use-generation is "${text}"`, {
-    expected: 'the number of a generation, or NAME=NUMBER',
-    found: text,
-  });
+  const expected = 'the number of a generation, or NAME=NUMBER';
+  throw refuseOption('usage.use-generation', text, { expected });
 }
 
-/** @throws UsageError `usage.jobs` */
-function parseJobs(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 1 && value <= MAX_JOBS) return value;
-  throw new UsageError('usage.jobs', `--jobs is "${text}"`, {
-    expected: `a whole number from 1 to ${MAX_JOBS}`,
-    found: text,
-  });
-}
+const parseJobs = parseWhole('usage.jobs', [1, 256]);
 
 async function run(
   request: ConfigIsosRequest,

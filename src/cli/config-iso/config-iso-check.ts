@@ -24,10 +24,9 @@ export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
     )
     .action(async (image: string, { medium, outputFormat }: CheckOptions) => {
       const value = await checkConfigImage(resolve(host.cwd, image), resolve(host.cwd, medium));
-      await writeFormatted(host, outputFormat, {
-        value,
-        formatText: (value) => formatCheck(value, { image, medium }),
-      });
+      await writeFormatted({ host, outputFormat }, value, (value) =>
+        formatCheck(value, { image, medium }),
+      );
       if (value.fits) return;
       throw new DifferenceError('config-image.refused', `${medium} does not take ${image}`, {
         expected: 'no obstacles',

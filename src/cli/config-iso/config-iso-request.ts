@@ -8,6 +8,7 @@ import type { CliHost } from '../host.ts';
 import { readEpoch } from '../environment.ts';
 import { createOutputOption, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { refuseOption } from '../common-options.ts';
 
 /** What `build` and `validate` are both told. */
 export type SitesOptions = {
@@ -52,20 +53,14 @@ export const addSitesOptions = (command: Command): Command =>
 /** @throws UsageError `usage.seed-version` */
 function parseSeedVersion(text: string): string {
   if (/^\d+\.\d+(?:\.\d+\S*)?$/.test(text)) return text;
-  throw new UsageError('usage.seed-version', `--seed-version is "${text}"`, {
-    expected: 'X.Y or X.Y.Z',
-    found: text,
-  });
+  throw refuseOption('usage.seed-version', text, { expected: 'X.Y or X.Y.Z' });
 }
 
 /** @throws UsageError `usage.allow-shared` */
 function addShared(text: string, before: readonly SharedFact[] = []): readonly SharedFact[] {
   const fact = SHARED.find((name) => name === text);
   if (fact !== undefined) return [...before, fact];
-  throw new UsageError('usage.allow-shared', `--allow-shared is "${text}"`, {
-    expected: SHARED.join(' or '),
-    found: text,
-  });
+  throw refuseOption('usage.allow-shared', text, { expected: SHARED.join(' or ') });
 }
 
 export function readSitesRequest(

@@ -30,10 +30,7 @@ export function registerConfigIsoShow(parent: Command, host: CliHost): void {
     .addHelpText('after', '\nExample:\n  $ sealift config-iso show isos/alpha.iso')
     .action(async (iso: string, { outputFormat }: { outputFormat: OutputFormat }) => {
       const value = await showConfigIso(resolve(host.cwd, iso));
-      await writeFormatted(host, outputFormat, {
-        value,
-        formatText: (value) => formatIso(iso, value),
-      });
+      await writeFormatted({ host, outputFormat }, value, (value) => formatIso(iso, value));
     });
 }
 
@@ -65,10 +62,9 @@ export function registerConfigIsoDiff(parent: Command, host: CliHost): void {
     .addHelpText('after', '\nExample:\n  $ sealift config-iso diff old/alpha.iso new/alpha.iso')
     .action(async (a: string, b: string, { outputFormat }: { outputFormat: OutputFormat }) => {
       const differences = await diffConfigIsos(resolve(host.cwd, a), resolve(host.cwd, b));
-      await writeFormatted(host, outputFormat, {
-        value: { differences },
-        formatText: ({ differences }) => formatDifferences(differences),
-      });
+      await writeFormatted({ host, outputFormat }, { differences }, ({ differences }) =>
+        formatDifferences(differences),
+      );
       if (differences.length === 0) return;
       throw new DifferenceError(
         'config-iso.differences',
@@ -122,10 +118,9 @@ export function registerConfigIsoGenerations(parent: Command, host: CliHost): vo
       const directory = resolveGiven(host.cwd, dropIn ? site : out, dropIn ? 'SITE' : '--out');
       const name = dropIn ? DROP_IN_NAME : site;
       const generations = await listGenerations(directory, name);
-      await writeFormatted(host, outputFormat, {
-        value: { site: name, generations },
-        formatText: () => generations.map(formatGeneration).join('\n'),
-      });
+      await writeFormatted({ host, outputFormat }, { site: name, generations }, () =>
+        generations.map(formatGeneration).join('\n'),
+      );
     });
 }
 

@@ -17,10 +17,7 @@ export function registerConfigIsoValidate(parent: Command, host: CliHost): void 
       const verdict = await run(sites, options, host);
       const { findings } = verdict;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...verdict.sites]);
-      await writeFormatted(host, options.outputFormat, {
-        value: verdict,
-        formatText: formatVerdict,
-      });
+      await writeFormatted({ host, ...options }, verdict, formatVerdict);
       refuseFailed(verdict);
     });
 }

@@ -50,10 +50,7 @@ export function registerExtract(program: Command, host: CliHost): void {
         },
         host.signal,
       );
-      await writeFormatted(host, outputFormat, {
-        value,
-        formatText: (value) => formatInstaller(value, host),
-      });
+      await writeFormatted({ host, outputFormat }, value, (value) => formatInstaller(value, host));
     });
 }
 

@@ -18,7 +18,7 @@ export function registerInspect(program: Command, host: CliHost): void {
     )
     .action(async (iso: string, options: { outputFormat: OutputFormat }) => {
       const value = await inspectIso(resolve(host.cwd, iso));
-      await writeFormatted(host, options.outputFormat, { value, formatText: formatInspection });
+      await writeFormatted({ host, ...options }, value, formatInspection);
     });
 }
 

@@ -47,10 +47,9 @@ export function registerLs(program: Command, host: CliHost): void {
       const iso = await openMedium(resolve(host.cwd, path));
       try {
         const value = await listEntries(iso, inside, options.recursive === true);
-        await writeFormatted(host, options.outputFormat, {
-          value,
-          formatText: (entries) => entries.map(options.long ? formatLong : formatShort).join(''),
-        });
+        await writeFormatted({ host, ...options }, value, (entries) =>
+          entries.map(options.long ? formatLong : formatShort).join(''),
+        );
       } finally {
         await iso.close();
       }

@@ -19,6 +19,7 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { toPrintable } from '../../base/text/printable-text.ts';
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
+import { parseWhole } from '../common-options.ts';
 
 type ServeOptions = {
   readonly host: string;
@@ -64,14 +65,7 @@ export function registerRegistry(program: Command, host: CliHost): void {
     });
 }
 
-function parsePort(text: string): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port < 65_536) return port;
-  throw new UsageError('usage.port', `--port is "${text}"`, {
-    expected: 'a whole number from 0 to 65535',
-    found: text,
-  });
-}
+const parsePort = parseWhole('usage.port', [0, 65_535]);
 
 function readTls(options: ServeOptions, host: CliHost): KeyPair | undefined {
   const { tlsCert, tlsKey } = options;

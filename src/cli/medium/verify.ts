@@ -29,10 +29,7 @@ export function registerVerify(program: Command, host: CliHost): void {
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
       const value = await verifyWithProgress(resolve(host.cwd, iso), options, host);
-      await writeFormatted(host, options.outputFormat, {
-        value,
-        formatText: (value) => formatVerification(iso, value),
-      });
+      await writeFormatted({ host, ...options }, value, (value) => formatVerification(iso, value));
       if (value.ok) return;
       throw new DifferenceError(
         'verify.differences',

@@ -74,14 +74,12 @@ export function writeContent({ stdout, signal }: CliHost, text: string): Promise
 export const writePiece = ({ stdout }: CliHost, piece: Uint8Array): boolean => stdout.write(piece);
 
 /** Prints a value as JSON with sorted keys, or as the text made of it. */
-export async function writeFormatted<T extends Json>(
-  host: CliHost,
-  format: OutputFormat,
-  result: { readonly value: T; readonly formatText: (value: T) => string },
-): Promise<void> {
-  const { value, formatText } = result;
-  await writeResult(host, format === 'json' ? formatReadableJson(value) : formatText(value));
-}
+export const writeFormatted = <T extends Json>(
+  { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
+  value: T,
+  formatText: (value: T) => string,
+): Promise<void> =>
+  writeResult(host, outputFormat === 'json' ? formatReadableJson(value) : formatText(value));
 
 /** Characters that no POSIX shell gives a meaning to, wherever they stand in a word. */
 const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;

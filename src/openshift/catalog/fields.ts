@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined, isObject } from '../../base/members.ts';
 
 /** An object within a document, and what to do with what is wrong with it. */
 export type Fields = {
@@ -8,9 +8,6 @@ export type Fields = {
   readonly path: string;
   readonly report: (problem: string) => void;
 };
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Keys that are equal after this are the same key. The dotless i folds to itself alone (Unicode

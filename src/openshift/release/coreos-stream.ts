@@ -3,6 +3,7 @@ import { isDigest, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { packingOf } from '../files/unpack.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
+import { isObject } from '../../base/members.ts';
 
 /** A live ISO, as a CoreOS stream names it; the digest is that of the ISO, however it is packed. */
 export type StreamIso = { readonly url: string; readonly sha256: Digest };
@@ -67,9 +68,6 @@ function member(object: JsonObject, ...path: readonly string[]): JsonObject | un
   }
   return isObject(value) ? value : undefined;
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const HINT =
   'give what "openshift-install coreos print-stream-json" prints, or name an ISO with --base-iso';

@@ -8,6 +8,7 @@ import { withTimeLimit } from '../../base/wait.ts';
 import { formatDuration } from '../../base/text/quantities.ts';
 import { fetchPublic, readLimited } from '../files/http-get.ts';
 import { compareVersions, isMinorVersion, isVersion, minorOf, stripBuild } from './version.ts';
+import { isObject } from '../../base/members.ts';
 
 /** Where Red Hat serves the update graph, unless UPDATE_URL_OVERRIDE says otherwise. */
 const UPDATE_GRAPH_URL = 'https://api.openshift.com/api/upgrades_info/graph';
@@ -278,9 +279,6 @@ function parseNode(node: unknown, index: number, url: URL): GraphNode {
 
 const malformed = (url: URL, reason: string): RegistryError =>
   new RegistryError('graph.malformed', `update graph at ${redactUrl(url)} ${reason}`);
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Undefined for text that is not valid JSON; no JSON text means undefined. */
 function parseJson(text: string): unknown {

@@ -3,6 +3,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import type { Release } from '../release/release-payload.ts';
 import type { SigningKey } from './openpgp/keys.ts';
 import { verifySignedMessage } from './openpgp/signed-message.ts';
+import { isObject } from '../../base/members.ts';
 
 /** What the signature of an image says. */
 export type ReleaseStatement = {
@@ -88,9 +89,6 @@ function checkUnique(text: string): void {
     }
   }
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** An object with exactly these members. */
 function readMembers(

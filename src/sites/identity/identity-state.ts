@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { formatCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined, isObject } from '../../base/members.ts';
 import type { SiteIdentity } from './site-identity.ts';
 
 /** What of a site its identity depends on: when one of these changes, another identity is used. */
@@ -66,6 +66,3 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
     return {}; // a broken state is an unusable one, which is the answer
   }
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

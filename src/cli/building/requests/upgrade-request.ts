@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { UsageError } from '../../../base/errors.ts';
 import { loadConfig } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import { readSavedPlan } from '../../../recipes/saved-plan.ts';
@@ -16,6 +15,7 @@ import {
   type SignatureOptions,
 } from './build-options.ts';
 import { withBuild, withoutEmpty } from './live-request.ts';
+import { refuseOption } from '../../common-options.ts';
 
 export const UPGRADE_OUTPUT = 'upgrade.iso';
 
@@ -68,9 +68,8 @@ export function readUpgradeRequest(
 
 function checkVersion(from: string): void {
   if (isVersion(from)) return;
-  throw new UsageError('usage.from', `--from is "${from}"`, {
+  throw refuseOption('usage.from', from, {
     expected: 'the version of the cluster, X.Y.Z',
-    found: from,
     hint: 'take it from "oc get clusterversion"',
   });
 }

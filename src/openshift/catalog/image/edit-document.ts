@@ -7,8 +7,9 @@ import type {
   ChannelEntry,
   DocumentPlace,
 } from '../catalog.ts';
-import { findValue, foldCase, isObject } from '../fields.ts';
+import { findValue, foldCase } from '../fields.ts';
 import { parsePiece } from '../read/yaml-documents.ts';
+import { isObject } from '../../../base/members.ts';
 
 /** Changes a parsed document in place, leaving what it does not know of as it is. */
 export type EditDocument = (document: Record<string, unknown>) => void;

@@ -5,7 +5,7 @@ import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../../registr
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './catalog-image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './catalog-layer.ts';
 import type { Catalog } from '../catalog.ts';
-import { isObject } from '../fields.ts';
+import { isObject } from '../../../base/members.ts';
 
 /** A blob that no registry has yet. */
 export type NewBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };

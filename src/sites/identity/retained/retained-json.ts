@@ -1,6 +1,7 @@
 import { parseDocument } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { isObject } from '../../../base/members.ts';
 
 /** A type of Go, a list of one shape, the members of a struct, or those and any others. */
 export type Shape =
@@ -106,6 +107,3 @@ export const manifestError = ({ directory, path }: ShownFile, problem: string): 
   new ConfigError('retained.manifest', `${directory}: failed to unmarshal ${path}: ${problem}`, {
     hint: 'give the file as openshift-install wrote it, or leave it out',
   });
-
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

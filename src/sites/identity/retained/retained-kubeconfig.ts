@@ -2,10 +2,10 @@ import type { X509Certificate } from 'node:crypto';
 import { parse } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { findYamlExcess } from '../../../base/text/document-bounds.ts';
-import { isObject } from './retained-json.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
 import { mismatch } from './retained-files.ts';
 import type { KeyPair } from '../site-identity.ts';
+import { isObject } from '../../../base/members.ts';
 
 /** What a kubeconfig of an administrator says of a cluster's identity. */
 export type RetainedKubeconfig = {
