@@ -24,7 +24,7 @@ import {
   findReleaseImage,
   type LiveSystem,
 } from '../openshift/agent-config-image/live-system.ts';
-import { openMedium, describeDamage } from './open-medium.ts';
+import { describeDamage, useMedium } from './open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
 import { readIndex } from './index/media-index.ts';
 
@@ -77,8 +77,7 @@ export async function checkConfigImage(
 type Medium = { readonly system: LiveSystem; readonly architecture?: string };
 
 async function readMedium(path: string): Promise<Medium> {
-  const iso = await openMedium(path);
-  try {
+  return useMedium(path, async (iso) => {
     const bootstrap = await readBootstrapIgnition(iso);
     const embedded = await readEmbeddedIgnition(iso);
     const index = await readIndex(iso);
@@ -87,9 +86,7 @@ async function readMedium(path: string): Promise<Medium> {
       ...(embedded === undefined ? [] : [parseIgnition(embedded, 'embedded Ignition config')]),
     ]);
     return { system, ...(index && { architecture: index.release.architecture }) };
-  } finally {
-    await iso.close();
-  }
+  });
 }
 
 type Image = {
@@ -100,13 +97,10 @@ type Image = {
 };
 
 async function readImage(path: string): Promise<Image> {
-  const iso = await openMedium(path);
-  const label = iso.volume.volumeId;
-  try {
+  return useMedium(path, async (iso) => {
+    const label = iso.volume.volumeId;
     return { label, ...(await readArchive(iso)) };
-  } finally {
-    await iso.close();
-  }
+  });
 }
 
 /** What is damaged in the image is a reason not to take it, as for the loader. */

@@ -37,9 +37,9 @@ import { extractFile, readFiles } from '../registry/layers.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';
 import { isoRegistryTree } from './tree/iso-registry-tree.ts';
 import { openMediumLayers } from './tree/medium-images.ts';
-import { openMedium } from './open-medium.ts';
 import { readEmbeddedIgnition } from './read-ignition.ts';
 import { readIndex } from './index/media-index.ts';
+import { useMedium } from './open-medium.ts';
 
 export type ExtractInstallerRequest = {
   /** Absolute paths: a live ISO, and the directory that gets the installer. */
@@ -74,8 +74,7 @@ export async function extractInstaller(
   request: ExtractInstallerRequest,
   signal: AbortSignal,
 ): Promise<ExtractedInstaller> {
-  const iso = await openMedium(request.medium);
-  try {
+  return useMedium(request.medium, async (iso) => {
     const release = await readRelease(iso, signal);
     const fips = request.fips ?? (await hasFipsKernelArgument(iso));
     const name = fips ? 'openshift-install-fips' : 'openshift-install';
@@ -103,9 +102,7 @@ export async function extractInstaller(
     } finally {
       await rm(aside, { force: true });
     }
-  } finally {
-    await iso.close();
-  }
+  });
 }
 
 async function hasFipsKernelArgument(iso: IsoImage): Promise<boolean> {

@@ -7,7 +7,7 @@ import type { IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
-import { openMedium, describeDamage } from './open-medium.ts';
+import { describeDamage, useMedium } from './open-medium.ts';
 import { readBundleFile } from './index/bundle-file.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
 
@@ -78,8 +78,7 @@ export type Inspection = {
 
 /** @throws UsageError `iso.unreadable`; IntegrityError where not even the directories can be read */
 export async function inspectIso(path: string): Promise<Inspection> {
-  const iso = await openMedium(path);
-  try {
+  return useMedium(path, async (iso) => {
     const { value: partitions, problem } = await attempt(() => readPartitions(iso));
     return {
       size: iso.fileSize,
@@ -100,9 +99,7 @@ export async function inspectIso(path: string): Promise<Inspection> {
       ...(await inspectCoreos(iso)),
       ...(await inspectMedia(iso)),
     };
-  } finally {
-    await iso.close();
-  }
+  });
 }
 
 type Attempt<Value> = { readonly value?: Value; readonly problem?: string };

@@ -38,6 +38,19 @@ export async function openMedium(path: string): Promise<IsoImage> {
 /** A device has no size that a file system tells. */
 const COPY = 'copy the device or pipe into a file, and give that';
 
+/** Does something with an ISO that somebody named, and closes it in any case. */
+export async function useMedium<Result>(
+  path: string,
+  work: (iso: IsoImage) => Promise<Result>,
+): Promise<Result> {
+  const iso = await openMedium(path);
+  try {
+    return await work(iso);
+  } finally {
+    await iso.close();
+  }
+}
+
 const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
   new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, {
     ...withoutUndefined({ hint }),

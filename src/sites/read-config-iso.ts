@@ -7,7 +7,7 @@ import { CONFIG_IMAGE_LABEL } from '../openshift/agent-config-image/config-archi
 import { MANIFEST_PATH } from './compose/config-tree.ts';
 import type { RetainedIso } from './identity/retained/read-retained.ts';
 import type { JsonValue } from './compose/redact-reconfiguration.ts';
-import { openMedium } from '../media/open-medium.ts';
+import { useMedium } from '../media/open-medium.ts';
 
 /** What a configuration ISO holds; the manifest with its secrets. */
 export type ConfigIso = {
@@ -42,15 +42,12 @@ const VOLUME_IDS = ['cluster-config', 'relocation-config'];
  * those of reading an ISO; ConfigError `iso.unreadable`
  */
 export async function readConfigIso(path: string): Promise<ConfigIso> {
-  const iso = await openMedium(path);
-  try {
+  return useMedium(path, async (iso) => {
     const { volumeId } = iso.volume;
     if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
     const entries = await readEntries(iso);
     return { volumeId, size: iso.fileSize, entries, manifest: await readManifest(iso) };
-  } finally {
-    await iso.close();
-  }
+  });
 }
 
 const notLabelled = (path: string, found: string): IntegrityError =>
@@ -88,15 +85,12 @@ const tooLarge = ({ path }: IsoImage, what: string): IntegrityError =>
  * @throws as `readConfigIso`
  */
 export async function readRetainedIso(path: string): Promise<RetainedIso> {
-  const iso = await openMedium(path);
-  try {
+  return useMedium(path, async (iso) => {
     const { volumeId, createdAt } = iso.volume;
     if (!VOLUME_IDS.includes(volumeId)) throw notLabelled(path, volumeId);
     const manifest = (await readManifestBytes(iso)).toString('utf8');
     return { manifest, ...(createdAt && { madeAt: Math.floor(createdAt.getTime() / 1000) }) };
-  } finally {
-    await iso.close();
-  }
+  });
 }
 
 async function readManifestBytes(iso: IsoImage): Promise<Buffer> {

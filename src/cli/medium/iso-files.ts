@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { UsageError, isErrno, IntegrityError } from '../../base/errors.ts';
 import type { IsoNode } from '../../iso/iso-node.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { openMedium } from '../../media/open-medium.ts';
 import { toPrintable } from '../../base/text/printable-text.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -15,6 +14,7 @@ import {
 } from '../terminal/output.ts';
 import { waitFor } from '../../base/wait.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/read-ignition.ts';
+import { useMedium } from '../../media/open-medium.ts';
 
 type Entry = {
   readonly path: string;
@@ -44,15 +44,12 @@ export function registerLs(program: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
     .action(async (path: string, inside: string, options: LsOptions) => {
-      const iso = await openMedium(resolve(host.cwd, path));
-      try {
+      return useMedium(resolve(host.cwd, path), async (iso) => {
         const value = await listEntries(iso, inside, options.recursive === true);
         await writeFormatted({ host, ...options }, value, (entries) =>
           entries.map(options.long ? formatLong : formatShort).join(''),
         );
-      } finally {
-        await iso.close();
-      }
+      });
     });
 }
 
@@ -112,16 +109,13 @@ export function registerCat(program: Command, host: CliHost): void {
     .argument('<path>', 'file in it')
     .addHelpText('after', '\nExample:\n  $ sealift cat appliance.iso /coreos/kargs.json')
     .action(async (path: string, inside: string) => {
-      const iso = await openMedium(resolve(host.cwd, path));
-      try {
+      return useMedium(resolve(host.cwd, path), async (iso) => {
         const node = await requireNode(iso, inside);
         if (node.kind !== 'file') {
           throw new UsageError('iso.not-a-file', `${inside} is a ${node.kind}, not a file`);
         }
         await writeStream(iso.stream(node), host);
-      } finally {
-        await iso.close();
-      }
+      });
     });
 }
 
@@ -177,15 +171,12 @@ export function registerIgnition(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift ignition show appliance.iso | jq -r ".storage.files[].path"',
     )
     .action(async (path: string, { bootstrap }: { bootstrap?: boolean }) => {
-      const iso = await openMedium(resolve(host.cwd, path));
-      try {
+      return useMedium(resolve(host.cwd, path), async (iso) => {
         const read = bootstrap === true ? readBootstrapIgnition : readEmbeddedIgnition;
         const text = await read(iso);
         if (text === undefined) throw noConfig(path, bootstrap === true);
         await writeContent(host, text.endsWith('\n') ? text : `${text}\n`);
-      } finally {
-        await iso.close();
-      }
+      });
     });
 }
 

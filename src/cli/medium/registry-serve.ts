@@ -13,13 +13,13 @@ import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';
 import { listRepositories, listTags } from '../../registry/layout/stored.ts';
 import { findRegistryRoot, isoRegistryTree } from '../../media/tree/iso-registry-tree.ts';
-import { openMedium } from '../../media/open-medium.ts';
 import type { CliHost } from '../host.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { toPrintable } from '../../base/text/printable-text.ts';
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { parseWhole } from '../common-options.ts';
+import { useMedium } from '../../media/open-medium.ts';
 
 type ServeOptions = {
   readonly host: string;
@@ -55,13 +55,10 @@ export function registerRegistry(program: Command, host: CliHost): void {
     )
     .action(async (path: string, options: ServeOptions) => {
       const tls = readTls(options, host);
-      const iso = await openMedium(resolve(host.cwd, path));
-      try {
+      return useMedium(resolve(host.cwd, path), async (iso) => {
         const tree = isoRegistryTree(iso, await requireRegistry(iso, path));
         await serve({ iso, tree }, { ...options, ...(tls && { tls }) }, host);
-      } finally {
-        await iso.close();
-      }
+      });
     });
 }
 

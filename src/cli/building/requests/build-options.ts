@@ -12,8 +12,9 @@ import { readConfigText } from '../../../config/load-config.ts';
 import { listNamedPaths } from '../../../config/named-paths.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
+import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
 
-export type SignatureOptions = {
+type SignatureOptions = {
   readonly signatures?: string;
   readonly signatureUrl?: string;
   readonly signatureKeys?: string;
@@ -85,12 +86,25 @@ function refuseClearPassword(url: URL): void {
   );
 }
 
-/** What the commands that build an ISO have in common. */
-export type PlaceOptions = {
+/** What the commands that plan or build an ISO have in common. */
+export type BuildOptions = SignatureOptions & {
   readonly output?: string;
   readonly workDir?: string;
   readonly force?: boolean;
+  /** File with a saved plan, or the report of an earlier build. */
+  readonly plan?: string;
+  readonly concurrency?: number;
+  /** Milliseconds. */
+  readonly retryFor?: number;
 };
+
+/** @throws what `readSavedPlan` throws */
+export const readSaved = (
+  { plan }: BuildOptions,
+  product: string,
+  { cwd }: CliHost,
+): SavedPlan | undefined =>
+  plan === undefined ? undefined : readSavedPlan(resolve(cwd, plan), product);
 
 /**
  * Where an ISO goes, and what must survive it.
@@ -99,7 +113,11 @@ export type PlaceOptions = {
  * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`
  */
 export function readIsoPlace(
-  { output: given, workDir, force = false }: PlaceOptions & { readonly output: string },
+  {
+    output: given,
+    workDir,
+    force = false,
+  }: Pick<BuildOptions, 'workDir' | 'force'> & { readonly output: string },
   from: { readonly config: string; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
 ): IsoPlace {

@@ -12,38 +12,26 @@ import { findNmstate } from '../../../sites/network/nmstate/ask-nmstate.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../../recipes/installation-iso/installation-iso-request.ts';
 import { listUnusableEntries } from '../../../registry/client/auth/credentials.ts';
-import { readSavedPlan } from '../../../recipes/saved-plan.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import { DEFAULT_CONCURRENCY } from '../../common-options.ts';
-import {
-  readIsoPlace,
-  type PlaceOptions,
-  readSignatureGate,
-  type SignatureOptions,
-} from './build-options.ts';
+import { readIsoPlace, readSignatureGate, readSaved, type BuildOptions } from './build-options.ts';
 
 export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
 
-export type InstallationRequestOptions = PlaceOptions &
-  SignatureOptions & {
-    /** File with the report of an earlier build. */
-    readonly plan?: string;
-    readonly baseIso?: string;
-    readonly coreosStream?: string;
-    readonly release?: string;
-    readonly concurrency?: number;
-    /** Milliseconds. */
-    readonly retryFor?: number;
-    readonly embedSeed?: boolean;
-    readonly embedRelease?: boolean;
-    readonly embedPrecached?: boolean;
-    readonly embedImage?: readonly string[];
-    readonly registryImage?: string;
-    readonly registriesConf?: string;
-    readonly caBundle?: string;
-    readonly insecureRegistry?: readonly string[];
-  };
+export type InstallationRequestOptions = BuildOptions & {
+  readonly baseIso?: string;
+  readonly coreosStream?: string;
+  readonly release?: string;
+  readonly embedSeed?: boolean;
+  readonly embedRelease?: boolean;
+  readonly embedPrecached?: boolean;
+  readonly embedImage?: readonly string[];
+  readonly registryImage?: string;
+  readonly registriesConf?: string;
+  readonly caBundle?: string;
+  readonly insecureRegistry?: readonly string[];
+};
 
 /** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
 export async function readInstallationRequest(
@@ -58,6 +46,7 @@ export async function readInstallationRequest(
   const file = resolve(host.cwd, path);
   const epoch = readEpoch(host.env);
   const graphUrl = readGraphUrl(host.env);
+  const saved = readSaved(options, 'installation-iso', host);
   const { config, postScript, notes } = await readInstallation(file, path, host);
   return {
     config,
@@ -72,13 +61,10 @@ export async function readInstallationRequest(
     ),
     configuration: file,
     lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
-    ...(options.plan !== undefined && {
-      saved: readSavedPlan(resolve(host.cwd, options.plan), 'installation-iso'),
-    }),
     embed: readEmbed(options),
     signatures: readSignatureGate(options, host),
     build: await readAccess(options, host),
-    ...withoutUndefined({ base, release, postScript, epoch, graphUrl }),
+    ...withoutUndefined({ base, release, postScript, epoch, graphUrl, saved }),
   };
 }
 

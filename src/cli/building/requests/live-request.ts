@@ -8,28 +8,16 @@ import { LIVE_ISO_RULES } from '../../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../../recipes/live-iso/live-iso-request.ts';
 import { readOverrides } from '../../../openshift/installer/overrides.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../../openshift/release/image-policy.ts';
-import { readSavedPlan } from '../../../recipes/saved-plan.ts';
 import { readUserManifests } from '../../../openshift/node/manifests/extra-manifests.ts';
 import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
-import {
-  readIsoPlace,
-  type PlaceOptions,
-  readSignatureGate,
-  type SignatureOptions,
-} from './build-options.ts';
+import { readIsoPlace, readSignatureGate, readSaved, type BuildOptions } from './build-options.ts';
 
-export type LiveIsoOptions = PlaceOptions &
-  SignatureOptions & {
-    readonly concurrency?: number;
-    /** Milliseconds. */
-    readonly retryFor?: number;
-    readonly ignition?: 'installer' | 'embedded';
-    readonly baseIso?: string;
-    /** File with a saved plan. */
-    readonly plan?: string;
-  };
+export type LiveIsoOptions = BuildOptions & {
+  readonly ignition?: 'installer' | 'embedded';
+  readonly baseIso?: string;
+};
 
 const DEFAULT_OUTPUT = 'appliance.iso';
 
@@ -40,20 +28,13 @@ export function readLiveIsoRequest(
   host: CliHost,
 ): LiveIsoRequest {
   const file = resolve(host.cwd, path);
-  const config = loadConfig(file, {
-    env: host.env,
-    shownAs: path,
-    rules: LIVE_ISO_RULES,
-  });
+  const config = loadConfig(file, { env: host.env, shownAs: path, rules: LIVE_ISO_RULES });
   const { mirrorPath } = config;
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = readNmstate(config);
-  const saved =
-    options.plan === undefined
-      ? undefined
-      : readSavedPlan(resolve(host.cwd, options.plan), 'live-iso');
+  const saved = readSaved(options, 'live-iso', host);
   return {
     config: withBuild(config, options),
     manifests,
@@ -72,8 +53,7 @@ export function readLiveIsoRequest(
     ),
     configuration: file,
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
-    ...withoutEmpty({ nmstate, baseIso, graphUrl, epoch, saved }),
-    ...withoutEmpty({ disableImagePolicy }),
+    ...withoutEmpty({ nmstate, baseIso, graphUrl, epoch, saved, disableImagePolicy }),
   };
 }
 
@@ -120,11 +100,7 @@ export function withBuild(
   config: ApplianceConfig,
   { concurrency, retryFor }: Pick<LiveIsoOptions, 'concurrency' | 'retryFor'>,
 ): ApplianceConfig {
-  const build = {
-    ...config.build,
-    ...withoutUndefined({ concurrency, retryFor }),
-  };
-  return { ...config, build };
+  return { ...config, build: { ...config.build, ...withoutUndefined({ concurrency, retryFor }) } };
 }
 
 function findBaseIso(

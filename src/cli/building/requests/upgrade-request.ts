@@ -1,35 +1,23 @@
 import { resolve } from 'node:path';
 import { loadConfig } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
-import { readSavedPlan } from '../../../recipes/saved-plan.ts';
 import {
   type UpgradeIsoRequest,
   UPGRADE_ISO_RULES,
 } from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
-import {
-  readIsoPlace,
-  type PlaceOptions,
-  readSignatureGate,
-  type SignatureOptions,
-} from './build-options.ts';
+import { readIsoPlace, readSignatureGate, readSaved, type BuildOptions } from './build-options.ts';
 import { withBuild, withoutEmpty } from './live-request.ts';
 import { refuseOption } from '../../common-options.ts';
 
 export const UPGRADE_OUTPUT = 'upgrade.iso';
 
-export type UpgradeRequestOptions = PlaceOptions &
-  SignatureOptions & {
-    readonly concurrency?: number;
-    /** Milliseconds. */
-    readonly retryFor?: number;
-    /** File with a saved plan. */
-    readonly plan?: string;
-    readonly from?: string;
-    readonly machineConfig?: boolean;
-    readonly prepareHosts?: boolean;
-  };
+export type UpgradeRequestOptions = BuildOptions & {
+  readonly from?: string;
+  readonly machineConfig?: boolean;
+  readonly prepareHosts?: boolean;
+};
 
 /** Everything an upgrade ISO is made from, out of the command line and the configuration. */
 export function readUpgradeRequest(
@@ -42,10 +30,7 @@ export function readUpgradeRequest(
   const file = resolve(host.cwd, path);
   const config = loadConfig(file, { env: host.env, shownAs: path, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
-  const saved =
-    options.plan === undefined
-      ? undefined
-      : readSavedPlan(resolve(host.cwd, options.plan), 'upgrade-iso');
+  const saved = readSaved(options, 'upgrade-iso', host);
   return {
     config: withBuild(config, options),
     configuration: file,
@@ -57,12 +42,7 @@ export function readUpgradeRequest(
       host,
     ),
     signatures: readSignatureGate(options, host, config.build),
-    ...withoutEmpty({
-      from,
-      graphUrl,
-      saved,
-      epoch: readEpoch(host.env),
-    }),
+    ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
   };
 }
 
