@@ -35,3 +35,10 @@ export function findRepeated(items: readonly string[]): readonly string[] {
   const groups = groupBy(items, (item) => item);
   return [...groups].filter(([, group]) => group.length > 1).map(([item]) => item);
 }
+
+/** Bytes of all together. */
+export function sumSizes(items: Iterable<{ readonly size: number }>): number {
+  let sum = 0;
+  for (const { size } of items) sum += size;
+  return sum;
+}

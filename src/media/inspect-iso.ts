@@ -10,6 +10,7 @@ import { readImageContents } from './image-contents.ts';
 import { describeDamage, useMedium } from './open-medium.ts';
 import { readBundleFile } from './index/bundle-file.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
+import { sumSizes } from '../base/lists.ts';
 
 /**
  * What there is to say of an ISO without reading its large files. Sizes and offsets are bytes. What is
@@ -194,8 +195,8 @@ async function describeMedia(
     release,
     ...withoutUndefined({ base, unsigned }),
     images: Object.fromEntries(all.map(([set, { count }]) => [set, count])),
-    sizes: Object.fromEntries(all.map(([set, own]) => [set, sizeOf(own.extents)])),
-    payloadSize: sizeOf(new Set(all.flatMap(([, own]) => [...own.extents]))),
+    sizes: Object.fromEntries(all.map(([set, own]) => [set, sumSizes(own.extents)])),
+    payloadSize: sumSizes(new Set(all.flatMap(([, own]) => [...own.extents]))),
     extents: extents.length,
     ...(await describeBundle(iso)),
     ...withoutUndefined({ indexDigest: index.digest }),
@@ -209,6 +210,3 @@ async function describeBundle(
   if (problem !== undefined) return { bundleProblem: problem };
   return file ? { bundle: { name: file.name, images: file.images.length } } : {};
 }
-
-const sizeOf = (extents: ReadonlySet<IndexExtent>): number =>
-  [...extents].reduce((sum, { size }) => sum + size, 0);

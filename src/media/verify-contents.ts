@@ -5,6 +5,7 @@ import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-i
 import { readImageContents } from './image-contents.ts';
 import type { IsoFiles } from './open-medium.ts';
 import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
+import { sumSizes } from '../base/lists.ts';
 
 /** The directories and the index must tell the same: a wrong one of them shows here. */
 export async function compareTree(
@@ -58,7 +59,7 @@ export async function checkContents(
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
   const gaps = new Set(findGaps(present));
-  const total = sizeOf([...digested, ...gaps]);
+  const total = sumSizes([...digested, ...gaps]);
   const damaged = await verifyExtents(iso.path, [...digested, ...gaps], {
     signal,
     onProgress: (done) => {
@@ -69,7 +70,7 @@ export async function checkContents(
     const isGap = gaps.has(found.extent);
     report(isGap ? describeGap(found) : describeDamaged(found, usersOf(found.extent)));
   }
-  return { extents: digested.length, bytes: sizeOf(digested) };
+  return { extents: digested.length, bytes: sumSizes(digested) };
 }
 
 /** Longer gaps are several, so that the digest of one is soon made. */
@@ -100,9 +101,6 @@ const describeOverlap = ({ offset, size, paths: [path] }: IndexExtent): Finding 
   size,
   ...withoutUndefined({ path }),
 });
-
-const sizeOf = (extents: readonly IndexExtent[]): number =>
-  extents.reduce((sum, { size }) => sum + size, 0);
 
 const describeGap = ({ extent: { offset, size }, unreadable }: DamagedExtent): Finding => ({
   kind: 'content',

@@ -5,6 +5,7 @@ import { formatReference } from '../registry/reference.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { LiveIsoRequest } from './live-iso/live-iso-request.ts';
 import { selectImages } from './live-iso/live-iso-images.ts';
+import { sumSizes } from '../base/lists.ts';
 
 /** What `sealift why` tells. Sizes are bytes. */
 export type Explanation = {
@@ -86,14 +87,13 @@ function describe(
 ): Explanation['images'][number] {
   const pieces = [...image.manifests, ...image.blobs];
   const alone = pieces.filter(({ digest }) => users.get(digest) === 1);
-  const total = (list: typeof pieces): number => list.reduce((sum, { size }) => sum + size, 0);
   return {
     name: image.name,
     reference: formatReference(image.source),
     repository: image.destination.repository,
     tags: image.destination.tags,
-    size: total(pieces),
-    marginalSize: total(alone),
+    size: sumSizes(pieces),
+    marginalSize: sumSizes(alone),
     neededBy: image.neededBy,
   };
 }

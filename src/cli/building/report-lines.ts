@@ -2,6 +2,7 @@ import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.t
 import type { DescribedSignature } from '../../recipes/verified-release.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import { groupBy } from '../../base/lists.ts';
 
 const MOST_NAMED = 5;
 
@@ -33,12 +34,8 @@ function summarize(
 
 /** `etcd, cli and 3 more: it has no signature`. */
 function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] {
-  const byReason = new Map<string, string[]>();
-  for (const { name, problem } of refused) {
-    byReason.set(problem, [...(byReason.get(problem) ?? []), name]);
-  }
-  return [...byReason].map(([problem, all]) => {
-    const names = [...new Set(all)];
+  return [...groupBy(refused, ({ problem }) => problem)].map(([problem, all]) => {
+    const names = [...new Set(all.map(({ name }) => name))];
     const rest = names.length - MOST_NAMED;
     const shown = names.slice(0, MOST_NAMED).join(', ');
     return `${shown}${rest > 0 ? ` and ${rest} more` : ''}: ${problem}`;

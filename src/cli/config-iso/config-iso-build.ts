@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
-import { ConfigError, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { createKeySource } from '../../sites/identity/keys/rsa-keys.ts';
 import {
@@ -10,8 +10,7 @@ import {
 } from '../../recipes/config-iso/build-config-isos.ts';
 import { ONLY_SITE, type ConfigIsosRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import { findNmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
-import { isError } from '../../base/problem.ts';
-import { writeFindings } from './config-iso-validate.ts';
+import { refuseFailed, writeFindings } from './config-iso-validate.ts';
 import {
   addSitesOptions,
   readOut,
@@ -79,7 +78,7 @@ export function registerConfigIsoBuild(parent: Command, host: CliHost): void {
       const { findings, failed } = report;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...report.sites, ...failed]);
       await writeFormatted({ host, ...options }, report, () => formatReport(report, options, host));
-      refuseFailed(report);
+      refuseFailed(report, { of: report.sites.length, what: 'were not built', hint: AGAIN });
     });
 }
 
@@ -175,18 +174,8 @@ function doubtEpoch(epoch: number, now: number): string | undefined {
     : undefined;
 }
 
-/** @throws ConfigError `config-iso.sites` */
-function refuseFailed({ failed, sites, findings }: ConfigIsosReport): void {
-  if (failed.length === 0 && !findings.some(isError)) return;
-  const count = failed.length + sites.length;
-  const message =
-    failed.length === 0
-      ? 'some of the inputs belong to no site and are refused'
-      : `${failed.length} of ${count} sites were not built`;
-  throw new ConfigError('config-iso.sites', message, {
-    hint: 'fix what is listed above and run the same command again: only what is missing is made',
-  });
-}
+const AGAIN =
+  'fix what is listed above and run the same command again: only what is missing is made';
 
 /** As many of the sites that failed as fit in a line or two. */
 const NAMED = 10;

@@ -7,6 +7,7 @@ import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-i
 import type { CliHost } from '../host.ts';
 import { writeFormatted, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
+import { groupBy } from '../../base/lists.ts';
 
 /** `sealift config-iso validate SITES`: writes nothing; exit code 3 when there are problems. */
 export function registerConfigIsoValidate(parent: Command, host: CliHost): void {
@@ -18,7 +19,8 @@ export function registerConfigIsoValidate(parent: Command, host: CliHost): void 
       const { findings } = verdict;
       writeFindings(host, options.logFormat, [{ name: '', findings }, ...verdict.sites]);
       await writeFormatted({ host, ...options }, verdict, formatVerdict);
-      refuseFailed(verdict);
+      const hint = 'fix the problems above';
+      refuseFailed(verdict, { of: verdict.good, what: 'have problems', hint });
     });
 }
 
@@ -34,16 +36,20 @@ async function run(sites: string, options: SitesOptions, host: CliHost): Promise
   }
 }
 
-/** @throws ConfigError `config-iso.sites` */
-function refuseFailed({ good, failed, findings }: SitesVerdict): void {
+/**
+ * @param failure what happened to sites that failed, and what to do
+ * @throws ConfigError `config-iso.sites`
+ */
+export function refuseFailed(
+  { failed, findings }: Pick<SitesVerdict, 'findings'> & { readonly failed: readonly unknown[] },
+  failure: { readonly of: number; readonly what: string; readonly hint: string },
+): void {
   if (failed.length === 0 && !findings.some(isError)) return;
   const message =
     failed.length === 0
       ? 'some of the inputs belong to no site and are refused'
-      : `${failed.length} of ${good + failed.length} sites have problems`;
-  throw new ConfigError('config-iso.sites', message, {
-    hint: 'fix the problems above',
-  });
+      : `${failed.length} of ${failure.of + failed.length} sites ${failure.what}`;
+  throw new ConfigError('config-iso.sites', message, { hint: failure.hint });
 }
 
 const formatVerdict = ({ good, failed }: SitesVerdict): string =>
@@ -92,13 +98,7 @@ function listAsText(found: readonly SiteFindings[]): readonly string[] {
 
 /** Ten thousand sites of one template have ten thousand times the same to be said of them. */
 function groupAlike(warnings: readonly FileProblem[]): readonly string[] {
-  const groups = new Map<string, FileProblem[]>();
-  for (const warning of warnings) {
-    const key = `${warning.path ?? ''}\n${warning.problem}`;
-    const group = groups.get(key);
-    if (group) group.push(warning);
-    else groups.set(key, [warning]);
-  }
+  const groups = groupBy(warnings, ({ path, problem }) => `${path ?? ''}\n${problem}`);
   return [...groups.values()].flatMap((group) => {
     const [first, ...rest] = group;
     if (!first || group.length < MANY) return group.map(formatProblem);

@@ -9,6 +9,7 @@ import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
+import { groupBy } from '../../base/lists.ts';
 
 type VerifyCliOptions = { readonly outputFormat: OutputFormat; readonly logFormat: LogFormat };
 
@@ -69,10 +70,7 @@ const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
   const { ok, problems, damagedImages, checked, oddities } = verification;
-  const byKind = new Map<ImageProblem['kind'], ImageProblem[]>();
-  for (const problem of problems) {
-    byKind.set(problem.kind, [...(byKind.get(problem.kind) ?? []), problem]);
-  }
+  const byKind = groupBy(problems, ({ kind }) => kind);
   const what =
     `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
     count(checked.images, 'image');

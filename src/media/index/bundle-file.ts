@@ -1,6 +1,5 @@
 import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import {
@@ -9,7 +8,7 @@ import {
   RELEASE_DIGEST_ANNOTATION,
 } from '../../openshift/release/release-bundle.ts';
 import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
-import { isTextList, isTexts, type MediaIndex } from './media-index.ts';
+import { isTextList, isTexts, type MediaIndex, parseObject, checkText } from './media-index.ts';
 import { BUNDLE_PATH } from './media-paths.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
@@ -81,7 +80,7 @@ function describeImage({ name, set, source, destination, manifests }: PlannedIma
 
 /** @throws IntegrityError `bundle.malformed`, `bundle.format` */
 export function parseBundleFile(bytes: Uint8Array): BundleFile {
-  const document = parse(bytes);
+  const document = parseObject(checkText(bytes, MOST_VALUES, malformed), malformed);
   if (document['format'] !== 1) {
     throw new IntegrityError('bundle.format', `${BUNDLE_PATH} has a format we do not know`, {
       expected: '1',
@@ -128,21 +127,7 @@ const describePlace = ({
 type Document = Readonly<Record<string, unknown>>;
 
 /** 4,000 images have a tenth of these. */
-const BOUNDS = { values: 500_000, depth: 16 };
-
-function parse(bytes: Uint8Array): Document {
-  const excess = findJsonExcess(bytes, BOUNDS);
-  if (excess !== undefined) {
-    throw new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${excess}`);
-  }
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    if (typeof value === 'object' && value !== null) return value as Document;
-  } catch (cause) {
-    throw new IntegrityError('bundle.malformed', `${BUNDLE_PATH} is not JSON`, { cause });
-  }
-  throw malformed();
-}
+const MOST_VALUES = 500_000;
 
 function isImage(value: unknown): boolean {
   if (!isTexts(value, ['name', 'set', 'image', 'repository', 'digest'])) return false;
@@ -150,8 +135,8 @@ function isImage(value: unknown): boolean {
   return isTextList(tags) && isTextList(manifests);
 }
 
-const malformed = (): IntegrityError =>
-  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} is not of the form we write`);
+const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
+  new IntegrityError('bundle.malformed', `${BUNDLE_PATH} ${problem}`, { cause });
 
 const LIMIT = 16 * 1024 * 1024;
 

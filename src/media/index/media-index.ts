@@ -85,7 +85,8 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   readonly index: MediaIndex;
   readonly damage?: IntegrityError;
 } {
-  const document = parse(source);
+  const text = typeof source === 'string' ? source : checkIndexText(source);
+  const document = parseObject(text, malformed);
   if (document['format'] !== 1) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has a format we do not know`, {
       expected: '1',
@@ -145,30 +146,33 @@ type Document = Readonly<Record<string, Json>>;
  * 3,000 images with 60,000 blobs and 72,000 links, each an extent of its own, have 1,370,000 values. A
  * value is little text and may be much memory: two million empty objects take more than 300 MiB.
  */
-const BOUNDS = { values: 1_500_000, depth: 16 };
+const MOST_VALUES = 1_500_000;
 
 /**
  * The text of an index that is not more than one may be. Who keeps it and not the bytes needs 48 MiB less.
  *
  * @throws IntegrityError `index.malformed`
  */
-function checkIndexText(bytes: Uint8Array): string {
-  const excess = findJsonExcess(bytes, BOUNDS);
-  if (excess === undefined) {
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
-  }
-  throw new IntegrityError('index.malformed', `${INDEX_PATH} ${excess}`);
+const checkIndexText = (bytes: Uint8Array): string => checkText(bytes, MOST_VALUES, malformed);
+
+/** @param problem a sentence without its subject */
+type Refuse = (problem?: string, cause?: unknown) => IntegrityError;
+
+/** The text of a JSON file of the medium, which has at most so many values. */
+export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): string {
+  const excess = findJsonExcess(bytes, { values, depth: 16 });
+  if (excess !== undefined) throw refuse(excess);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
 }
 
-function parse(source: Uint8Array | string): Document {
-  const text = typeof source === 'string' ? source : checkIndexText(source);
+export function parseObject(text: string, refuse: Refuse): Document {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null) return value as Document;
   } catch (cause) {
-    throw new IntegrityError('index.malformed', `${INDEX_PATH} is not JSON`, { cause });
+    throw refuse('is not JSON', cause);
   }
-  throw malformed();
+  throw refuse();
 }
 
 function parseExtent(value: unknown): IndexExtent {
@@ -191,8 +195,8 @@ const LARGEST_COUNT = 2 ** 52;
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) < LARGEST_COUNT;
 
-const malformed = (): IntegrityError =>
-  new IntegrityError('index.malformed', `${INDEX_PATH} is not of the form we write`);
+const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
+  new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
 
 const isOfReleases = ({ release, unsigned }: Document): boolean =>
   isTexts(release, ['version', 'reference', 'architecture']) &&

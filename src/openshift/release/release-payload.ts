@@ -3,7 +3,7 @@ import { describeValue } from '../../base/text/printable-text.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isTag } from '../../registry/layout/names.ts';
-import { parseReference, type Reference } from '../../registry/reference.ts';
+import { parseReference, type Reference, formatReference } from '../../registry/reference.ts';
 import type { ImagePolicy } from './image-policy.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import type { ResourceDefinition } from './resource-definitions.ts';
@@ -224,3 +224,10 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
 
 const malformed = (reason: string): IntegrityError =>
   new IntegrityError('release.malformed', `config of the release image ${reason}`);
+
+/** What plans and media say of a release. */
+export const describeRelease = ({ version, reference, arch }: Release) => ({
+  version,
+  reference: formatReference(reference),
+  architecture: arch,
+});

@@ -20,6 +20,7 @@ import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.t
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { describeSignatures, type DescribedSignature } from '../verified-release.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
+import { describeRelease } from '../../openshift/release/release-payload.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
 export type LiveIsoPlan = {
@@ -136,11 +137,7 @@ export function summarizePayload(
     format: 1,
     tags: prepared.tags,
     contents: prepared.contents,
-    release: {
-      version: release.version,
-      reference: formatReference(release.reference),
-      architecture: release.arch,
-    },
+    release: describeRelease(release),
     signatures: describeSignatures([release]),
     imagePolicy: prepared.imagePolicy,
     ...(plan.registryImage && { registryImage: formatReference(plan.registryImage.source) }),

@@ -31,6 +31,7 @@ import { isManifestPath, readManifests } from '../../openshift/release/payload-m
 import { DEFINITION, readDefinitions } from '../../openshift/release/resource-definitions.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import { isWantedVersion, stripBuild } from '../../openshift/release/version.ts';
+import { sumSizes } from '../../base/lists.ts';
 
 export type ResolveReleaseInput = {
   /** A pullspec, by tag or digest; then channel and graph are not consulted. */
@@ -181,8 +182,7 @@ async function readPayload(
 /** Bytes of layers that are fetched before the signature is verified; real release manifests take 3 MiB. */
 const MAX_FETCHED = 64 << 20;
 
-const isLarge = (layers: readonly Descriptor[]): boolean =>
-  layers.reduce((total, { size }) => total + size, 0) > MAX_FETCHED;
+const isLarge = (layers: readonly Descriptor[]): boolean => sumSizes(layers) > MAX_FETCHED;
 
 function refuseLarge(last: readonly Descriptor[], reference: Reference): void {
   if (!isLarge(last)) return;

@@ -6,6 +6,7 @@ import { surveyPartial } from '../../iso/pour/survey.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import { sumSizes } from '../../base/lists.ts';
 
 export type CheckSpaceInput = {
   readonly plan: MirrorPlan;
@@ -46,6 +47,3 @@ async function isSameDisk(output: string, workDir: string): Promise<boolean> {
   await makeDirectory(dirname(output));
   return (await stat(workDir)).dev === (await stat(dirname(output))).dev;
 }
-
-const sumSizes = (blobs: readonly { readonly size: number }[]): number =>
-  blobs.reduce((total, { size }) => total + size, 0);

@@ -14,13 +14,12 @@ import { formatBundleFile } from '../../media/index/bundle-file.ts';
 import { planLiveRegistry } from '../../media/tree/media-registry.ts';
 import { BOOTSTRAP_IMAGE_PATH, BUNDLE_PATH, INDEX_PATH } from '../../media/index/media-paths.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { readUnchanged } from '../../openshift/files/unchanged-file.ts';
 import { readPlanned } from '../../openshift/image-access.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
-import { formatReference } from '../../registry/reference.ts';
 
 const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
 
@@ -89,11 +88,7 @@ async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<
             plan,
             extents,
             releases: [release],
-            release: {
-              version: release.version,
-              reference: formatReference(release.reference),
-              architecture: release.arch,
-            },
+            release: describeRelease(release),
           }),
       },
     });

@@ -8,10 +8,9 @@ import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/index/media-paths
 import { planMediaRegistry } from '../../media/tree/media-registry.ts';
 import { formatUpgradeLabel, renderUpgradeRoot } from '../../media/tree/upgrade-medium.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
+import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
-import { formatReference } from '../../registry/reference.ts';
 
 export type UpgradeIsoParts = {
   readonly release: Release;
@@ -51,11 +50,7 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
             plan,
             extents,
             releases: [...(parts.passed ?? []), release],
-            release: {
-              version: release.version,
-              reference: formatReference(release.reference),
-              architecture: release.arch,
-            },
+            release: describeRelease(release),
           }),
       },
     });
