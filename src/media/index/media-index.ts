@@ -85,8 +85,7 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   readonly index: MediaIndex;
   readonly damage?: IntegrityError;
 } {
-  const text = typeof source === 'string' ? source : checkIndexText(source);
-  const document = parseObject(text, malformed);
+  const document = parse(source);
   if (document['format'] !== 1) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has a format we do not know`, {
       expected: '1',
@@ -155,7 +154,10 @@ const MOST_VALUES = 1_500_000;
  */
 const checkIndexText = (bytes: Uint8Array): string => checkText(bytes, MOST_VALUES, malformed);
 
-/** @param problem a sentence without its subject */
+const parse = (source: Uint8Array | string): Document =>
+  parseObject(typeof source === 'string' ? source : checkIndexText(source), malformed);
+
+/** The error of a problem, which is a sentence without its subject. */
 type Refuse = (problem?: string, cause?: unknown) => IntegrityError;
 
 /** The text of a JSON file of the medium, which has at most so many values. */
