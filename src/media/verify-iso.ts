@@ -53,6 +53,15 @@ export async function verifyIso(path: string, options: VerifyOptions): Promise<V
 const MAX_PROBLEMS = 10_000;
 const MORE = `there are more than ${MAX_PROBLEMS} problems of this kind; the others are left out`;
 
+const CODES: Readonly<Record<ImageProblem['kind'], string>> = {
+  structure: 'verify.structure',
+  index: 'verify.index',
+  content: 'verify.content',
+  lost: 'verify.lost',
+  registry: 'verify.registry',
+  bundle: 'verify.bundle',
+};
+
 function createFindings(): Findings {
   const problems: ImageProblem[] = [];
   const left = new Map<ImageProblem['kind'], number>();
@@ -65,7 +74,7 @@ function createFindings(): Findings {
       left.set(kind, room - 1);
       if (room < 0) return;
       const shown = room > 0 ? finding : { kind, problem: MORE };
-      problems.push({ severity: 'error', code: `verify.${kind}`, ...shown });
+      problems.push({ severity: 'error', code: CODES[kind], ...shown });
     },
     checked: { extents: 0, bytes: 0, images: 0 },
   };

@@ -2,16 +2,6 @@ import { DiskError, InterruptedError, SealiftError } from '../base/errors.ts';
 import type { FileProblem } from '../base/problem.ts';
 import { redact } from '../base/text/redact.ts';
 import { withoutUndefined } from '../base/members.ts';
-import type { SiteProblem } from './sources/read-list.ts';
-
-/** A problem of how the site is given: a member of an archive, a row of a table. */
-export const findingOfList = ({ severity, shownAs, line, problem }: SiteProblem): FileProblem => ({
-  severity,
-  code: 'sites.input',
-  file: shownAs,
-  problem,
-  ...withoutUndefined({ line }),
-});
 
 /** Whether it concerns one site: a full disk or an abort concerns all, and a bug everyone. */
 export const isOfOneSite = (error: unknown): error is SealiftError =>

@@ -16,7 +16,7 @@ export async function readAllSites(sites: SiteList): Promise<Record<string, Tree
 
 /** One line a problem, places without the root. */
 export const showProblems = ({ problems }: SiteList, root: string): string[] =>
-  problems.map(({ severity, shownAs, line, problem }) => {
-    const place = `${shownAs.replace(`${root}/`, '')}${line === undefined ? '' : `:${line}`}`;
+  problems.map(({ severity, file, line, problem }) => {
+    const place = `${file.replace(`${root}/`, '')}${line === undefined ? '' : `:${line}`}`;
     return `${severity} ${place}: ${problem}`;
   });

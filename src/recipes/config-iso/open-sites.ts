@@ -1,5 +1,6 @@
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
+import { isError } from '../../base/problem.ts';
 import type { SiteList, SiteProblem } from '../../sites/sources/read-list.ts';
 import { readFolder } from '../../sites/sources/read-folder.ts';
 import { listMembers } from '../../sites/sources/read-members.ts';
@@ -41,25 +42,24 @@ async function openDropIn(
       hint: 'leave out --drop-in for a folder of sites',
     });
   }
-  const isWanted = ({ severity, shownAs }: SiteProblem): boolean =>
-    severity === 'error' || !known.includes(shownAs.slice(shownAs.lastIndexOf('/') + 1));
+  const isWanted = (problem: SiteProblem): boolean =>
+    isError(problem) || !known.includes(problem.file.slice(problem.file.lastIndexOf('/') + 1));
   return { ...list, problems: list.problems.filter(isWanted) };
 }
 
 /** Problems name files the way that people type them. */
 function shorten(list: SiteList, cwd: string): SiteList {
-  const shortenName = <Named extends { readonly shownAs: string }>(named: Named): Named => {
-    const { shownAs } = named;
-    return shownAs.startsWith(`${cwd}/`)
-      ? { ...named, shownAs: shownAs.slice(cwd.length + 1) }
-      : named;
-  };
+  const shortenName = (name: string): string =>
+    name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
   return {
     ...list,
-    problems: list.problems.map(shortenName),
+    problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
     open: async (name) => {
       const { files } = await list.open(name);
-      return { name, files: files.map(shortenName) };
+      return {
+        name,
+        files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
+      };
     },
   };
 }

@@ -4,7 +4,6 @@ import { withoutUndefined } from '../../base/members.ts';
 import { mapStage } from '../../engine/map-stage.ts';
 import { checkAcrossSites } from '../../sites/check-sites.ts';
 import { isError, type FileProblem } from '../../base/problem.ts';
-import { findingOfList } from '../../sites/site-finding.ts';
 import { createSiteReader, type SiteReader } from '../../sites/site-reader.ts';
 import type { SiteList } from '../../sites/sources/read-list.ts';
 import { checkSites } from '../../stages/each-site/check-sites.ts';
@@ -58,7 +57,7 @@ export async function surveySites(
     append(known, findings);
     found.set(name, known);
   };
-  for (const problem of list.problems) add(problem.name, [findingOfList(problem)]);
+  for (const { name, ...problem } of list.problems) add(name, [problem]);
   for (const [name, { findings }] of checked) add(name, findings);
   for (const { name, ...finding } of checkAcrossSites(facts, shared)) add(name, [finding]);
   const ofNone = found.get(OF_NONE) ?? [];

@@ -1,17 +1,17 @@
+import type { FilePlace, Problem } from '../../base/problem.ts';
 import type { SiteInput } from '../site.ts';
 
-/** What is wrong, or looks wrong, with the inputs before any of them is looked into. Has no secret. */
-export type SiteProblem = {
-  /** An error keeps its site, or with no site its member, out of the list; a warning does not. */
-  readonly severity: 'error' | 'warning';
+/**
+ * What is wrong, or looks wrong, with the inputs before any of them is looked into. An error keeps its
+ * site, or with no site its member, out of the list; a warning does not.
+ */
+export type SiteProblem = Problem<FilePlace> & {
   /** Name of the site as it was found, or '' for what belongs to none. */
   readonly name: string;
-  /** File, member or row: `sites/alpha`, `sites.zip/alpha/x.txt`, `sites.csv`, `sites.csv:12/x.yaml`. */
-  readonly shownAs: string;
-  /** Where in `shownAs`, from 1; only of tables and templates. */
-  readonly line?: number;
-  readonly problem: string;
 };
+
+export const REFUSED = { severity: 'error', code: 'sites.input' } as const;
+export const UNUSED = { severity: 'warning', code: 'sites.input' } as const;
 
 /** All sites of a source. Holds names and places, not contents; must be closed. */
 export type SiteList = {

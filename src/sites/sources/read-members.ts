@@ -4,6 +4,8 @@ import { append } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { MAX_FILE, MAX_SITE, refuseTotal } from './read-limits.ts';
+import { isError } from '../../base/problem.ts';
+import { REFUSED, UNUSED } from './read-list.ts';
 import type { MemberSource, SiteList, SiteMember, SiteProblem } from './read-list.ts';
 import {
   findLabelFault,
@@ -110,9 +112,9 @@ function judgeStray(
   refusal: string | undefined,
   member: SiteMember,
 ): SiteProblem[] {
-  if (refusal !== undefined) return [{ severity: 'error', name: '', shownAs, problem: refusal }];
+  if (refusal !== undefined) return [{ ...REFUSED, name: '', file: shownAs, problem: refusal }];
   if (member.kind === 'folder') return []; // the common top folder itself
-  return [{ severity: 'warning', name: '', shownAs, problem: 'belongs to no site' }];
+  return [{ ...UNUSED, name: '', file: shownAs, problem: 'belongs to no site' }];
 }
 
 function findOrCreate(found: Map<string, Found>, name: string, source: MemberSource): Found {
@@ -136,7 +138,7 @@ function addMember(site: Found, placed: Placed, refusal: string | undefined): vo
   const { path, shownAs, member } = placed;
   const fault = refusal ?? (member.kind === 'folder' ? undefined : findTwin(site, path));
   if (fault !== undefined) {
-    site.problems.push({ severity: 'error', name: site.name, shownAs, problem: fault });
+    site.problems.push({ ...REFUSED, name: site.name, file: shownAs, problem: fault });
   } else if (member.kind === 'folder') {
     if (path !== '' && path !== MANIFESTS) site.unused.add(findUnusedTop(path));
   } else if (isInput(path)) {
@@ -163,7 +165,7 @@ function addFile(site: Found, placed: Placed): void {
   const { path, shownAs, member } = placed;
   site.files.push(placed);
   const report = (severity: SiteProblem['severity'], problem: string): number =>
-    site.problems.push({ severity, name: site.name, shownAs, problem });
+    site.problems.push({ ...REFUSED, severity, name: site.name, file: shownAs, problem });
   if (member.size > MAX_FILE) {
     report('error', `has ${formatSize(member.size)}, and a file may have ${formatSize(MAX_FILE)}`);
   }
@@ -184,7 +186,7 @@ export const isInput = (path: string): boolean =>
 function finishSite(site: Found): void {
   const { name, shownAs, files, problems } = site;
   const report = (problem: string): number =>
-    problems.push({ severity: 'error', name, shownAs, problem });
+    problems.push({ ...REFUSED, name, file: shownAs, problem });
   const fault = findLabelFault(name);
   if (fault !== undefined) report(`site name "${printable(name)}" ${fault}`);
   const missing = CONFIG_FILES.filter((file) => !files.some(({ path }) => path === file));
@@ -202,9 +204,9 @@ const sizeOf = ({ files }: Found): number =>
 function warnUnused({ name, shownAs, unused, problems }: Found): void {
   for (const path of unused) {
     problems.push({
-      severity: 'warning',
+      ...UNUSED,
       name,
-      shownAs: `${shownAs}/${printable(path)}`,
+      file: `${shownAs}/${printable(path)}`,
       problem:
         'is not used: inputs are install-config.yaml, image-based-config.yaml and *.yaml, *.yml, *.json in extra-manifests',
     });
@@ -219,9 +221,9 @@ function refuseCollisions(sites: readonly Found[]): void {
     const names = group.map(({ name }) => printable(name)).join(', ');
     for (const { name, shownAs, problems } of group) {
       problems.push({
-        severity: 'error',
+        ...REFUSED,
         name,
-        shownAs,
+        file: shownAs,
         problem: `site names differ only in case: ${names}`,
       });
     }
@@ -235,7 +237,7 @@ function toList(
 ): SiteList {
   const sorted = [...sites].sort((a, b) => (a.name < b.name ? -1 : 1));
   const problems = [...strays, ...sorted.flatMap((site) => site.problems)];
-  const good = sorted.filter((site) => !site.problems.some(({ severity }) => severity === 'error'));
+  const good = sorted.filter((site) => !site.problems.some(isError));
   refuseTotal(
     good.reduce((sum, site) => sum + sizeOf(site), 0),
     source.shownAs,

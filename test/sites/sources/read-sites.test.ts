@@ -48,8 +48,7 @@ async function readAll(sites: SiteList): Promise<Record<string, Tree>> {
 
 const show = ({ problems }: SiteList): string[] =>
   problems.map(
-    ({ severity, shownAs, problem }) =>
-      `${severity} ${shownAs.replace(`${root}/`, '')}: ${problem}`,
+    ({ severity, file, problem }) => `${severity} ${file.replace(`${root}/`, '')}: ${problem}`,
   );
 
 const TWO = { ...siteFiles('alpha'), ...siteFiles('beta', { 'extra-manifests/a.yaml': 'a: 1\n' }) };

@@ -2,7 +2,7 @@ import { formatSize } from '../../../base/text/quantities.ts';
 import { parseTemplate, placeHoles, type Template } from './fill-template.ts';
 import { readFolder } from '../read-folder.ts';
 import { MAX_FILE } from '../read-limits.ts';
-import type { SiteMember, SiteProblem } from '../read-list.ts';
+import { REFUSED, UNUSED, type SiteMember, type SiteProblem } from '../read-list.ts';
 import { CONFIG_FILES, isInput } from '../read-members.ts';
 import { printable } from '../read-path.ts';
 
@@ -43,7 +43,7 @@ export async function readTemplateFolder(
   }
   for (const { shownAs, name, content } of files) {
     for (const fault of [...name.faults, ...content.faults]) {
-      problems.push({ severity: 'error', name: '', shownAs, ...fault });
+      problems.push({ ...REFUSED, name: '', file: shownAs, ...fault });
     }
   }
   const missing = CONFIG_FILES.filter((file) => !members.some((member) => member.path === file));
@@ -56,7 +56,7 @@ async function readTemplateFile(
   shownAs: string,
 ): Promise<TemplateFile | SiteProblem> {
   if (typeof kind === 'object') return toError(shownAs, kind.other);
-  if (!isInput(path)) return { ...toError(shownAs, 'is not used'), severity: 'warning' };
+  if (!isInput(path)) return { ...toError(shownAs, 'is not used'), ...UNUSED };
   if (size > MAX_FILE) {
     return toError(shownAs, `has ${formatSize(size)}, and a file may have ${formatSize(MAX_FILE)}`);
   }
@@ -67,9 +67,9 @@ async function readTemplateFile(
 }
 
 const toError = (shownAs: string, problem: string): SiteProblem => ({
-  severity: 'error',
+  ...REFUSED,
   name: '',
-  shownAs,
+  file: shownAs,
   problem,
 });
 

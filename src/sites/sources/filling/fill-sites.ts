@@ -6,6 +6,8 @@ import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './fi
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './fill-template.ts';
 import { findContextFault, normalizeValue } from './write-value.ts';
 import { MAX_FILE, MAX_TABLE } from '../read-limits.ts';
+import { isError } from '../../../base/problem.ts';
+import { REFUSED } from '../read-list.ts';
 import type {
   MemberSource,
   SiteList,
@@ -56,8 +58,7 @@ export async function readFilled(
   };
   for (const problem of tableProblems) report(filling, problem, '');
   for (const problem of rowProblems) report(filling, problem, labelOf(problem.line));
-  const isUsable =
-    tableProblems.length === 0 && folder.problems.every(({ severity }) => severity !== 'error');
+  const isUsable = tableProblems.length === 0 && !folder.problems.some(isError);
   const common =
     isUsable && rows.length > 0 && checkColumns(filling, rows, headerLine ?? rows[0]?.line);
   const usable = common ? checkRows(filling, rows, common) : new Map<string, TableRow>();
@@ -68,7 +69,7 @@ export async function readFilled(
 const labelOf = (line: number): string => `line ${line}`;
 
 function report({ path, problems }: Filling, { line, problem }: TableProblem, name: string): void {
-  problems.push({ severity: 'error', name, shownAs: path, line, problem });
+  problems.push({ ...REFUSED, name, file: path, line, problem });
 }
 
 function findWanted({ files }: TemplateFolder): Filling['wanted'] {
@@ -93,7 +94,7 @@ function checkColumns(
   for (const [column, { shownAs, line }] of filling.wanted) {
     if (all.has(column)) continue;
     const problem = `hole "${column}" has no column${suggest(column, all)}`;
-    filling.problems.push({ severity: 'error', name: '', shownAs, line, problem });
+    filling.problems.push({ ...REFUSED, name: '', file: shownAs, line, problem });
   }
   for (const column of common)
     if (!isUsed(filling, column))
@@ -228,7 +229,7 @@ function fillContent(
 
 /** Problems of the template come first, those of the table in the order of its lines. */
 function sortRows({ path, problems }: Filling): readonly SiteProblem[] {
-  const isRow = ({ shownAs }: SiteProblem): boolean => shownAs === path;
+  const isRow = ({ file }: SiteProblem): boolean => file === path;
   const rows = problems.filter(isRow).toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0));
   return [...problems.filter((problem) => !isRow(problem)), ...rows];
 }
