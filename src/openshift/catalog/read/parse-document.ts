@@ -1,6 +1,27 @@
 import { withoutUndefined, isObject } from '../../../base/members.ts';
-import { findValue, foldCase, nameType, needText, readField, readObjects, readText, readTexts, type Fields } from '../fields.ts';
-import type { CatalogBundle, CatalogChannel, CatalogDeprecations, CatalogPackage, ChannelEntry, DeprecationEntry, DocumentPlace, MalformedDocument, OtherDocument, Requirement } from '../catalog.ts';
+import {
+  findValue,
+  foldCase,
+  nameType,
+  needText,
+  readField,
+  readObjects,
+  readText,
+  readTexts,
+  type Fields,
+} from '../fields.ts';
+import type {
+  CatalogBundle,
+  CatalogChannel,
+  CatalogDeprecations,
+  CatalogPackage,
+  ChannelEntry,
+  DeprecationEntry,
+  DocumentPlace,
+  MalformedDocument,
+  OtherDocument,
+  Requirement,
+} from '../catalog.ts';
 import { parseApi, parseConstraint } from '../requirement.ts';
 import type { ParsedDocument } from './json-documents.ts';
 

@@ -1,5 +1,11 @@
 import { join } from 'node:path';
-import { decodeStrictly, manifestError, type Members, type Shape, type ShownFile } from './retained-json.ts';
+import {
+  decodeStrictly,
+  manifestError,
+  type Members,
+  type Shape,
+  type ShownFile,
+} from './retained-json.ts';
 import { isObject } from '../../../base/members.ts';
 
 /** What a manifest.json of an earlier producer says of a cluster's identity; texts may be empty. */
