@@ -8,6 +8,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { digestOf } from '../src/base/digest.ts';
 import { createKeySource, type KeySource } from '../src/sites/identity/keys/rsa-keys.ts';
 import { buildConfigIsos } from '../src/recipes/config-iso/build-config-isos.ts';
 import { readConfigIso } from '../src/sites/read-config-iso.ts';
@@ -46,6 +47,7 @@ const report = await buildConfigIsos(
   },
   {
     keys,
+    program: digestOf('bench'), // the built program has its digest at hand
     emit: () => undefined,
     now: () => performance.now(),
     signal: new AbortController().signal,
