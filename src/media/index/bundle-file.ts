@@ -8,13 +8,14 @@ import {
   RELEASE_DIGEST_ANNOTATION,
 } from '../../openshift/release/release-bundle.ts';
 import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
-import { isTextList, isTexts, type MediaIndex, parseObject, checkText } from './media-index.ts';
+import type { MediaIndex } from './media-index.ts';
 import { BUNDLE_PATH } from './media-paths.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { parseManifest } from '../../registry/manifest.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';
 import { readLink, readManifestBytes } from '../../registry/layout/stored.ts';
+import { checkText, parseObject, isTexts, isTextList } from './written-json.ts';
 
 /**
  * `/bundle.json`, and the file of that name in the release bundle: every image that the registry of the

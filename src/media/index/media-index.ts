@@ -1,11 +1,6 @@
-import {
-  digestCanonicalJson,
-  formatReadableJson,
-  type Json,
-} from '../../base/text/canonical-json.ts';
+import { digestCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import { INDEX_PATH } from './media-paths.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { withoutUndefined } from '../../base/members.ts';
@@ -13,6 +8,7 @@ import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { isUnsigned } from '../../openshift/signature/release-statement.ts';
+import { checkText, parseObject, isTexts, isTextList, type Document } from './written-json.ts';
 
 /** One run of bytes of the medium, as its index tells. */
 export type IndexExtent = {
@@ -139,8 +135,6 @@ function findWrongDigest({ digest, ...content }: Document): IntegrityError | und
   });
 }
 
-type Document = Readonly<Record<string, Json>>;
-
 /**
  * 3,000 images with 60,000 blobs and 72,000 links, each an extent of its own, have 1,370,000 values. A
  * value is little text and may be much memory: two million empty objects take more than 300 MiB.
@@ -156,26 +150,6 @@ const checkIndexText = (bytes: Uint8Array): string => checkText(bytes, MOST_VALU
 
 const parse = (source: Uint8Array | string): Document =>
   parseObject(typeof source === 'string' ? source : checkIndexText(source), malformed);
-
-/** The error of a problem, which is a sentence without its subject. */
-type Refuse = (problem?: string, cause?: unknown) => IntegrityError;
-
-/** The text of a JSON file of the medium, which has at most so many values. */
-export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): string {
-  const excess = findJsonExcess(bytes, { values, depth: 16 });
-  if (excess !== undefined) throw refuse(excess);
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
-}
-
-export function parseObject(text: string, refuse: Refuse): Document {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null) return value as Document;
-  } catch (cause) {
-    throw refuse('is not JSON', cause);
-  }
-  throw refuse();
-}
 
 function parseExtent(value: unknown): IndexExtent {
   const extent = value as Partial<Record<keyof IndexExtent, unknown>> | null;
@@ -206,20 +180,11 @@ const isOfReleases = ({ release, unsigned }: Document): boolean =>
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 
-/** Whether a value is an object whose members of these names are texts. */
-export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  keys.every((key) => typeof (value as Record<string, unknown>)[key] === 'string');
-
 function isImage(value: unknown): boolean {
   if (!isTexts(value, ['name', 'set', 'source', 'repository'])) return false;
   const { tags, manifests } = value as { tags?: unknown; manifests?: unknown };
   return isTextList(tags) && isTextList(manifests);
 }
-
-export const isTextList = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((item) => typeof item === 'string');
 
 /** 3,000 images with 60,000 blobs and 72,000 links take 48,000,000 bytes. */
 const LIMIT = 48 * 1024 * 1024;
