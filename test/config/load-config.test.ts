@@ -290,7 +290,7 @@ describe('problems', () => {
   test('catalogs keep the rules of an image set', () => {
     const packages = '{name: p, minVersion: "1", channels: [{name: c, maxVersion: x}, {name: c}]}';
     expect(check(`${HEAD}operators: [{catalog: q.io/c:1, packages: [${packages}]}]\n`)).toEqual([
-      expect.stringContaining('only one of the two may have them'),
+      expect.stringContaining('give them in one place only'),
       expect.stringContaining('"x" is not a valid version'),
       expect.stringContaining('"c" is also'),
     ]);
@@ -305,7 +305,7 @@ describe('problems', () => {
       expect.stringContaining('minBundle: is given together with a range of versions'),
     ]);
     expect(checkPackage('minBundle: p.v1, channels: [{name: c, minBundle: p.v2}]')).toEqual([
-      expect.stringContaining('only one of the two may have them'),
+      expect.stringContaining('give them in one place only'),
     ]);
     expect(checkPackage('minBundle: p.v1', ', full: true')).toEqual([
       expect.stringContaining('has versions, but "full" of its catalog keeps every version'),
