@@ -7,7 +7,7 @@ import type { DocumentProblem } from '../../base/problem.ts';
 import { createReport, type Report, type ReportDetails } from './report.ts';
 import { resolveScalar } from './scalar.ts';
 import { listKeys, shapeOf, type SchemaNode } from './schema.ts';
-import { FREE, type Plain, type Shape, type ValueOf } from './shape.ts';
+import { FREE, TYPES, type Plain, type Shape, type ValueOf } from './shape.ts';
 
 /** A YAML or JSON file, read along what may stand in it. */
 export type ConfigDocument<Value = Plain> = {
@@ -283,16 +283,6 @@ const isOfKind = (value: Plain, kind: Shape['kind']): boolean =>
   (kind === 'integer' && Number.isSafeInteger(value));
 
 const textOf = ({ source, value }: Scalar): string => source ?? String(value);
-
-const TYPES: Readonly<Record<Shape['kind'], string>> = {
-  text: 'a field of type string',
-  flag: 'a field of type bool',
-  integer: 'a field of type int',
-  list: 'a field of type list',
-  map: 'a field of type map',
-  record: 'a field of type object',
-  free: 'a field',
-};
 
 const joinPath = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
 

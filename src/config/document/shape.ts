@@ -46,3 +46,14 @@ export const lenient = <S extends { readonly kind: 'record' }>(shape: S): S => (
   ...shape,
   isLenient: true,
 });
+
+/** For problems. */
+export const TYPES: Readonly<Record<Shape['kind'], string>> = {
+  text: 'a field of type string',
+  flag: 'a field of type bool',
+  integer: 'a field of type int',
+  list: 'a field of type list',
+  map: 'a field of type map',
+  record: 'a field of type object',
+  free: 'a field',
+};
