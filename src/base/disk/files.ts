@@ -250,3 +250,13 @@ export async function readFreeBytes(path: string): Promise<number> {
   const { bavail, bsize } = await statfs(path);
   return bavail * bsize;
 }
+
+/** Bytes; 0 where there is nothing, or another process was quicker and took it. */
+export async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
+import { sizeOf } from '../../base/disk/files.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
 import { namesBeside } from './seal-iso.ts';
@@ -182,16 +183,6 @@ async function readSmall(path: string): Promise<string | undefined> {
     return (await readRegularFile(path))?.toString('utf8');
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
-    throw error;
-  }
-}
-
-/** Bytes; 0 where there is nothing. */
-async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return 0;
     throw error;
   }
 }

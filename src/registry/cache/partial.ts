@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, rename, stat, type FileHandle } from 'node:fs/promises';
+import { readdir, rename, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errors.ts';
-import { makeDirectory } from '../../base/disk/files.ts';
+import { makeDirectory, sizeOf } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 
 /** A blob that is not whole yet, and that no other process writes to. */
@@ -41,16 +41,6 @@ async function listLeftOvers(folder: string, digest: Digest): Promise<string[]> 
     })),
   );
   return sized.sort((a, b) => a.size - b.size).map(({ path }) => path);
-}
-
-/** 0 where another process was quicker and took it. */
-async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return 0;
-    throw error;
-  }
 }
 
 function isLeftOver(name: string, digest: Digest): boolean {
