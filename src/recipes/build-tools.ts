@@ -178,11 +178,11 @@ async function readSealKey(workDir: string): Promise<Uint8Array> {
 }
 
 /** Where a build makes what it keeps, below its work directory. Blobs have partial files of their own. */
-const KEPT = [
+const SWEPT = [
   ...['stages', 'stages/drawn'],
   ...['cache/base', 'cache/catalogs', 'cache/digests', 'cache/installer'],
 ];
 
 async function sweepWorkDir(workDir: string): Promise<void> {
-  for (const name of KEPT) await sweepDirectory(join(workDir, name));
+  for (const name of SWEPT) await sweepDirectory(join(workDir, name));
 }

@@ -67,7 +67,7 @@ async function listNames(directory: string): Promise<readonly string[]> {
 
 /**
  * When a process began, which with its id names it for good: ids are used again. Clock ticks after
- * boot, proc(5), /proc/pid/stat field 22; undefined when there is no such process.
+ * boot, proc(5), /proc/pid/stat field 22; undefined when the process does not exist.
  */
 export async function readStartTime(pid: number): Promise<string | undefined> {
   try {

@@ -1,4 +1,5 @@
 import { Lexer, Parser, type CST, type LineCounter } from 'yaml';
+import { withoutUndefined } from '../members.ts';
 
 /**
  * Nodes within nodes. The YAML library composes them by recursion and has no limit but the stack, and
@@ -79,7 +80,7 @@ export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | 
   const isSmall = text.length <= MOST_LEXEMES && !mayHaveManyAliases(text);
   if (isSmall && !mayBeDeep(text)) return undefined;
   try {
-    const tokens = readYamlTokens(text, { ...(lines && { lines }), most: MOST_LEXEMES });
+    const tokens = readYamlTokens(text, { ...withoutUndefined({ lines }), most: MOST_LEXEMES });
     while (tokens.next().done !== true);
     return undefined;
   } catch (error) {

@@ -79,7 +79,8 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
     .addOption(createRetryOption())
     .addOption(
       new Option('--ignition <how>', 'what renders the unconfigured ignition').choices([
-        ...['installer', 'embedded'],
+        'installer',
+        'embedded',
       ]),
     )
     .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')

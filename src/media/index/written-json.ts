@@ -1,3 +1,4 @@
+import { isObject } from '../../base/members.ts';
 import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import type { IntegrityError } from '../../base/errors.ts';
 import type { Json } from '../../base/text/canonical-json.ts';
@@ -28,9 +29,7 @@ export function parseObject(text: string, refuse: Refuse): Document {
 
 /** Whether a value is an object whose members of these names are texts. */
 export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  keys.every((key) => typeof (value as Record<string, unknown>)[key] === 'string');
+  isObject(value) && keys.every((key) => typeof value[key] === 'string');
 
 export const isTextList = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((item) => typeof item === 'string');

@@ -10,7 +10,7 @@ import {
   type FileStamp,
 } from '../../base/disk/file-input.ts';
 import { digestFile, readFileIfPresent, writeFileAtomic } from '../../base/disk/files.ts';
-import { forgetKept } from './kept-file.ts';
+import { forgetCached } from './cached-file.ts';
 
 /**
  * The digests of files that are not ours, remembered beside what their inodes said. A file whose inode
@@ -55,7 +55,7 @@ export function createFileDigests(cache: string, signal?: AbortSignal): FileDige
     },
     async forget(path) {
       await rm(entryOf(path), { force: true });
-      if (resolve(path).startsWith(resolve(cache) + sep)) await forgetKept(path);
+      if (resolve(path).startsWith(resolve(cache) + sep)) await forgetCached(path);
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Http, TlsOptions } from '../../base/http/http.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { downloadFile, type Download } from './download.ts';
 import type { FileDigests } from './file-digests.ts';
-import { findKept, keepFile } from './kept-file.ts';
+import { findCached, cacheFile } from './cached-file.ts';
 import { packingOf, unpackFile, type Packing } from './unpack.ts';
 
 /**
@@ -53,7 +53,7 @@ async function takeFile(path: string, directory: string, tools: FetchGivenTools)
   const packing = packingOf(path);
   if (packing === undefined) return { ...file, from: path };
   const target = join(directory, `${hexOf(file.digest)}-unpacked.iso`);
-  const known = await findKept(target);
+  const known = await findCached(target);
   if (known) return { ...known, from: path };
   return { ...(await unpackTo(target, { packed: path, packing }, tools)), from: path };
 }
@@ -76,7 +76,7 @@ async function downloadIso(
     });
   }
   const path = join(directory, `${hexOf(sha256)}.iso`);
-  const known = await findKept(path);
+  const known = await findCached(path);
   if (known?.digest === sha256) return { ...known, from };
   const { http, signal, tls, onProgress } = tools;
   const packing = packingOf(url.pathname);
@@ -93,7 +93,7 @@ async function downloadIso(
     return { ...(await downloadPacked({ download, packing, path, sha256 }, tools)), from };
   }
   await downloadFile({ ...download, digest: sha256 });
-  return { ...(await keepFile(download.path, path, sha256)), from };
+  return { ...(await cacheFile(download.path, path, sha256)), from };
 }
 
 /** The packed file stays until what is in it is kept, so that an interrupted build need not fetch it again. */
@@ -148,7 +148,7 @@ async function unpackTo(
     await rm(aside, { force: true });
     throw wrongDigest(digest, expected);
   }
-  return keepFile(aside, target, digest);
+  return cacheFile(aside, target, digest);
 }
 
 function wrongDigest(found: Digest, { sha256, packedAs, from }: Expected): IntegrityError {

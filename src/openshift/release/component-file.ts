@@ -9,7 +9,7 @@ import { extractFile } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { platformOf, type RpmArchitecture } from './release-bundle.ts';
 import { openImage, openLayers, type ImageTools } from '../image-access.ts';
-import { findKept, keepFile } from '../files/kept-file.ts';
+import { findCached, cacheFile } from '../files/cached-file.ts';
 
 export type ComponentFile = {
   readonly reference: Reference;
@@ -44,7 +44,7 @@ export async function extractComponentFile(
     }),
   );
   const path = join(wanted.directory, `${hexOf(key)}${wanted.suffix}`);
-  const known = await findKept(path);
+  const known = await findCached(path);
   if (known) return known;
   const aside = `${path}.new`;
   const layers = openLayers(tools, reference, image.layers);
@@ -55,7 +55,7 @@ export async function extractComponentFile(
       throw explainDiskFailure(error, { directory: wanted.directory, needed });
     },
   );
-  if (wanted.finish === undefined) return keepFile(aside, path, digest);
+  if (wanted.finish === undefined) return cacheFile(aside, path, digest);
   await wanted.finish(aside);
-  return keepFile(aside, path, await digestFile(aside, signal));
+  return cacheFile(aside, path, await digestFile(aside, signal));
 }

@@ -32,7 +32,7 @@ export async function makeSites(
   tools: ConfigIsosTools,
 ): Promise<ReadonlyMap<string, SiteOutcome>> {
   const names = sites.map(({ name }) => name);
-  const findRetained = await openKept(names, request, tools);
+  const findRetained = await openRetainedOf(names, request, tools);
   const rotation = await decideRotation(request, tools);
   const good = sites.filter(isGood);
   const outcomes = await mapStage(
@@ -62,7 +62,7 @@ export async function makeSites(
   return outcomes;
 }
 
-async function openKept(
+async function openRetainedOf(
   names: readonly string[],
   { retainFrom, kubeconfig }: ConfigIsosRequest,
   { emit }: ConfigIsosTools,

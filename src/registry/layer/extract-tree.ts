@@ -7,6 +7,7 @@ import { nameAside } from '../../base/disk/aside.ts';
 import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFile } from '../../base/disk/open-file.ts';
+import { explainWriteError } from '../../base/disk/write-errors.ts';
 import { refuseManyLayers, type ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';
@@ -79,7 +80,7 @@ export async function extractTree(
     await syncDirectory(dirname(output));
     return extracted;
   } catch (error) {
-    throw explainFullDisk(error, dirname(output));
+    throw explainWriteError(error, dirname(output));
   } finally {
     await rm(aside, { recursive: true, force: true });
   }
@@ -283,14 +284,6 @@ async function moveTo(tree: string, output: string): Promise<void> {
     if (!isErrno(cause, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw cause;
     throw new DiskError('layer.output-exists', `directory ${output} already exists`, { cause });
   }
-}
-
-function explainFullDisk(cause: unknown, directory: string): unknown {
-  if (!isErrno(cause, 'ENOSPC', 'EDQUOT')) return cause;
-  return new DiskError('disk.full', `${directory} has no room for the files of an image`, {
-    cause,
-    hint: 'free some space and run the same command again',
-  });
 }
 
 const isBelow = (path: string, root: string): boolean =>

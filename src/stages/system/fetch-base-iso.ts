@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Stage } from '../../engine/stage.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
-import { isKept } from '../../openshift/files/kept-file.ts';
+import { isCached } from '../../openshift/files/cached-file.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import { extractComponentFile } from '../../openshift/release/component-file.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
@@ -20,7 +20,7 @@ export type FetchBaseIsoTools = Pick<ImageTools, 'client' | 'cache'> & { readonl
  */
 export const fetchBaseIso: Stage<FetchBaseIsoInput, BaseIso, FetchBaseIsoTools> = {
   name: 'fetch base ISO',
-  reuse: { kind: 'same-program', isUsable: isKept },
+  reuse: { kind: 'same-program', isUsable: isCached },
   async run({ release }, { client, cache, workDir }, { signal, onProgress }) {
     const { arch } = release;
     const reference = getComponent(release, 'machine-os-images');

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { FileInput } from '../../base/disk/file-input.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { isKept } from '../../openshift/files/kept-file.ts';
+import { isCached } from '../../openshift/files/cached-file.ts';
 import { extractComponentFile } from '../../openshift/release/component-file.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import {
@@ -31,7 +31,7 @@ export type FetchInstallerTools = Pick<ImageTools, 'client' | 'cache'> & {
  */
 export const fetchInstaller: Stage<FetchInstallerInput, FileInput, FetchInstallerTools> = {
   name: 'fetch installer',
-  reuse: { kind: 'same-program', isUsable: isKept },
+  reuse: { kind: 'same-program', isUsable: isCached },
   run({ release, fips }, { client, cache, workDir }, { signal, onProgress }) {
     const told = describeForInstaller(release);
     return extractComponentFile(

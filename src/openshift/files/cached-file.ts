@@ -23,7 +23,7 @@ type FileRecord = { readonly digest: Digest; readonly stamp: FileStamp };
  * without a record is one whose making was cut short, whatever it looks like. `digest` is that of the
  * bytes on the disk.
  */
-export async function keepFile(aside: string, path: string, digest: Digest): Promise<FileInput> {
+export async function cacheFile(aside: string, path: string, digest: Digest): Promise<FileInput> {
   await rename(aside, path);
   await syncDirectory(dirname(path));
   const stamp = await readStamp(path);
@@ -33,10 +33,10 @@ export async function keepFile(aside: string, path: string, digest: Digest): Pro
 }
 
 /**
- * The file as it was kept, or undefined when it is not there or not what it was. Where its inode says
+ * The file as it was stored, or undefined when it is not there or not what it was. Where its inode says
  * what it said then, its bytes are not read again.
  */
-export async function findKept(path: string): Promise<FileInput | undefined> {
+export async function findCached(path: string): Promise<FileInput | undefined> {
   const record = parseRecord(await readFileIfPresent(`${path}.json`));
   const stamp = await readStamp(path);
   if (record === undefined || stamp?.size !== record.stamp.size) return undefined;
@@ -49,11 +49,11 @@ export async function findKept(path: string): Promise<FileInput | undefined> {
 }
 
 /** Whether a file that a stage made is still there, with the bytes that it had. */
-export const isKept = async ({ path, digest }: FileInput): Promise<boolean> =>
-  (await findKept(path))?.digest === digest;
+export const isCached = async ({ path, digest }: FileInput): Promise<boolean> =>
+  (await findCached(path))?.digest === digest;
 
 /** The file counts as never made. */
-export const forgetKept = (path: string): Promise<void> => rm(`${path}.json`, { force: true });
+export const forgetCached = (path: string): Promise<void> => rm(`${path}.json`, { force: true });
 
 const writeRecord = (path: string, { digest, stamp }: FileRecord): Promise<void> =>
   writeFileAtomic(`${path}.json`, formatReadableJson({ digest, stamp }));
