@@ -12,6 +12,18 @@ const SPREAD_LISTS = [
   message: 'It overflows the stack with a long list: use append or maxOf of src/base/lists.ts.',
 }));
 
+/** What only makes the formatter put more on a line. */
+const SPREAD_LITERALS = [
+  {
+    selector: "ObjectExpression > SpreadElement[argument.type='ObjectExpression']",
+    message: 'Write its properties into the object around it.',
+  },
+  {
+    selector: "ArrayExpression > SpreadElement[argument.type='ArrayExpression']",
+    message: 'Write its elements into the array around it.',
+  },
+];
+
 export default defineConfig(
   {
     ignores: [
@@ -49,10 +61,7 @@ export default defineConfig(
       'no-restricted-syntax': [
         'error',
         ...SPREAD_LISTS,
-        {
-          selector: "ObjectExpression > SpreadElement[argument.type='ObjectExpression']",
-          message: 'Write its properties into the object around it.',
-        },
+        ...SPREAD_LITERALS,
         {
           selector: "CallExpression[callee.name=/^mkdir(Sync)?$/] Property[key.name='recursive']",
           message: 'It never returns in /proc: use makeDirectory of src/base/disk/files.ts.',
@@ -120,7 +129,11 @@ export default defineConfig(
         ...['node:fs', 'node:fs/promises', 'fs', 'fs/promises'].map((name) => ({
           name,
           importNames: [
-            ...['default', 'promises', 'createWriteStream', 'open', 'openSync'],
+            'default',
+            'promises',
+            'createWriteStream',
+            'open',
+            'openSync',
             ...[
               'appendFile',
               'chmod',
@@ -142,7 +155,7 @@ export default defineConfig(
   {
     // The one file that prints.
     files: ['src/cli/terminal/output.ts'],
-    rules: { 'no-restricted-syntax': ['error', ...SPREAD_LISTS] },
+    rules: { 'no-restricted-syntax': ['error', ...SPREAD_LISTS, ...SPREAD_LITERALS] },
   },
   {
     files: ['src/**/*.ts'],
@@ -155,6 +168,7 @@ export default defineConfig(
       'no-restricted-syntax': [
         'error',
         ...SPREAD_LISTS,
+        ...SPREAD_LITERALS,
         {
           selector: 'Property[key.name="run"], Property[key.name="reuse"]',
           message:
@@ -169,6 +183,7 @@ export default defineConfig(
       'no-restricted-syntax': [
         'error',
         ...SPREAD_LISTS,
+        ...SPREAD_LITERALS,
         {
           selector: ':function Property[key.name="run"], :function Property[key.name="reuse"]',
           message: 'a stage is a constant at the top of its file, so that it sees no request',
@@ -191,5 +206,9 @@ export default defineConfig(
   {
     files: ['test/**', 'demo/**', 'bench/**', 'scripts/**'],
     rules: { 'complexity': 'off', 'max-lines-per-function': 'off', 'no-restricted-syntax': 'off' },
+  },
+  {
+    files: ['demo/**', 'bench/**', 'scripts/**'],
+    rules: { 'no-restricted-syntax': ['error', ...SPREAD_LITERALS] },
   },
 );

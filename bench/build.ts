@@ -32,7 +32,10 @@ export function prepare(name: string, from: Source, site: Site): string {
   writeFileSync(
     join(work, 'appliance-config.yaml'),
     [
-      ...['apiVersion: v1beta1', 'kind: ApplianceConfig', 'ocpRelease:', '  version: "4.21.0"'],
+      'apiVersion: v1beta1',
+      'kind: ApplianceConfig',
+      'ocpRelease:',
+      '  version: "4.21.0"',
       `  url: ${from.pullspec}`,
       `pullSecret: '{"auths":{"${from.host}":{"auth":"YmVuY2g6YmVuY2g="}}}'`,
       'build:',

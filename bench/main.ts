@@ -11,6 +11,7 @@ import { planOperators, type OperatorPlan } from './operators.ts';
 import { addFigures, median, printFigures, type Figures } from './figures.ts';
 import { benchCpu } from './cpu.ts';
 import { benchHttps } from './https.ts';
+import { benchReuse } from './reuse.ts';
 import { runReferenceChain } from './reference.ts';
 import { benchSlowMedium } from './slow-medium.ts';
 import { benchUpgrade } from './upgrade.ts';
@@ -45,7 +46,10 @@ const figures: Figures = { values: { size, runs }, rows: [] };
 
 /** Says at once what the parts need and the machine has not. */
 function requireTools(): void {
-  const needed = parts.has('reference') ? ['docker-registry', 'skopeo', 'mkisofs'] : [];
+  const needed = [
+    ...(parts.has('reference') ? ['docker-registry', 'skopeo', 'mkisofs'] : []),
+    ...(parts.has('reuse') ? ['xdelta3'] : []),
+  ];
   const folders = (process.env['PATH'] ?? '').split(':');
   const missing = needed.filter((tool) => !folders.some((each) => existsSync(join(each, tool))));
   if (missing.length === 0) return;
@@ -255,6 +259,7 @@ if (parts.has('https'))
   await benchHttps({ size, images: 60, own: 4, base }, site, { figures, runs });
 if (parts.has('upgrade'))
   await benchUpgrade({ size, images: 60, own: 4, base }, site, { figures, runs });
+if (parts.has('reuse')) await benchReuse({ size, images: 60, own: 4, base }, site, figures);
 if (parts.has('plan')) await benchPlan();
 if (parts.has('catalogs')) await benchCatalogs();
 if (parts.has('operators')) await benchOperators();

@@ -10,7 +10,9 @@ export const formatOperators = (operators: PublishedOperators | undefined): read
   operators === undefined
     ? []
     : [
-        ...['operators:', `  - catalog: ${operators.catalog}`, '    packages:'],
+        'operators:',
+        `  - catalog: ${operators.catalog}`,
+        '    packages:',
         ...operators.packages.map((name) => `      - {name: ${name}, channels: [{name: stable}]}`),
       ];
 

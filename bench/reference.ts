@@ -76,8 +76,12 @@ async function mirror(source: Source, port: number): Promise<void> {
   const copySome = async (): Promise<void> => {
     for (let image = wanted.shift(); image; image = wanted.shift()) {
       await run('skopeo', [
-        ...['copy', '--quiet', '--preserve-digests', '--src-tls-verify=false'],
-        ...['--dest-tls-verify=false', `docker://${image.from}`],
+        'copy',
+        '--quiet',
+        '--preserve-digests',
+        '--src-tls-verify=false',
+        '--dest-tls-verify=false',
+        `docker://${image.from}`,
         `docker://127.0.0.1:${port}/${image.to}`,
       ]);
     }

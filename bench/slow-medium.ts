@@ -107,7 +107,8 @@ async function buildLiveIso(directory: string, size: number): Promise<string> {
         registriesConf: await writeMirrorConf(work, registry),
         insecureRegistries: [registry.host, bulk.host],
         kernelArguments: [
-          ...['sealift.proof', 'sealift.proof.only=registry,pull'],
+          'sealift.proof',
+          'sealift.proof.only=registry,pull',
           `sealift.proof.wait=${TIMEOUT_MS / 1000}`,
           `sealift.proof.component=${release.components['cli'] ?? ''}`,
           `sealift.proof.additional=${release.additionalReference}`,

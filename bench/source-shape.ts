@@ -6,6 +6,8 @@ export type SourceShape = {
   readonly images: number;
   /** Blobs of an image that no other has. */
   readonly own: number;
+  /** Every twentieth image has other layers, different ones each night; absent: as first published. */
+  readonly night?: number;
   /** Path of the base ISO. */
   readonly base: string;
   /** PEM texts; plain HTTP without. */

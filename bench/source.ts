@@ -48,10 +48,15 @@ const own = planSizes({
 });
 const blobs: Blob[] = [...shared];
 const components: Map<string, SourceImage> = await makeCoreComponents(readFileSync(shape.base), []);
+/** One of an image that was built again tonight is a little larger. */
+const makeLayer = (image: number, layer: number, size: number): Blob =>
+  shape.night !== undefined && image % 20 === shape.night % 20
+    ? createBlobFactory(`night ${shape.night} layer ${layer}`)(0, Math.ceil(size * 1.01))
+    : makeBlob(100 + layer, size);
 for (let index = 0; index < shape.images; index++) {
   const layers = own
     .slice(index * shape.own, (index + 1) * shape.own)
-    .map((size, layer) => makeBlob(100 + index * shape.own + layer, size));
+    .map((size, layer) => makeLayer(index, index * shape.own + layer, size));
   blobs.push(...layers);
   components.set(
     `component-${String(index).padStart(3, '0')}`,

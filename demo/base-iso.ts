@@ -7,7 +7,7 @@ import {
 import type { Layout, TreeFile } from '../src/iso/extent.ts';
 import { layOutIso } from '../src/iso/lay-out.ts';
 import { encodePathTable } from '../src/iso/volume/path-table.ts';
-import { pourIso } from '../src/iso/pour/pour-iso.ts';
+import { pourIso, publishPour } from '../src/iso/pour/pour-iso.ts';
 import {
   encodeExtensionReference,
   encodeRockRidge,
@@ -58,6 +58,7 @@ async function pourLocally(layout: Layout, base: string, output: string): Promis
     openExtent: ({ offset: start }, { offset }) =>
       Promise.resolve({ kind: 'file', path: base, position: start + offset, source: EMPTY }),
   });
+  await publishPour(output);
 }
 
 function planFiles(rootfsSize: number): TreeFile[] {

@@ -5,18 +5,28 @@ const LOADED_AT = 0x7c00;
 /** Instructions of a 16-bit processor that print the text behind them with the BIOS, and stop. */
 export function encodeBootProgram(text: string, at = 0): Buffer {
   const code = Buffer.from([
-    ...[0x31, 0xc0], // xor ax, ax
-    ...[0x8e, 0xd8], // mov ds, ax
+    0x31,
+    0xc0, // xor ax, ax
+    0x8e,
+    0xd8, // mov ds, ax
     0xfc, // cld
-    ...[0xbe, 0, 0], // mov si, the text
+    0xbe,
+    0,
+    0, // mov si, the text
     0xac, // next: lodsb
-    ...[0x84, 0xc0], // test al, al
-    ...[0x74, 0x06], // jz stop
-    ...[0xb4, 0x0e], // mov ah, teletype output
-    ...[0xcd, 0x10], // int video
-    ...[0xeb, 0xf5], // jmp next
+    0x84,
+    0xc0, // test al, al
+    0x74,
+    0x06, // jz stop
+    0xb4,
+    0x0e, // mov ah, teletype output
+    0xcd,
+    0x10, // int video
+    0xeb,
+    0xf5, // jmp next
     0xf4, // stop: hlt
-    ...[0xeb, 0xfd], // jmp stop
+    0xeb,
+    0xfd, // jmp stop
   ]);
   code.writeUInt16LE(LOADED_AT + at + code.length, 6);
   return Buffer.concat([code, Buffer.from(`${text}\r\n\0`, 'latin1')]);

@@ -1,6 +1,6 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
-import { encodeBootCatalog } from '../src/iso/boot/el-torito.ts';
+import { encodeBootCatalog } from './boot-catalog.ts';
 import { growHybrid, SYSTEM_AREA_SIZE, sizeOfImage } from '../src/iso/boot/hybrid.ts';
 import { openIso } from '../src/iso/open-iso.ts';
 import { encodeTerminator } from '../src/iso/volume/volume-descriptor.ts';

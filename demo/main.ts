@@ -25,8 +25,13 @@ const STEPS: readonly Step[] = [
   { args: ['config-iso', 'validate', 'field/sites.csv', '--template', 'field/template'] },
   {
     args: [
-      ...['config-iso', 'build', 'field/sites.csv', '--template', 'field/template'],
-      ...['--out', 'isos'],
+      'config-iso',
+      'build',
+      'field/sites.csv',
+      '--template',
+      'field/template',
+      '--out',
+      'isos',
     ],
   },
 ];

@@ -10,10 +10,23 @@ import { GRAPH, SIGNATURES, startSourceRegistry, type SourceRegistry } from './s
 const MIB = 1024 * 1024;
 const VERSION = '4.21.0';
 const NAMES = [
-  ...['agent-installer-api-server', 'agent-installer-node-agent', 'agent-installer-orchestrator'],
-  ...['cli', 'cluster-version-operator', 'console', 'coredns', 'etcd', 'haproxy-router'],
-  ...['hyperkube', 'machine-config-operator', 'must-gather', 'oauth-server', 'ovn-kubernetes'],
-  ...['pod', 'prometheus', 'rhel-coreos'],
+  'agent-installer-api-server',
+  'agent-installer-node-agent',
+  'agent-installer-orchestrator',
+  'cli',
+  'cluster-version-operator',
+  'console',
+  'coredns',
+  'etcd',
+  'haproxy-router',
+  'hyperkube',
+  'machine-config-operator',
+  'must-gather',
+  'oauth-server',
+  'ovn-kubernetes',
+  'pod',
+  'prometheus',
+  'rhel-coreos',
 ];
 
 /** Everything that a build asks the network for, on loopback. */

@@ -32,6 +32,8 @@ function renderConfiguration(): string {
     '`pullSecret`, `sshKey`, `userCorePass` and `build.embed.pullSecret` are given inline, as',
     '`file:PATH` or as `env:NAME`. Relative paths start at the directory of the file.',
     '',
+    'Several files are laid over each other, and `--set` over all: [nightlies.md](nightlies.md).',
+    '',
     ...formatTable(rows),
   ].join('\n');
 }

@@ -7,6 +7,7 @@ set -euo pipefail
 unit_tools='
 skopeo skopeo
 docker-registry docker-registry
+nginx nginx
 xorriso xorriso
 genisoimage isoinfo
 libarchive-tools bsdtar

@@ -22,6 +22,13 @@ export type FilePlace = {
   readonly path?: string;
 };
 
+/** An image that nodes pull. */
+export type PulledPlace = {
+  readonly name: string;
+  /** By digest. */
+  readonly image: string;
+};
+
 /** In an ISO. */
 export type ImagePlace = {
   /** What of it was checked; `lost`: the file ends before it. */
@@ -39,7 +46,7 @@ export type ImagePlace = {
  * One thing that is wrong, or looks wrong, and where. It has no secret, and it is its own JSON: an error
  * stops what is made of it, a warning is seldom meant, a note is harmless.
  */
-export type Problem<Place = DocumentPlace | FilePlace | ImagePlace> = Place & {
+export type Problem<Place = DocumentPlace | FilePlace | ImagePlace | PulledPlace> = Place & {
   readonly severity: 'error' | 'warning' | 'note';
   /** Stable, for programs: `config.unknown-key`. */
   readonly code: string;
@@ -53,6 +60,7 @@ export type Problem<Place = DocumentPlace | FilePlace | ImagePlace> = Place & {
 export type DocumentProblem = Problem<DocumentPlace>;
 export type FileProblem = Problem<DocumentPlace | FilePlace>;
 export type ImageProblem = Problem<ImagePlace>;
+export type PulledProblem = Problem<PulledPlace>;
 
 export const isError = ({ severity }: Pick<Problem, 'severity'>): boolean => severity === 'error';
 
@@ -73,9 +81,9 @@ export class ConfigProblems extends ConfigError {
  */
 export function formatProblem(problem: Problem): string {
   const { severity, expected, found, hint } = problem;
-  const said = isError({ severity }) ? problem.problem : `${severity}: ${problem.problem}`;
+  const mark = isError({ severity }) ? '' : `${severity}: `;
   return [
-    toPrintable(`${formatPlace(problem)}: ${said}`),
+    formatSentence({ ...problem, problem: `${mark}${problem.problem}` }),
     ...('lineText' in problem ? showLine(problem) : []),
     ...('kind' in problem ? showBytes(problem) : []),
     ...(expected === undefined ? [] : [`  expected ${toPrintable(expected)}`]),
@@ -84,8 +92,13 @@ export function formatProblem(problem: Problem): string {
   ].join('\n');
 }
 
+/** `file:line:column: path: problem`, for a list of them in one line. */
+export const formatSentence = (problem: Problem): string =>
+  toPrintable(`${formatPlace(problem)}: ${problem.problem}`);
+
 function formatPlace(problem: Problem): string {
   if ('kind' in problem) return `${problem.kind}: ${problem.path ?? 'image'}`;
+  if ('image' in problem) return `${problem.name}: ${problem.image}`;
   const { file, line, path = '' } = problem;
   const column = 'column' in problem ? `:${problem.column}` : '';
   return `${file}${line === undefined ? '' : `:${line}`}${column}${path === '' ? '' : `: ${path}`}`;
@@ -124,7 +137,7 @@ const showBytes = ({ offset, size = 1, images }: ImagePlace): readonly string[] 
 const SHOWN_NAMES = 20;
 
 /** The first of them, and how many there are more. */
-export function formatNames(names: readonly string[]): string {
-  const more = names.length - SHOWN_NAMES;
-  return names.slice(0, SHOWN_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+export function formatNames(names: readonly string[], most = SHOWN_NAMES): string {
+  const more = names.length - most;
+  return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }

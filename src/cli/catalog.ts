@@ -4,7 +4,7 @@ import { UsageError } from '../base/errors.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { withoutUndefined } from '../base/members.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { loadConfig, readConfigFiles } from '../config/load-config.ts';
 import {
   parseCatalogSource,
   type CatalogSource,
@@ -20,12 +20,13 @@ import {
   type CatalogView,
 } from '../recipes/show-catalog.ts';
 import { placesOf, type CliHost } from './host.ts';
-import { createRetryOption, addTo } from './common-options.ts';
+import { createRetryOption, createSetOption, addTo } from './common-options.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 
 type CatalogOptions = {
-  readonly config?: string;
+  readonly config?: readonly string[];
+  readonly set?: readonly string[];
   readonly workDir: string;
   readonly arch?: RpmArchitecture;
   readonly outputFormat: OutputFormat;
@@ -150,14 +151,26 @@ const listConfigured = (
     ...(arch && { arch }),
   }));
 
-function readConfig({ config }: CatalogOptions, host: CliHost): ApplianceConfig | undefined {
-  if (config === undefined) return undefined;
-  return loadConfig(resolve(host.cwd, config), { env: host.env, shownAs: config });
+/** @throws UsageError `usage.set` */
+function readConfig({ config, set }: CatalogOptions, host: CliHost): ApplianceConfig | undefined {
+  const [first, ...overlays] = config ?? [];
+  if (first !== undefined) {
+    return loadConfig(readConfigFiles([first, ...overlays], { set }, host), { env: host.env });
+  }
+  if (set === undefined) return undefined;
+  throw new UsageError('usage.set', '--set has no configuration to be laid over', {
+    hint: 'name a file with --config',
+  });
 }
 
 const addCatalogOptions = (command: Command): Command =>
   command
-    .option('--config <file>', 'take pull secret, CA and registries.conf of this configuration')
+    .option(
+      '--config <file>',
+      'take pull secret, CA and registries.conf of this configuration; later ones are laid over',
+      addTo,
+    )
+    .addOption(createSetOption())
     .option('--work-dir <dir>', 'where an unpacked catalog stays', '.sealift')
     .addOption(
       new Option(

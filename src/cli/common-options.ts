@@ -1,4 +1,4 @@
-import { Option } from 'commander';
+import { Argument, Option, type Command } from 'commander';
 import { DURATION_FORM, parseDuration } from '../base/text/quantities.ts';
 import { UsageError } from '../base/errors.ts';
 import { readSchema } from '../config/document/schema.ts';
@@ -26,6 +26,22 @@ export const addTo = (value: string, earlier: readonly string[] = []): readonly 
   value,
 ];
 
+/** `--set` of every command that takes the configuration of an appliance. */
+export const createSetOption = (): Option =>
+  new Option(
+    '--set <path=value>',
+    'lay a value over those of the files, as in build.concurrency=4; may be repeated',
+  ).argParser(addTo);
+
+/** The argument of the same commands. */
+export const createConfigArgument = (
+  description = 'configuration files, later ones laid over',
+): Argument =>
+  new Argument('[config...]', description).default(
+    ['appliance-config.yaml'],
+    'appliance-config.yaml',
+  );
+
 /** `--retry-for` of every command that fetches: milliseconds. */
 export const createRetryOption = (): Option =>
   new Option(
@@ -36,6 +52,18 @@ export const createRetryOption = (): Option =>
     if (duration !== undefined) return duration;
     throw refuseOption('usage.retry-for', text, { expected: DURATION_FORM });
   });
+
+/** What commands that lay out an ISO take over from earlier ones. */
+export const addReuseOptions = (command: Command): Command =>
+  command
+    .option(
+      '--seed <path>',
+      'take blobs from an ISO of sealift, the root of a registry or an OCI layout; may be repeated',
+      (value: string, earlier: unknown) =>
+        addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
+    )
+    .option('--no-seed', 'take no blobs from the ISO that is replaced')
+    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them');
 
 export const DEFAULT_CONCURRENCY = 8;
 

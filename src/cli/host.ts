@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../base/members.ts';
+
 /** What a command sees of the world: everything a test replaces. */
 export type CliHost = {
   /** Results. Binary safe; respect its back pressure. */
@@ -16,6 +17,27 @@ export type CliHost = {
   readonly signal: AbortSignal;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Absent outside of a run: everything is shown, and nothing recorded. */
+  readonly log?: RunLog;
+};
+
+export type LogLevel = 'quiet' | 'normal' | 'verbose';
+
+/** What every command takes beside its own options. */
+export type LogOptions = {
+  readonly quiet?: boolean;
+  readonly verbose?: boolean;
+  readonly logFile?: string;
+};
+
+/** How much goes to stderr, and the file that everything goes to. */
+export type RunLog = {
+  readonly level: () => LogLevel;
+  /** Writes an event with its time to the file, if there is one. Never fails. */
+  readonly record: (event: object) => void;
+  /** @throws UsageError `usage.conflicting-option`, and what `claimOutput` and `openOwnFile` throw */
+  readonly open: (options: LogOptions, cwd: string) => Promise<void>;
+  readonly close: () => Promise<void>;
 };
 
 /** Where this host has what the containers tools read. */

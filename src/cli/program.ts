@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { InterruptedError } from '../base/errors.ts';
 import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { explainLoss } from '../base/disk/work-directory.ts';
@@ -6,13 +6,17 @@ import { registerBuild } from './building/build.ts';
 import { registerCat, registerLs, registerIgnition } from './medium/iso-files.ts';
 import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
+import { registerConfig } from './config-show.ts';
 import { registerConfigIso } from './config-iso/config-iso.ts';
-import type { CliHost } from './host.ts';
+import type { CliHost, LogOptions } from './host.ts';
+import { registerDiff } from './medium/diff.ts';
+import { registerApply, registerDelta } from './medium/delta.ts';
 import { registerExtract } from './medium/extract.ts';
 import { registerImportImageset } from './import-imageset.ts';
 import { registerInit } from './init.ts';
-import { writeMessage, writeResult } from './terminal/output.ts';
+import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
 import { printError, toUsageError } from './terminal/print-error.ts';
+import { registerLock } from './building/lock.ts';
 import { registerInspect } from './medium/inspect.ts';
 import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
@@ -21,6 +25,7 @@ import { registerValidate } from './validate.ts';
 import { registerVerify } from './medium/verify.ts';
 import { readVersion, registerVersion } from './version.ts';
 import { registerWhy } from './building/why.ts';
+import { createRunLog } from './terminal/run-log.ts';
 
 const EXIT_USAGE = 2;
 
@@ -32,18 +37,23 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerInit,
   registerImportImageset,
   registerValidate,
+  registerConfig,
   registerPlan,
   registerBuild,
+  registerLock,
   registerWhy,
   registerResources,
   registerCatalog,
   registerConfigIso,
   registerInspect,
+  registerDiff,
   registerLs,
   registerCat,
   registerIgnition,
   registerExtract,
   registerVerify,
+  registerDelta,
+  registerApply,
   registerRegistry,
   registerCompletion,
   registerVersion,
@@ -76,8 +86,34 @@ export function createProgram(host: CliHost, isJson = false): Command {
         '7 disk, 8 differences found, 9 imported with losses, 130 and 143 interrupted.',
     );
   for (const register of REGISTER) register(program, host);
+  addLogOptions(program, host);
   return program;
 }
+
+/** Options of every command, which may stand before or behind its name. */
+export function addLogOptions(program: Command, host: CliHost): void {
+  const create = (): readonly Option[] => [
+    new Option('-q, --quiet', 'print results and errors only'),
+    new Option('-v, --verbose', 'also print why stages run, every request, and every retry'),
+    new Option('--log-file <file>', 'append everything that happens to a file, as lines of JSON'),
+  ];
+  for (const option of create()) program.addOption(option);
+  const addBelow = (parent: Command): void => {
+    for (const command of parent.commands) {
+      for (const option of create()) command.addOption(option.hideHelp());
+      command.configureHelp({ showGlobalOptions: true });
+      addBelow(command);
+    }
+  };
+  addBelow(program);
+  program.hook('preAction', async (_program, action) => {
+    await host.log?.open(action.optsWithGlobals<LogOptions>(), host.cwd);
+    host.log?.record({ type: 'run-started', version: readVersion(), command: nameOf(action) });
+  });
+}
+
+const nameOf = (command: Command): string =>
+  command.parent?.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 
 /** Milliseconds that work has after an interruption to end in order. */
 const GRACE = 1400;
@@ -105,7 +141,18 @@ async function endInTime(work: Promise<unknown>, signal: AbortSignal): Promise<v
 }
 
 /** Runs a command line without the program's own name and gives the exit code. */
-export async function runProgram(args: readonly string[], host: CliHost): Promise<number> {
+export async function runProgram(args: readonly string[], given: CliHost): Promise<number> {
+  const log = createRunLog(given.now, (message) => {
+    showMessage(given, `warning: ${message}\n`);
+  });
+  const started = given.now();
+  const exitCode = await runCommand(args, { ...given, log });
+  log.record({ type: 'run-done', exitCode, milliseconds: given.now() - started });
+  await log.close();
+  return exitCode;
+}
+
+async function runCommand(args: readonly string[], host: CliHost): Promise<number> {
   try {
     const program = createProgram(host, wantsJson(args));
     await endInTime(program.parseAsync([...args], { from: 'user' }), host.signal);

@@ -1,9 +1,16 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { isInstallationConfig } from '../sites/installation/read-installation-config.ts';
-import { checkConfig, readConfigText } from '../config/load-config.ts';
+import {
+  checkConfig,
+  nameConfig,
+  readConfigFiles,
+  type ConfigInput,
+  type ConfigNames,
+} from '../config/load-config.ts';
 import { ConfigProblems, formatProblem, type DocumentProblem } from '../base/problem.ts';
 import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
+import { createConfigArgument, createSetOption } from './common-options.ts';
+import { refuseOverlays } from './building/recipe-command.ts';
 import { readInstallation } from './building/requests/installation-request.ts';
 import { readSurroundings } from './building/requests/live-request.ts';
 import type { CliHost } from './host.ts';
@@ -21,44 +28,50 @@ export function registerValidate(program: Command, host: CliHost): void {
   program
     .command('validate')
     .description('check a configuration without network')
-    .argument(
-      '[config]',
-      'configuration of an appliance or of an installation ISO',
-      'appliance-config.yaml',
+    .addArgument(
+      createConfigArgument(
+        'configuration of an appliance, later files laid over, or of an installation ISO',
+      ),
     )
+    .addOption(createSetOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nNotes say what does not make the file wrong, but may stop a build on this machine.\n' +
-        '\nExample:\n  $ sealift validate site-a/appliance-config.yaml',
+        '\nExamples:\n  $ sealift validate site-a/appliance-config.yaml\n' +
+        '  $ sealift validate base.yaml nightly.yaml --set ocpRelease.version=4.22.1',
     )
-    .action(async (config: string, options: { outputFormat: OutputFormat }) => {
-      const path = resolve(host.cwd, config);
-      const text = readConfigText(path);
-      const check = isInstallationConfig(path, text) ? checkInstallation : checkAppliance;
-      const { problems, notes } = await check({ path, text, shownAs: config }, host);
-      const value: Verdict = { file: config, valid: problems.length === 0, problems, notes };
-      await writeFormatted({ host, ...options }, value, formatVerdict);
-      if (problems.length > 0) throw new ConfigProblems(config, problems);
+    .action(async (names: ConfigNames, { set, outputFormat }: Options) => {
+      const input = readConfigFiles(names, { set }, host);
+      const { path, text } = input.files[0];
+      const isInstallation = isInstallationConfig(path, text);
+      if (isInstallation) refuseOverlays(names, set);
+      const { problems, notes } = await (isInstallation ? checkInstallation : checkAppliance)(
+        input,
+        host,
+      );
+      const file = nameConfig(input);
+      const value: Verdict = { file, valid: problems.length === 0, problems, notes };
+      await writeFormatted({ host, outputFormat }, value, formatVerdict);
+      if (problems.length > 0) throw new ConfigProblems(file, problems);
     });
 }
 
-type Given = { readonly path: string; readonly text: string; readonly shownAs: string };
+type Options = { readonly set?: readonly string[]; readonly outputFormat: OutputFormat };
 
 type Found = Pick<Verdict, 'problems' | 'notes'>;
 
-type Check = (given: Given, host: CliHost) => Found | Promise<Found>;
+type Check = (input: ConfigInput, host: CliHost) => Found | Promise<Found>;
 
 /** By the rules of `build live-iso`; what is wrong beside the file is an error of its own. */
-const checkAppliance: Check = ({ path, text, shownAs }, host) => {
-  const options = { env: host.env, shownAs, rules: LIVE_ISO_RULES };
-  const check = checkConfig(text, path, options);
-  if (check.problems.length === 0) readSurroundings(path, host);
+const checkAppliance: Check = (input, host) => {
+  const check = checkConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
+  if (check.problems.length === 0) readSurroundings(input.files[0].path, host);
   return check;
 };
 
 /** By the rules of `build installation-iso`. */
-const checkInstallation: Check = async ({ path, shownAs }, host) => {
+const checkInstallation: Check = async ({ files: [{ path, shownAs }] }, host) => {
   try {
     const { notes } = await readInstallation(path, shownAs, host);
     return { problems: [], notes: notes.map((note) => toProblem(note, shownAs)) };

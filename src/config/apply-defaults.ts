@@ -17,7 +17,7 @@ import { Secret } from './secret/secret.ts';
 import { readTexts, type View } from './document/view.ts';
 
 /** The typed configuration of a document that has passed its checks. Defaults come from the schema. */
-export function applyDefaults(view: View, secrets: Secrets, directory: string): ApplianceConfig {
+export function applyDefaults(view: View, secrets: Secrets): ApplianceConfig {
   const flag = (path: string): boolean => view.flag(path) ?? findDefault(path) === true;
   const text = (path: string): string =>
     view.text(path) ?? (findDefault(path) as string | undefined) ?? '';
@@ -56,14 +56,16 @@ export function applyDefaults(view: View, secrets: Secrets, directory: string): 
       ...readPresent(view, path, ['targetRepo', 'targetTag']),
     })),
     blockedImages: listTexts(view, 'blockedImages', '.name').map((name) => ({ name })),
-    operators: view.items('operators').map((path) => readCatalog(view, path, directory)),
-    ...(mirrorPath !== undefined && { mirrorPath: resolve(directory, mirrorPath) }),
+    operators: view.items('operators').map((path) => readCatalog(view, path)),
+    ...(mirrorPath !== undefined && {
+      mirrorPath: resolve(view.directoryOf('mirrorPath'), mirrorPath),
+    }),
     ...withoutUndefined({ diskSizeGB }),
-    build: readBuild(view, secrets, directory),
+    build: readBuild(view, secrets),
   };
 }
 
-function readBuild(view: View, secrets: Secrets, directory: string): BuildSettings {
+function readBuild(view: View, secrets: Secrets): BuildSettings {
   const ignition = view.text('build.ignition');
   const concurrency = view.number('build.concurrency');
   const maxSize = view.text('build.maxSize');
@@ -71,8 +73,8 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
   const retryFor = parseDuration(view.text('build.retryFor') ?? '');
   const embedded = secrets.values.get('build.embed.pullSecret');
   return {
-    ...readBaseIso(view, directory),
-    ...readPaths(view, directory),
+    ...readBaseIso(view),
+    ...readPaths(view),
     ...(ignition !== undefined && { ignition: ignition as 'installer' | 'embedded' }),
     kernelArguments: listTexts(view, 'build.kernelArguments'),
     allArchitectures: view.flag('build.allArchitectures') === true,
@@ -87,13 +89,13 @@ function readBuild(view: View, secrets: Secrets, directory: string): BuildSettin
   };
 }
 
-function readBaseIso(view: View, directory: string): Partial<BuildSettings> {
+function readBaseIso(view: View): Partial<BuildSettings> {
   const baseIso = view.text('build.baseIso');
   const baseIsoSha256 = view.text('build.baseIsoSha256');
   if (baseIso === undefined) return {};
   const isUrl = baseIso.startsWith('https://');
   return {
-    baseIso: isUrl ? baseIso : resolve(directory, baseIso),
+    baseIso: isUrl ? baseIso : resolve(view.directoryOf('build.baseIso'), baseIso),
     ...withoutUndefined({ baseIsoSha256 }),
   };
 }
@@ -105,22 +107,27 @@ function readArchitecture(view: View, given = ''): { readonly cpuArchitecture?: 
   return text === undefined ? {} : { cpuArchitecture: text as CpuArchitecture };
 }
 
-function readPaths(view: View, directory: string): Partial<BuildSettings> {
+function readPaths(view: View): Partial<BuildSettings> {
   const names = [
-    ...['installer', 'caBundle', 'registriesConf', 'nmstate'],
-    ...['signatures', 'signatureKeys'],
+    'installer',
+    'caBundle',
+    'registriesConf',
+    'nmstate',
+    'signatures',
+    'signatureKeys',
   ];
   return Object.fromEntries(
     names.flatMap((name) => {
-      const text = view.text(`build.${name}`);
-      return text === undefined ? [] : [[name, resolve(directory, text)]];
+      const path = `build.${name}`;
+      const text = view.text(path);
+      return text === undefined ? [] : [[name, resolve(view.directoryOf(path), text)]];
     }),
   );
 }
 
-function readCatalog(view: View, path: string, directory: string): CatalogSettings {
+function readCatalog(view: View, path: string): CatalogSettings {
   const catalog = view.text(`${path}.catalog`) ?? '';
-  const local = parseLocalCatalog(catalog, directory);
+  const local = parseLocalCatalog(catalog, view.directoryOf(`${path}.catalog`));
   return {
     catalog,
     ...(local && { local }),

@@ -9,24 +9,20 @@ import { readSchema } from './document/schema.ts';
 import { readTexts, type View } from './document/view.ts';
 
 /** Catalogs by reference or on this machine, where they must be. */
-export function checkCatalogs(view: View, directory: string): readonly DocumentProblem[] {
+export function checkCatalogs(view: View): readonly DocumentProblem[] {
   return view.items('operators').flatMap((item) =>
     readTexts(view, 'operators', '.catalog')
       .filter(({ path }) => path === `${item}.catalog`)
-      .flatMap(({ text }) => checkCatalog(view, item, { text, directory })),
+      .flatMap(({ text }) => checkCatalog(view, item, text)),
   );
 }
 
-function checkCatalog(
-  view: View,
-  item: string,
-  { text, directory }: { readonly text: string; readonly directory: string },
-): readonly DocumentProblem[] {
+function checkCatalog(view: View, item: string, text: string): readonly DocumentProblem[] {
   const { report } = view;
   const path = `${item}.catalog`;
   let local: LocalCatalog | undefined;
   try {
-    local = parseLocalCatalog(text, directory);
+    local = parseLocalCatalog(text, view.directoryOf(path));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return [report(path, error.message, { hint: error.hint })];

@@ -16,22 +16,22 @@ const MIN_PINNED_VERSION = '4.16.0';
 const TOO_NEW_VERSION = '4.23.0-0';
 
 /** What the schema cannot say: versions, references, duplicates, files that must be there. */
-export function checkRules(view: View, directory: string): readonly DocumentProblem[] {
+export function checkRules(view: View): readonly DocumentProblem[] {
   return [
     ...checkVersion(view),
     ...checkReferences(view),
-    ...checkCatalogs(view, directory),
+    ...checkCatalogs(view),
     ...checkDuplicates(view, 'additionalImages', '.name'),
     ...checkDuplicates(view, 'blockedImages', '.name'),
     ...checkPatterns(view, 'blockedImages'),
     ...checkHosts(view),
     ...checkPullSecret(view),
-    ...checkMirrorPath(view, directory),
-    ...checkBaseIso(view, directory),
+    ...checkMirrorPath(view),
+    ...checkBaseIso(view),
     ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
-      checkFile(view, `build.${name}`, directory),
+      checkFile(view, `build.${name}`),
     ),
-    ...checkSignatures(view, directory),
+    ...checkSignatures(view),
   ];
 }
 
@@ -120,10 +120,10 @@ function checkHosts(view: View): readonly DocumentProblem[] {
     });
 }
 
-function checkMirrorPath(view: View, directory: string): readonly DocumentProblem[] {
+function checkMirrorPath(view: View): readonly DocumentProblem[] {
   const text = view.text('mirrorPath');
   if (text === undefined) return [];
-  const full = resolve(directory, text);
+  const full = resolve(view.directoryOf('mirrorPath'), text);
   const report = (problem: string): DocumentProblem[] => [view.report('mirrorPath', problem)];
   const kind = readKind(full);
   return kind === 'directory' ? [] : report(`${full} ${describeMissing(kind, 'directory')}`);
@@ -137,7 +137,7 @@ function checkPullSecret(view: View): readonly DocumentProblem[] {
   return [view.report('pullSecret', 'is required')];
 }
 
-function checkBaseIso(view: View, directory: string): readonly DocumentProblem[] {
+function checkBaseIso(view: View): readonly DocumentProblem[] {
   const path = 'build.baseIso';
   const text = view.text(path);
   const { report } = view;
@@ -147,7 +147,7 @@ function checkBaseIso(view: View, directory: string): readonly DocumentProblem[]
       report('build.baseIsoSha256', 'names the digest of a base ISO, but build.baseIso is absent'),
     ];
   }
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path, directory);
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return checkFile(view, path);
   if (!text.startsWith('https://') || !URL.canParse(text)) {
     return [report(path, 'must be a path or an https URL')];
   }
@@ -155,20 +155,20 @@ function checkBaseIso(view: View, directory: string): readonly DocumentProblem[]
   return [report(path, 'is a URL, so build.baseIsoSha256 is required')];
 }
 
-function checkFile(view: View, path: string, directory: string): readonly DocumentProblem[] {
+function checkFile(view: View, path: string): readonly DocumentProblem[] {
   const text = view.text(path);
   if (text === undefined) return [];
-  const full = resolve(directory, text);
+  const full = resolve(view.directoryOf(path), text);
   const kind = readKind(full);
   if (kind === 'file') return [];
   return [view.report(path, `${full} ${describeMissing(kind, 'file')}`)];
 }
 
 /** A folder or a file. */
-function checkSignatures(view: View, directory: string): readonly DocumentProblem[] {
+function checkSignatures(view: View): readonly DocumentProblem[] {
   const path = 'build.signatures';
-  const isFolder = readKind(resolve(directory, view.text(path) ?? '')) === 'directory';
-  return isFolder ? [] : checkFile(view, path, directory);
+  const isFolder = readKind(resolve(view.directoryOf(path), view.text(path) ?? '')) === 'directory';
+  return isFolder ? [] : checkFile(view, path);
 }
 
 type Kind = 'file' | 'directory' | 'other' | 'absent' | 'forbidden';

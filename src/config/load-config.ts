@@ -7,17 +7,37 @@ import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';
 import { checkRules, noteVersion } from './check-rules.ts';
 import { checkSchema } from './document/check-schema.ts';
-import { readAlongSchema } from './document/document.ts';
+import { readAlongSchema, type ConfigDocument } from './document/document.ts';
+import { mergeDocuments, type MergedDocument } from './document/merge-documents.ts';
 import { ConfigProblems, type DocumentProblem } from '../base/problem.ts';
 import { readSchema } from './document/schema.ts';
 import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
 import { createView, type View } from './document/view.ts';
+import { isTooMany } from './document/walk.ts';
+import { nameSetting, readSetting } from './read-setting.ts';
+
+/** A file of a configuration. */
+export type ConfigFile = {
+  /** Absolute. */
+  readonly path: string;
+  /** The file's name in problems. */
+  readonly shownAs: string;
+  readonly text: string;
+};
+
+/** What a command line names as its configuration. */
+export type ConfigInput = {
+  /** The later ones are laid over the earlier ones. */
+  readonly files: readonly [ConfigFile, ...ConfigFile[]];
+  /** `PATH=VALUE`, laid over all files. */
+  readonly settings: readonly string[];
+  /** Where relative paths of settings begin; those of a file begin at its directory. */
+  readonly cwd: string;
+};
 
 export type ConfigOptions = {
   /** Where `env:NAME` looks. */
   readonly env: NodeJS.ProcessEnv;
-  /** The file's name in problems; its path when absent. */
-  readonly shownAs?: string;
   /** What the product demands beyond the form of its configuration. */
   readonly rules?: readonly ConfigRule[];
 };
@@ -34,41 +54,70 @@ export type ConfigCheck = {
   readonly notes: readonly DocumentProblem[];
 };
 
-/** More text than any configuration has. */
+/** More text than any configuration has, in all of its files. */
 const MAX_SIZE = 4 << 20;
 
+/** Names of files, at least one. */
+export type ConfigNames = readonly [string, ...string[]];
+
 /**
- * Reads, checks and completes a configuration, including the files and variables its secrets refer to.
+ * Reads the files of a configuration.
  *
- * @throws ConfigProblems `config.problems` with all of them, ConfigError `config.missing`
+ * @throws what `readConfigText` throws
  */
-export function loadConfig(path: string, options: ConfigOptions): ApplianceConfig {
-  const { view, secrets, problems } = examine(readConfigText(path), path, options);
-  const all = sortByPlace([...problems, ...secrets.absent]);
-  if (all.length > 0) throw new ConfigProblems(options.shownAs ?? path, all);
-  return applyDefaults(view, secrets, dirname(resolve(path)));
+export function readConfigFiles(
+  names: ConfigNames,
+  { set = [] }: { readonly set?: readonly string[] | undefined },
+  { cwd }: { readonly cwd: string },
+): ConfigInput {
+  let left = MAX_SIZE;
+  const read = (name: string): ConfigFile => {
+    const path = resolve(cwd, name);
+    const text = readConfigText(path, left);
+    left -= Buffer.byteLength(text);
+    return { path, shownAs: name, text };
+  };
+  const [first, ...overlays] = names;
+  return { files: [read(first), ...overlays.map(read)], settings: set, cwd };
 }
 
-/** Checks a text without network. Reads no more than the files it names. */
-export function checkConfig(text: string, path: string, options: ConfigOptions): ConfigCheck {
-  const { view, secrets, problems, notes } = examine(text, path, options);
+/**
+ * Checks and completes a configuration, including the files and variables its secrets refer to.
+ *
+ * @throws ConfigProblems `config.problems` with all of them; UsageError `usage.set`
+ */
+export function loadConfig(input: ConfigInput, options: ConfigOptions): ApplianceConfig {
+  const { view, secrets, problems } = examine(input, options);
+  const all = sortByPlace([...problems, ...secrets.absent], input);
+  if (all.length > 0) throw new ConfigProblems(nameConfig(input), all);
+  return applyDefaults(view, secrets);
+}
+
+/** Checks a configuration without network. Reads no more than the files it names. */
+export function checkConfig(input: ConfigInput, options: ConfigOptions): ConfigCheck {
+  const { view, secrets, problems, notes } = examine(input, options);
+  const all = [...secrets.absent, ...notes, ...noteVersion(view)];
   return {
-    problems: sortByPlace(problems),
-    notes: sortByPlace([...secrets.absent, ...notes, ...noteVersion(view)]).map((note) => ({
-      ...note,
-      severity: 'note',
-    })),
+    problems: sortByPlace(problems, input),
+    notes: sortByPlace(all, input).map((note) => ({ ...note, severity: 'note' })),
   };
 }
 
+/** What a configuration is called as a whole. */
+export function nameConfig({ files: [{ shownAs }, ...overlays], settings }: ConfigInput): string {
+  const count = overlays.length === 1 ? '1 overlay' : `${overlays.length} overlays`;
+  const laid = [...(overlays.length > 0 ? [count] : []), ...(settings.length > 0 ? ['--set'] : [])];
+  return laid.length === 0 ? shownAs : `${shownAs} with ${laid.join(' and ')}`;
+}
+
 /** @throws ConfigError `config.missing`, `config.unreadable`, `config.too-large`, `config.not-utf8` */
-export function readConfigText(path: string): string {
+export function readConfigText(path: string, limit = MAX_SIZE): string {
   try {
-    return decodeText(path, readInputFile(path, { domain: 'config', limit: MAX_SIZE }));
+    return decodeText(path, readInputFile(path, { domain: 'config', limit }));
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
       const hint = 'run "sealift init" to write one, or name another file';
-      throw new ConfigError('config.missing', `there is no configuration ${path}`, { hint });
+      throw new ConfigError('config.missing', `configuration ${path} does not exist`, { hint });
     }
     if (isErrno(error, 'EACCES', 'EISDIR', 'ELOOP', 'ENAMETOOLONG', 'EPERM')) {
       throw new ConfigError('config.unreadable', `${path} cannot be read`, { cause: error });
@@ -86,32 +135,60 @@ function decodeText(path: string, bytes: Buffer): string {
 }
 
 function examine(
-  text: string,
-  path: string,
+  input: ConfigInput,
   options: ConfigOptions,
 ): ConfigCheck & { readonly view: View; readonly secrets: Secrets } {
   const schema = readSchema();
-  const document = readAlongSchema({ text, file: options.shownAs ?? path }, schema);
-  const view = createView(document);
-  const directory = dirname(resolve(path));
-  const secrets = resolveSecrets(view, { directory, env: options.env });
+  const { document, view } = readMerged(input);
+  const secrets = resolveSecrets(view, options.env);
   if (document.isBroken) return { view, secrets, problems: document.problems, notes: [] };
-  const given = { secrets: secrets.values, directory };
+  const given = { secrets: secrets.values, directory: dirname(input.files[0].path) };
   const verdicts = (options.rules ?? []).map((rule) => rule(view, given));
   const problems = [
     ...document.problems,
     ...checkSchema(document, schema),
-    ...checkRules(view, directory),
+    ...checkRules(view),
     ...checkOperators(view),
     ...secrets.problems,
   ];
-  const told = new Set(problems.map(({ line, path }) => `${line} ${path}`));
+  const keyOf = ({ file, line, path }: DocumentProblem): string => `${file} ${line} ${path}`;
+  const told = new Set(problems.map(keyOf));
   const more = verdicts
     .flatMap((verdict) => verdict.problems)
-    .filter(({ line, path }) => !told.has(`${line} ${path}`));
+    .filter((problem) => !told.has(keyOf(problem)));
   const notes = verdicts.flatMap((verdict) => verdict.notes);
   return { view, secrets, problems: [...problems, ...more], notes };
 }
 
-const sortByPlace = (problems: readonly DocumentProblem[]): readonly DocumentProblem[] =>
-  problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+/** The files and settings as one document, bounded together. */
+export function readMerged({ files, settings, cwd }: ConfigInput): {
+  readonly document: MergedDocument;
+  readonly view: View;
+} {
+  const schema = readSchema();
+  const count = { values: 0 };
+  const directories = new Map<ConfigDocument, string>();
+  const read = ({ path, shownAs, text }: ConfigFile): ConfigDocument => {
+    const document = readAlongSchema({ text, file: shownAs, count }, schema);
+    directories.set(document, dirname(path));
+    return document;
+  };
+  const [first, ...overlays] = files;
+  const document = mergeDocuments(
+    [read(first), ...overlays.flatMap((file) => (isTooMany(count) ? [] : [read(file)]))],
+    settings.flatMap((text) => (isTooMany(count) ? [] : [readSetting(text, schema, count)])),
+  );
+  const view = createView(document, (path) => directories.get(document.ownerOf(path)) ?? cwd);
+  return { document, view };
+}
+
+/** Places of the first file first, and those of settings last. */
+function sortByPlace(
+  problems: readonly DocumentProblem[],
+  { files, settings }: ConfigInput,
+): readonly DocumentProblem[] {
+  const names = [...files.map(({ shownAs }) => shownAs), ...settings.map(nameSetting)];
+  const order = new Map(names.map((name, index) => [name, index]));
+  const rank = ({ file }: DocumentProblem): number => order.get(file) ?? 0;
+  return problems.toSorted((a, b) => rank(a) - rank(b) || a.line - b.line || a.column - b.column);
+}

@@ -1,7 +1,7 @@
 import type { Digest } from '../base/digest.ts';
 import type { Json } from '../base/text/canonical-json.ts';
 import { withoutUndefined } from '../base/members.ts';
-import type { EventListener } from './events.ts';
+import type { EventListener, StageReason } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Plain, Stage, StageContext, Step } from './stage.ts';
 import type { StageStore } from './stage-store.ts';
@@ -76,7 +76,7 @@ async function runStage<I extends object, O, Tools>(
   await given.after;
   run.signal.throwIfAborted();
   const known = await findKnown(stage, inputs, run);
-  if (!known) return perform(stage, inputs, run);
+  if (typeof known === 'string') return perform(stage, { inputs, reason: known }, run);
   run.emit({ type: 'stage-reused', stage: stage.name });
   run.times.push({ stage: stage.name, milliseconds: 0, reused: true });
   return known.result;
@@ -84,13 +84,13 @@ async function runStage<I extends object, O, Tools>(
 
 async function perform<I extends object, O, Tools>(
   stage: Step<I, O, Tools>,
-  inputs: I,
+  { inputs, reason }: { readonly inputs: I; readonly reason: StageReason },
   run: Run<Tools>,
 ): Promise<O> {
   const { now = () => performance.now(), emit, store } = run;
   const { name, reuse } = stage;
   const started = now();
-  emit({ type: 'stage-started', stage: name });
+  emit({ type: 'stage-started', stage: name, reason });
   if (reuse?.kind === 'same-program') await store.remove(name);
   const made = await stage.run(inputs, run.tools, contextOf(name, run));
   const result = await keep(stage, { inputs, made }, run);
@@ -113,20 +113,21 @@ async function keep<I extends object, O, Tools>(
   return made;
 }
 
-/** The result of an earlier run, where the stage says that it may stand for a new one. */
+/** The result of an earlier run, where the stage says that it may stand for a new one; else why not. */
 async function findKnown<I extends object, O, Tools>(
   stage: Step<I, O, Tools>,
   inputs: I,
   run: Run<Tools>,
-): Promise<{ readonly result: O } | undefined> {
-  if (!stage.reuse) return undefined;
+): Promise<{ readonly result: O } | StageReason> {
+  if (!stage.reuse) return 'never-reused';
   const entry = { stage: stage.name, fingerprint: fingerprint(stage, inputs, run) };
   const { reuse } = stage;
   const isDrawn = reuse.kind === 'drawn';
   const known = await (isDrawn ? run.store.readDrawn(entry) : run.store.read(entry));
-  if (!known) return undefined;
+  if (!known) return !isDrawn && (await run.store.has(stage.name)) ? 'inputs-changed' : 'first-run';
   const result = known.result as O; // written by this stage: JSON of its own shape
-  return reuse.kind === 'drawn' || (await reuse.isUsable(result)) ? { result } : undefined;
+  const isUsable = reuse.kind === 'drawn' || (await reuse.isUsable(result));
+  return isUsable ? { result } : 'result-unusable';
 }
 
 const fingerprint = <I extends object, O, Tools>(

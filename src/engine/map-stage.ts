@@ -10,11 +10,13 @@ import type { Plain } from './stage.ts';
 import { parseEntry } from './stage-store.ts';
 
 /** A stage that is run for each item of a list. Like every stage it is a value at the top of a module. */
-export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools> = {
+export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools, Item> = {
   /** Verb and noun. */
   readonly name: string;
   /** What items are called where they are counted: `sites`. */
   readonly items: string;
+  /** What an item is made from. Called when its turn comes: there may be ten thousand. */
+  readonly bind: (item: Item, tools: Tools) => Inputs | Promise<Inputs>;
   readonly run: (inputs: Inputs, tools: Tools, signal: AbortSignal) => Promise<Output>;
   /** What becomes of an item that fails. Throws again what concerns all items. */
   readonly recover: (name: string, error: unknown) => Output;
@@ -25,18 +27,18 @@ export type MappedStage<Inputs extends Plain<Inputs>, Output, Tools> = {
   readonly reuse?: (earlier: Output, inputs: Inputs, tools: Tools) => Output | undefined;
 };
 
-export type MappedItem<Inputs> = {
+type Named = {
   readonly name: string;
-  /** Called when its turn comes: there may be ten thousand items. */
-  readonly bind: () => Inputs | Promise<Inputs>;
+  /** Path of its record: for a stage with `reuse`. */
+  readonly record?: string;
 };
 
 export type MapOptions<Tools> = {
   readonly tools: Tools;
   /** So many items at the same time. */
   readonly atOnce: number;
-  /** Where the record of an item is, and the digest of the program: for a stage with `reuse`. */
-  readonly records?: { readonly pathOf: (name: string) => string; readonly program: Digest };
+  /** The digest of the program: for a stage with `reuse`. */
+  readonly program?: Digest;
   readonly signal: AbortSignal;
   readonly emit: EventListener;
   /** Milliseconds. */
@@ -50,9 +52,9 @@ export type MapOptions<Tools> = {
  *
  * @returns the outputs by the names of the items, in their order
  */
-export async function mapStage<I extends Plain<I>, O, T>(
-  stage: MappedStage<I, O, T>,
-  items: readonly MappedItem<I>[],
+export async function mapStage<I extends Plain<I>, O, T, Item>(
+  stage: MappedStage<I, O, T, Item>,
+  items: readonly (Item & Named)[],
   options: MapOptions<T>,
 ): Promise<ReadonlyMap<string, O>> {
   const { atOnce, signal, emit, now } = options;
@@ -80,18 +82,19 @@ export async function mapStage<I extends Plain<I>, O, T>(
   return new Map(items.map(({ name }, index) => [name, outputs[index] as O]));
 }
 
-async function runItem<I extends Plain<I>, O, T>(
-  stage: MappedStage<I, O, T>,
-  { name, bind }: MappedItem<I>,
-  { tools, records, signal }: MapOptions<T>,
+async function runItem<I extends Plain<I>, O, T, Item>(
+  stage: MappedStage<I, O, T, Item>,
+  item: Item & Named,
+  { tools, program, signal }: MapOptions<T>,
 ): Promise<O> {
   const { reuse } = stage;
+  const { name, record: path } = item;
   try {
-    const inputs = await bind();
-    if (!reuse || !records) return await stage.run(inputs, tools, signal);
-    const { program } = records;
+    const inputs = await stage.bind(item, tools);
+    if (!reuse || path === undefined || program === undefined) {
+      return await stage.run(inputs, tools, signal);
+    }
     const fingerprint = fingerprintOf({ stage: stage.name, inputs, program });
-    const path = records.pathOf(name);
     const earlier = readRecord(path, fingerprint);
     const known = earlier && reuse(earlier.result as O, inputs, tools); // written by this stage
     if (known !== undefined) return known;

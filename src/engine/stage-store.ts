@@ -24,6 +24,8 @@ type Known = { readonly result: Json };
 export type StageStore = {
   /** The last result, when it was made from inputs with this fingerprint. */
   read: (entry: StageEntry) => Promise<Known | undefined>;
+  /** Whether there is any result, of whatever inputs. */
+  has: (stage: string) => Promise<boolean>;
   remove: (stage: string) => Promise<void>;
   write: (entry: StageEntry, result: Json) => Promise<void>;
   readDrawn: (entry: StageEntry) => Promise<Known | undefined>;
@@ -53,6 +55,7 @@ export function createStageStore(directory: string, root: string): StageStore {
     join(directory, 'drawn', `${nameOf(stage)}-${hexOf(fingerprint).slice(0, 32)}.json`);
   return {
     read: (entry) => readEntry(pathOf(entry.stage), entry),
+    has: async (stage) => (await readOwnFile(pathOf(stage))) !== undefined,
     remove: (stage) => rm(pathOf(stage), { force: true }),
     write: ({ stage, fingerprint }, result) =>
       writeFileAtomic(pathOf(stage), format({ fingerprint, result })),

@@ -9,32 +9,34 @@ import {
 } from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
 import { IntegrityError } from '../base/errors.ts';
+import { formatSentence, type FileProblem } from '../base/problem.ts';
 
-/** What is wrong and where: `path` in the words of ignition-validate, such as `$.storage.files.3.path`. */
-export type Problem = { readonly path: string; readonly problem: string };
+/** `path` in the words of ignition-validate: `$.storage.files.3.path`. */
+type Finding = { readonly path: string; readonly problem: string };
 
 /**
  * What Ignition would refuse in a configuration whose types are right: paths (absolute, simplified,
  * each once, none through a link), modes, sources, compressions, hashes, owners, unit and drop-in
  * names. Values of users are never quoted. All problems at once; an empty list means that Ignition
- * takes the configuration.
+ * takes the configuration. Paths are in the words of ignition-validate: `$.storage.files.3.path`.
+ *
+ * @param file what the configuration is called
  */
-export function checkIgnition(config: IgnitionConfig): readonly Problem[] {
-  return [
+export const checkIgnition = (config: IgnitionConfig, file: string): readonly FileProblem[] =>
+  [
     ...checkNodes(config),
     ...(config.storage?.files ?? []).flatMap((file, index) =>
       checkFile(file, `$.storage.files.${index}`),
     ),
     ...checkUnits(config.systemd?.units ?? []),
     ...checkNames(config.passwd?.users ?? [], '$.passwd.users'),
-  ];
-}
+  ].map((finding) => ({ severity: 'error', code: 'ignition.invalid', file, ...finding }));
 
 /**
  * What Ignition takes, but hardly as it is meant: unknown members, setuid, setgid and sticky bits
  * (decimal modes that look octal), and enabled units without an install section.
  */
-export function findIgnitionWarnings(config: IgnitionConfig): readonly Problem[] {
+export function findIgnitionWarnings(config: IgnitionConfig, file: string): readonly FileProblem[] {
   const { files = [], directories = [] } = config.storage ?? {};
   return [
     ...checkMembers(config, { kind: 'object', members: DOCUMENT }, '$'),
@@ -43,10 +45,10 @@ export function findIgnitionWarnings(config: IgnitionConfig): readonly Problem[]
     ...(config.systemd?.units ?? []).flatMap((unit, index) =>
       warnOfUnit(unit, `$.systemd.units.${index}`),
     ),
-  ];
+  ].map((finding) => ({ severity: 'warning', code: 'ignition.unusual', file, ...finding }));
 }
 
-function checkMembers(value: unknown, field: Field, path: string): Problem[] {
+function checkMembers(value: unknown, field: Field, path: string): Finding[] {
   if (field.kind === 'list') {
     return (value as readonly unknown[]).flatMap((entry, index) =>
       checkMembers(entry, { kind: 'object', members: field.members }, `${path}.${index}`),
@@ -62,7 +64,7 @@ function checkMembers(value: unknown, field: Field, path: string): Problem[] {
   });
 }
 
-function checkNodes(config: IgnitionConfig): Problem[] {
+function checkNodes(config: IgnitionConfig): Finding[] {
   const storage = config.storage ?? {};
   const links = new Set((storage.links ?? []).map((link) => link.path));
   const seen = new Set<string>();
@@ -105,13 +107,13 @@ function parentsOf(path: string): string[] {
 const checkMode = (mode: number): string[] =>
   mode < 0 || mode > 0o7777 ? [`mode ${mode} is not between 0 and 4095`] : [];
 
-function warnOfMode(mode: number | undefined, path: string): Problem[] {
+function warnOfMode(mode: number | undefined, path: string): Finding[] {
   if (mode === undefined || mode <= 0o777 || mode > 0o7777) return [];
   const problem = `mode ${mode} sets setuid, setgid or sticky: was it meant to be octal?`;
   return [{ path: `${path}.mode`, problem }];
 }
 
-function checkFile(file: File, path: string): Problem[] {
+function checkFile(file: File, path: string): Finding[] {
   const resources = [
     ...(file.contents === undefined ? [] : [{ at: `${path}.contents`, resource: file.contents }]),
     ...(file.append ?? []).map((resource, index) => ({ at: `${path}.append.${index}`, resource })),
@@ -161,7 +163,7 @@ function checkDataUrl(source: string): string[] {
 const UNIT_NAME =
   /\.(?:service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/;
 
-function checkUnits(units: readonly Unit[]): Problem[] {
+function checkUnits(units: readonly Unit[]): Finding[] {
   const problems = units.flatMap((unit, index) =>
     checkUnit(unit).map((problem) => ({ path: `$.systemd.units.${index}`, problem })),
   );
@@ -178,13 +180,13 @@ function checkUnit(unit: Unit): string[] {
   return problems;
 }
 
-function warnOfUnit(unit: Unit, path: string): Problem[] {
+function warnOfUnit(unit: Unit, path: string): Finding[] {
   const hasInstall = /^\[Install\]\s*$/m.test(unit.contents ?? '[Install]');
   if (unit.enabled !== true || hasInstall) return [];
   return [{ path, problem: `unit "${unit.name}" is enabled, but has no [Install] section` }];
 }
 
-function checkNames(entries: readonly { readonly name: string }[], path: string): Problem[] {
+function checkNames(entries: readonly { readonly name: string }[], path: string): Finding[] {
   const seen = new Set<string>();
   return entries.flatMap(({ name }, index) => {
     const known = seen.has(name);
@@ -199,8 +201,7 @@ function checkNames(entries: readonly { readonly name: string }[], path: string)
  * @throws IntegrityError `ignition.invalid` with every problem
  */
 export function formatValidIgnition(config: IgnitionConfig, name: string): string {
-  const problems = checkIgnition(config);
+  const problems = checkIgnition(config, name);
   if (problems.length === 0) return formatIgnition(config);
-  const list = problems.map(({ path, problem }) => `${path}: ${problem}`).join('; ');
-  throw new IntegrityError('ignition.invalid', `${name}: ${list}`);
+  throw new IntegrityError('ignition.invalid', problems.map(formatSentence).join('; '));
 }

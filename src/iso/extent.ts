@@ -1,10 +1,14 @@
 import type { Digest } from '../base/digest.ts';
+import type { Areas } from './places/places.ts';
 
 /** A logical sector (ECMA-119 6.1.2). */
 export const SECTOR_SIZE = 2048;
 
 /** Blobs start at multiples of this, so that a file system with reflinks can share them. */
 export const BLOB_ALIGNMENT = 4096;
+
+/** The next multiple of a unit. */
+export const roundUp = (size: number, unit: number): number => Math.ceil(size / unit) * unit;
 
 /** Where an extent's bytes come from. */
 export type ExtentSource =
@@ -38,6 +42,8 @@ export type Layout = {
   /** Bytes; a multiple of SECTOR_SIZE. */
   readonly size: number;
   readonly extents: readonly Extent[];
+  /** Where what is behind the base begins, on media with an index. */
+  readonly areas?: Areas;
 };
 
 /** What a file of the ISO holds: small rendered bytes, or a blob that is poured later. */

@@ -1,5 +1,6 @@
 import { digestOf } from '../base/digest.ts';
-import { BLOB_ALIGNMENT, type Extent, type Layout } from './extent.ts';
+import { BLOB_ALIGNMENT, roundUp, type Extent, type Layout } from './extent.ts';
+import type { Areas } from './places/places.ts';
 import { zeroExtent } from './live-base/extent-list.ts';
 
 /** A file that lists the extents of the ISO it is in. */
@@ -11,24 +12,25 @@ export type IndexFile = {
    * The file's own extent has no digest. Its text ends in white space to reach the first result's
    * size, so its format must allow that.
    */
-  readonly render: (extents: readonly Extent[]) => Uint8Array;
+  readonly render: (extents: readonly Extent[], areas: Areas) => Uint8Array;
 };
 
 /** Past the last byte that 32 bits of sector numbers reach. */
 const LARGEST_NUMBER = 9_999_999_999_999;
 
-/** Where the index goes; whole blocks, so that what follows moves by whole blocks with its size. */
-export function placeIndex(
+/** The index, not yet rendered. */
+export const placeIndex = (
   { path }: IndexFile,
-  { start, size }: { start: number; size: number },
-): Extent {
-  return {
-    offset: Math.ceil(start / BLOB_ALIGNMENT) * BLOB_ALIGNMENT,
-    size,
-    source: { kind: 'bytes', bytes: new Uint8Array(0) },
-    paths: [path],
-  };
-}
+  place: { readonly offset: number; readonly size: number },
+): Extent => ({ ...place, source: { kind: 'bytes', bytes: new Uint8Array(0) }, paths: [path] });
+
+const WIDEST_AREAS: Areas = {
+  structures: LARGEST_NUMBER,
+  files: LARGEST_NUMBER,
+  index: LARGEST_NUMBER,
+  smallBlobs: LARGEST_NUMBER,
+  blobs: LARGEST_NUMBER,
+};
 
 /** Bytes that suffice for the index, wherever its size makes the extents go. */
 export function measureIndex(index: IndexFile, extents: readonly Extent[]): number {
@@ -37,15 +39,17 @@ export function measureIndex(index: IndexFile, extents: readonly Extent[]): numb
     offset: LARGEST_NUMBER,
     size: LARGEST_NUMBER,
   }));
-  const { length } = index.render(widest);
-  return Math.ceil((length + 1) / BLOB_ALIGNMENT) * BLOB_ALIGNMENT;
+  const { length } = index.render(widest, WIDEST_AREAS);
+  return roundUp(length + 1, BLOB_ALIGNMENT);
 }
 
 /** The layout with the index rendered into the extent that waits for it. */
 export function fillIndex(index: IndexFile, layout: Layout): Layout {
+  const { areas } = layout;
+  if (!areas) throw new Error('a layout with an index has areas');
   const extents = layout.extents.map((extent) => {
     if (!extent.paths.includes(index.path)) return extent;
-    const text = index.render(layout.extents);
+    const text = index.render(layout.extents, areas);
     const bytes = padText(text, extent.size);
     return { ...extent, digest: digestOf(bytes), source: { kind: 'bytes' as const, bytes } };
   });

@@ -53,34 +53,41 @@ export function createNode(
   attributes: Partial<PosixAttributes>,
 ): IsoNode {
   const [first] = records;
-  const entry = createEntry(records, attributes);
-  if ((first.flags & FILE_FLAG.directory) !== 0) {
-    return { ...entry, kind: 'directory', extent: locateExtent(first) };
+  const isDirectory = (first.flags & FILE_FLAG.directory) !== 0;
+  const mode = attributes.mode ?? (isDirectory ? DIRECTORY_MODE : FILE_MODE);
+  const node = createEntry(records, attributes, mode);
+  if (isDirectory) {
+    return Object.assign(node, { kind: 'directory' as const, extent: locateExtent(first) });
   }
-  if (attributes.target !== undefined && (entry.mode & TYPE_OF_FILE) === SYMLINK) {
-    return { ...entry, kind: 'symlink', target: attributes.target };
+  const { target } = attributes;
+  if (target !== undefined && (mode & TYPE_OF_FILE) === SYMLINK) {
+    return Object.assign(node, { kind: 'symlink' as const, target });
   }
-  const extents = records.map(locateExtent).filter(({ size }) => size > 0);
-  const size = extents.reduce((sum, extent) => sum + extent.size, 0);
-  return { ...entry, kind: 'file', extents, size };
+  const extents: ByteRange[] = [];
+  let size = 0;
+  for (const record of records) {
+    const extent = locateExtent(record);
+    if (extent.size > 0) extents.push(extent);
+    size += extent.size;
+  }
+  return Object.assign(node, { kind: 'file' as const, extents, size });
 }
 
-function createEntry(
+/** What is added to it is not copied with it: an image has half a million. */
+const createEntry = (
   records: readonly [DirectoryRecord, ...DirectoryRecord[]],
-  attributes: Partial<PosixAttributes>,
-): Entry {
-  const [first] = records;
-  const isDirectory = (first.flags & FILE_FLAG.directory) !== 0;
-  return {
-    name: checkName(attributes.name ?? formatIdentifier(first.identifier)),
-    isoIdentifier: first.identifier,
-    mode: attributes.mode ?? (isDirectory ? DIRECTORY_MODE : FILE_MODE),
-    uid: attributes.uid ?? 0,
-    gid: attributes.gid ?? 0,
-    modifiedAt: attributes.times?.modified ?? first.recordedAt,
-    records,
-  };
-}
+  { name, uid = 0, gid = 0, times }: Partial<PosixAttributes>,
+  mode: number,
+) => ({
+  kind: 'file' as IsoNode['kind'],
+  name: checkName(name ?? formatIdentifier(records[0].identifier)),
+  isoIdentifier: records[0].identifier,
+  mode,
+  uid,
+  gid,
+  modifiedAt: times?.modified ?? records[0].recordedAt,
+  records,
+});
 
 /**
  * Where the data of a record is.

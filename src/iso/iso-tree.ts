@@ -1,6 +1,12 @@
 import { IntegrityError } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
-import { createClaims, createRepeatableClaims, type DirectoryClaims } from './directory/claims.ts';
+import {
+  createClaims,
+  ROOT_ENTRY,
+  type DirectoryClaims,
+  type DirectoryEntry,
+} from './directory/claims.ts';
+import { cacheChildren } from './directory/directory-cache.ts';
 import {
   checkDirectorySize,
   readRecords,
@@ -55,7 +61,7 @@ export async function openTree(
   }
   const children = (directory: IsoDirectory): Promise<IsoNode[]> => readNodes(reader, directory);
   const cached = cacheChildren(children, KEPT_NODES);
-  const tree = { root, children: cached, claims: createRepeatableClaims() };
+  const tree = { root, children: cached, claims: createClaims({ isRepeatable: true }) };
   return {
     root: { ...root, name: '' },
     hasRockRidge: attributes.mode !== undefined,
@@ -213,20 +219,18 @@ type Tree = {
 
 /** Component by component: the exact name first, then the ISO 9660 name in either case. */
 async function findNode({ root, children, claims }: Tree, path: string) {
-  const enter = (at: string, { extent }: IsoDirectory): void => {
+  const enter = (entry: DirectoryEntry, { extent }: IsoDirectory): number => {
     checkDirectorySize(extent);
-    claims.claim(at === '' ? '/' : at, extent);
+    return claims.claim(entry, extent);
   };
   let node: IsoNode = root;
-  let place = '';
-  enter(place, node);
+  let parent = enter(ROOT_ENTRY, node);
   for (const part of path.split('/').filter((text) => text !== '')) {
     if (node.kind !== 'directory') return undefined;
     const next = findNamed(await children(node), part);
     if (!next) return undefined;
     node = next;
-    place += `/${node.name}`;
-    if (node.kind === 'directory') enter(place, node);
+    if (node.kind === 'directory') parent = enter({ parent, name: node.name }, node);
   }
   return node;
 }
@@ -253,48 +257,25 @@ async function* walkNodes(
   root: IsoDirectory,
 ): AsyncGenerator<{ path: string; node: IsoNode }> {
   const claims = createClaims();
-  const waiting: (Place & { readonly path: string })[] = [{ path: '', extent: root.extent }];
+  const waiting: (Place & DirectoryEntry)[] = [{ ...ROOT_ENTRY, extent: root.extent }];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const { path, extent } = next;
-    const name = path === '' ? '/' : path;
+    const { extent } = next;
     checkDirectorySize(extent);
-    claims.claim(name, extent);
+    const parent = claims.claim(next, extent);
+    const path = claims.pathOf(next);
+    const prefix = path === '/' ? path : `${path}/`;
     const directories: typeof waiting = [];
     const nodes = streamNodes(reader, { extent });
-    const step = () => whileReading(`directory ${name}`, () => nodes.next());
+    const step = () => whileReading(`directory ${path}`, () => nodes.next());
     for (let some = await step(); !some.done; some = await step()) {
       for (const node of some.value) {
-        const entry = { path: `${path}/${node.name}`, node };
+        const entry = { path: prefix + node.name, node };
         reader.image.budget.take('characters of paths', Math.max(LEAST_PATH, entry.path.length));
         yield entry;
-        if (node.kind === 'directory') directories.push({ path: entry.path, extent: node.extent });
+        const { name } = node;
+        if (node.kind === 'directory') directories.push({ parent, name, extent: node.extent });
       }
     }
     for (const directory of directories.reverse()) waiting.push(directory);
   }
-}
-
-type ReadChildren = (directory: IsoDirectory) => Promise<IsoNode[]>;
-
-/**
- * The same function, which keeps what it has read lately: up to `limit` nodes of all directories
- * together, and the last directory however large. Paths of one registry share most of their directories.
- */
-export function cacheChildren(children: ReadChildren, limit: number): ReadChildren {
-  const cached = new Map<number, IsoNode[]>();
-  let count = 0;
-  return async (directory) => {
-    const key = directory.extent.offset;
-    const known = cached.get(key);
-    const nodes = known ?? (await children(directory));
-    count += cached.has(key) ? 0 : nodes.length;
-    cached.delete(key);
-    cached.set(key, nodes);
-    for (const [oldest, { length }] of cached) {
-      if (count <= limit || oldest === key) break;
-      cached.delete(oldest);
-      count -= length;
-    }
-    return nodes;
-  };
 }

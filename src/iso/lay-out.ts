@@ -2,13 +2,15 @@ import { ConfigError } from '../base/errors.ts';
 import { layOutBase, type BasePatch } from './live-base/base-extents.ts';
 import type { FileSection } from './live-base/base-tree.ts';
 import { planDirectoryArea, type DirectoryArea } from './directory/directory-area.ts';
-import { SECTOR_SIZE, type Extent, type Layout, type TreeFile } from './extent.ts';
+import { roundUp, SECTOR_SIZE, type Extent, type Layout, type TreeFile } from './extent.ts';
 import { bytesExtent, fillGaps } from './live-base/extent-list.ts';
 import { growHybrid, sizeOfImage } from './boot/hybrid.ts';
 import { fillIndex, measureIndex, placeIndex, type IndexFile } from './index-file.ts';
-import { collectContents, placeContents, sectionsAt, type Contents } from './place-files.ts';
+import { placeAreas } from './places/place-areas.ts';
+import type { Places } from './places/places.ts';
+import { collectContents, sectionsAt, type Contents } from './place-files.ts';
 import type { BaseImage } from './live-base/scan-base.ts';
-import { layOutStructures, placeStructures } from './check/structure-extents.ts';
+import { layOutStructures, placeStructures, sizeOfStructures } from './check/structure-extents.ts';
 import { mergeTree, type TreeLeaf } from './tree.ts';
 import { rewriteDescriptors } from './volume/volume-descriptors.ts';
 
@@ -23,6 +25,8 @@ export type LayoutOptions = {
   readonly index?: IndexFile;
   /** Bytes of the smallest volume; default: no least size. */
   readonly minSize?: number;
+  /** Of an earlier layout, whose bytes are to stay where they are as far as they can. */
+  readonly places?: Places;
 };
 
 /** What an ISO grows from; it is not read. */
@@ -46,7 +50,7 @@ type Parts = {
  * | base | from 0; partition tables and volume descriptors rewritten |
  * | path tables, directories, continuation area | behind the base |
  * | small files, then the index | each at a sector |
- * | blobs | each at a multiple of BLOB_ALIGNMENT |
+ * | small blobs, then the others | each at a multiple of BLOB_ALIGNMENT |
  * | backup GPT | at the end, when the base has one |
  *
  * @throws IntegrityError `layout.conflict`, `layout.size-conflict`, `iso.malformed-gpt`; ConfigError
@@ -79,18 +83,23 @@ function sectionsOf({ data }: TreeLeaf, offset: number): readonly FileSection[] 
 
 /** The layout with `indexSize` bytes for the index, not yet filled. */
 function assemble({ options, contents, area }: Parts, indexSize: number): Layout {
-  const { base, patches, remove, files, minSize = 0 } = options;
-  const places = placeStructures(area, base.size);
-  const small = placeContents(contents.small, places.end);
-  const index = options.index && placeIndex(options.index, { start: small.end, size: indexSize });
-  const blobs = placeContents(contents.blobs, index ? index.offset + index.size : small.end);
-  const dataEnd = Math.ceil(Math.max(blobs.end, minSize) / SECTOR_SIZE) * SECTOR_SIZE;
+  const { base, patches, remove, files, minSize = 0, index: indexFile } = options;
+  const { areas, offsets, end } = placeAreas(
+    {
+      base: base.size,
+      structures: sizeOfStructures(area),
+      index: indexSize,
+      files: contents.small,
+      blobs: contents.blobs,
+    },
+    options.places,
+  );
+  const places = placeStructures(area, areas.structures);
+  const index = indexFile && placeIndex(indexFile, { offset: areas.index, size: indexSize });
+  const dataEnd = roundUp(Math.max(end, minSize), SECTOR_SIZE);
   const size = sizeOfImage(base.systemArea, dataEnd);
   requireAddressable(size);
   const { systemArea, tail } = growHybrid(base.systemArea, base.size, size);
-  const offsets = new Map(
-    [...small.placed, ...blobs.placed].map(({ digest, offset }) => [digest, offset]),
-  );
   const offsetOf = (file: TreeLeaf): number => {
     if (index?.paths.includes(file.path)) return index.offset;
     const digest = contents.digestOfFile.get(file);
@@ -106,15 +115,19 @@ function assemble({ options, contents, area }: Parts, indexSize: number): Layout
   const sectors = sectorsOfVolume(base, { dataEnd, size });
   const descriptors = rewriteDescriptors(base.descriptors, { ...structures.volume, sectors });
   const gone = [...remove, ...files.map(({ path }) => path), ...(index?.paths ?? [])];
+  const placed = [...contents.small, ...contents.blobs].map((content) => ({
+    ...content,
+    offset: offsets.get(content.digest) ?? 0,
+  }));
   const extents: Extent[] = [
     ...layOutBase(base, { systemArea, descriptors, patches, gone }),
     ...structures.extents,
-    ...small.placed,
+    ...placed,
     ...(index ? [index] : []),
-    ...blobs.placed,
     ...(tail ? [bytesExtent(tail.offset, tail.bytes)] : []),
   ];
-  return { size, extents: fillGaps(extents, size) };
+  extents.sort((a, b) => a.offset - b.offset);
+  return { size, extents: fillGaps(extents, size), ...(indexFile && { areas }) };
 }
 
 /** Sectors are numbered with 32 bits. */

@@ -5,7 +5,7 @@ import type { CoreosLive } from './coreos/coreos.ts';
 import { isObject, parseJsonObject, type JsonObject } from './coreos/coreos-json.ts';
 import type { TreeFile } from './extent.ts';
 import type { KargArea } from './coreos/karg-areas.ts';
-import { encodeKargs, modifyKargs } from './coreos/kargs.ts';
+import { encodeKargs } from './coreos/kargs.ts';
 import { planEmbed, type EmbedPlan } from './coreos/plan-embed.ts';
 import type { IsoImage } from './open-iso.ts';
 
@@ -15,8 +15,6 @@ export type LiveGraft = {
   readonly files: readonly TreeFile[];
   /** Bytes of the base that change where they are. */
   readonly patches: readonly BasePatch[];
-  /** The kernel arguments after all changes. */
-  readonly kargs: string;
 };
 
 export type LiveGraftOptions = {
@@ -39,14 +37,13 @@ export async function planLiveGraft(
   live: CoreosLive,
   options: LiveGraftOptions,
 ): Promise<LiveGraft> {
-  const kargs = modifyKargs(live.kargs.text, { append: options.appendKargs });
+  const kargs = [live.kargs.text, ...options.appendKargs].join(' ').trim();
   const menus = await planMenus(iso, live, { ...options, kargs });
   const embed = await planEmbed(iso, live.embedArea, options.embed);
   const { path, bytes } = options.initrd;
   return {
     files: [{ path, content: { kind: 'bytes', bytes } }, ...menus.files, ...embed.files],
     patches: [...menus.patches, ...embed.patches],
-    kargs,
   };
 }
 

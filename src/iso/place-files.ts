@@ -1,13 +1,12 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { FileSection } from './live-base/base-tree.ts';
-import { BLOB_ALIGNMENT, SECTOR_SIZE, type ExtentSource, type FileContent } from './extent.ts';
+import { SECTOR_SIZE, type ExtentSource, type FileContent } from './extent.ts';
 import type { TreeDirectory, TreeLeaf } from './tree.ts';
 
 /** Bytes that one or more new files consist of. */
-export type PlacedContent = {
+export type UniqueContent = {
   readonly digest: Digest;
-  readonly offset: number;
   readonly size: number;
   readonly source: ExtentSource;
   /** Sorted. */
@@ -23,7 +22,6 @@ export type Contents = {
   readonly digestOfFile: ReadonlyMap<TreeLeaf, Digest>;
 };
 
-type UniqueContent = Omit<PlacedContent, 'offset'>;
 type Content = Omit<UniqueContent, 'paths'>;
 
 /**
@@ -81,22 +79,6 @@ function describeContent(content: FileContent): Content {
   }
   const { bytes } = content;
   return { digest: digestOf(bytes), size: bytes.length, source: { kind: 'bytes', bytes } };
-}
-
-/** Small files at sectors, blobs at multiples of BLOB_ALIGNMENT, one behind another from `start`. */
-export function placeContents(
-  unique: readonly UniqueContent[],
-  start: number,
-): { placed: PlacedContent[]; end: number } {
-  const placed: PlacedContent[] = [];
-  let end = start;
-  for (const content of unique) {
-    const alignment = content.source.kind === 'blob' ? BLOB_ALIGNMENT : SECTOR_SIZE;
-    const offset = Math.ceil(end / alignment) * alignment;
-    placed.push({ ...content, offset });
-    end = offset + content.size;
-  }
-  return { placed, end };
 }
 
 /** The sections of contiguous data: one, and more past 4 GiB (ECMA-119 6.5.1, level 3). */

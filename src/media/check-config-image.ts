@@ -1,5 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/members.ts';
+import type { FileProblem } from '../base/problem.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {
@@ -28,11 +29,17 @@ import { describeDamage, useMedium } from './open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
 import { readIndex } from './index/media-index.ts';
 
+type NamedFile = {
+  readonly path: string;
+  /** As the user named it. */
+  readonly shownAs: string;
+};
+
 /** Whether a medium takes a configuration image, and what the image configures. */
 export type ConfigImageCheck = {
   readonly fits: boolean;
   /** Why the medium does not take it; empty when it does. */
-  readonly obstacles: readonly Obstacle[];
+  readonly obstacles: readonly FileProblem[];
   /** What the medium takes and the installation may stop at. */
   readonly cautions: readonly string[];
   /** The release that the medium installs; absent where its Ignition config names none. */
@@ -50,18 +57,21 @@ export type ConfigImageCheck = {
  * live ISO
  */
 export async function checkConfigImage(
-  imagePath: string,
-  mediumPath: string,
+  image: NamedFile,
+  medium: NamedFile,
 ): Promise<ConfigImageCheck> {
-  const { system, architecture } = await readMedium(mediumPath);
-  const { label, archive, problem } = await readImage(imagePath);
+  const { system, architecture } = await readMedium(medium.path);
+  const { label, archive, problem } = await readImage(image.path);
   const cluster = archive && describeCluster(archive);
   const releaseImage = system.clusterImageSet && findReleaseImage(system.clusterImageSet);
-  const obstacles = [
-    ...findMediumObstacles(system),
+  const ofImage = [
     ...findLabelObstacle(label),
     ...(problem ? [problem] : []),
     ...(archive ? findArchiveObstacles(system, archive) : []),
+  ];
+  const obstacles = [
+    ...findMediumObstacles(system).map((obstacle) => describeObstacle(obstacle, medium)),
+    ...ofImage.map((obstacle) => describeObstacle(obstacle, image)),
   ];
   return {
     fits: obstacles.length === 0,
@@ -73,6 +83,12 @@ export async function checkConfigImage(
     ...withoutUndefined({ releaseImage, cluster }),
   };
 }
+
+const describeObstacle = (obstacle: Obstacle, { shownAs }: NamedFile): FileProblem => ({
+  severity: 'error',
+  file: shownAs,
+  ...obstacle,
+});
 
 type Medium = { readonly system: LiveSystem; readonly architecture?: string };
 

@@ -7,7 +7,8 @@ import type { IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
-import { describeDamage, useMedium } from './open-medium.ts';
+import { attempt } from './attempt.ts';
+import { useMedium } from './open-medium.ts';
 import { readBundleFile } from './index/bundle-file.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
 import { sumSizes } from '../base/lists.ts';
@@ -101,19 +102,6 @@ export async function inspectIso(path: string): Promise<Inspection> {
       ...(await inspectMedia(iso)),
     };
   });
-}
-
-type Attempt<Value> = { readonly value?: Value; readonly problem?: string };
-
-/** What is damaged is what somebody inspects an image for: it is reported, not thrown. */
-async function attempt<Value>(read: () => Promise<Value>): Promise<Attempt<Value>> {
-  try {
-    return { value: await read() };
-  } catch (error) {
-    const problem = describeDamage(error);
-    if (problem === undefined) throw error;
-    return { problem };
-  }
 }
 
 async function readPartitions(iso: IsoImage): Promise<Inspection['partitions']> {

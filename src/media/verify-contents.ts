@@ -49,13 +49,13 @@ export async function checkContents(
   index: MediaIndex,
   { signal, onProgress, report }: VerifyOptions & { readonly report: Report },
 ): Promise<CheckedExtents> {
-  const usersOf = await createUserLookup(iso, index);
   const present: IndexExtent[] = [];
+  const lost: IndexExtent[] = [];
   const overlaps = findOverlaps(index.extents);
   for (const extent of index.extents) {
     if (overlaps.has(extent)) report(describeOverlap(extent));
     else if (endOf(extent) <= iso.fileSize) present.push(extent);
-    else for (const lost of describeLost(extent, iso.fileSize, usersOf(extent))) report(lost);
+    else lost.push(extent);
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
   const gaps = new Set(findGaps(present));
@@ -66,6 +66,11 @@ export async function checkContents(
       onProgress(done, total);
     },
   });
+  const harmed = new Set([...lost, ...damaged.map(({ extent }) => extent)]);
+  const usersOf = await createUserLookup(iso, index, harmed);
+  for (const extent of lost) {
+    for (const found of describeLost(extent, iso.fileSize, usersOf(extent))) report(found);
+  }
   for (const found of damaged) {
     const isGap = gaps.has(found.extent);
     report(isGap ? describeGap(found) : describeDamaged(found, usersOf(found.extent)));
@@ -154,14 +159,17 @@ export async function findLostFiles(iso: IsoFiles, report: Report): Promise<void
 const endOf = ({ offset, size }: { readonly offset: number; readonly size: number }): number =>
   offset + size;
 
-/** Which images need an extent: those whose manifest it is, or whose manifests name it. */
+/** Which images need a harmed extent: those whose manifest it is, or whose manifests name it. */
 async function createUserLookup(
   iso: IsoFiles,
   index: MediaIndex,
+  harmed: ReadonlySet<IndexExtent>,
 ): Promise<(extent: IndexExtent) => readonly string[]> {
   const users = new Map<IndexExtent, Set<string>>();
+  if (harmed.size === 0) return () => [];
   for await (const { image, extents } of readImageContents(iso, index)) {
     for (const extent of extents) {
+      if (!harmed.has(extent)) continue;
       users.set(extent, (users.get(extent) ?? new Set()).add(image.name));
     }
   }

@@ -11,7 +11,7 @@ import type { Layer } from '../registry/layers.ts';
 import {
   isForPlatform,
   MAX_MANIFEST_SIZE,
-  parseManifest,
+  parseStored,
   type ImageManifest,
   type StoredManifest,
 } from '../registry/manifest.ts';
@@ -171,13 +171,7 @@ async function readCached(
   digest: Digest,
 ): Promise<StoredManifest | undefined> {
   const bytes = await cache.read(digest);
-  if (bytes === undefined) return undefined;
-  const manifest = parseManifest(bytes);
-  return {
-    descriptor: { mediaType: manifest.mediaType, digest, size: bytes.length },
-    bytes,
-    manifest,
-  };
+  return bytes && parseStored(bytes, digest);
 }
 
 /**

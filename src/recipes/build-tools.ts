@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { sweepDirectory } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import { createHttp, type Http, type TlsOptions } from '../base/http/http.ts';
+import { reportRequests } from '../base/http/report-requests.ts';
 import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { createRetries } from '../base/retry.ts';
@@ -13,10 +14,17 @@ import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
+import type { Places } from '../iso/places/places.ts';
+import { openReusable, type IsoReuse, type Reusable } from '../media/seeds/open-seeds.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
+import type { BlobSource } from '../registry/blob-source.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
 import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
-import { createRegistryClient, type RegistryClient } from '../registry/client.ts';
+import {
+  createRegistryClient,
+  type RegistryClient,
+  type RegistryClientOptions,
+} from '../registry/client.ts';
 import {
   credentialsFromFiles,
   credentialsFromPullSecret,
@@ -26,7 +34,8 @@ import {
   loadRegistriesConf,
   type RegistriesConfPlaces,
 } from '../registry/client/registries-conf-files.ts';
-import { createTagLedger, type TagDigests, type TagLedger } from '../registry/tag-ledger.ts';
+import { createTagLedger, type Pinned, type TagLedger } from '../registry/tag-ledger.ts';
+import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './lock/drawn-ledger.ts';
 import { readProgramDigest } from './program-digest.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */
@@ -40,6 +49,14 @@ export type BuildTools = {
   readonly registriesConf: readonly string[];
   /** What tags named in this run. */
   readonly tags: TagLedger;
+  /** What was drawn at random in this run, or for it before. */
+  readonly drawn: DrawnLedger;
+  /** Where the ISO that is replaced has its bytes, if they are to stay there. */
+  readonly places?: Places;
+  /** What fingerprints of secrets are keyed with. */
+  readonly sealKey: Uint8Array;
+  /** Which program this is. */
+  readonly program: Digest;
   readonly emit: EventListener;
   readonly close: () => Promise<void>;
 };
@@ -50,6 +67,8 @@ export type StageTools = {
   readonly tls: TlsOptions;
   readonly client: RegistryClient;
   readonly cache: BlobCache;
+  /** Where blobs may be already, besides the cache; they are the first sources of every image as well. */
+  readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
   readonly workDir: string;
 };
@@ -66,8 +85,11 @@ export type ToolsOptions = RegistriesConfPlaces & {
     >;
   };
   readonly workDir: string;
+  readonly reuses?: IsoReuse;
   /** What tags named when this was planned: they name the same now. */
-  readonly pinned?: TagDigests;
+  readonly pinned?: Pinned;
+  /** What was drawn for a lock, with the key of its fingerprints. */
+  readonly drawn?: DrawnSource;
   /** Which program this is; default: what it was built as. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
@@ -93,7 +115,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const { build } = config;
   const { retryFor } = build;
   const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
-  const http = createHttp({ env, retries });
+  const http = reportRequests(createHttp({ env, retries }), emit);
   const caBundle =
     build.caBundle === undefined
       ? undefined
@@ -101,24 +123,13 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const registriesConf = await loadRegistriesConf(build.registriesConf, options);
   warnOfPullSecret(options);
   warnOfInsecure(options);
-  const plainClient =
-    config.mirrorPath === undefined
-      ? createRegistryClient({
-          http,
-          credentials: [
-            ...(config.pullSecret
-              ? [credentialsFromPullSecret(config.pullSecret.reveal(), 'pullSecret')]
-              : []),
-            credentialsFromFiles(env),
-          ],
-          insecureRegistries: build.insecureRegistries,
-          registriesConf,
-          ...withoutUndefined({ caBundle }),
-        })
-      : openWorkspace(config.mirrorPath);
-  const tags = createTagLedger(plainClient, options.pinned);
+  const given = { http, registriesConf, ...withoutUndefined({ caBundle }) };
+  const plainClient = openSource(options, given);
+  const reusable: Reusable = options.reuses ? await openReusable(options.reuses) : { seeds: [] };
+  const { seeds, places } = reusable;
+  const tags = createTagLedger(plantSeeds(plainClient, seeds), options.pinned);
   const { client } = tags;
-  const sealKey = await readSealKey(workDir);
+  const sealKey = await readSealKey(workDir, options.drawn);
   const program = options.program ?? (await readProgramDigest());
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
@@ -126,16 +137,22 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     http,
     client,
     cache,
+    seeds,
     workDir,
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
     digests: createFileDigests(join(workDir, 'cache'), signal),
   };
-  const store = createStageStore(join(workDir, 'stages'), workDir);
+  const stored = createStageStore(join(workDir, 'stages'), workDir);
+  const drawn = createDrawnLedger(stored, options.drawn);
   return {
-    engine: createEngine({ tools, store, program, sealKey, signal, emit }),
+    engine: createEngine({ tools, store: drawn.store, program, sealKey, signal, emit }),
     client,
     cache,
     tags,
+    drawn,
+    ...withoutUndefined({ places }),
+    sealKey,
+    program,
     workDir,
     emit,
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
@@ -146,6 +163,28 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     },
   };
 }
+
+/** Seeds are asked before the network, whatever image a blob is of. */
+const plantSeeds = (client: RegistryClient, seeds: readonly BlobSource[]): RegistryClient => ({
+  ...client,
+  sourcesOf: (reference) => [...seeds, ...client.sourcesOf(reference)],
+});
+
+/** Registries, or the workspace in their place. */
+const openSource = (
+  { config: { mirrorPath, pullSecret, build }, env }: ToolsOptions,
+  given: Pick<RegistryClientOptions, 'http' | 'registriesConf' | 'caBundle'>,
+): RegistryClient =>
+  mirrorPath === undefined
+    ? createRegistryClient({
+        ...given,
+        credentials: [
+          ...(pullSecret ? [credentialsFromPullSecret(pullSecret.reveal(), 'pullSecret')] : []),
+          credentialsFromFiles(env),
+        ],
+        insecureRegistries: build.insecureRegistries,
+      })
+    : openWorkspace(mirrorPath);
 
 /** Of an entry nobody may ever need the build does not stop. */
 function warnOfPullSecret({ config, emit }: ToolsOptions): void {
@@ -168,7 +207,10 @@ function warnOfInsecure({ config, emit }: ToolsOptions): void {
   }
 }
 
-async function readSealKey(workDir: string): Promise<Uint8Array> {
+/** What was drawn elsewhere is known by the key that it was drawn under. */
+async function readSealKey(workDir: string, drawn?: DrawnSource): Promise<Uint8Array> {
+  const secrets = drawn?.secrets;
+  if (secrets) return Buffer.from(secrets.key, 'base64');
   const path = join(workDir, 'seal.key');
   const known = await readOwnFile(path);
   if (known?.length === 32) return known;
@@ -179,8 +221,12 @@ async function readSealKey(workDir: string): Promise<Uint8Array> {
 
 /** Where a build makes what it keeps, below its work directory. Blobs have partial files of their own. */
 const SWEPT = [
-  ...['stages', 'stages/drawn'],
-  ...['cache/base', 'cache/catalogs', 'cache/digests', 'cache/installer'],
+  'stages',
+  'stages/drawn',
+  'cache/base',
+  'cache/catalogs',
+  'cache/digests',
+  'cache/installer',
 ];
 
 async function sweepWorkDir(workDir: string): Promise<void> {

@@ -14,6 +14,8 @@ export type SavedPlan = {
   /** Absent on media that do not boot. */
   readonly base?: { readonly digest: string };
   readonly tags: TagDigests;
+  /** Whether it stands in a lock. */
+  readonly isLock?: boolean;
   /** Of every image with its place, every catalog, and the base ISO. */
   readonly contents: string;
 };

@@ -17,6 +17,7 @@ import { selectOperators } from '../stages/content/select-operators.ts';
 import type { SignatureGate } from '../stages/content/verify-release.ts';
 import type { BuildTools } from './build-tools.ts';
 import type { SavedPlan } from './saved-plan.ts';
+import { mismatch, nameField } from './lock/mismatch.ts';
 import { resolveVerified } from './verified-release.ts';
 import {
   chooseRegistryImage,
@@ -124,6 +125,9 @@ function findPullspec(
     ? planned.version.startsWith(`${version}.`)
     : stripBuild(planned.version) === stripBuild(version);
   if (isPlanned) return planned.reference;
+  if (saved.isLock === true) {
+    throw mismatch(nameField('release', 'version'), { expected: planned.version, found: version });
+  }
   throw new ConfigError(
     'plan.differs',
     `the plan is for release ${planned.version}, but the configuration asks for ${version}`,

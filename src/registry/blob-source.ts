@@ -1,38 +1,30 @@
-import type { Readable } from 'node:stream';
-import type { Budget } from '../base/retry.ts';
+import type { OpenBytes, OpenOptions, Source } from '../base/download/source.ts';
 import type { Descriptor } from './descriptor.ts';
-
-/** An open blob: its bytes from `offset` on. */
-export type OpenBlob = {
-  /** The first byte this body holds: what was asked for, or 0 where the peer ignored Range. */
-  readonly offset: number;
-  readonly body: Readable;
-};
-
-export type OpenOptions = {
-  /** Byte of the blob to start at. */
-  readonly offset: number;
-  readonly signal: AbortSignal;
-  /** What the source gave for reading this blob. */
-  readonly budget?: Budget;
-};
 
 /**
  * One place a blob may come from: a local cache, a mirror, the origin, later a previous ISO.
  * Whoever reads verifies: a source may return wrong, short or long bytes.
  */
-export type BlobSource = {
-  /** For the report and errors, never a secret: `cache`, `quay.io`. */
-  readonly name: string;
-  /** Local sources cost no network; their bytes count as reused. */
-  readonly local: boolean;
+export type BlobSource = Source & {
   /** undefined when this source does not have the blob; throws when it cannot tell. */
-  open: (blob: Descriptor, options: OpenOptions) => Promise<OpenBlob | undefined>;
+  open: (blob: Descriptor, options: OpenOptions) => Promise<OpenBytes | undefined>;
   /**
-   * Path of a file of this machine that is the blob, for readers that copy files; undefined when this
-   * source does not have the blob. Absent: bytes come by `open` alone.
+   * Where the blob is in a file of this machine, for readers that copy files; undefined when this source
+   * does not have the blob. Absent: bytes come by `open` alone.
    */
-  readonly fileOf?: (blob: Descriptor) => Promise<string | undefined>;
-  /** How long reading one blob may be tried again; absent: no retries. */
-  readonly openBudget?: (signal: AbortSignal) => Budget;
+  readonly fileOf?: (blob: Descriptor) => Promise<FilePosition | undefined>;
 };
+
+export type FilePosition = {
+  readonly path: string;
+  /** Of the blob's first byte. */
+  readonly position: number;
+};
+
+/** Whether one of these sources has a file of this machine with the blob. */
+export async function hasLocal(sources: readonly BlobSource[], blob: Descriptor): Promise<boolean> {
+  for (const source of sources) {
+    if ((await source.fileOf?.(blob)) !== undefined) return true;
+  }
+  return false;
+}

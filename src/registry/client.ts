@@ -1,3 +1,4 @@
+import type { SourceAnswer } from '../base/download/source.ts';
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http } from '../base/http/http.ts';
 import { withoutUndefined } from '../base/members.ts';
@@ -23,7 +24,7 @@ import type { Descriptor } from './descriptor.ts';
 import type { StoredManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
 import { resolveCandidates, type RegistriesConf } from './client/registries-conf.ts';
-import { isNotFound, isOutOfReach, joinAnswers, type SourceAnswer } from './source-answers.ts';
+import { isNotFound, isOutOfReach, joinAnswers } from './source-answers.ts';
 
 type RequestOptions = { readonly signal: AbortSignal };
 

@@ -41,6 +41,21 @@ export type StoredManifest = {
 };
 
 /**
+ * Reads a manifest or index whose digest is known; see `parseManifest`.
+ *
+ * @throws what `parseManifest` throws
+ */
+export function parseStored(
+  bytes: Uint8Array,
+  digest: Digest,
+  contentType?: string,
+): StoredManifest {
+  const manifest = parseManifest(bytes, contentType);
+  const { mediaType } = manifest;
+  return { descriptor: { mediaType, digest, size: bytes.length }, bytes, manifest };
+}
+
+/**
  * Reads a manifest or index. `contentType` decides where the document does not say what it is.
  *
  * @throws IntegrityError `manifest.malformed`, `manifest.unsupported` (schema 1, unknown types)

@@ -5,14 +5,8 @@ import {
   RegistryError,
   type SealiftError,
 } from '../base/errors.ts';
+import type { SourceAnswer } from '../base/download/source.ts';
 import { withoutUndefined } from '../base/members.ts';
-
-/** Why one source, a mirror or the origin, did not give an image or a blob. */
-export type SourceAnswer = {
-  /** The host of a registry, or the name of a local source. */
-  readonly source: string;
-  readonly error: SealiftError;
-};
 
 const NOT_FOUND = new Set(['registry.manifest-unknown', 'blob.unknown']);
 

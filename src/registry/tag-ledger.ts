@@ -6,6 +6,13 @@ import { formatReference, type Reference } from './reference.ts';
 /** What tags name: `registry/repository:tag` and a digest. */
 export type TagDigests = Readonly<Record<string, Digest>>;
 
+/** What an earlier run wrote down. */
+export type Pinned = {
+  readonly tags: TagDigests;
+  /** Where it has a digest. Absent: it is a plan. */
+  readonly findField?: (digest: Digest) => string | undefined;
+};
+
 export type TagLedger = {
   /** Asks as the client does, and remembers what each tag named. */
   readonly client: RegistryClient;
@@ -19,7 +26,7 @@ export type TagLedger = {
  * Writes down what tags named. With `pinned` they name what they named then, whatever they name now:
  * images are asked for by those digests, and a tag that is not among them is not known.
  */
-export function createTagLedger(client: RegistryClient, pinned?: TagDigests): TagLedger {
+export function createTagLedger(client: RegistryClient, pinned?: Pinned): TagLedger {
   const seen = new Map<string, Digest>();
   const note = (name: string, digest: Digest): void => void seen.set(name, digest);
   return {
@@ -28,7 +35,9 @@ export function createTagLedger(client: RegistryClient, pinned?: TagDigests): Ta
     client: {
       ...client,
       async fetchManifest(reference, options) {
-        if (reference.digest !== undefined) return client.fetchManifest(reference, options);
+        if (reference.digest !== undefined) {
+          return orGone(client.fetchManifest(reference, options), reference, pinned);
+        }
         const name = formatReference(reference);
         const found = pinned
           ? await fetchPinned(reference, pinned, (pin) => client.fetchManifest(pin, options))
@@ -39,12 +48,12 @@ export function createTagLedger(client: RegistryClient, pinned?: TagDigests): Ta
       async resolveTag(reference, options) {
         if (reference.digest !== undefined) return client.resolveTag(reference, options);
         const name = formatReference(reference);
-        if (pinned && pinned[name] === undefined) return undefined;
+        if (pinned && pinned.tags[name] === undefined) return undefined;
         const found = pinned
           ? await fetchPinned(reference, pinned, async (pin) => {
               const descriptor = await client.resolveTag(pin, options);
               if (descriptor) return descriptor;
-              throw gone(name, pin.digest);
+              throw gone(pin, { name, pinned });
             })
           : await client.resolveTag(reference, options);
         if (found) note(name, found.digest);
@@ -56,33 +65,69 @@ export function createTagLedger(client: RegistryClient, pinned?: TagDigests): Ta
 
 async function fetchPinned<Found>(
   reference: Reference,
-  pinned: TagDigests,
-  fetch: (pin: Reference & { readonly digest: Digest }) => Promise<Found>,
+  pinned: Pinned,
+  fetch: (pin: ByDigest) => Promise<Found>,
 ): Promise<Found> {
   const name = formatReference(reference);
-  const digest = pinned[name];
-  if (digest === undefined) {
-    throw new ConfigError('plan.unknown-tag', `the plan does not say what ${name} is`, {
-      hint: 'the configuration has changed since: plan again',
-    });
-  }
+  const digest = pinned.tags[name];
+  if (digest === undefined) throw unknownTag(name, pinned);
+  const { registry, repository } = reference;
+  const pin = { registry, repository, digest };
   try {
-    const { registry, repository } = reference;
-    return await fetch({ registry, repository, digest });
+    return await fetch(pin);
   } catch (error) {
-    const isGone = error instanceof SealiftError && error.code === 'registry.manifest-unknown';
-    throw isGone ? gone(name, digest, error) : error;
+    throw isUnknown(error) ? gone(pin, { name, pinned }, error) : error;
   }
 }
 
-const gone = (name: string, digest: Digest, cause?: unknown): RegistryError =>
-  new RegistryError(
+type ByDigest = Reference & { readonly digest: Digest };
+
+const isUnknown = (error: unknown): boolean =>
+  error instanceof SealiftError && error.code === 'registry.manifest-unknown';
+
+function unknownTag(name: string, { findField }: Pinned): ConfigError {
+  if (findField) {
+    return new ConfigError('lock.mismatch', `tags["${name}"] is not in the lock`, {
+      expected: 'none',
+      found: name,
+      hint: 'the configuration has changed since: run "sealift lock"',
+    });
+  }
+  return new ConfigError('plan.unknown-tag', `the plan does not say what ${name} is`, {
+    hint: 'the configuration has changed since: plan again',
+  });
+}
+
+/** What a lock has by digest is named by the field that has it. */
+async function orGone<Found>(
+  found: Promise<Found>,
+  { digest, ...reference }: Reference,
+  pinned: Pinned | undefined,
+): Promise<Found> {
+  try {
+    return await found;
+  } catch (error) {
+    if (!pinned?.findField || digest === undefined || !isUnknown(error)) throw error;
+    throw gone({ ...reference, digest }, { name: formatReference(reference), pinned }, error);
+  }
+}
+
+function gone(
+  { digest }: ByDigest,
+  { name, pinned: { findField } }: { readonly name: string; readonly pinned: Pinned },
+  cause?: unknown,
+): RegistryError {
+  const values = { expected: digest, found: 'not found', cause };
+  if (findField) {
+    const field = findField(digest) ?? name;
+    return new RegistryError('lock.gone', `${field} is ${digest}, which no longer exists`, {
+      ...values,
+      hint: 'restore the image in the registry, or run "sealift lock"',
+    });
+  }
+  return new RegistryError(
     'plan.gone',
     `${name} was ${digest} when it was planned, and that no longer exists`,
-    {
-      expected: digest,
-      found: 'not found',
-      cause,
-      hint: 'restore the image in the registry, or plan again',
-    },
+    { ...values, hint: 'restore the image in the registry, or plan again' },
   );
+}

@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../base/members.ts';
+import type { DigestSource } from '../openshift/installation/installation-registries-conf.ts';
 import type { DocumentProblem } from '../base/problem.ts';
 import {
   checkExtraManifests,
@@ -20,18 +21,9 @@ import {
   type WrittenInstallConfig,
 } from './document/site-shapes.ts';
 import { resolveReferences, type References } from './document/references.ts';
-import type {
-  Site,
-  SiteFile,
-  SiteInput,
-  ImageDigestSource,
-  SiteImageBasedConfig,
-  SiteInstallConfig,
-} from './site.ts';
+import type { Site, SiteFile, SiteInput, SiteImageBasedConfig, SiteInstallConfig } from './site.ts';
 import { formatNetworkConfig } from './network/format-network-config.ts';
 import { isMapping } from './network/free.ts';
-
-export type { SiteFacts } from './site-facts.ts';
 
 export type SiteCheck = {
   /** Only of inputs without a problem. */
@@ -266,7 +258,7 @@ const keepTrust = ({
 
 type WrittenSource = NonNullable<WrittenInstallConfig['imageDigestSources']>[number];
 
-const keepSource = (written: WrittenSource): ImageDigestSource => {
+const keepSource = (written: WrittenSource): DigestSource => {
   const { source = '', mirrors = [], sourcePolicy } = written ?? {};
   return {
     source,

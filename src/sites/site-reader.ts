@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
-import { checkSite, type CheckOptions, type SiteFacts } from './check-site.ts';
+import { checkSite, type CheckOptions } from './check-site.ts';
+import type { SiteFacts } from './site-facts.ts';
 import type { Site, SiteInput } from './site.ts';
 import type { FileProblem } from '../base/problem.ts';
 import type { SiteList } from './sources/read-list.ts';

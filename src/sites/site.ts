@@ -1,3 +1,8 @@
+import type {
+  DigestSource,
+  InstallationProxy,
+} from '../openshift/installation/installation-registries-conf.ts';
+
 /** A file of a site's inputs, out of a folder, an archive or a filled template. */
 export type SiteFile = {
   /** Path below the site's folder, `/` between names: `install-config.yaml`, `extra-manifests/a.yaml`. */
@@ -16,18 +21,6 @@ export type SiteInput = {
   readonly files: readonly SiteFile[];
 };
 
-export type ImageDigestSource = {
-  readonly source: string;
-  readonly mirrors: readonly string[];
-  readonly sourcePolicy?: string;
-};
-
-export type SiteProxy = {
-  readonly httpProxy?: string;
-  readonly httpsProxy?: string;
-  readonly noProxy?: string;
-};
-
 /**
  * What of install-config.yaml reaches a configuration ISO, as written and without defaults: what the
  * user left out stays absent.
@@ -37,13 +30,13 @@ export type SiteInstallConfig = {
   readonly baseDomain: string;
   readonly sshKey: string;
   readonly pullSecret: string;
-  readonly proxy?: SiteProxy;
+  readonly proxy?: InstallationProxy;
   readonly additionalTrustBundle?: string;
   readonly additionalTrustBundlePolicy?: string;
   /** CIDRs in the user's order. */
   readonly machineNetworks?: readonly string[];
   /** Present, though empty, when the key is there. */
-  readonly imageDigestSources?: readonly ImageDigestSource[];
+  readonly imageDigestSources?: readonly DigestSource[];
 };
 
 /** image-based-config.yaml. */

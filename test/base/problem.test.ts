@@ -35,6 +35,17 @@ const CASES: readonly (readonly [string, Problem, readonly string[]])[] = [
     ['alpha: changed', '  expected 1', String.raw`  found    2\u001b`],
   ],
   [
+    'of an image names it and its digest',
+    {
+      severity: 'warning',
+      code: 'signature.image-refused',
+      name: 'etcd',
+      image: 'quay.io/a/etcd@sha256:0a',
+      problem: 'it has no signature',
+    },
+    ['etcd: quay.io/a/etcd@sha256:0a: warning: it has no signature'],
+  ],
+  [
     'in an ISO names its bytes and the images that need them',
     {
       severity: 'error',

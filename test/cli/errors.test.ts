@@ -92,7 +92,7 @@ describe('with JSON, whatever goes wrong is one object on one line of stderr:', 
 
   it('but not what stands behind a double dash', async () => {
     const { stderr } = await run('validate', '--', '-ojson');
-    expect(stderr).toMatch(/^error: there is no configuration .*-ojson \[config\.missing\]\n/);
+    expect(stderr).toMatch(/^error: configuration .*-ojson does not exist \[config\.missing\]\n/);
   });
 });
 

@@ -64,6 +64,8 @@ const rows = (directory: string): readonly Row[] => [
 const OTHERS = [
   ...['build', 'build installation-iso'], // test/e2e/iso-output.test.ts
   'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
+  'lock', // test/recipes/lock.test.ts
+  ...['delta', 'apply'], // test/e2e/delta.test.ts
   'extract installer', // test/media/extract-installer.test.ts
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
   'config-iso build', // test/recipes/config-iso/foreign-files.test.ts

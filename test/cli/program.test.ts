@@ -138,7 +138,7 @@ describe('sealift validate', () => {
   test('names the file that is not there', async () => {
     const { code, stderr } = await run('validate');
     expect(code).toBe(3);
-    expect(stderr).toContain(`there is no configuration ${directory}/appliance-config.yaml`);
+    expect(stderr).toContain(`configuration ${directory}/appliance-config.yaml does not exist`);
   });
 });
 

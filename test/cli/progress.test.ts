@@ -164,9 +164,10 @@ describe('progress', () => {
     // Two at a time, 3.2 s each, after 5 s in which the first keys are made: 60 sites take 101 s.
     let time = 0;
     const said: { readonly at: number; readonly left: number }[] = [];
-    const waitFor: MappedStage<{ until: number }, null, undefined> = {
+    const waitFor: MappedStage<{ until: number }, null, undefined, { until: number }> = {
       name: 'make ISOs',
       items: 'sites',
+      bind: ({ until }) => ({ until }),
       run: ({ until }) => {
         time = until;
         return Promise.resolve(null);
@@ -174,7 +175,7 @@ describe('progress', () => {
       recover: () => null,
     };
     const ends = Array.from({ length: 60 }, (_, i) => 8200 + (i >> 1) * 3200 + (i & 1) * 150);
-    const items = ends.map((until) => ({ name: String(until), bind: () => ({ until }) }));
+    const items = ends.map((until) => ({ name: String(until), until }));
     await mapStage(waitFor, items, {
       tools: undefined,
       atOnce: 1,

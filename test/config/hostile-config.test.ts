@@ -2,9 +2,10 @@ import { expect, describe, test } from 'vitest';
 import fc from 'fast-check';
 import { checkConfig } from '../../src/config/load-config.ts';
 import { formatProblem } from '../../src/base/problem.ts';
+import { inputOf } from '../support/config-input.ts';
 
 const show = (text: string): string => {
-  const { problems, notes } = checkConfig(text, '/absent/a.yaml', { env: {} });
+  const { problems, notes } = checkConfig(inputOf(text, '/absent/a.yaml'), { env: {} });
   return [...problems, ...notes].map(formatProblem).join('\n');
 };
 

@@ -11,6 +11,7 @@ import { registerImportImageset } from '../../src/cli/import-imageset.ts';
 import { importImageSet, renderImportedConfig } from '../../src/config/imageset/import-imageset.ts';
 import { checkConfig } from '../../src/config/load-config.ts';
 import { ConfigProblems } from '../../src/base/problem.ts';
+import { inputOf } from '../support/config-input.ts';
 
 const HEAD = 'apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n';
 
@@ -127,7 +128,7 @@ blockedImages:
     ['without a release', mirror('additionalImages: []')],
     ['with another target and every version', mirror(FULL())],
   ])('gives a file that passes our own checks: %s', (_, text) => {
-    const { problems } = checkConfig(render(text), 'a.yaml', { env: {} });
+    const { problems } = checkConfig(inputOf(render(text), 'a.yaml'), { env: {} });
     expect(problems).toEqual([]);
   });
 });
@@ -254,7 +255,7 @@ blockedImages: [{name: x}, {name: x}]
         '23 blockedImages[1].name: left out: "x" is also mirror.blockedImages[0].name',
       ],
     );
-    expect(checkConfig(render(text), 'a.yaml', { env: {} }).problems).toEqual([]);
+    expect(checkConfig(inputOf(render(text), 'a.yaml'), { env: {} }).problems).toEqual([]);
   });
 });
 
@@ -533,7 +534,7 @@ describe('any image set', () => {
         const text = HEAD + stringify({ mirror });
         if (problemsOf(text).length > 0) return;
         accepted++;
-        const { problems } = checkConfig(render(text), 'a.yaml', { env: {} });
+        const { problems } = checkConfig(inputOf(render(text), 'a.yaml'), { env: {} });
         expect(problems).toEqual([]);
       }),
       { numRuns: 200, seed: 1 },
@@ -564,7 +565,7 @@ describe('sealift import imageset', () => {
   it('prints the configuration, and notes beside it', async () => {
     const { stdout, stderr } = await run('i.yaml');
     expect(stdout).toContain('# Made from i.yaml. Check it: sealift validate\n');
-    expect(checkConfig(stdout, 'a.yaml', { env: {} }).problems).toEqual([]);
+    expect(checkConfig(inputOf(stdout, 'a.yaml'), { env: {} }).problems).toEqual([]);
     expect(stderr).toBe(
       'i.yaml:1:14: archiveSize: note: media are one ISO, not archives of a size\n' +
         '  1 | archiveSize: 4\n    |              ^\n',

@@ -9,6 +9,7 @@ import { checkConfig, readConfigText } from '../../src/config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../src/recipes/live-iso/live-iso-rules.ts';
 import { readSavedPlan } from '../../src/recipes/saved-plan.ts';
 import { loadRegistriesConf } from '../../src/registry/client/registries-conf-files.ts';
+import { inputOf } from '../support/config-input.ts';
 
 let directory = '';
 const at = (name: string): string => join(directory, name);
@@ -24,7 +25,7 @@ afterAll(() => {
 });
 
 const problemsOf = (text: string): readonly string[] =>
-  checkConfig(text, at('c.yaml'), { env: {}, rules: LIVE_ISO_RULES }).problems.map(
+  checkConfig(inputOf(text, at('c.yaml')), { env: {}, rules: LIVE_ISO_RULES }).problems.map(
     ({ path, problem }) => `${path}: ${problem}`,
   );
 
@@ -117,7 +118,9 @@ test.each([
 test.each(['__proto__', 'constructor', 'toString'])(
   'the environment variable %s is not set unless somebody sets it',
   (name) => {
-    const { notes } = checkConfig(`pullSecret: env:${name}`, '/absent/a.yaml', { env: {} });
+    const { notes } = checkConfig(inputOf(`pullSecret: env:${name}`, '/absent/a.yaml'), {
+      env: {},
+    });
     expect(notes.map(({ problem }) => problem)).toContain(
       `the environment variable ${name} is not set`,
     );

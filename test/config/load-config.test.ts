@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
 import { ConfigProblems, formatProblem } from '../../src/base/problem.ts';
+import { inputOf } from '../support/config-input.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';
 const HEAD = `apiVersion: v1beta1\nocpRelease: {version: "4.21"}\npullSecret: '${PULL_SECRET}'\n`;
@@ -22,12 +23,12 @@ afterEach(() => rm(directory, { recursive: true }));
 async function load(text: string, env: NodeJS.ProcessEnv = {}): Promise<ApplianceConfig> {
   const path = join(directory, 'appliance-config.yaml');
   await writeFile(path, text);
-  return loadConfig(path, { env });
+  return loadConfig(inputOf(text, path), { env });
 }
 
 function check(text: string): readonly string[] {
   const path = join(directory, 'appliance-config.yaml');
-  const { problems } = checkConfig(text, path, { env: {}, shownAs: 'a.yaml' });
+  const { problems } = checkConfig(inputOf(text, path, 'a.yaml'), { env: {} });
   return problems.map(
     ({ line, column, path: place, problem }) => `${line}:${column}: ${place}: ${problem}`,
   );
@@ -119,7 +120,7 @@ describe('values are taken as they are written', () => {
 describe('blocked images', () => {
   const checkPattern = (pattern: string) => {
     const text = `${HEAD}blockedImages: [{name: ${JSON.stringify(pattern)}}]\n`;
-    return checkConfig(text, join(directory, 'a.yaml'), { env: {} }).problems;
+    return checkConfig(inputOf(text, join(directory, 'a.yaml')), { env: {} }).problems;
   };
 
   test.each(['(?i)MUST-gather', '[[:alnum:]]+-tools', String.raw`\A\Qquay.io/\E.*\z`])(
@@ -169,7 +170,7 @@ describe('secrets', () => {
   test('that are absent stop loading and are a note when validating', async () => {
     const text = HEAD.replace(`'${PULL_SECRET}'`, 'file:absent.json');
     await expect(load(text)).rejects.toBeInstanceOf(ConfigProblems);
-    const { problems, notes } = checkConfig(text, join(directory, 'a.yaml'), { env: {} });
+    const { problems, notes } = checkConfig(inputOf(text, join(directory, 'a.yaml')), { env: {} });
     expect(problems).toEqual([]);
     expect(notes[0]?.problem).toContain('there is no file');
   });
@@ -235,14 +236,14 @@ describe('problems', () => {
   });
 
   test('are shown with their line, a caret and a hint', () => {
-    const { problems } = checkConfig(`${HEAD}enableFipz: true\n`, 'a.yaml', { env: {} });
+    const { problems } = checkConfig(inputOf(`${HEAD}enableFipz: true\n`, 'a.yaml'), { env: {} });
     expect(problems.map(formatProblem)).toEqual([
       'a.yaml:4:1: enableFipz: no such key\n  4 | enableFipz:\n    | ^\n  hint: did you mean "enableFips"?',
     ]);
   });
 
   test('say where a key belongs that stands on the wrong level', () => {
-    const { problems } = checkConfig(`${HEAD}channel: fast\n`, 'a.yaml', { env: {} });
+    const { problems } = checkConfig(inputOf(`${HEAD}channel: fast\n`, 'a.yaml'), { env: {} });
     expect(problems[0]?.hint).toBe('"channel" belongs at ocpRelease.channel');
   });
 
@@ -253,7 +254,7 @@ describe('problems', () => {
   });
 
   test('an unquoted version that is too old mentions the quotes', () => {
-    const { problems } = checkConfig(HEAD.replace('"4.21"', '4.2'), 'a.yaml', { env: {} });
+    const { problems } = checkConfig(inputOf(HEAD.replace('"4.21"', '4.2'), 'a.yaml'), { env: {} });
     expect(problems[0]?.hint).toContain('quotes');
   });
 
@@ -264,7 +265,7 @@ describe('problems', () => {
 
   test('a release newer than 4.22 is a note', () => {
     const text = HEAD.replace('4.21', '5.0.0-ec.1');
-    const { problems, notes } = checkConfig(text, 'a.yaml', { env: {} });
+    const { problems, notes } = checkConfig(inputOf(text, 'a.yaml'), { env: {} });
     expect(problems).toEqual([]);
     expect(notes[0]?.problem).toContain('newer than 4.22');
   });

@@ -11,6 +11,7 @@ import {
 } from '../../src/openshift/installer/overrides.ts';
 import { LIVE_ISO_RULES } from '../../src/recipes/live-iso/live-iso-rules.ts';
 import { parseReference } from '../../src/registry/reference.ts';
+import { inputOf } from '../support/config-input.ts';
 
 const TEXT = `apiVersion: v1beta1
 ocpRelease: {version: "4.21.3"}
@@ -50,8 +51,8 @@ describe('an override beside a configuration', () => {
     'with the bytes that are rendered stops nothing: %s',
     async (name, text) => {
       await writeOverride(name, text);
-      expect(checkConfig(TEXT, path(), options).problems).toEqual([]);
-      expect(loadConfig(path(), options).ocpRelease.version).toBe('4.21.3');
+      expect(checkConfig(inputOf(TEXT, path()), options).problems).toEqual([]);
+      expect(loadConfig(inputOf(TEXT, path()), options).ocpRelease.version).toBe('4.21.3');
     },
   );
 
@@ -77,15 +78,15 @@ describe('an override beside a configuration', () => {
     ],
   ])('is refused for what is wrong with it: %s with %j', async (name, text, problem) => {
     await writeOverride(name, text);
-    expect(checkConfig(TEXT, path(), options).problems).toMatchObject([
+    expect(checkConfig(inputOf(TEXT, path()), options).problems).toMatchObject([
       { problem: expect.stringContaining(problem) as string },
     ]);
-    expect(() => loadConfig(path(), options)).toThrow(ConfigProblems);
+    expect(() => loadConfig(inputOf(TEXT, path()), options)).toThrow(ConfigProblems);
   });
 
   it('that is a folder is refused', async () => {
     await writeOverride('mirror/registries.conf/x', '');
-    expect(checkConfig(TEXT, path(), options).problems).toMatchObject([
+    expect(checkConfig(inputOf(TEXT, path()), options).problems).toMatchObject([
       { problem: 'the override mirror/registries.conf cannot be read' },
     ]);
   });

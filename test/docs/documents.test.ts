@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { spawnSync } from 'node:child_process';
 import type { Command } from 'commander';
+import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 
@@ -45,6 +47,39 @@ describe('a document for users', () => {
     ]);
     expect(commands.length).toBeGreaterThan(1);
     for (const [, line = ''] of commands) expect(findUnknown(line), line).toEqual([]);
+  });
+});
+
+describe('docs/ci.md and docs/nightlies.md', () => {
+  const blocks = ['docs/ci.md', 'docs/nightlies.md'].flatMap((path) => [
+    ...read(path).matchAll(/^```(\w+)\n([^]*?)^```/gm),
+  ]);
+  const documents = blocks
+    .filter(([, language]) => language === 'yaml')
+    .map(([, , text = '']) => parse(text) as Readonly<Record<string, unknown>>);
+  const scripts = [
+    ...blocks.filter(([, language]) => language === 'sh').map(([, , text = '']) => text),
+    ...documents.flatMap(listScripts),
+  ];
+
+  it('have pipelines that are YAML, with scripts that a shell reads', () => {
+    expect(documents).toMatchObject([
+      { jobs: { ove: { steps: [{}, {}, {}, {}, {}] } } },
+      { apiVersion: 'tekton.dev/v1', kind: 'Task', spec: { steps: [{}, {}] } },
+      { pullSecret: 'env:PULL_SECRET' },
+    ]);
+    expect(scripts.length).toBeGreaterThan(8);
+    for (const script of scripts) {
+      expect([script, spawnSync('sh', ['-n'], { input: script }).status]).toEqual([script, 0]);
+    }
+  });
+
+  it('show commands and options that the program has', () => {
+    const commands = scripts
+      .flatMap((script) => [...script.replaceAll('\\\n', ' ').matchAll(/^sealift (.+)$/gm)])
+      .map(first);
+    expect(commands.length).toBeGreaterThan(8);
+    for (const line of commands) expect(findUnknown(line), line).toEqual([]);
   });
 });
 
@@ -158,6 +193,14 @@ function first(match: RegExpMatchArray): string {
 
 const readBlocks = (path: string): string[] =>
   [...read(path).matchAll(/^```\w+\n([^]*?)^```/gm)].map(first);
+
+/** What steps of a pipeline run, on any level. */
+function listScripts(value: unknown): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, below]: [string, unknown]) =>
+    (key === 'run' || key === 'script') && typeof below === 'string' ? [below] : listScripts(below),
+  );
+}
 
 function readFolders(path: string): string[] {
   return readdirSync(join(ROOT, path), { withFileTypes: true })

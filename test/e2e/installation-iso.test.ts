@@ -182,8 +182,8 @@ describe.skipIf(!hasTools)('an installation ISO', () => {
       expect.stringMatching(
         /^no registry can have the seed image: .*quay\.io\/Edge Seed/,
       ) as string,
-      'ignitionConfigOverride at $.kernelArguments: "kernelArguments" is not a member of Ignition 3.2.0',
-      'ignitionConfigOverride at $.storage.files.0.mode: mode 644 sets setuid, setgid or sticky: was it meant to be octal?',
+      'ignitionConfigOverride: $.kernelArguments: "kernelArguments" is not a member of Ignition 3.2.0',
+      'ignitionConfigOverride: $.storage.files.0.mode: mode 644 sets setuid, setgid or sticky: was it meant to be octal?',
     ]);
     await world.run('build', 'installation-iso', '--base-iso', 'noted.iso', '--output', 'two.iso');
     const report = await readFile(at('two.iso.report.json'), 'utf8');

@@ -10,6 +10,8 @@ import { requireTool } from '../support/tools.ts';
 
 const hasTools = ['genisoimage', 'isohybrid'].map((tool) => requireTool(tool)).every(Boolean);
 
+const KILLER = new URL('../support/kill-at-word.mjs', import.meta.url).href;
+
 describe.skipIf(!hasTools)('a build that is killed or refused its place', () => {
   let world: LiveWorld;
   let whole: string;
@@ -25,10 +27,10 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   afterAll(() => world.close());
 
   /** Each output has a work directory of its own. */
-  const build = (output: string): Child =>
-    startSealift(['build', '--output', output, '--work-dir', `work-${output}`], {
-      cwd: world.directory,
-    });
+  const build = (output: string, env: NodeJS.ProcessEnv = {}): Child => {
+    const args = ['--output', output, '--work-dir', `work-${output}`, '--log-format', 'json'];
+    return startSealift(['build', ...args], { cwd: world.directory, env });
+  };
 
   /** Kills a build as soon as it has made a file that `isMade` finds. */
   async function killWhen(output: string, isMade: () => Promise<boolean>): Promise<void> {
@@ -56,11 +58,38 @@ describe.skipIf(!hasTools)('a build that is killed or refused its place', () => 
   it.each([
     ['at its start', 'start.iso', (o: string) => hasFile(at(`${o}.lock`))],
     ['while the base ISO is taken out', 'base.iso', (o: string) => hasAny(`work-${o}/cache/base`)],
-    ['when the seal begins', 'seal.iso', (o: string) => hasFile(at(`${o}.sha256`))],
-    ['before the output has its name', 'name.iso', (o: string) => hasFile(at(`${o}.report.json`))],
   ])('ends whole when it runs again after SIGKILL %s', async (_when, output, isMade) => {
     await killWhen(output, () => isMade(output));
     if (await hasFile(at(output))) expect(await digestFile(at(output))).toBe(whole);
+    await expectWhole(output);
+  });
+
+  it.each([
+    ['after the pour and before the seal', 'pour.iso', '"stage-done","stage":"pour ISO"'],
+    ['in the seal, before the output has its name', 'unnamed.iso', '/unnamed.iso'],
+  ])('fetches no blob again when it was killed %s', async (_when, output, word) => {
+    const { code, stderr } = await build(output, {
+      NODE_OPTIONS: `--import=${KILLER}`,
+      KILL_AT: word,
+    }).ended;
+    expect([code, stderr]).toEqual([null, expect.stringContaining('"stage":"pour ISO"')]);
+    expect([await hasFile(at(output)), await hasFile(at(`${output}.partial`))]).toEqual([
+      false,
+      true,
+    ]);
+    const before = world.registry.requests.length;
+    await expectWhole(output);
+    const asked = world.registry.requests.slice(before);
+    expect(asked.filter((request) => request.includes('/blobs/'))).toEqual([]);
+  });
+
+  it.each([
+    ['report', 'report.iso', '/report.iso.report.json'],
+    ['checksum', 'checksum.iso', '/checksum.iso.sha256'],
+  ])('ends whole when it was killed before the %s has its name', async (_what, output, word) => {
+    const { code } = await build(output, { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: word })
+      .ended;
+    expect([code, await digestFile(at(output))]).toEqual([null, whole]);
     await expectWhole(output);
   });
 

@@ -82,6 +82,11 @@ describe('the engine', () => {
     expect(events.map(({ type }) => type).slice(0, 5)).toEqual([
       ...['stage-started', 'stage-done', 'stage-reused', 'stage-started', 'stage-done'],
     ]);
+    expect(events.filter(({ type }) => type === 'stage-started')).toMatchObject([
+      { reason: 'first-run' },
+      { reason: 'inputs-changed' },
+      { reason: 'inputs-changed' },
+    ]);
   });
 
   it('makes a result again when another version of the program made it', async () => {

@@ -22,9 +22,10 @@ afterEach(() => {
 type Counter = { runs: number; atOnce: number; most: number; isThere: boolean };
 type Made = { readonly value: number; readonly kind: 'made' | 'reused' | 'failed' };
 
-const make: MappedStage<{ value: number }, Made, Counter> = {
+const make: MappedStage<{ value: number }, Made, Counter, { value: number }> = {
   name: 'make things',
   items: 'things',
+  bind: ({ value }) => ({ value }),
   async run({ value }, tools, signal) {
     tools.runs++;
     tools.most = Math.max(tools.most, ++tools.atOnce);
@@ -44,16 +45,19 @@ const make: MappedStage<{ value: number }, Made, Counter> = {
 
 function run(
   values: readonly number[],
-  { program = 'program', ...more }: Partial<MapOptions<Counter>> & { program?: string } = {},
+  {
+    program = 'program',
+    ...more
+  }: Omit<Partial<MapOptions<Counter>>, 'program'> & { program?: string } = {},
 ): Promise<ReadonlyMap<string, Made>> {
-  const items = values.map((value, index) => ({ name: `thing-${index}`, bind: () => ({ value }) }));
+  const items = values.map((value, index) => {
+    const name = `thing-${index}`;
+    return { name, value, record: join(directory, `${name}.json`) };
+  });
   return mapStage(make, items, {
     tools,
     atOnce: 2,
-    records: {
-      pathOf: (name) => join(directory, `${name}.json`),
-      program: digestOf(program),
-    },
+    program: digestOf(program),
     signal: new AbortController().signal,
     emit: (event) => void events.push(event),
     now: () => 0,

@@ -116,8 +116,8 @@ const READ: Readonly<Record<ReaderName, Omit<Reader, 'seeds'>>> = {
     shape: 'text',
     read: (bytes) => {
       const config = parseIgnition(bytes.toString('utf8'), 'case');
-      checkIgnition(config);
-      findIgnitionWarnings(config);
+      checkIgnition(config, 'case');
+      findIgnitionWarnings(config, 'case');
       return Promise.resolve(config.storage?.files?.map(decodeFileContent));
     },
   },

@@ -1,12 +1,11 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundle } from '../../scripts/bundle.ts';
 import type { Measured } from '../support/measure-commands.ts';
+import { runMeasured } from '../support/run-measured.ts';
 import { HOSTILE_ISOS, writeHostileIso } from './isos.ts';
 
 const BUILT = fileURLToPath(new URL('../built', import.meta.url));
@@ -17,6 +16,7 @@ const MEMORY = 300;
 const COMMANDS: readonly (readonly string[])[] = [
   ['ls', '-R'],
   ['inspect'],
+  ['diff'],
   ['verify'],
   ['ignition', 'show'],
   ['registry', 'serve', '--port', '0'],
@@ -33,23 +33,11 @@ describe('an ISO that costs more to read than it has bytes', () => {
   });
   afterAll(() => rm(directory, { recursive: true, force: true }));
 
-  /** What each command cost on an image; one process runs them all. */
-  async function measure(path: string): Promise<Measured[]> {
-    const child = spawn(process.execPath, ['--expose-gc', program], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-      timeout: 150_000,
-      killSignal: 'SIGKILL',
-    });
-    const measured: Measured[] = [];
-    const lines = COMMANDS.map((command) =>
-      JSON.stringify([...command, path, ...(command.includes('diff') ? [path] : [])]),
+  const measure = (path: string): Promise<Measured[]> =>
+    runMeasured(
+      program,
+      COMMANDS.map((command) => [...command, path, ...(command.includes('diff') ? [path] : [])]),
     );
-    child.stdin.end(`${lines.join('\n')}\n`);
-    for await (const line of createInterface({ input: child.stdout })) {
-      measured.push(JSON.parse(line) as Measured);
-    }
-    return measured;
-  }
 
   it.each(HOSTILE_ISOS)('because of $title is read within bounds, and named', async (iso) => {
     const path = await writeHostileIso(iso, directory);

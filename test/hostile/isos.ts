@@ -112,17 +112,22 @@ async function writeContinuations(path: string): Promise<void> {
   await writeMovedRoot(path, { records, pieces: areas, at: FREE + 60 * areaSectors });
 }
 
-/** Far from each other: a chain of areas that a record of 62 bytes has read 32 times. */
+/** Far from each other: four chains of areas in turn, each of which a record of 62 bytes has read. */
 async function writeScatteredContinuations(path: string): Promise<void> {
-  const at = (index: number): number => FREE + index * 16;
-  const areas = times(30, (index): Piece => {
-    const next = index === 29 ? Buffer.alloc(0) : encodeContinuation(at(index + 1), 0, 28);
+  const [chains, length] = [4, 30];
+  const at = (index: number): number => FREE + index * 32;
+  const areas = times(chains * length, (index): Piece => {
+    const isLast = index % length === length - 1;
+    const next = isLast ? Buffer.alloc(0) : encodeContinuation(at(index + 1), 0, 28);
     return [at(index), next];
   });
   const records = times(30_000, (index) =>
-    record({ identifier: ascii(`F${index}.;1`), systemUse: encodeContinuation(FREE, 0, 28) }),
+    record({
+      identifier: ascii(`F${index}.;1`),
+      systemUse: encodeContinuation(at((index % chains) * length), 0, 28),
+    }),
   );
-  await writeMovedRoot(path, { records, pieces: areas, at: at(30) });
+  await writeMovedRoot(path, { records, pieces: areas, at: at(chains * length) });
 }
 
 type MovedRoot = {

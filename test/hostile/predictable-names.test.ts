@@ -17,11 +17,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/disk/open-file.ts';
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
 import { lockOutput } from '../../src/base/disk/lock.ts';
-import { pourIso, type PourResult } from '../../src/iso/pour/pour-iso.ts';
+import type { PourResult } from '../../src/iso/pour/pour-iso.ts';
 import { createSiteWriter } from '../../src/sites/state/site-writer.ts';
 import { adoptOldState, makeStateDirectory } from '../../src/sites/state/state-directory.ts';
 import { isRoot } from '../support/as-user.ts';
-import { makeLayout, openFrom } from '../support/pour-layout.ts';
+import { makeLayout, openFrom, pourAndPublish } from '../support/pour-layout.ts';
 
 const VICTIM = 'what nobody may overwrite\n';
 const MODE = 0o640;
@@ -46,7 +46,7 @@ const makePipe = (name: string): void => {
 const { layout, blobs } = makeLayout([5000, 100_000]);
 
 const pour = (): Promise<PourResult> =>
-  pourIso({
+  pourAndPublish({
     layout,
     openExtent: openFrom(blobs),
     output: at('x.iso'),

@@ -68,6 +68,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'init': [['--template', EVIL]],
   'import imageset': [['imageset.yaml'], [EVIL]],
   'validate': [['a.yaml'], ['a.yaml', '-o', 'json'], [EVIL], ['installation.yaml']],
+  'config show': [['a.yaml'], ['a.yaml', '-o', 'json'], [EVIL], ['a.yaml', '--set', `${EVIL}=1`]],
   'plan': [['a.yaml'], [EVIL]],
   'plan upgrade-iso': [['a.yaml'], [EVIL]],
   'plan installation-iso': [['installation.yaml'], [EVIL]],
@@ -78,6 +79,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [EVIL, '--base-iso', EVIL],
     [`--${EVIL}`],
   ],
+  'lock': [['a.yaml'], [EVIL]],
   'why': [['a.yaml'], [EVIL, EVIL]],
   'resources': [['a.yaml'], ['--output', EVIL, EVIL]],
   'catalog list': [['file:catalog'], ['file:catalog', '-o', 'json'], [EVIL], [`file:${EVIL}`]],
@@ -98,6 +100,18 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'config-iso show': [['evil.iso'], [EVIL]],
   'config-iso validate': [['sites'], ['sites', '-o', 'json'], [EVIL]],
   'inspect': [['evil.iso'], ['evil.iso', '-o', 'json'], [EVIL]],
+  'diff': [
+    ['evil.iso', 'evil.iso'],
+    [EVIL, 'evil.iso', '-o', 'markdown'],
+  ],
+  'delta': [
+    ['evil.iso', EVIL, '--output', EVIL],
+    [EVIL, 'evil.iso', '--output', 'new.delta'],
+  ],
+  'apply': [
+    ['evil.iso', EVIL, '--output', EVIL],
+    [EVIL, 'evil.iso', '--output', 'new.iso'],
+  ],
   'ls': [['evil.iso', '-R'], ['evil.iso', '-lR'], ['evil.iso', '-R', '-o', 'json'], [EVIL]],
   'cat': [
     ['evil.iso', EVIL],

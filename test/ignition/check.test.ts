@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
+import { formatProblem } from '../../src/base/problem.ts';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, textFile } from '../../src/ignition/config.ts';
 import { requireTool } from '../support/tools.ts';
@@ -9,8 +10,8 @@ const parse = (rest: object) =>
 
 describe('checkIgnition', () => {
   const check = (rest: object): string[] =>
-    [...checkIgnition(parse(rest)), ...findIgnitionWarnings(parse(rest))].map(
-      ({ path, problem }) => `${path}: ${problem}`,
+    [...checkIgnition(parse(rest), 'a.ign'), ...findIgnitionWarnings(parse(rest), 'a.ign')].map(
+      ({ path = '', problem }) => `${path}: ${problem}`,
     );
   const files = (...entries: object[]): string[] => check({ storage: { files: entries } });
 
@@ -20,6 +21,19 @@ describe('checkIgnition', () => {
     ];
     const storage = { files: [textFile('/etc/a', 'x', 0o600)], directories: [{ path: '/' }] };
     expect(check({ storage, systemd: { units } })).toEqual([]);
+  });
+
+  it('finds problems that are printed and listed as those of any other file', () => {
+    const config = parse({ storage: { files: [{ path: 'a', mode: 1023 }] } });
+    const found = [...checkIgnition(config, 'a.ign'), ...findIgnitionWarnings(config, 'a.ign')];
+    expect(found.map(formatProblem)).toEqual([
+      'a.ign: $.storage.files.0: path "a" is not absolute',
+      'a.ign: $.storage.files.0.mode: warning: mode 1023 sets setuid, setgid or sticky: was it meant to be octal?',
+    ]);
+    expect(found.map(({ severity, code, file }) => [severity, code, file])).toEqual([
+      ['error', 'ignition.invalid', 'a.ign'],
+      ['warning', 'ignition.unusual', 'a.ign'],
+    ]);
   });
 
   it.each([
@@ -151,8 +165,8 @@ describe.skipIf(!requireTool('ignition-validate'))('checkIgnition and ignition-v
     });
     const theirs = { error: status !== 0, warning: (stdout + stderr).includes('warning at') };
     const ours = {
-      error: checkIgnition(config).length > 0,
-      warning: findIgnitionWarnings(config).length > 0,
+      error: checkIgnition(config, 'case').length > 0,
+      warning: findIgnitionWarnings(config, 'case').length > 0,
     };
     expect(ours).toEqual(theirs);
   });

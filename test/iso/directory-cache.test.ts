@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cacheChildren } from '../../src/iso/iso-tree.ts';
+import { cacheChildren } from '../../src/iso/directory/directory-cache.ts';
 import type { IsoDirectory, IsoNode } from '../../src/iso/iso-node.ts';
 
 const directoryAt = (offset: number): IsoDirectory => ({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeKargs, modifyKargs, parseKargs } from '../../src/iso/coreos/kargs.ts';
+import { encodeKargs, parseKargs } from '../../src/iso/coreos/kargs.ts';
 
 const HASH = { pad: '#', end: '\n' };
 const NUL = { pad: '\0', end: '\0' };
@@ -29,35 +29,5 @@ describe('a kernel argument area', () => {
 
   it('is refused when it is not UTF-8', () => {
     expect(() => parseKargs(Uint8Array.of(0xff, 0xfe), HASH)).toThrow(/not UTF-8/);
-  });
-});
-
-describe('changing kernel arguments', () => {
-  it('deletes whole arguments only, and sequences of them', () => {
-    expect(modifyKargs('quiet quieter a=quiet', { delete: ['quiet'] })).toBe('quieter a=quiet');
-    expect(modifyKargs('a b c d', { delete: ['b c'] })).toBe('a d');
-    expect(modifyKargs('a b', { delete: ['c'] })).toBe('a b');
-  });
-
-  it('appends, also what already exists', () => {
-    expect(modifyKargs('a', { append: ['a', 'b=1'] })).toBe('a a b=1');
-    expect(modifyKargs('', { append: ['a'] })).toBe('a');
-  });
-
-  it('appends if missing only what is not there as a whole', () => {
-    expect(modifyKargs('a=1', { appendIfMissing: ['a=1', 'a', 'a'] })).toBe('a=1 a');
-  });
-
-  it('replaces the value of an argument', () => {
-    expect(modifyKargs('a=1 b=2', { replace: ['a=1=$&'] })).toBe('a=$& b=2');
-    expect(modifyKargs('a=1 b=2', { replace: ['a=2=3'] })).toBe('a=1 b=2');
-    for (const wrong of ['a=1', 'a=1=2=3', '=1=2', 'a==2']) {
-      expect(() => modifyKargs('a=1', { replace: [wrong] })).toThrow(/KEY=OLD=NEW/);
-    }
-  });
-
-  it('deletes first, then appends, then replaces', () => {
-    const changes = { replace: ['a=2=3'], append: ['a=2'], delete: ['a=2'] };
-    expect(modifyKargs('a=2 b', changes)).toBe('b a=3');
   });
 });

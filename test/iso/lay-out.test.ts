@@ -249,6 +249,48 @@ describe('the index', () => {
   });
 });
 
+describe('the layout of an ISO that replaces another', () => {
+  it('leaves blobs where the earlier layout has them, in an ISO that every reader finds whole', async () => {
+    const files = (texts: readonly string[]): TreeFile[] =>
+      texts.map((text) => ({ path: `/blobs/${text.slice(0, 12)}`, content: blob(text) }));
+    const first = Array.from({ length: 9 }, (_, i) => `blob ${i} ${'x'.repeat(5000 * (i + 1))}`);
+    const index = {
+      path: '/index.json',
+      render: (extents: readonly Extent[]) =>
+        encode(JSON.stringify(extents.map(({ offset, size }) => [offset, size]))),
+    };
+    const before = layOut({ files: files(first), index });
+    const { areas } = before;
+    if (!areas) throw new Error('no areas');
+    const offsets = before.extents.flatMap(({ digest, offset }) =>
+      digest && offset >= areas.structures ? [[digest, offset] as const] : [],
+    );
+    const places = { areas, offsets };
+    const changed = [...first.slice(0, 3), 'another blob', ...first.slice(4)];
+    const after = layOut({ files: files(changed), index, places });
+    for (const text of first.toSpliced(3, 1)) {
+      const path = `/blobs/${text.slice(0, 12)}`;
+      expect(byPath(after, path).offset).toBe(byPath(before, path).offset);
+    }
+    expect(after.size).toBeLessThanOrEqual(before.size + 4096);
+    expect(layOut({ files: files(first), index, places })).toEqual(before);
+    const path = join(directory, 'kept.iso');
+    await writeLayout(path, after, {
+      basePath: join(directory, 'base.iso'),
+      openBlob: (digest) => blobs.get(digest),
+    });
+    const iso = await openIso(path);
+    try {
+      for await (const problem of checkStructure(iso)) expect.fail(JSON.stringify(problem));
+      const node = await iso.find('/blobs/another blob');
+      if (node?.kind !== 'file') throw new Error('no file');
+      expect(Buffer.from(await iso.readFile(node, 100)).toString()).toBe('another blob');
+    } finally {
+      await iso.close();
+    }
+  });
+});
+
 describe('a large payload', () => {
   it('of files over 4 GiB takes several extents in the directory, but one in the layout', async () => {
     const size = 2 ** 33 + 12_345;

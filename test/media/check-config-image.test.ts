@@ -57,6 +57,9 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       cwd: directory,
     });
 
+  const checkImage = (image: string, medium: string): Promise<ConfigImageCheck> =>
+    checkConfigImage({ path: image, shownAs: 'image' }, { path: medium, shownAs: 'medium' });
+
   const codesOf = ({ obstacles }: ConfigImageCheck): readonly string[] =>
     obstacles.map(({ code }) => code);
 
@@ -106,7 +109,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     const image = await makeImage({ ...members, [IMAGE_SET_PATH]: formatImageSet(other) });
     const { exitCode, stdout, stderr } = await check(image);
     expect(exitCode).toBe(8);
-    expect(stdout).toContain(`image.release: `);
+    expect(stdout).toContain(`${image}: the image was made by the installer of another release`);
     expect(stdout).toContain(`  expected ${RELEASE_IMAGE}\n  found    ${other}\n`);
     expect(stdout).toContain('sealift extract installer');
     expect(stderr).toContain('config-image.refused');
@@ -114,7 +117,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
 
   it('is refused for the namespace that an install-config gave its cluster-image-set', async () => {
     const imageSet = formatImageSet(RELEASE_IMAGE, 'cluster0');
-    const result = await checkConfigImage(
+    const result = await checkImage(
       await makeImage({ ...members, [IMAGE_SET_PATH]: imageSet }),
       medium,
     );
@@ -123,7 +126,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
 
   it('is refused for one byte that its cluster-image-set has more', async () => {
     const imageSet = `${formatImageSet(RELEASE_IMAGE)}\n`;
-    const result = await checkConfigImage(
+    const result = await checkImage(
       await makeImage({ ...members, [IMAGE_SET_PATH]: imageSet }),
       medium,
     );
@@ -136,7 +139,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       '/root/.docker/config.json',
       '/etc/assisted/manifests/infraenv.yaml',
     ];
-    const result = await checkConfigImage(await makeImage(without(...REQUIRED_FILES)), medium);
+    const result = await checkImage(await makeImage(without(...REQUIRED_FILES)), medium);
     const missing = REQUIRED_FILES.filter((path) => !live.includes(path));
     expect(result.obstacles.map(({ expected }) => expected).sort()).toEqual(missing.toSorted());
     expect(new Set(codesOf(result))).toEqual(new Set(['image.missing-member']));
@@ -149,9 +152,11 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
     const relative = Object.fromEntries(
       Object.entries(members).map(([path, text]) => [path.slice(1), text]),
     );
-    const result = await checkConfigImage(await makeImage(relative), medium);
+    const result = await checkImage(await makeImage(relative), medium);
     expect(result.obstacles).toContainEqual({
+      severity: 'error',
       code: 'image.missing-member',
+      file: 'image',
       problem: '/config.gz has no /opt/agent/tls/kubeadmin-password.hash',
       expected: '/opt/agent/tls/kubeadmin-password.hash',
       found: 'opt/agent/tls/kubeadmin-password.hash',
@@ -161,7 +166,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
 
   it('is refused for a wrong label', async () => {
     const image = await makeImage(members, { label: 'AGENT_CONFIGIMAGE' });
-    const { obstacles } = await checkConfigImage(image, medium);
+    const { obstacles } = await checkImage(image, medium);
     expect(obstacles).toMatchObject([
       { code: 'image.label', expected: 'agent_configimage', found: 'AGENT_CONFIGIMAGE' },
     ]);
@@ -174,14 +179,15 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
       textFile('/etc/assisted/no-config-image', '', 0o644),
     ];
     const interactive = await makeLiveMedium(directory, { ...config, storage: { files } });
-    expect(codesOf(await checkConfigImage(good, interactive))).toEqual(['medium.interactive']);
+    const found = await checkImage(good, interactive);
+    expect(found.obstacles).toMatchObject([{ code: 'medium.interactive', file: 'medium' }]);
     const bare = await makeLiveMedium(directory, { ignition: { version: '3.2.0' } });
-    expect(codesOf(await checkConfigImage(good, bare))).toEqual(['medium.no-loader']);
+    expect(codesOf(await checkImage(good, bare))).toEqual(['medium.no-loader']);
   });
 
   it('is taken with warnings for what keeps the installation from starting', async () => {
     const host = '/etc/assisted/hostconfig';
-    const result = await checkConfigImage(
+    const result = await checkImage(
       await makeImage({
         ...members,
         [`${host}/a/mac_addresses`]: '52:54:00:00:00:0a\n',
@@ -211,7 +217,7 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
         ]),
       );
     const obstaclesOf = async (archive: Uint8Array): Promise<ConfigImageCheck['obstacles']> =>
-      (await checkConfigImage(await makeImage(archive), medium)).obstacles;
+      (await checkImage(await makeImage(archive), medium)).obstacles;
 
     it('is refused for links and devices in place of members', async () => {
       const empty = new Uint8Array();
@@ -265,13 +271,13 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
         expect(await obstaclesOf(archive)).toMatchObject([{ code: 'image.archive' }]);
       }
       const absent = await makeImage(members, { file: 'other.gz' });
-      expect(codesOf(await checkConfigImage(absent, medium))).toEqual(['image.no-archive']);
+      expect(codesOf(await checkImage(absent, medium))).toEqual(['image.no-archive']);
       const link = await makeConfigImage(
         directory,
         { symlink: '/etc/passwd' },
         { name: 'link.iso' },
       );
-      expect(codesOf(await checkConfigImage(link, medium))).toEqual(['image.no-archive']);
+      expect(codesOf(await checkImage(link, medium))).toEqual(['image.no-archive']);
     });
 
     it('is refused for an archive of more than 16 MiB, which is not read', async () => {
@@ -309,11 +315,8 @@ describe.skipIf(!hasTools)('a configuration image checked against a medium', () 
   it('is refused as unreadable when there is no such file, and when it is not an ISO', async () => {
     expect((await check('absent.iso')).exitCode).toBe(3);
     const other = await makeIso(directory, { files: { 'a.txt': 'a' } }, 'other.iso');
-    expect(codesOf(await checkConfigImage(other, medium))).toEqual([
-      'image.label',
-      'image.no-archive',
-    ]);
-    await expect(checkConfigImage(good, other)).rejects.toMatchObject({ exitCode: 5 });
+    expect(codesOf(await checkImage(other, medium))).toEqual(['image.label', 'image.no-archive']);
+    await expect(checkImage(good, other)).rejects.toMatchObject({ exitCode: 5 });
   });
 });
 

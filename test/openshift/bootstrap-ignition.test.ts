@@ -361,7 +361,7 @@ describe('the install configuration', () => {
 
 describe('every configuration', () => {
   it.each(ALL)('%s has no problem of its own', (_, config) => {
-    expect([...checkIgnition(config), ...findIgnitionWarnings(config)]).toEqual([]);
+    expect([...checkIgnition(config, 'case'), ...findIgnitionWarnings(config, 'case')]).toEqual([]);
   });
 
   it.skipIf(!requireTool('ignition-validate')).each(ALL)(

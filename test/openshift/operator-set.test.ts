@@ -20,6 +20,7 @@ function catalogOf(
     name: 'quay.io/org/index:v4.21',
     reference: parseReference('quay.io/org/index:v4.21'),
     digest: digestFromHex(hex('e')),
+    packages: [],
     bundles: Object.entries(bundles).map(([name, images]) => ({
       package: name.split('.')[0] ?? '',
       name,

@@ -93,6 +93,22 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     expect(listed.stdout).toContain('/redhat/redhat-operator-index/_manifests/tags/v4.21/');
     const inspected = await world.run('inspect', 'operators.iso', '-o', 'json');
     expect(JSON.parse(inspected.stdout)).toMatchObject({ size: isoSize });
+    const { stdout: index } = await world.run('cat', 'operators.iso', '/sealift/index.json');
+    expect(JSON.parse(index)).toMatchObject({
+      format: 2,
+      catalogs: [
+        {
+          packages: [
+            {
+              name: 'alpha',
+              channels: [{ name: 'stable', head: 'alpha.v1.2.0' }],
+              bundles: [{ name: 'alpha.v1.2.0', version: '1.2.0' }],
+            },
+            { name: 'beta' },
+          ],
+        },
+      ],
+    });
     const verified = await world.run('verify', 'operators.iso');
     expect(verified.exitCode, verified.stderr + verified.stdout).toBe(0);
   });

@@ -10,7 +10,8 @@ import { createBlobCache } from '../../src/registry/cache/blob-cache.ts';
 import type { Descriptor } from '../../src/registry/descriptor.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { parseRegistriesConf } from '../../src/registry/client/registries-conf.ts';
-import { findWorst, joinAnswers, type SourceAnswer } from '../../src/registry/source-answers.ts';
+import type { SourceAnswer } from '../../src/base/download/source.ts';
+import { findWorst, joinAnswers } from '../../src/registry/source-answers.ts';
 import { createHttpWithout, createTestClient, storeOf } from '../support/registry-client.ts';
 import {
   imageManifest,

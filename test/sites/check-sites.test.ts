@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkAcrossSites } from '../../src/sites/check-sites.ts';
-import { checkSite, type SiteFacts } from '../../src/sites/check-site.ts';
+import { checkSite } from '../../src/sites/check-site.ts';
+import type { SiteFacts } from '../../src/sites/site-facts.ts';
 import {
   createSiteInput,
   TEST_EPOCH,

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 
 const STAGES = resolve('src/stages');
 
-/** The last two are those of a stage over a list. */
-const MEMBERS = ['name', 'run', 'reuse', 'items', 'recover'];
+/** The last three are those of a stage over a list. */
+const MEMBERS = ['name', 'run', 'reuse', 'items', 'bind', 'recover'];
 
 describe('a file of src/stages', () => {
   it('has one stage, whose name begins with the same verb, and exports no other value', async () => {

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
+import { requireEvents } from './events.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 /** This machine's own registries.conf has no say in a test. */
@@ -52,7 +53,7 @@ export function startSealift(
   const ended = once(child, 'close').then(([code]) => ({
     code: code as number | null,
     stdout: requireNoCanaryResult(args, stdout),
-    stderr: requireNoCanary(stderr),
+    stderr: requireNoCanary(requireEvents(stderr)),
   }));
   return { process: child, ended };
 }

@@ -34,3 +34,12 @@ export async function serveLocally(
       }),
   };
 }
+
+/** A port of loopback that nobody listens on, for programs that do not choose one themselves. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

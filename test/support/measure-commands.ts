@@ -21,17 +21,21 @@ export type Measured = {
   /** The start of standard output and of standard error. */
   readonly stdout: string;
   readonly stderr: string;
+  /** Of standard output, all of it. */
+  readonly lines: number;
 };
 
 const KEPT = 4000;
 
-function collect(): { readonly stream: PassThrough; readonly text: () => string } {
+function collect() {
   const stream = new PassThrough();
   let text = '';
+  let lines = 0;
   stream.on('data', (piece: Buffer) => {
     if (text.length < KEPT) text += piece.subarray(0, KEPT).toString();
+    for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, at + 1)) lines++;
   });
-  return { stream, text: () => text };
+  return { stream, text: () => text, lines: () => lines };
 }
 
 /** Peak of the resident memory since it was reset (proc(5), clear_refs). */
@@ -88,6 +92,7 @@ async function measure(args: readonly string[]): Promise<Measured> {
     memory: takePeak(),
     stdout: stdout.text() + answer,
     stderr: stderr.text(),
+    lines: stdout.lines(),
   };
 }
 

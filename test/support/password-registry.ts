@@ -1,8 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { runProcess } from '../../src/base/process.ts';
+import { freePort } from './local-http.ts';
 
 /**
  * Starts Debian's docker-registry on loopback for the user `puller` with password `hush`. The directory
@@ -28,12 +28,4 @@ export async function startPasswordRegistry(
   await writeFile(at('config.yml'), JSON.stringify(config));
   const process = spawn('docker-registry', ['serve', at('config.yml')], { stdio: 'ignore' });
   return { host: `localhost:${port}`, process };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -1,7 +1,14 @@
 import { randomFillSync } from 'node:crypto';
 import { digestOf } from '../../src/base/digest.ts';
 import type { Extent, Layout } from '../../src/iso/extent.ts';
-import type { ExtentChunk, ExtentOpener, ExtentSource } from '../../src/iso/pour/lane.ts';
+import {
+  pourIso,
+  publishPour,
+  type PourOptions,
+  type PourResult,
+} from '../../src/iso/pour/pour-iso.ts';
+import type { Source } from '../../src/base/download/source.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
 
 export const MIB = 1024 * 1024;
 
@@ -45,17 +52,24 @@ export function makeLayout(sizes: readonly number[]): {
   return { layout: { size: offset, extents }, blobs, whole };
 }
 
-export const REGISTRY: ExtentSource = { name: 'registry', local: false };
+export const REGISTRY: Source = { name: 'registry', local: false };
+
+/** Pours, and gives the output its name. */
+export async function pourAndPublish(options: PourOptions): Promise<PourResult> {
+  const result = await pourIso(options);
+  await publishPour(options.output);
+  return result;
+}
 
 /** Serves blobs in pieces of 64 KiB, and counts what it gave. */
 export function openFrom(
   blobs: Map<string, Buffer>,
-  options: { source?: ExtentSource; spoil?: boolean; onBytes?: (size: number) => void } = {},
+  options: { source?: Source; spoil?: boolean; onBytes?: (size: number) => void } = {},
 ): ExtentOpener {
   const source = options.source ?? REGISTRY;
-  return ({ digest }, { offset, refused }) => {
-    if (refused.has(source))
-      return Promise.reject(new Error(`no source is left for ${digest ?? ''}`));
+  return ({ digest }, { offset, rank, answers }) => {
+    if (rank([source]).length === 0)
+      return Promise.reject(answers[0]?.error ?? new Error('nobody was asked'));
     const bytes = Buffer.from(blobs.get(digest ?? '') ?? '');
     if (options.spoil) bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
     async function* chunks(): AsyncGenerator<ExtentChunk> {

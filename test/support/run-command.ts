@@ -2,7 +2,10 @@ import { PassThrough } from 'node:stream';
 import { Command } from 'commander';
 import type { CliHost } from '../../src/cli/host.ts';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
+import { addLogOptions } from '../../src/cli/program.ts';
 import { describeError } from '../../src/cli/terminal/print-error.ts';
+import { createRunLog } from '../../src/cli/terminal/run-log.ts';
+import { requireEvents } from './events.ts';
 
 export type CommandRun = {
   /** What was written so far. */
@@ -18,7 +21,12 @@ export function startCommand(
   { cwd, signal = new AbortController().signal }: { cwd: string; signal?: AbortSignal },
 ): CommandRun {
   const [stdout, stderr] = [collect(), collect()];
+  const log = createRunLog(
+    () => 0,
+    () => undefined,
+  );
   const host: CliHost = {
+    log,
     stdout: stdout.stream,
     stderr: stderr.stream,
     cwd,
@@ -29,6 +37,7 @@ export function startCommand(
   };
   const program = new Command('sealift').exitOverride();
   register(program, host);
+  addLogOptions(program, host);
   const run = async (): Promise<number> => {
     try {
       await program.parseAsync([...args], { from: 'user' });
@@ -51,6 +60,7 @@ export async function runCommand(...call: Parameters<typeof startCommand>): Prom
   const run = startCommand(...call);
   const exitCode = await run.exitCode;
   const stdout = requireNoCanaryResult(call[1], run.stdout());
+  requireEvents(run.stderr());
   return { exitCode, stdout, stderr: requireNoCanary(run.stderr()) };
 }
 

@@ -22,6 +22,8 @@ export type Script = {
   readonly body?: string | Uint8Array;
   /** Bytes of the body after which the connection is cut. */
   readonly cutAfter?: number;
+  /** Bytes of the body after which nothing more comes. */
+  readonly stallAfter?: number;
   readonly ignoreRange?: boolean;
   /** Say nothing about the length: chunked. */
   readonly withoutLength?: boolean;
@@ -178,6 +180,11 @@ function respond(
   if (request.method === 'HEAD') {
     response.end();
     return 0;
+  }
+  if (script.stallAfter !== undefined) {
+    const sent = bytes.subarray(0, script.stallAfter);
+    response.write(sent);
+    return sent.length;
   }
   if (script.cutAfter === undefined) {
     response.end(bytes);

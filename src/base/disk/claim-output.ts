@@ -210,8 +210,15 @@ export async function probeDirectory(path: string): Promise<void> {
 }
 
 const OBSTACLES = [
-  ...['EACCES', 'EPERM', 'EROFS', 'ELOOP', 'ENAMETOOLONG', 'ENOENT'],
-  ...['ENOSPC', 'EDQUOT', 'EIO'],
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'ENOENT',
+  'ENOSPC',
+  'EDQUOT',
+  'EIO',
 ];
 
 const unwritable = (path: string, cause: unknown): unknown =>

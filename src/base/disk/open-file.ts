@@ -82,7 +82,7 @@ export type OwnFileOptions = {
   readonly mode?: number;
   /** Whether it is made where there is none; default: yes. */
   readonly create?: boolean;
-  /** Whether everything is written at the end; default: no. */
+  /** Whether everything is written at its end, wherever others have moved that. */
   readonly append?: boolean;
 };
 
@@ -97,7 +97,8 @@ export async function openOwnFile(
   path: string,
   { mode = 0o600, create = true, append = false }: OwnFileOptions = {},
 ): Promise<FileHandle> {
-  const flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | (create ? O_CREAT : 0) | (append ? O_APPEND : 0);
+  const more = (create ? O_CREAT : 0) | (append ? O_APPEND : 0);
+  const flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | more;
   const file = await openRegular(path, flags, mode);
   return checking(file, async (stats) => {
     await requireOwn(path, stats);

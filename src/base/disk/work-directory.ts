@@ -22,8 +22,18 @@ const MODE = 0o700;
 
 /** Where results are. Each is a directory of our own, and no link. */
 const PLACES = [
-  ...['stages', 'stages/drawn', 'tags', 'cache', 'cache/base', 'cache/catalogs', 'cache/digests'],
-  ...['cache/installer', 'cache/seed', 'cache/blobs', 'cache/blobs/partial', 'cache/blobs/sha256'],
+  'stages',
+  'stages/drawn',
+  'tags',
+  'cache',
+  'cache/base',
+  'cache/catalogs',
+  'cache/digests',
+  'cache/installer',
+  'cache/seed',
+  'cache/blobs',
+  'cache/blobs/partial',
+  'cache/blobs/sha256',
 ];
 
 /** Names that programs of any version give to what is in it. */
@@ -265,8 +275,17 @@ const linked = (path: string): DiskError =>
   });
 
 const OBSTACLES = [
-  ...['EROFS', 'EACCES', 'EPERM', 'EEXIST', 'ENOTDIR', 'ENOENT'],
-  ...['ENOSPC', 'EDQUOT', 'ELOOP', 'ENAMETOOLONG', 'EIO'],
+  'EROFS',
+  'EACCES',
+  'EPERM',
+  'EEXIST',
+  'ENOTDIR',
+  'ENOENT',
+  'ENOSPC',
+  'EDQUOT',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'EIO',
 ];
 
 function explainObstacle(path: string, cause: unknown): unknown {

@@ -28,8 +28,14 @@ export function listSecretForms(given: string): readonly SecretForm[] {
   const go = escapeGo(value);
   // A pull secret is JSON, is a text in YAML or JSON, and is printed in JSON.
   const bases = [
-    ...[value, json, escapeJson(json), escapeJson(escapeJson(json))],
-    ...[go, escapeJson(go), escapeGo(json), escapeGo(go)],
+    value,
+    json,
+    escapeJson(json),
+    escapeJson(escapeJson(json)),
+    go,
+    escapeJson(go),
+    escapeGo(json),
+    escapeGo(go),
   ];
   const different = [...new Set(bases)];
   const texts = different.flatMap(listQuoted);
@@ -43,9 +49,15 @@ export function listSecretForms(given: string): readonly SecretForm[] {
 function listQuoted(text: string): readonly string[] {
   const percent = encodeURIComponent(text);
   return [
-    ...[text, text.replaceAll('/', String.raw`\/`), text.replaceAll("'", "''")],
-    ...[percent, lowerEscapes(percent), encodeRest(percent), lowerEscapes(encodeRest(percent))],
-    ...[encodeURI(text), new URLSearchParams({ a: text }).toString().slice(2)],
+    text,
+    text.replaceAll('/', String.raw`\/`),
+    text.replaceAll("'", "''"),
+    percent,
+    lowerEscapes(percent),
+    encodeRest(percent),
+    lowerEscapes(encodeRest(percent)),
+    encodeURI(text),
+    new URLSearchParams({ a: text }).toString().slice(2),
   ];
 }
 

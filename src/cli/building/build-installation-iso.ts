@@ -6,7 +6,7 @@ import { toPrintable } from '../../base/text/printable-text.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import type { CliHost } from '../host.ts';
-import { createConcurrencyOption, createRetryOption } from '../common-options.ts';
+import { createConcurrencyOption, addReuseOptions, createRetryOption } from '../common-options.ts';
 import {
   addInstallationOptions,
   runInstallation,
@@ -42,7 +42,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       'take exactly the images of this report of an earlier build, even if tags have moved',
     )
     .addOption(createRetryOption());
-  addInstallationOptions(addSignatureOptions(command))
+  addInstallationOptions(addReuseOptions(addSignatureOptions(command)))
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -57,7 +57,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     )
     .action(async (config: string, options: InstallationCommandOptions) => {
       const report = await runInstallation(
-        { config, options, host, isBuild: true },
+        { config: [config], options, host, isBuild: true },
         buildInstallationIso,
       );
       await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
@@ -70,7 +70,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
   const output = relative(host.cwd, report.output) || report.output;
   return [
     '',
-    `${output} is complete: ${formatSize(report.isoSize)}, ${report.architecture}`,
+    `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, ${report.architecture}`,
     '',
     `  sha256    ${report.digest.slice('sha256:'.length)}`,
     `  base      ${base.from}`,

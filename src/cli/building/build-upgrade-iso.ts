@@ -8,6 +8,7 @@ import {
   type UpgradeIsoPlan,
   type UpgradeIsoReport,
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
+import type { ConfigNames } from '../../config/load-config.ts';
 import type { CliHost } from '../host.ts';
 import { formatImagePolicy, formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
 import {
@@ -18,7 +19,13 @@ import {
 } from '../terminal/output.ts';
 import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
-import { createRetryOption, createConcurrencyOption } from '../common-options.ts';
+import {
+  createConcurrencyOption,
+  addReuseOptions,
+  createConfigArgument,
+  createRetryOption,
+  createSetOption,
+} from '../common-options.ts';
 import { createLogFormatOption } from '../terminal/progress.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './recipe-command.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
@@ -45,7 +52,7 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
         '\nExamples:\n  $ sealift build upgrade-iso appliance-config.yaml --output upgrade.iso\n' +
         '  $ sealift build upgrade-iso --from 4.20.6',
     )
-    .action(async (config: string, options: UpgradeCommandOptions) => {
+    .action(async (config: ConfigNames, options: UpgradeCommandOptions) => {
       const report = await runUpgrade({ config, options, host, isBuild: true }, buildUpgradeIso);
       await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
     });
@@ -59,7 +66,7 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
       'after',
       '\nExample:\n  $ sealift plan upgrade-iso --from 4.20.6 -o json | jq .path',
     )
-    .action(async (config: string, options: UpgradeCommandOptions) => {
+    .action(async (config: ConfigNames, options: UpgradeCommandOptions) => {
       const value = await runUpgrade({ config, options, host }, async (...given) =>
         summarizeUpgradePlan(await prepareUpgradeIso(...given)),
       );
@@ -73,7 +80,7 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
   const output = shown(report.output);
   return [
     '',
-    `${output} is complete: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
+    `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
     '',
     `  sha256    ${report.digest.slice('sha256:'.length)}`,
     `  label     ${report.volumeId}`,
@@ -171,8 +178,9 @@ type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
 
 /** What `plan` and `build` have in common for an upgrade ISO. */
 const addUpgradeOptions = (command: Command): Command =>
-  addSignatureOptions(command)
-    .argument('[config]', 'configuration of an appliance', 'appliance-config.yaml')
+  addReuseOptions(addSignatureOptions(command))
+    .addArgument(createConfigArgument())
+    .addOption(createSetOption())
     .option('--output <file>', 'the ISO to write', UPGRADE_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option(

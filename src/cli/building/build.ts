@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { relative } from 'node:path';
+import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
@@ -9,18 +10,20 @@ import type { CliHost } from '../host.ts';
 import { formatInternalRelease } from './plan.ts';
 import {
   findConfigArgument,
+  LIVE_ARGUMENTS,
   addLiveOptions,
   runLive,
   type LiveCommandOptions,
 } from './recipe-command.ts';
 import { formatImagePolicy, formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
+import { addLockOptions } from './requests/build-options.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
 /** `sealift build [live-iso] [CONFIG]`, and the other products as commands below it. */
 export function registerBuild(program: Command, host: CliHost): void {
   // Options behind the name of another product belong to that product, and both levels must know it.
-  const build = addLiveOptions(program.enablePositionalOptions().command('build'))
+  const build = addLockOptions(addLiveOptions(program.enablePositionalOptions().command('build')))
     .enablePositionalOptions()
     .option(
       '--plan <file>',
@@ -28,15 +31,16 @@ export function registerBuild(program: Command, host: CliHost): void {
     )
     .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')
-    .usage('[options] [product] [config]')
+    .usage('[options] [product] [config...]')
     .addOption(createForceOption())
-    .argument('[args...]', 'product (live-iso) and configuration file (appliance-config.yaml)')
+    .argument(...LIVE_ARGUMENTS)
     .addHelpText(
       'after',
       '\nProducts: live-iso (default), and those listed as commands.\n' +
         '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
         'it, they have the time at which the release was made.\n' +
-        '\nExample:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso',
+        '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
+        '  $ sealift lock && sealift build --locked',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
       const report = await runLive(
@@ -50,8 +54,20 @@ export function registerBuild(program: Command, host: CliHost): void {
       );
       await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
     });
+  build.hook('preSubcommand', refuseLock);
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
+}
+
+/** Options in front of another product are not that product's: a lock must not be lost without a word. */
+function refuseLock(build: Command, product: Command): void {
+  const { lock, locked } = build.opts<LiveCommandOptions>();
+  if (lock !== true && locked !== true) return;
+  throw new UsageError('usage.other-product', 'locks are for live ISOs', {
+    expected: 'live-iso',
+    found: product.name(),
+    hint: 'leave out --lock and --locked',
+  });
 }
 
 function formatReport(report: LiveIsoReport, host: CliHost): string {
@@ -61,7 +77,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
   const retries = report.hosts.reduce((sum, host) => sum + host.retries, 0);
   return [
     '',
-    `${output} is complete: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
+    `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
     '',
     `  sha256    ${report.digest.slice('sha256:'.length)}`,
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +

@@ -4,7 +4,7 @@ import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { maxOf } from '../../base/lists.ts';
 import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
-import { readConfigText } from '../../config/load-config.ts';
+import { readConfigText, type ConfigNames } from '../../config/load-config.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import {
   summarizeInstallationPlan,
@@ -21,6 +21,7 @@ import {
   runLive,
   type LiveCommandOptions,
   findConfigArgument,
+  refuseOverlays,
 } from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
@@ -43,21 +44,24 @@ export function registerPlan(program: Command, host: CliHost): void {
   const common = new Set(command.options);
   addInstallationOptions(command.optionsGroup('Options for installation ISOs:'));
   const ofInstallations = command.options.filter((option) => !common.has(option));
-  const ofLiveIsos = command.options.filter(({ long }) => long === '--ignition');
+  const ofLiveIsos = command.options.filter(
+    ({ long }) => long === '--ignition' || long === '--set',
+  );
   command
     .enablePositionalOptions()
     .helpCommand(false)
     .description('resolve everything and tell the exact size, without fetching the payload')
-    .usage('[options] [product] [config]')
+    .usage('[options] [product] [config...]')
     .argument(
       '[args...]',
-      'product (live-iso or installation-iso) and configuration file (appliance-config.yaml)',
+      'product (live-iso or installation-iso) and configuration files (appliance-config.yaml), later ones laid over',
     )
     .addHelpText('after', HELP)
     .action(async (args: readonly string[], options: Options) => {
       const config = await findConfigArgument(args, ['live-iso', 'installation-iso'], host);
-      const path = resolve(host.cwd, config);
+      const path = resolve(host.cwd, config[0]);
       const isInstallation = isInstallationConfig(path, readConfigText(path));
+      if (isInstallation) refuseOverlays(config);
       for (const option of isInstallation ? ofLiveIsos : ofInstallations) {
         if (command.getOptionValue(option.attributeName()) === undefined) continue;
         throw otherProduct(option.long ?? option.flags, isInstallation);
@@ -91,14 +95,18 @@ function otherProduct(option: string, isInstallation: boolean): UsageError {
   );
 }
 
-async function planLive(config: string, options: Options, host: CliHost): Promise<void> {
+async function planLive(config: ConfigNames, options: Options, host: CliHost): Promise<void> {
   const value = await runLive({ config, options, host }, async (request, tools) =>
     summarizePlan(request, await prepareLiveIso(request, tools)),
   );
   await writeFormatted({ host, ...options }, value, formatPlan);
 }
 
-async function planInstallation(config: string, options: Options, host: CliHost): Promise<void> {
+async function planInstallation(
+  config: ConfigNames,
+  options: Options,
+  host: CliHost,
+): Promise<void> {
   const value = await runInstallation({ config, options, host }, async (request, tools) =>
     summarizeInstallationPlan(request, await prepareInstallationIso(request, tools)),
   );

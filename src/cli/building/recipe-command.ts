@@ -1,13 +1,21 @@
 import { Option, type Command } from 'commander';
+import { withoutUndefined } from '../../base/members.ts';
 import { resolve } from 'node:path';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
+import { drawnFor, pinsOf, type LockUse } from '../../recipes/lock/use-lock.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
-import { createConcurrencyOption, createRetryOption, addTo } from '../common-options.ts';
+import {
+  createConcurrencyOption,
+  addReuseOptions,
+  createRetryOption,
+  createSetOption,
+  addTo,
+} from '../common-options.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './requests/live-request.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
 import type { InstallationIsoRequest } from '../../recipes/installation-iso/installation-iso-request.ts';
@@ -15,6 +23,7 @@ import {
   readInstallationRequest,
   type InstallationRequestOptions,
 } from './requests/installation-request.ts';
+import type { ConfigNames } from '../../config/load-config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { findNearestName } from '../../base/text/nearest-name.ts';
@@ -28,19 +37,21 @@ export type RecipeOptions = {
 
 /** A command line of these options. */
 export type RecipeCall<Options extends RecipeOptions> = {
-  readonly config: string;
+  readonly config: ConfigNames;
   readonly options: Options;
   readonly host: CliHost;
   /** Whether the ISO is written, and not only planned. */
   readonly isBuild?: boolean;
 };
 
+type RecipeRequest = IsoPlace & { readonly saved?: SavedPlan; readonly lock?: LockUse };
+
 /**
  * Runs a recipe with its tools, drawing what it does, and closes everything in any case.
  *
  * @param config what concerns the tools
  */
-export async function runRecipe<Request extends IsoPlace & { readonly saved?: SavedPlan }, Result>(
+export async function runRecipe<Request extends RecipeRequest, Result>(
   { options, host, isBuild = false }: RecipeCall<RecipeOptions>,
   { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
   work: (request: Request, tools: BuildTools) => Promise<Result>,
@@ -52,7 +63,9 @@ export async function runRecipe<Request extends IsoPlace & { readonly saved?: Sa
     config,
     workDir: request.workDir,
     signal: host.signal,
-    ...(request.saved && { pinned: request.saved.tags }),
+    ...(request.saved && { pinned: pinsOf(request.saved, request.lock) }),
+    ...(request.lock && { drawn: drawnFor(request.lock) }),
+    ...withoutUndefined({ reuses: request.reuses }),
     emit: progress.listener,
   });
   try {
@@ -72,7 +85,7 @@ const ISO_OUTPUT = {
 
 /** The options that `plan` and `build` share: what one says of a medium the other makes. */
 export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =>
-  addSignatureOptions(command)
+  addReuseOptions(addSignatureOptions(command))
     .option(output.flags, output.description)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .addOption(createConcurrencyOption())
@@ -84,8 +97,15 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
       ]),
     )
     .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')
+    .addOption(createSetOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
+
+/** What `findConfigArgument` takes apart, of commands for live ISOs alone. */
+export const LIVE_ARGUMENTS = [
+  '[args...]',
+  'product (live-iso) and configuration files (appliance-config.yaml), later ones laid over',
+] as const;
 
 /** Runs a recipe of a live ISO. */
 export async function runLive<Result>(
@@ -130,7 +150,7 @@ export async function runInstallation<Result>(
   call: RecipeCall<InstallationCommandOptions>,
   work: (request: InstallationIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  const request = await readInstallationRequest(call.config, call.options, call.host);
+  const request = await readInstallationRequest(call.config[0], call.options, call.host);
   const { pullSecret } = request.config;
   return runRecipe(call, { request, config: { pullSecret, build: request.build } }, work);
 }
@@ -146,8 +166,8 @@ const DEFAULT_CONFIGS = {
 type NamedProduct = keyof typeof DEFAULT_CONFIGS;
 
 /**
- * The configuration out of `[product] [config]`, both of which may be left out. A word like a product
- * that is not a file is a mistyped one.
+ * The files of the configuration out of `[product] [config...]`, both of which may be left out. A word like
+ * a product that is not a file is a mistyped one.
  *
  * @throws UsageError `usage.product`
  */
@@ -155,17 +175,17 @@ export async function findConfigArgument(
   args: readonly string[],
   products: readonly NamedProduct[],
   { cwd }: Pick<CliHost, 'cwd'>,
-): Promise<string> {
+): Promise<ConfigNames> {
   const product = products.find((name) => name === args[0]);
   const names = product === undefined ? args : args.slice(1);
-  const [config = DEFAULT_CONFIGS[product ?? 'live-iso']] = names;
+  const [config = DEFAULT_CONFIGS[product ?? 'live-iso'], ...overlays] = names;
   const meant = nearestProduct(config);
   const isMistyped = meant !== undefined && !(await hasFile(resolve(cwd, config)));
-  if (names.length <= 1 && !isMistyped) return config;
+  if (!isMistyped) return [config, ...overlays];
   throw new UsageError('usage.product', `"${config}" is not a product`, {
     expected: PRODUCTS.join(' or '),
     found: config,
-    hint: meant === undefined ? 'name one product and one file' : `did you mean "${meant}"?`,
+    hint: `did you mean "${meant}"?`,
   });
 }
 
@@ -174,4 +194,15 @@ function nearestProduct(word: string): string | undefined {
   if (/[./]/.test(word)) return undefined;
   if (/^config-?isos?$/.test(word)) return 'sealift config-iso build';
   return findNearestName(word, PRODUCTS);
+}
+
+/** @throws UsageError `usage.overlays` */
+export function refuseOverlays(names: ConfigNames, set: readonly string[] = []): void {
+  if (names.length === 1 && set.length === 0) return;
+  const found = names.length > 1 ? `${names.length} files` : '--set';
+  throw new UsageError('usage.overlays', 'the configuration of an installation ISO is one file', {
+    expected: '1 file',
+    found,
+    hint: 'name one file, without --set',
+  });
 }

@@ -1,5 +1,6 @@
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { DescribedSignature } from '../../recipes/verified-release.ts';
+import { formatNames } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
 import { groupBy } from '../../base/lists.ts';
@@ -36,9 +37,7 @@ function summarize(
 function formatReasons(refused: ImagePolicyCheck['refused']): readonly string[] {
   return [...groupBy(refused, ({ problem }) => problem)].map(([problem, all]) => {
     const names = [...new Set(all.map(({ name }) => name))];
-    const rest = names.length - MOST_NAMED;
-    const shown = names.slice(0, MOST_NAMED).join(', ');
-    return `${shown}${rest > 0 ? ` and ${rest} more` : ''}: ${problem}`;
+    return `${formatNames(names, MOST_NAMED)}: ${problem}`;
   });
 }
 

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { formatReadableJson } from '../../base/text/canonical-json.ts';
 import { listResources } from '../../recipes/list-resources.ts';
+import type { ConfigNames } from '../../config/load-config.ts';
+import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
 import { createForceOption } from '../terminal/output.ts';
@@ -14,21 +16,21 @@ export function registerResources(program: Command, host: CliHost): void {
   })
     .addOption(createForceOption())
     .description('print the cluster resources that make a cluster use the media')
-    .argument('[config]', 'configuration file', 'appliance-config.yaml')
+    .addArgument(createConfigArgument())
     .addHelpText(
       'after',
       '\nMirror sets, catalog sources, cluster catalogs, release signatures. Media carry them already,\n' +
         'cluster catalogs apart; this is for existing clusters.\n' +
         '\nExample:\n  $ sealift resources | oc apply -f -',
     )
-    .action(async (config: string, options: LiveCommandOptions) => {
+    .action(async (config: ConfigNames, options: LiveCommandOptions) => {
       const { output: path, force = false, ...live } = options;
       const value = await runLive({ config, options: live, host }, listResources);
       const text =
         options.outputFormat === 'json'
           ? formatReadableJson(value)
           : value.map(({ name, text }) => `---\n# ${name}\n${text}`).join('');
-      const rule = { force, inputs: [config] };
+      const rule = { force, inputs: config };
       await writeTexts(host, [{ path: path ?? '-', text }], rule);
     });
 }

@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/quantities.ts';
 import { explainImage, type Explanation } from '../../recipes/explain-image.ts';
+import type { ConfigNames } from '../../config/load-config.ts';
+import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
@@ -13,9 +15,9 @@ export function registerWhy(program: Command, host: CliHost): void {
       '<what>',
       'digest of a blob, manifest or image, its first digits, or (part of) a name',
     )
-    .argument('[config]', 'configuration file', 'appliance-config.yaml')
+    .addArgument(createConfigArgument())
     .addHelpText('after', '\nExample:\n  $ sealift why sha256:4f2a')
-    .action(async (what: string, config: string, options: LiveCommandOptions) => {
+    .action(async (what: string, config: ConfigNames, options: LiveCommandOptions) => {
       const value = await runLive({ config, options, host }, (request, tools) =>
         explainImage(what, request, tools),
       );

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
+import { formatProblem } from '../../base/problem.ts';
 import { checkConfigImage, type ConfigImageCheck } from '../../media/check-config-image.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
@@ -23,7 +24,8 @@ export function registerConfigIsoCheck(parent: Command, host: CliHost): void {
         '\nExample:\n  $ sealift config-iso check site/agentconfig.noarch.iso --medium appliance.iso',
     )
     .action(async (image: string, { medium, outputFormat }: CheckOptions) => {
-      const value = await checkConfigImage(resolve(host.cwd, image), resolve(host.cwd, medium));
+      const named = (shownAs: string) => ({ path: resolve(host.cwd, shownAs), shownAs });
+      const value = await checkConfigImage(named(image), named(medium));
       await writeFormatted({ host, outputFormat }, value, (value) =>
         formatCheck(value, { image, medium }),
       );
@@ -41,28 +43,13 @@ type Names = { readonly image: string; readonly medium: string };
 function formatCheck(check: ConfigImageCheck, { image, medium }: Names): string {
   const { cluster } = check;
   return [
-    ...check.obstacles.flatMap(formatObstacle),
+    ...check.obstacles.map(formatProblem),
     ...check.cautions.map((caution) => `warning: ${caution}`),
     ...(check.releaseImage === undefined ? [] : [`release        ${check.releaseImage}`]),
     ...(cluster ? formatCluster(cluster) : []),
     ...(check.fits ? [`${medium} takes ${image}`] : []),
     '',
   ].join('\n');
-}
-
-function formatObstacle({
-  code,
-  problem,
-  expected,
-  found,
-  hint,
-}: ConfigImageCheck['obstacles'][number]) {
-  return [
-    `${code}: ${problem}`,
-    ...(expected === undefined ? [] : [`  expected ${expected}`]),
-    ...(found === undefined ? [] : [`  found    ${found}`]),
-    ...(hint === undefined ? [] : [`  hint: ${hint}`]),
-  ];
 }
 
 function formatCluster(cluster: NonNullable<ConfigImageCheck['cluster']>): readonly string[] {

@@ -5,7 +5,7 @@ import { isError, formatProblem, type FileProblem } from '../../base/problem.ts'
 import { validateSites, type SitesVerdict } from '../../recipes/config-iso/validate-sites.ts';
 import { addSitesOptions, readSitesRequest, type SitesOptions } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
-import { writeFormatted, writeEvent, writeMessage } from '../terminal/output.ts';
+import { showEvent, showMessage, writeFormatted } from '../terminal/output.ts';
 import { createProgress, type LogFormat } from '../terminal/progress.ts';
 import { groupBy } from '../../base/lists.ts';
 
@@ -73,12 +73,17 @@ export function writeFindings(
   format: LogFormat,
   found: readonly SiteFindings[],
 ): void {
+  const isQuiet = host.log?.level() === 'quiet';
+  const shown = isQuiet
+    ? found.map(({ name, findings }) => ({ name, findings: findings.filter(isError) }))
+    : found;
+  for (const event of listAsEvents(found)) host.log?.record(event);
   if (format === 'json') {
-    for (const event of listAsEvents(found)) writeEvent(host, event);
+    for (const event of listAsEvents(shown)) showEvent(host, event);
     return;
   }
-  const lines = listAsText(found);
-  if (lines.length > 0) writeMessage(host, `${lines.join('\n')}\n`);
+  const lines = listAsText(shown);
+  if (lines.length > 0) showMessage(host, `${lines.join('\n')}\n`);
 }
 
 const listAsEvents = (found: readonly SiteFindings[]): readonly object[] =>

@@ -7,7 +7,7 @@ import { toPrintable } from '../../base/text/printable-text.ts';
 import type { CliHost } from '../host.ts';
 import {
   createOutputOption,
-  writeFormatted,
+  writeList,
   type OutputFormat,
   writePiece,
   writeContent,
@@ -45,29 +45,29 @@ export function registerLs(program: Command, host: CliHost): void {
     .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
     .action(async (path: string, inside: string, options: LsOptions) => {
       return useMedium(resolve(host.cwd, path), async (iso) => {
-        const value = await listEntries(iso, inside, options.recursive === true);
-        await writeFormatted({ host, ...options }, value, (entries) =>
-          entries.map(options.long ? formatLong : formatShort).join(''),
-        );
+        const entries = listEntries(iso, inside, options.recursive === true);
+        const format = options.long ? formatLong : formatShort;
+        await writeList({ host, ...options }, entries, format);
       });
     });
 }
 
-async function listEntries(iso: IsoImage, inside: string, recursive: boolean): Promise<Entry[]> {
+async function* listEntries(
+  iso: IsoImage,
+  inside: string,
+  recursive: boolean,
+): AsyncGenerator<Entry> {
   const path = `/${inside}`.replace(/\/+/g, '/').replace(/(.)\/$/, '$1');
   const node = await requireNode(iso, path);
-  if (node.kind !== 'directory') return [describe(path, node)];
   const prefix = path === '/' ? '/' : `${path}/`;
-  if (recursive) return listBelow(iso, prefix);
-  return (await iso.children(node)).map((child) => describe(`${prefix}${child.name}`, child));
-}
-
-async function listBelow(iso: IsoImage, prefix: string): Promise<Entry[]> {
-  const entries: Entry[] = [];
-  for await (const { path, node } of iso.walk()) {
-    if (path.startsWith(prefix) && path !== '/') entries.push(describe(path, node));
+  if (node.kind !== 'directory') yield describe(path, node);
+  else if (recursive) {
+    for await (const { path, node } of iso.walk()) {
+      if (path.startsWith(prefix) && path !== '/') yield describe(path, node);
+    }
+  } else {
+    for (const child of await iso.children(node)) yield describe(`${prefix}${child.name}`, child);
   }
-  return entries;
 }
 
 /** @throws UsageError `iso.no-such-path` */

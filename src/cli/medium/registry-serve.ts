@@ -26,7 +26,6 @@ type ServeOptions = {
   readonly port: number;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
-  readonly verbose?: boolean;
   readonly logFormat: LogFormat;
 };
 
@@ -43,7 +42,6 @@ export function registerRegistry(program: Command, host: CliHost): void {
     .option('--port <port>', 'TCP port; 0 takes a free one', parsePort, 5000)
     .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
     .option('--tls-key <file>', 'private key (PEM)')
-    .option('--verbose', 'tell every request on standard error, not only those that went wrong')
     .addOption(createLogFormatOption())
     .addHelpText(
       'after',
@@ -102,7 +100,8 @@ async function serve(
   options: ServeOptions & { readonly tls?: KeyPair },
   host: CliHost,
 ): Promise<void> {
-  const { tls, verbose = false, logFormat } = options;
+  const { tls, logFormat } = options;
+  const verbose = host.log?.level() === 'verbose';
   const log = createServeLog(host, { isJson: logFormat === 'json', verbose });
   const server = createRegistryServer(tree, {
     ...(tls && { tls }),
@@ -224,7 +223,7 @@ type ServeLog = {
 
 /**
  * Lines of a server on standard error. What went wrong on our side is always told, other requests
- * when `verbose` asks for them.
+ * with `--verbose`.
  */
 function createServeLog(
   host: CliHost,

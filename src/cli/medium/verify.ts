@@ -1,14 +1,15 @@
 import { resolve } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatNames, formatProblem, type ImageProblem } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
-import { withoutUndefined } from '../../base/members.ts';
 import type { Verification } from '../../media/verify-contents.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
-import { createLogFormatOption, createProgress, type LogFormat } from '../terminal/progress.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { runWithProgress } from '../terminal/run-with-progress.ts';
 import { groupBy } from '../../base/lists.ts';
 
 type VerifyCliOptions = { readonly outputFormat: OutputFormat; readonly logFormat: LogFormat };
@@ -29,7 +30,11 @@ export function registerVerify(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift verify appliance.iso',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
-      const value = await verifyWithProgress(resolve(host.cwd, iso), options, host);
+      setFlagsFromString(LITTLE_GARBAGE);
+      const { logFormat } = options;
+      const value = await runWithProgress({ stage: 'verify', logFormat, host }, (watched) =>
+        verifyIso(resolve(host.cwd, iso), watched),
+      );
       await writeFormatted({ host, ...options }, value, (value) => formatVerification(iso, value));
       if (value.ok) return;
       throw new DifferenceError(
@@ -42,28 +47,11 @@ export function registerVerify(program: Command, host: CliHost): void {
     });
 }
 
-async function verifyWithProgress(
-  path: string,
-  { logFormat }: VerifyCliOptions,
-  host: CliHost,
-): Promise<Verification> {
-  const stage = 'verify';
-  const { listener, close } = createProgress(host, logFormat);
-  const started = host.now();
-  listener({ type: 'stage-started', stage });
-  try {
-    const result = await verifyIso(path, {
-      signal: host.signal,
-      onProgress: (bytes, total) => {
-        listener({ type: 'stage-progress', stage, bytes, ...withoutUndefined({ total }) });
-      },
-    });
-    listener({ type: 'stage-done', stage, milliseconds: host.now() - started });
-    return result;
-  } finally {
-    close();
-  }
-}
+/**
+ * Percent of what is in use that garbage may have before it is collected. By default that is several
+ * times as much, which the index of a large medium makes too much for a machine with little memory.
+ */
+const LITTLE_GARBAGE = '--heap-growing-percent=30';
 
 /** Of each kind; `-o json` has more. A medium that was cut off lost thousands of files. */
 const SHOWN = 20;

@@ -9,20 +9,29 @@ import type { CliHost } from '../host.ts';
 export type OutputFormat = 'text' | 'json';
 
 /** `-o json` of every command that prints a result. */
-export const createOutputOption = (): Option =>
+export const createOutputOption = (formats: readonly string[] = ['text', 'json']): Option =>
   new Option('-o, --output-format <format>', 'how the result is printed')
-    .choices(['text', 'json'])
+    .choices(formats)
     .default('text');
 
 /** `--force` of every command that writes files whose names are given. */
 export const createForceOption = (): Option =>
   new Option('--force', 'overwrite files that are not of an earlier run').default(false);
 
+/** Where messages and events go. */
+export type Messages = Pick<CliHost, 'stderr' | 'log'>;
+
 /**
  * Writes a message for people to stderr: without secrets of URLs, and with escapes for what would
  * command the terminal.
  */
-export function writeMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string): void {
+export function writeMessage(host: Messages, text: string): void {
+  host.log?.record({ type: 'message', message: text.trimEnd() });
+  if (host.log?.level() !== 'quiet') showMessage(host, text);
+}
+
+/** The same for what is not recorded here, and shown in any case. */
+export function showMessage({ stderr }: Pick<CliHost, 'stderr'>, text: string): void {
   stderr.write(toMessage(text));
 }
 
@@ -48,13 +57,24 @@ export const toMessage = (text: string): string =>
     )
     .join('\n');
 
-/** Writes an event to stderr as one line of JSON, which reads an escape as the character itself. */
-export function writeEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {
-  const line = JSON.stringify(event, (_key, value: unknown) =>
-    typeof value === 'string' ? redact(nameHeld(value)) : value,
-  );
-  stderr.write(`${toPrintable(line)}\n`);
+/** Writes an event to stderr as one line of JSON. */
+export function writeEvent(host: Messages, event: object): void {
+  host.log?.record(event);
+  if (host.log?.level() !== 'quiet') showEvent(host, event);
 }
+
+/** The same for what is not recorded here, and shown in any case. */
+export function showEvent({ stderr }: Pick<CliHost, 'stderr'>, event: object): void {
+  stderr.write(`${formatEvent(event)}\n`);
+}
+
+/** One line of JSON, which reads an escape as the character itself. */
+export const formatEvent = (event: object): string =>
+  toPrintable(
+    JSON.stringify(event, (_key, value: unknown) =>
+      typeof value === 'string' ? redact(nameHeld(value)) : value,
+    ),
+  );
 
 /** Writes a result that people read: control characters are escaped. */
 export const writeResult = (host: CliHost, text: string): Promise<void> =>
@@ -80,6 +100,35 @@ export const writeFormatted = <T extends Json>(
   formatText: (value: T) => string,
 ): Promise<void> =>
   writeResult(host, outputFormat === 'json' ? formatReadableJson(value) : formatText(value));
+
+/** Characters of a list that are written at once. */
+const PIECE = 1 << 16;
+
+/**
+ * Prints the items of a list as they come, in the form of `writeFormatted`: a list may have half a
+ * million. Where reading it fails, what was read before is printed.
+ */
+export async function writeList<T extends Json>(
+  { host, outputFormat }: { readonly host: CliHost; readonly outputFormat: OutputFormat },
+  items: AsyncIterable<T>,
+  formatText: (item: T) => string,
+): Promise<void> {
+  const isJson = outputFormat === 'json';
+  let text = '';
+  let count = 0;
+  for await (const item of items) {
+    if (isJson) text += `${count === 0 ? '[' : ','}\n${indentJson(formatReadableJson(item))}`;
+    else text += formatText(item);
+    count++;
+    if (text.length < PIECE) continue;
+    await writeResult(host, text);
+    text = '';
+  }
+  if (isJson) text += count === 0 ? '[]\n' : '\n]\n';
+  await writeResult(host, text);
+}
+
+const indentJson = (text: string): string => text.trimEnd().replaceAll(/^/gm, '  ');
 
 /** Characters that no POSIX shell gives a meaning to, wherever they stand in a word. */
 const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;

@@ -2,14 +2,15 @@ import type { CommanderError } from 'commander';
 import { SealiftError, UsageError } from '../../base/errors.ts';
 import { redact } from '../../base/text/redact.ts';
 import { ConfigProblems, formatProblem } from '../../base/problem.ts';
-import type { CliHost } from '../host.ts';
-import { indentLines, writeEvent, writeMessage } from './output.ts';
+import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
 /** Prints a failure to stderr and gives the exit code. */
-export function printError(host: Pick<CliHost, 'stderr'>, error: unknown, isJson: boolean): number {
+export function printError(host: Messages, error: unknown, isJson: boolean): number {
   const { text, exitCode } = describeError(error);
-  if (isJson) writeEvent(host, toEvent(error));
-  else writeMessage(host, text);
+  const event = toEvent(error);
+  host.log?.record(event);
+  if (isJson) showEvent(host, event);
+  else showMessage(host, text);
   return exitCode;
 }
 

@@ -60,7 +60,7 @@ export function drawTasks(
         task.title$ = toMessage(formatWaiting(event));
         const isOver = event.type === 'retry-over';
         task.state$ = isOver ? ListrTaskState.COMPLETED : ListrTaskState.STARTED;
-      } else if (event.type !== 'retry') {
+      } else if (event.type !== 'retry' && event.type !== 'http-request') {
         update(rowOf(event.stage), event, now());
         whole.update(event);
       }

@@ -1,9 +1,9 @@
 import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
 import { formatDuration } from '../../base/text/quantities.ts';
-import type { BuildEvent, EventListener } from '../../engine/events.ts';
+import type { BuildEvent, EventListener, StageReason } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
-import { indentLines, writeEvent, writeMessage } from './output.ts';
+import { indentLines, showEvent, showMessage } from './output.ts';
 import {
   createRateMeter,
   formatProgress,
@@ -30,28 +30,64 @@ const PLAIN_INTERVAL_MS = 15_000;
 /** One JSON event of progress for each stage at most this often. */
 const JSON_INTERVAL_MS = 1000;
 
-/** Draws events; schedules nothing. */
+/** Draws events, and records them; schedules nothing. */
 export function createProgress(host: CliHost, format: LogFormat): ProgressView {
-  if (format === 'json') return { listener: writeJsonLines(host), close: () => undefined };
-  const isWanted =
-    format === 'auto' && host.isTTY && !host.env['CI'] && host.env['TERM'] !== 'dumb';
-  if (isWanted && host.stderr instanceof WriteStream) return drawTasks(host.stderr, host.now);
-  return { listener: writePlainLines(host), close: () => undefined };
-}
-
-function writeJsonLines(host: CliHost): EventListener {
-  const isDue = createThrottle(host, JSON_INTERVAL_MS);
-  return (event) => {
-    if (event.type === 'stage-progress' && !isDue(event)) return;
-    const time = new Date(host.now()).toISOString();
-    writeEvent(host, { time, ...event });
+  const { log } = host;
+  const view = chooseView(host, format);
+  if (log === undefined) return view;
+  const record = passDue(host, (event) => {
+    log.record(event);
+  });
+  return {
+    ...view,
+    listener: (event) => {
+      record(event);
+      view.listener(event);
+    },
   };
 }
 
-function writePlainLines(host: CliHost): EventListener {
+function chooseView(host: CliHost, format: LogFormat): ProgressView {
+  const level = host.log?.level() ?? 'normal';
+  const close = (): void => undefined;
+  if (level === 'quiet') return { listener: close, close };
+  const isVerbose = level === 'verbose';
+  if (format === 'json') return { listener: writeJsonLines(host, isVerbose), close };
+  const isWanted = format === 'auto' && !isVerbose && mayDraw(host);
+  if (isWanted && host.stderr instanceof WriteStream) return drawTasks(host.stderr, host.now);
+  return { listener: writePlainLines(host, isVerbose), close };
+}
+
+const mayDraw = ({ isTTY, env }: CliHost): boolean => isTTY && !env['CI'] && env['TERM'] !== 'dumb';
+
+const writeJsonLines = (host: CliHost, isVerbose: boolean): EventListener =>
+  passDue(host, (event) => {
+    if (event.type === 'http-request' && !isVerbose) return;
+    showEvent(host, { time: new Date(host.now()).toISOString(), ...event });
+  });
+
+/** Of progress, what is due. */
+function passDue(host: CliHost, listener: EventListener): EventListener {
+  const isDue = createThrottle(host, JSON_INTERVAL_MS);
+  return (event) => {
+    if (event.type !== 'stage-progress' || isDue(event)) listener(event);
+  };
+}
+
+function writePlainLines(host: CliHost, isVerbose: boolean): EventListener {
   const meters = new Map<string, RateMeter>();
   const isDue = createThrottle(host, PLAIN_INTERVAL_MS);
   return (event) => {
+    const show = (line: string): void => {
+      showMessage(host, `${indentLines(line)}\n`);
+    };
+    const detail = isVerbose ? formatDetail(event) : undefined;
+    if (detail !== undefined) {
+      show(detail);
+      return;
+    }
+    // There may be many a second; what they wait for is reported once a minute.
+    if (event.type === 'retry' || event.type === 'http-request') return;
     const line = formatPlainLine(event, () => {
       if (event.type !== 'stage-progress') return undefined;
       const meter = meters.get(event.stage) ?? createRateMeter();
@@ -59,16 +95,39 @@ function writePlainLines(host: CliHost): EventListener {
       meter.add({ time: host.now(), bytes: event.bytes });
       return isDue(event) ? { rate: meter.read() } : undefined;
     });
-    if (line !== undefined) writeMessage(host, `${indentLines(line)}\n`);
+    if (line !== undefined) show(line);
   };
 }
+
+/** What `--verbose` says more of. */
+function formatDetail(event: BuildEvent): string | undefined {
+  const { type } = event;
+  if (type === 'stage-started' && event.reason) {
+    return `${event.stage}: started: ${REASONS[event.reason]}`;
+  }
+  if (type === 'stage-reused') {
+    return `${event.stage}: reused: its inputs and the program are those of its last result`;
+  }
+  if (type === 'retry') {
+    return `${event.host} is asked again in ${formatDuration(event.waitMs)}: ${event.reason}`;
+  }
+  if (type !== 'http-request') return undefined;
+  return `${event.method} ${event.url}: ${event.problem ?? event.status ?? 'no answer'}`;
+}
+
+const REASONS: Readonly<Record<StageReason, string>> = {
+  'never-reused': 'it runs in every build',
+  'first-run': 'it has no earlier result',
+  'inputs-changed': 'its inputs or the program have changed',
+  'result-unusable': 'what its earlier result names is gone or has changed',
+};
 
 /** Of a line of progress that is due; the rate is absent while it is unknown. */
 type Measured = { readonly rate: Rate | undefined };
 
 /** @param measure gives undefined when no line of progress is due */
 function formatPlainLine(
-  event: BuildEvent,
+  event: Exclude<BuildEvent, { type: 'retry' | 'http-request' }>,
   measure: () => Measured | undefined,
 ): string | undefined {
   switch (event.type) {
@@ -80,8 +139,6 @@ function formatPlainLine(
       return `${event.stage}: done in ${formatDuration(event.milliseconds)}`;
     case 'stage-failed':
       return `${event.stage}: failed: ${event.message}`;
-    case 'retry':
-      return undefined; // there may be many a second; what they wait for is reported once a minute
     case 'retry-waiting':
     case 'retry-over':
       return formatWaiting(event);

@@ -1,10 +1,11 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { findNearestName, suggestName } from '../../base/text/nearest-name.ts';
-import { UNKNOWN_KEY, type ConfigDocument } from './document.ts';
+import type { ConfigDocument } from './document.ts';
 import { maskUserInfo } from './masked-lines.ts';
 import type { DocumentProblem } from '../../base/problem.ts';
 import type { SchemaNode } from './schema.ts';
 import type { Plain } from './shape.ts';
+import { UNKNOWN_KEY } from './walk.ts';
 
 /** Last members of paths whose values are never shown. */
 const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass|ignitionConfigOverride)$/;
@@ -55,7 +56,7 @@ function explain(error: ErrorObject, document: ConfigDocument, about: About): Do
   if (error.keyword === 'additionalProperties') {
     const key = (error.params as { additionalProperty: string }).additionalProperty;
     const known = Object.keys((error.parentSchema as SchemaNode).properties ?? {});
-    const hint = about.hints.get(key) ?? suggestName(key, known) ?? findPlace(key, about.schema);
+    const hint = about.hints.get(key) ?? suggestKey(key, known, about.schema);
     return report(under(key), 'no such key', { code: UNKNOWN_KEY, hint, hideValue: true });
   }
   if (isEmpty(error)) return report(path, 'is required', REQUIRED);
@@ -105,7 +106,13 @@ function hintFor(path: string, error: ErrorObject): string | undefined {
   return near === undefined ? undefined : `write "${near}"`;
 }
 
-/** Where a key belongs that is known on another level. */
+/** What an unknown key may mean: one beside it, or one of another level. */
+export const suggestKey = (
+  key: string,
+  known: readonly string[],
+  schema: SchemaNode,
+): string | undefined => suggestName(key, known) ?? findPlace(key, schema);
+
 function findPlace(key: string, schema: SchemaNode): string | undefined {
   const place = findPath(key.toLowerCase(), schema, '');
   return place === undefined ? undefined : `"${key}" belongs at ${place}`;

@@ -25,14 +25,17 @@ type Source = Pick<ParsedText, 'text' | 'lines'> & {
   /** In lower case: what may be shown. A key that is not among them may be a misspelt secret. */
   readonly publicKeys: ReadonlySet<string>;
   readonly offsetOf: (path: string) => number;
+  /** Absent: the lines of the text, with secret values masked. */
+  readonly shownLines?: readonly string[];
 };
 
 /** Longer texts come from a file that nobody wrote by hand. */
 const MAX_TEXT = 1000;
 
 /** Costs nothing before the first problem: most files have none. */
-export function createReport({ text, lines, file, publicKeys, offsetOf }: Source): Report {
-  let masked: readonly string[] | undefined;
+export function createReport(source: Source): Report {
+  const { text, lines, file, publicKeys, offsetOf } = source;
+  let masked = source.shownLines;
   return (place, problem, { code = 'config.rule', hint, shownPath, hideValue = false } = {}) => {
     const { offset, path = '' } =
       typeof place === 'string' ? { offset: offsetOf(place), path: place } : place;

@@ -14,12 +14,19 @@ export type View = {
   number: (path: string) => number | undefined;
   /** The paths of a list's items. */
   items: (path: string) => readonly string[];
+  /** Where a relative path that stands there begins. */
+  directoryOf: (path: string) => string;
 };
 
-export function createView(document: ConfigDocument): View {
+/** @param directoryOf absent: no value is a path */
+export function createView(
+  document: ConfigDocument,
+  directoryOf: View['directoryOf'] = () => '',
+): View {
   const read = (path: string): Plain | undefined => readPath(document.value, path);
   return {
     document,
+    directoryOf,
     report: document.report,
     text: (path) => {
       const value = read(path);
@@ -53,7 +60,8 @@ export function readTexts(
   });
 }
 
-function readPath(root: Plain, path: string): Plain | undefined {
+/** The value at a path, undefined where there is none. */
+export function readPath(root: Plain, path: string): Plain | undefined {
   let value: Plain | undefined = root;
   for (const part of path.split(/[.[\]]+/).filter((name) => name !== '')) {
     if (value === null || typeof value !== 'object') return undefined;

@@ -90,6 +90,7 @@ function viewUnder(view: View, prefix: string): View {
     text: (path) => view.text(full(path)),
     number: (path) => view.number(full(path)),
     flag: () => undefined,
+    directoryOf: (path) => view.directoryOf(full(path)),
     items: (path) => view.items(full(path)).map((item) => item.slice(prefix.length + 1)),
   };
 }

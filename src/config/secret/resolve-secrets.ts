@@ -2,7 +2,7 @@ import { append } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
 import type { DocumentProblem } from '../../base/problem.ts';
-import { readSecretSource } from './secret-source.ts';
+import { readSecretSource, SECRET_PATHS, type SecretPath } from './secret-source.ts';
 import type { View } from '../document/view.ts';
 
 /** The values of a configuration's secrets, and what stands against them. */
@@ -13,23 +13,16 @@ export type Secrets = {
   readonly absent: readonly DocumentProblem[];
 };
 
-export type SecretPath = (typeof PATHS)[number];
-
-const PATHS = ['pullSecret', 'sshKey', 'userCorePass', 'build.embed.pullSecret'] as const;
-
 /** Reads `file:` and `env:` references and checks the values. No problem shows a value. */
-export function resolveSecrets(
-  view: View,
-  options: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
-): Secrets {
+export function resolveSecrets(view: View, env: NodeJS.ProcessEnv): Secrets {
   const values = new Map<SecretPath, string>();
   const problems: DocumentProblem[] = [];
   const absent: DocumentProblem[] = [];
   const { report } = view;
-  for (const path of PATHS) {
+  for (const path of SECRET_PATHS) {
     const text = view.text(path);
     if (text === undefined) continue;
-    const reading = readSecretSource(text, options);
+    const reading = readSecretSource(text, { directory: view.directoryOf(path), env });
     if (reading.kind === 'absent') {
       absent.push(report(path, reading.problem, { hint: reading.hint }));
     } else if (reading.kind === 'refused') {

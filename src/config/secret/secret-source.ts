@@ -9,6 +9,18 @@ export type SecretReading =
   | { readonly kind: 'absent'; readonly problem: string; readonly hint: string }
   | { readonly kind: 'refused'; readonly problem: string };
 
+/** Where an appliance configuration has what a secret may be, or a reference to it. */
+export const SECRET_PATHS = [
+  'pullSecret',
+  'sshKey',
+  'userCorePass',
+  'build.embed.pullSecret',
+] as const;
+
+export type SecretPath = (typeof SECRET_PATHS)[number];
+
+export const isReference = (text: string): boolean => /^(?:env|file):/.test(text);
+
 const MAX_SIZE = 4 << 20;
 
 /** Relative paths start at `directory`. White space at the end of a file is not part of its value. */

@@ -51,21 +51,6 @@ export function decodeBootCatalog(bytes: Uint8Array): BootCatalog {
   };
 }
 
-/** Validation and initial entry, then one section an entry, as every El Torito writer does. */
-export function encodeBootCatalog(catalog: BootCatalog): Uint8Array {
-  const [initial, ...others] = catalog.entries;
-  if (!initial) throw new RangeError('boot catalog has no entry');
-  const sections = others.flatMap((entry, index) => [
-    encodeSection(entry.platform, index + 1 === others.length),
-    encodeEntry(entry),
-  ]);
-  return Buffer.concat([
-    encodeValidation(catalog.id, initial.platform),
-    encodeEntry(initial),
-    ...sections,
-  ]);
-}
-
 function decodeSections(bytes: Uint8Array): BootEntry[] {
   const entries: BootEntry[] = [];
   let at = 2 * ENTRY_SIZE;
@@ -102,41 +87,6 @@ function decodeEntry(entry: Uint8Array, platform: number): BootEntry {
     loadSectors: view.getUint16(6, true),
     sector: view.getUint32(8, true),
   };
-}
-
-function encodeEntry(entry: BootEntry): Uint8Array {
-  const bytes = new Uint8Array(ENTRY_SIZE);
-  const view = viewOf(bytes, { at: 0, size: ENTRY_SIZE });
-  bytes[0] = entry.bootable ? BOOTABLE : 0;
-  bytes[1] = entry.mediaType;
-  view.setUint16(2, entry.loadSegment, true);
-  view.setUint16(6, entry.loadSectors, true);
-  view.setUint32(8, entry.sector, true);
-  return bytes;
-}
-
-function encodeSection(platform: BootPlatform, isLast: boolean): Uint8Array {
-  const bytes = new Uint8Array(ENTRY_SIZE);
-  bytes[0] = isLast ? LAST_SECTION : SECTION;
-  bytes[1] = numberOfPlatform(platform);
-  bytes[2] = 1;
-  return bytes;
-}
-
-function encodeValidation(id: string, platform: BootPlatform): Uint8Array {
-  const bytes = new Uint8Array(ENTRY_SIZE);
-  bytes[0] = 1;
-  bytes[1] = numberOfPlatform(platform);
-  bytes.set(Buffer.from(id.slice(0, 24), 'latin1'), 4);
-  bytes.set([0x55, 0xaa], 30);
-  viewOf(bytes, { at: 28, size: 2 }).setUint16(0, (0x10000 - sumOfWords(bytes)) & 0xffff, true);
-  return bytes;
-}
-
-function numberOfPlatform(platform: BootPlatform): number {
-  const known = Object.entries(PLATFORMS).find(([, name]) => name === platform);
-  if (!known) throw new RangeError(`boot platform "${platform}" has no number`);
-  return Number(known[0]);
 }
 
 function checkValidation(validation: Uint8Array): void {

@@ -4,7 +4,7 @@ import {
   readApplePartitionMap,
   type ApplePartitionMap,
 } from './apple-partition-map.ts';
-import { SECTOR_SIZE } from '../extent.ts';
+import { roundUp, SECTOR_SIZE } from '../extent.ts';
 import { backupSizeOf, BLOCK_SIZE, growGpt, readGpt, type Gpt } from './gpt.ts';
 import { growMbr, readMbr, type MbrPartition } from './mbr.ts';
 
@@ -85,5 +85,3 @@ export function growHybrid(
   const bytes = growGpt(grown, gpt, Math.floor(newSize / BLOCK_SIZE));
   return { systemArea: grown, tail: { offset: newSize - bytes.length, bytes } };
 }
-
-const roundUp = (size: number, unit: number): number => Math.ceil(size / unit) * unit;

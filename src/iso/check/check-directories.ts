@@ -1,6 +1,6 @@
 import { findUnequalInEntries, findUnequalInRecord } from './check-byte-orders.ts';
 import { compareIdentifiers } from '../directory/compare-identifiers.ts';
-import { createClaims } from '../directory/claims.ts';
+import { ROOT_ENTRY } from '../directory/claims.ts';
 import {
   checkDirectorySize,
   readRecords,
@@ -25,26 +25,20 @@ import {
   type Where,
 } from './structure-problem.ts';
 import { decodeSystemUse, isContinuation } from '../directory/system-use.ts';
+import type { FoundDirectories, FoundDirectory } from './found-directories.ts';
 import type { UsedExtents } from './used-extents.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
-/** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
-export type FoundDirectory = {
-  readonly path: string;
-  readonly identifier: Uint8Array;
-  readonly extent: ByteRange;
-  /** Sector. */
-  readonly sector: number;
-  /** Sector of its parent. */
-  readonly parent: number;
-};
-
 /** What the walk through one tree finds besides problems. */
 export type FoundTree = {
-  /** By sector. */
-  readonly directories: Map<number, FoundDirectory>;
+  readonly directories: FoundDirectories;
   readonly extents: UsedExtents;
 };
+
+/** One whose records are still to be checked. */
+type WaitingDirectory = FoundDirectory & { readonly extent: ByteRange };
+
+type OpenDirectory = WaitingDirectory & { readonly path: string; readonly number: number };
 
 export type TreeToCheck = {
   readonly volume: PrimaryVolumeDescriptor;
@@ -55,7 +49,7 @@ export type TreeToCheck = {
 type Walk = TreeToCheck & {
   readonly iso: IsoImage;
   readonly found: FoundTree;
-  readonly waiting: FoundDirectory[];
+  readonly waiting: WaitingDirectory[];
   /** Bytes before the system use entries of each record; undefined when there are none. */
   skip: number | undefined;
 };
@@ -70,31 +64,34 @@ export async function* checkDirectories(
   found: FoundTree,
 ): AsyncGenerator<StructureProblem> {
   const { rootRecord } = tree.volume;
-  const root: FoundDirectory = {
-    path: '/',
-    identifier: rootRecord.identifier,
+  const root: WaitingDirectory = {
+    ...ROOT_ENTRY,
+    identifier: toLatin1(rootRecord.identifier),
     extent: locateExtent(rootRecord),
     sector: rootRecord.extent,
-    parent: rootRecord.extent,
+    parentSector: rootRecord.extent,
   };
-  const claims = createClaims();
   const walk: Walk = { ...tree, iso, found, waiting: [root], skip: undefined };
   for (let next = walk.waiting.pop(); next; next = walk.waiting.pop()) {
+    const { extent } = next;
+    const path = found.directories.pathOf(next);
     try {
-      checkDirectorySize(next.extent);
-      claims.claim(next.path, next.extent);
-      found.directories.set(next.sector, next);
-      found.extents.add(next.extent, next.path);
-      yield* checkDirectory(walk, next);
+      checkDirectorySize(extent);
+      const number = found.directories.add(next, extent);
+      found.extents.add(extent, next);
+      yield* checkDirectory(walk, { ...next, path, number });
     } catch (error) {
-      yield damageOf(error, { path: next.path, range: next.extent });
+      yield damageOf(error, { path, range: extent });
     }
   }
 }
 
+/** A view would hold the block of the image that it is of. */
+const toLatin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin1');
+
 async function* checkDirectory(
   walk: Walk,
-  directory: FoundDirectory,
+  directory: OpenDirectory,
 ): AsyncGenerator<StructureProblem> {
   let index = 0;
   let last: DirectoryRecord | undefined;
@@ -122,7 +119,7 @@ async function* checkDirectory(
 const isInOrder = (last: DirectoryRecord | undefined, next: DirectoryRecord): boolean =>
   !last || compareIdentifiers(last.identifier, next.identifier) <= 0;
 
-const directoryAt = ({ path, extent }: FoundDirectory): { path: string; range: ByteRange } => ({
+const directoryAt = ({ path, extent }: OpenDirectory): { path: string; range: ByteRange } => ({
   path,
   range: extent,
 });
@@ -132,7 +129,7 @@ const findSkip = ({ isJoliet }: TreeToCheck, { record }: PlacedRecord): number |
   isJoliet ? undefined : decodeSharingProtocol(decodeSystemUse(record.systemUse));
 
 function* checkSelfOrParent(
-  directory: FoundDirectory,
+  directory: OpenDirectory,
   { placed, index }: { placed: PlacedRecord; index: number },
 ): Generator<StructureProblem> {
   const { record } = placed;
@@ -142,7 +139,7 @@ function* checkSelfOrParent(
     yield damage(`record ${index + 1} is not that of ${NAMES[index] ?? ''}`, where);
     return;
   }
-  const expected = index === 0 ? directory.sector : directory.parent;
+  const expected = index === 0 ? directory.sector : directory.parentSector;
   if (record.extent !== expected) {
     // genisoimage -D: below the eighth level the parent's record is the directory again.
     const report = index === 0 ? damage : oddity;
@@ -165,13 +162,12 @@ type CheckedRecord = {
 
 function* checkEntry(
   walk: Walk,
-  directory: FoundDirectory,
+  directory: OpenDirectory,
   { placed, attributes, problems }: CheckedRecord & { readonly placed: PlacedRecord },
 ): Generator<StructureProblem> {
   const { record } = placed;
   const name = attributes.name ?? nameOf(walk, record.identifier);
-  const parent = directory.path === '/' ? '/' : `${directory.path}/`;
-  const path = `${parent}${name}`;
+  const path = `${directory.path === '/' ? '' : directory.path}/${name}`;
   yield* checkByteOrders(placed, path);
   yield* problems.map((problem) => ({ ...problem, path }));
   if (!isFileName(name)) {
@@ -182,12 +178,14 @@ function* checkEntry(
   if (attributes.childLink !== undefined) return;
   const extent = locateExtent(record);
   yield* checkExtent(walk, record, { path, range: extent });
+  const entry = { name, parent: directory.number };
   if ((record.flags & FILE_FLAG.directory) === 0) {
-    walk.found.extents.add(extent, name, parent);
+    walk.found.extents.add(extent, entry);
     return;
   }
   const { identifier, extent: sector } = record;
-  walk.waiting.push({ path, identifier, extent, sector, parent: directory.sector });
+  const parentSector = directory.sector;
+  walk.waiting.push({ ...entry, identifier: toLatin1(identifier), extent, sector, parentSector });
 }
 
 function* checkExtent(

@@ -1,10 +1,11 @@
 import { IntegrityError } from '../../base/errors.ts';
-import type { FoundDirectory, FoundTree } from './check-directories.ts';
+import type { FoundTree } from './check-directories.ts';
+import type { FoundDirectories, FoundDirectory } from './found-directories.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { IsoImage } from '../open-iso.ts';
 import { decodePathTable, type ByteOrder, type PathTableRecord } from '../volume/path-table.ts';
 import type { ByteRange } from '../random-access.ts';
-import { whileReading } from '../reading-context.ts';
+import { explainReading } from '../reading-context.ts';
 import { damage, damageOf, type StructureProblem } from './structure-problem.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';
 
@@ -28,12 +29,12 @@ export async function* checkPathTables(
     const range = { offset: table.offset, size: table.size };
     found.extents.add(range, table.name);
     try {
-      const records = await readTable(iso, table, found.directories.size);
+      const records = await readTable(iso, table, found.directories.count());
       for (const problem of compareTable(records, found.directories)) {
         yield damage(`${table.name}: ${problem}`, { range });
       }
     } catch (error) {
-      yield damageOf(error, { range });
+      yield damageOf(explainReading(table.name, error), { range });
     }
   }
 }
@@ -56,41 +57,47 @@ function tablesOf(volume: PrimaryVolumeDescriptor): Table[] {
     }));
 }
 
-function readTable(iso: IsoImage, table: Table, directories: number): Promise<PathTableRecord[]> {
-  return whileReading(table.name, async () => {
-    const limit = directories * MAX_RECORD_SIZE;
-    if (table.size > limit) {
-      throw new IntegrityError(
-        'iso.malformed-path-table',
-        `it has ${table.size} bytes, more than ${directories} directories can take: ${limit}`,
-      );
-    }
-    return decodePathTable(await iso.readBytes(table.offset, table.size), table.byteOrder);
-  });
+async function readTable(
+  iso: IsoImage,
+  table: Table,
+  directories: number,
+): Promise<Iterable<PathTableRecord>> {
+  const limit = directories * MAX_RECORD_SIZE;
+  if (table.size > limit) {
+    throw new IntegrityError(
+      'iso.malformed-path-table',
+      `it has ${table.size} bytes, more than ${directories} directories can take: ${limit}`,
+    );
+  }
+  return decodePathTable(await iso.readBytes(table.offset, table.size), table.byteOrder);
 }
 
 /** Of the records so far, by their sector, from 1. A parent stands before its directories. */
 type Numbers = Map<number, number>;
 
 function* compareTable(
-  records: readonly PathTableRecord[],
-  directories: ReadonlyMap<number, FoundDirectory>,
+  records: Iterable<PathTableRecord>,
+  directories: FoundDirectories,
 ): Generator<string> {
-  if (records.length !== directories.size) {
-    yield `it has ${records.length} records for ${directories.size} directories`;
-  }
   const numbers: Numbers = new Map();
-  for (const [index, record] of records.entries()) {
-    const number = index + 1;
-    const directory = directories.get(record.extent);
+  let count = 0;
+  for (const record of records) {
+    const number = ++count;
+    const directory = directories.find(record.extent);
     if (!directory) {
       yield `record ${number} names sector ${record.extent}, where no directory is`;
     } else if (numbers.has(record.extent)) {
-      yield `record ${number} names directory ${directory.path} again`;
+      yield `record ${number} names directory ${directories.pathOf(directory)} again`;
     } else {
       numbers.set(record.extent, number);
-      yield* compareRecord(record, directory, numbers);
+      const what = `record ${number} of directory`;
+      for (const problem of compareRecord(record, directory, numbers)) {
+        yield `${what} ${directories.pathOf(directory)} ${problem}`;
+      }
     }
+  }
+  if (count !== directories.count()) {
+    yield `it has ${count} records for ${directories.count()} directories`;
   }
 }
 
@@ -99,15 +106,11 @@ function* compareRecord(
   directory: FoundDirectory,
   numbers: Numbers,
 ): Generator<string> {
-  const what = `record ${numbers.get(directory.sector) ?? 0} of directory ${directory.path}`;
-  if (Buffer.compare(identifier, directory.identifier) !== 0) {
-    const [found, expected] = [formatRaw(identifier), formatRaw(directory.identifier)];
-    yield `${what} has identifier ${found}, not ${expected}`;
+  const found = Buffer.from(identifier).toString('latin1');
+  if (found !== directory.identifier) {
+    yield `has identifier ${JSON.stringify(found)}, not ${JSON.stringify(directory.identifier)}`;
   }
-  const expected = numbers.get(directory.parent);
+  const expected = numbers.get(directory.parentSector);
   if (parent === expected || (expected ?? 0) > MAX_PARENT) return;
-  yield `${what} has parent ${parent}, not ${expected ?? 'one before it'}`;
+  yield `has parent ${parent}, not ${expected ?? 'one before it'}`;
 }
-
-const formatRaw = (identifier: Uint8Array): string =>
-  JSON.stringify(Buffer.from(identifier).toString('latin1'));

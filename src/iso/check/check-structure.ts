@@ -3,6 +3,7 @@ import { findUnequalInDescriptor } from './check-byte-orders.ts';
 import { checkDirectories, type FoundTree } from './check-directories.ts';
 import { checkPathTables } from './check-path-tables.ts';
 import { SECTOR_SIZE } from '../extent.ts';
+import { createFoundDirectories } from './found-directories.ts';
 import type { IsoImage } from '../open-iso.ts';
 import { damage, type StructureProblem } from './structure-problem.ts';
 import { createUsedExtents } from './used-extents.ts';
@@ -22,7 +23,8 @@ export async function* checkStructure(iso: IsoImage): AsyncGenerator<StructurePr
     ...(iso.joliet ? [{ volume: iso.joliet, isJoliet: true }] : []),
   ];
   for (const tree of trees) {
-    const found: FoundTree = { directories: new Map(), extents };
+    const found: FoundTree = { directories: createFoundDirectories(), extents };
+    extents.beginTree(found.directories);
     yield* checkDirectories(iso, tree, found);
     yield* checkPathTables(iso, tree.volume, found);
   }

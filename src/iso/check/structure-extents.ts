@@ -11,20 +11,25 @@ import { encodePathTable } from '../volume/path-table.ts';
 import type { TreeLeaf } from '../tree.ts';
 import type { RewrittenVolume } from '../volume/volume-descriptors.ts';
 
-/** Where path tables and directories begin, in sectors, and where they end, in bytes. */
+/** Where path tables and directories begin, in sectors. */
 export type StructurePlaces = {
   readonly lPathTable: number;
   readonly mPathTable: number;
   readonly directories: number;
-  readonly end: number;
 };
 
+const sectorsOfTable = ({ pathTableSize }: DirectoryArea): number =>
+  Math.ceil(pathTableSize / SECTOR_SIZE);
+
+/** Bytes of path tables, directories and continuation area. */
+export const sizeOfStructures = (area: DirectoryArea): number =>
+  2 * sectorsOfTable(area) * SECTOR_SIZE + sizeOfArea(area);
+
+/** `start` is in bytes, at a sector. */
 export function placeStructures(area: DirectoryArea, start: number): StructurePlaces {
-  const tableSectors = Math.ceil(area.pathTableSize / SECTOR_SIZE);
-  const lPathTable = Math.ceil(start / SECTOR_SIZE);
-  const mPathTable = lPathTable + tableSectors;
-  const directories = mPathTable + tableSectors;
-  return { lPathTable, mPathTable, directories, end: directories * SECTOR_SIZE + sizeOfArea(area) };
+  const lPathTable = start / SECTOR_SIZE;
+  const mPathTable = lPathTable + sectorsOfTable(area);
+  return { lPathTable, mPathTable, directories: mPathTable + sectorsOfTable(area) };
 }
 
 /** Both path tables and the directories as bytes, and what the volume descriptor says about them. */

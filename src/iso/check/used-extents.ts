@@ -1,50 +1,85 @@
+import { createColumn, createTextColumn, type Column } from '../../base/columns.ts';
+import type { DirectoryClaims, DirectoryEntry } from '../directory/claims.ts';
+import { SECTOR_SIZE } from '../extent.ts';
 import type { ByteRange } from '../random-access.ts';
 import { damage, type StructureProblem } from './structure-problem.ts';
 
-/** Bytes of the image that something has. An image may have half a million: about 60 bytes are kept of each. */
+/** Bytes of the image that something has. An image may have half a million: about 40 bytes are held of each. */
 export type UsedExtents = {
-  /** `directory` is prepended to `name`, and kept once however many names it has. */
-  readonly add: (extent: ByteRange, name: string, directory?: string) => void;
+  /** Directory entries that are added from here on are of this tree. */
+  readonly beginTree: (tree: Tree) => void;
+  /** `entry` is of a directory, or the name of what has no path. */
+  readonly add: (extent: ByteRange, entry: DirectoryEntry | string) => void;
   /** Says which extents overlap; files that are exactly the same extent share it. */
   readonly overlaps: () => Generator<StructureProblem>;
 };
 
+type Tree = Pick<DirectoryClaims, 'pathOf'>;
+
+/** What is held of an entry instead of its parent's number: that is 2 more. */
+const NO_PATH = 0;
+const ROOT = 1;
+const FIRST_DIRECTORY = 2;
+
 export function createUsedExtents(): UsedExtents {
-  const offsets: number[] = [];
-  const sizes: number[] = [];
-  const names: string[] = [];
-  const directories: string[] = [];
-  const at = (index: number) => {
-    const [offset = 0, size = 0] = [offsets[index], sizes[index]];
-    return { offset, size, end: offset + size };
+  const offsets = createColumn({ wide: true });
+  const sizes = createColumn({ wide: true });
+  const names = createTextColumn();
+  const parents = createColumn();
+  const trees: { readonly tree: Tree; readonly from: number }[] = [];
+  const endOf = (index: number): number => offsets.at(index) + sizes.at(index);
+  const nameOf = (index: number): string => {
+    const name = names.at(index);
+    const parent = parents.at(index);
+    const { tree } = trees.findLast(({ from }) => from <= index) ?? {};
+    if (parent === NO_PATH || !tree) return name;
+    return tree.pathOf({ name, parent: parent === ROOT ? undefined : parent - FIRST_DIRECTORY });
   };
-  const pathOf = (index: number) => `${directories[index] ?? ''}${names[index] ?? ''}`;
   const overlap = (index: number, furthest: number): StructureProblem | undefined => {
-    const [own, before] = [at(index), at(furthest)];
-    const isShared = own.offset === before.offset && own.size === before.size;
-    if (own.offset >= before.end || isShared) return undefined;
+    const [offset, size] = [offsets.at(index), sizes.at(index)];
+    const [before, end] = [offsets.at(furthest), endOf(furthest)];
+    const isShared = offset === before && size === sizes.at(furthest);
+    if (offset >= end || isShared) return undefined;
     return damage(
-      `bytes ${own.offset} to ${own.end} overlap bytes ${before.offset} to ${before.end} of ${pathOf(furthest)}`,
-      { path: pathOf(index), range: { offset: own.offset, size: own.size } },
+      `bytes ${offset} to ${offset + size} overlap bytes ${before} to ${end} of ${nameOf(furthest)}`,
+      { path: nameOf(index), range: { offset, size } },
     );
   };
   return {
-    add({ offset, size }, name, directory = '') {
+    beginTree(tree) {
+      trees.push({ tree, from: offsets.length() });
+    },
+    add({ offset, size }, entry) {
       if (size === 0) return;
+      const isPlain = typeof entry === 'string';
       offsets.push(offset);
       sizes.push(size);
-      names.push(name);
-      directories.push(directory);
+      names.push(isPlain ? entry : entry.name);
+      parents.push(isPlain ? NO_PATH : toCode(entry));
     },
     *overlaps() {
-      const order = Uint32Array.from(offsets.keys());
-      order.sort((a, b) => at(a).offset - at(b).offset || at(b).size - at(a).size);
-      let [furthest = 0] = order;
-      for (const index of order.subarray(1)) {
+      let furthest: number | undefined;
+      for (const index of sortByOffset(offsets)) {
+        furthest ??= index;
         const problem = overlap(index, furthest);
         if (problem) yield problem;
-        if (at(index).end > at(furthest).end) furthest = index;
+        if (endOf(index) > endOf(furthest)) furthest = index;
       }
     },
   };
 }
+
+/** Above the number of records that a reading may have. */
+const INDEX_ROOM = 2 ** 21;
+
+/** Indexes by sector. Numbers are sorted in their place; a function that compares takes 100 MiB. */
+function* sortByOffset(offsets: Column): Generator<number> {
+  const keys = new Float64Array(offsets.length());
+  for (let index = 0; index < keys.length; index++) {
+    keys[index] = (offsets.at(index) / SECTOR_SIZE) * INDEX_ROOM + index;
+  }
+  for (const key of keys.sort()) yield key % INDEX_ROOM;
+}
+
+const toCode = ({ parent }: DirectoryEntry): number =>
+  parent === undefined ? ROOT : parent + FIRST_DIRECTORY;

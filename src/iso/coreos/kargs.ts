@@ -8,15 +8,6 @@ export type KargsFiller = {
   readonly end: string;
 };
 
-/** Arguments to take away and to add, applied in this order. */
-export type KargsChanges = {
-  readonly delete?: readonly string[];
-  readonly append?: readonly string[];
-  readonly appendIfMissing?: readonly string[];
-  /** `KEY=OLD=NEW`. */
-  readonly replace?: readonly string[];
-};
-
 /**
  * The arguments that an area holds.
  *
@@ -53,36 +44,6 @@ export function encodeKargs(text: string, size: number, { pad, end }: KargsFille
   const area = Buffer.alloc(size, pad, 'latin1');
   area.set(kargs);
   return area;
-}
-
-/**
- * The arguments after deleting, appending, appending what is missing, and replacing: an argument
- * matches as a whole, and one of several words as exactly that sequence.
- *
- * @throws UsageError `kargs.malformed-replacement`
- */
-export function modifyKargs(text: string, changes: KargsChanges): string {
-  let kargs = ` ${text} `;
-  for (const karg of changes.delete ?? []) kargs = kargs.replaceAll(` ${karg.trim()} `, ' ');
-  for (const karg of changes.append ?? []) kargs += `${karg.trim()} `;
-  for (const karg of changes.appendIfMissing ?? []) {
-    if (!kargs.includes(` ${karg.trim()} `)) kargs += `${karg.trim()} `;
-  }
-  for (const replacement of changes.replace ?? []) {
-    const [key, before, after] = parseReplacement(replacement);
-    kargs = kargs.replaceAll(` ${key}=${before} `, () => ` ${key}=${after} `);
-  }
-  return kargs.trim();
-}
-
-function parseReplacement(text: string): [string, string, string] {
-  const match = /^([^=]+)=([^=]+)=([^=]+)$/.exec(text.trim());
-  const [, key, before, after] = match ?? [];
-  if (key !== undefined && before !== undefined && after !== undefined) return [key, before, after];
-  throw new UsageError(
-    'kargs.malformed-replacement',
-    `replacement "${text}" of a kernel argument is not of the form KEY=OLD=NEW`,
-  );
 }
 
 function trimEnd(text: string, character: string): string {

@@ -1,3 +1,4 @@
+import { createColumn, createTextColumn } from '../../base/columns.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { ByteRange } from '../random-access.ts';
@@ -5,44 +6,74 @@ import type { ByteRange } from '../random-access.ts';
 /** Which directory has which sectors: one reached twice, or inside another, makes paths without end. */
 export type DirectoryClaims = {
   /**
-   * Says that the directory at `path` has this extent.
+   * Says that a directory has this extent, and returns its number. An image may have a quarter of a
+   * million: about 120 bytes are held of each, and no path.
    *
    * @throws IntegrityError `iso.looping-directory` when another has the same, `iso.overlapping-directory`
    * when it has a part of it, `iso.path-too-long`
    */
-  readonly claim: (path: string, extent: ByteRange) => void;
+  readonly claim: (entry: DirectoryEntry, extent: ByteRange) => number;
+  /** A directory by its number. */
+  readonly entryOf: (directory: number) => DirectoryEntry;
+  /** The path of an entry of a directory. */
+  readonly pathOf: (entry: DirectoryEntry) => string;
 };
+
+/** A name in a directory, which is given by its number; the root is in none, and has no name. */
+export type DirectoryEntry = { readonly name: string; readonly parent: number | undefined };
+
+export const ROOT_ENTRY: DirectoryEntry = { name: '', parent: undefined };
 
 /** Linux takes no longer ones (PATH_MAX). */
 const MAX_PATH = 4096;
 
-/** For a walk, which comes to each directory once. */
-export function createClaims(): DirectoryClaims {
-  const owners = new Map<number, { readonly path: string; readonly offset: number }>();
-  return {
-    claim(path, extent) {
-      if (path.length > MAX_PATH) throw createLengthError(path);
-      const owner = { path, offset: extent.offset };
-      const first = extent.offset / SECTOR_SIZE;
-      const count = Math.max(1, Math.ceil(extent.size / SECTOR_SIZE));
-      for (let sector = first; sector < first + count; sector++) {
-        const before = owners.get(sector);
-        if (before) throw createConflict(owner, before);
-        owners.set(sector, owner);
-      }
-    },
+/**
+ * @param options.isRepeatable whether a directory may come again with the same path: for look-ups, not
+ * for a walk, which comes to each once
+ */
+export function createClaims({ isRepeatable = false } = {}): DirectoryClaims {
+  const names = createTextColumn();
+  const parents = createColumn();
+  const starts = createColumn({ wide: true });
+  const lengths = createColumn();
+  const owners = new Map<number, number>();
+  const entryOf = (directory: number): DirectoryEntry =>
+    directory === 0 ? ROOT_ENTRY : { name: names.at(directory), parent: parents.at(directory) };
+  const pathOf = (entry: DirectoryEntry): string => {
+    const parts: string[] = [];
+    let at = entry;
+    for (; at.parent !== undefined; at = entryOf(at.parent)) parts.push(at.name);
+    return `/${parts.reverse().join('/')}`;
   };
-}
-
-/** For look-ups, which come to one path again and again. */
-export function createRepeatableClaims(): DirectoryClaims {
-  const claims = createClaims();
-  const paths = new Map<number, string>();
+  const isAt = (directory: number, { name, parent = 0 }: DirectoryEntry): boolean =>
+    parents.at(directory) === parent && names.at(directory) === name;
   return {
-    claim(path, extent) {
-      if (paths.get(extent.offset) === path) return;
-      claims.claim(path, extent);
-      paths.set(extent.offset, path);
+    entryOf,
+    pathOf,
+    claim(entry, extent) {
+      const { name, parent } = entry;
+      const start = extent.offset / SECTOR_SIZE;
+      const known = owners.get(start);
+      if (isRepeatable && known !== undefined && starts.at(known) === start && isAt(known, entry)) {
+        return known;
+      }
+      const length = parent === undefined ? 0 : lengths.at(parent) + 1 + name.length;
+      if (length > MAX_PATH) throw createLengthError(pathOf(entry));
+      const own = starts.length();
+      const count = Math.max(1, Math.ceil(extent.size / SECTOR_SIZE));
+      for (let sector = start; sector < start + count; sector++) {
+        const before = owners.get(sector);
+        if (before !== undefined) {
+          const isSame = starts.at(before) === start;
+          throw createConflict(isSame, [pathOf(entry), pathOf(entryOf(before))]);
+        }
+        owners.set(sector, own);
+      }
+      names.push(name);
+      parents.push(parent ?? 0);
+      starts.push(start);
+      lengths.push(length);
+      return own;
     },
   };
 }
@@ -53,16 +84,17 @@ const createLengthError = (path: string): IntegrityError =>
     `directory ${path.slice(0, 100)}... has a path of more than ${MAX_PATH} characters`,
   );
 
-type Owner = { readonly path: string; readonly offset: number };
-
-function createConflict({ path, offset }: Owner, before: Owner): IntegrityError {
-  return offset === before.offset
+function createConflict(
+  isSame: boolean,
+  [path, before]: readonly [string, string],
+): IntegrityError {
+  return isSame
     ? new IntegrityError(
         'iso.looping-directory',
-        `directory ${path} is the same extent as directory ${before.path}`,
+        `directory ${path} is the same extent as directory ${before}`,
       )
     : new IntegrityError(
         'iso.overlapping-directory',
-        `directory ${path} overlaps directory ${before.path}`,
+        `directory ${path} overlaps directory ${before}`,
       );
 }

@@ -1,7 +1,7 @@
 import type { FileSection } from '../live-base/base-tree.ts';
 import { viewOf } from '../bounds.ts';
 import { FILE_FLAG, encodeDirectoryRecord, systemUseRoom } from './directory-record.ts';
-import { SECTOR_SIZE } from '../extent.ts';
+import { roundUp, SECTOR_SIZE } from '../extent.ts';
 import { compareFilled } from './assign-identifiers.ts';
 import { sizeOfPathTable, type PathTableRecord } from '../volume/path-table.ts';
 import { encodeContinuation, placeSystemUse } from './system-use.ts';
@@ -262,7 +262,7 @@ function createSectorBuffer(): SectorBuffer {
   let bytes = new Uint8Array(16 * SECTOR_SIZE);
   let size = 0;
   const endSector = (): void => {
-    size = Math.ceil(size / SECTOR_SIZE) * SECTOR_SIZE;
+    size = roundUp(size, SECTOR_SIZE);
   };
   return {
     add(added) {

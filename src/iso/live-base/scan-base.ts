@@ -42,11 +42,6 @@ export type BaseScan = {
   readonly pieces: readonly Omit<BasePiece, 'bytes'>[];
 };
 
-export type ScanOptions = {
-  /** Files whose bytes are kept though they are larger than 1 MiB: those that will be patched. */
-  readonly keepBytesOf?: readonly string[];
-};
-
 const CHUNK_SIZE = 4 * 1024 * 1024;
 const MAX_KEPT_SIZE = 1024 * 1024;
 
@@ -57,10 +52,10 @@ type Structure = Pick<BaseImage, 'size' | 'systemArea' | 'descriptors' | 'root'>
  *
  * @throws IntegrityError `iso.truncated`, `iso.not-iso9660`, `iso.no-rock-ridge` and the like
  */
-export async function scanBaseIso(path: string, options: ScanOptions = {}): Promise<BaseImage> {
+export async function scanBaseIso(path: string): Promise<BaseImage> {
   return withIso(path, async (iso) => {
     const structure = await readStructure(iso);
-    const { digest, pieces } = await hashRanges(iso, rangesOf(structure), options);
+    const { digest, pieces } = await hashRanges(iso, rangesOf(structure));
     return { path, ...structure, digest, pieces };
   });
 }
@@ -80,17 +75,13 @@ export function encodeBaseScan(base: BaseImage): BaseScan {
  *
  * @throws IntegrityError `iso.base-changed` when the file is not the one that was scanned
  */
-export async function decodeBaseScan(
-  path: string,
-  scan: BaseScan,
-  options: ScanOptions = {},
-): Promise<BaseImage> {
+export async function decodeBaseScan(path: string, scan: BaseScan): Promise<BaseImage> {
   return withIso(path, async (iso) => {
     const structure = await readStructure(iso);
     if (structure.size !== scan.size) throw baseChanged(path, scan.size, structure.size);
     const pieces: BasePiece[] = [];
     for (const piece of scan.pieces) {
-      if (!isKept(piece, options)) {
+      if (!isKept(piece)) {
         pieces.push(piece);
         continue;
       }
@@ -136,7 +127,6 @@ function rangesOf({ size, systemArea, descriptors, root }: Structure): BaseRange
 async function hashRanges(
   iso: IsoImage,
   ranges: readonly BaseRange[],
-  options: ScanOptions,
 ): Promise<{ digest: Digest; pieces: BasePiece[] }> {
   const whole = createHash('sha256');
   const pieces: BasePiece[] = [];
@@ -148,18 +138,16 @@ async function hashRanges(
       const chunk = await iso.readBytes(range.offset + done, size);
       whole.update(chunk);
       hash.update(chunk);
-      if (isKept(range, options)) kept.push(chunk);
+      if (isKept(range)) kept.push(chunk);
     }
     const digest: Digest = `sha256:${hash.digest('hex')}`;
-    const bytes = isKept(range, options) ? Buffer.concat(kept) : undefined;
+    const bytes = isKept(range) ? Buffer.concat(kept) : undefined;
     pieces.push({ ...range, digest, ...(bytes && { bytes }) });
   }
   return { digest: `sha256:${whole.digest('hex')}`, pieces };
 }
 
-function isKept(range: BaseRange, { keepBytesOf = [] }: ScanOptions): boolean {
-  return range.size <= MAX_KEPT_SIZE || range.paths.some((path) => keepBytesOf.includes(path));
-}
+const isKept = ({ size }: Pick<BaseRange, 'size'>): boolean => size <= MAX_KEPT_SIZE;
 
 async function withIso<T>(path: string, use: (iso: IsoImage) => Promise<T>): Promise<T> {
   const iso = await openIso(path);

@@ -27,7 +27,6 @@ export type Journal = {
   /** Call only after the data was synced. */
   noteDone: (extents: readonly number[]) => Promise<void>;
   close: () => Promise<void>;
-  remove: () => Promise<void>;
 };
 
 /**
@@ -126,7 +125,6 @@ function createJournal(
       await last.catch(() => undefined);
       await file.close();
     },
-    remove: () => rm(path, { force: true }),
   };
 }
 

@@ -1,4 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
+import type { Attempt } from '../../base/download/bring-verified.ts';
+import type { Source } from '../../base/download/source.ts';
 import type { Extent } from '../extent.ts';
 import type { Frontier } from './frontier.ts';
 import type { Hasher } from './hasher.ts';
@@ -6,20 +8,12 @@ import type { OutputFile } from './output-file.ts';
 
 /* What a lane is given, and what it works with. */
 
-/** Where bytes come from. Two repositories of one host have one name: identity tells them apart. */
-export type ExtentSource = {
-  /** For errors. */
-  readonly name: string;
-  /** Whether its bytes cost no network. */
-  readonly local: boolean;
-};
-
 /** Bytes of an extent as they arrive. */
 export type ExtentChunk = {
   /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
   readonly offset: number;
   readonly bytes: Uint8Array;
-  readonly source: ExtentSource;
+  readonly source: Source;
 };
 
 /** An extent's bytes: in a local file, which is read without detours, or as a stream. */
@@ -28,19 +22,17 @@ export type OpenExtent =
       readonly kind: 'file';
       readonly path: string;
       readonly position: number;
-      readonly source: ExtentSource;
+      readonly source: Source;
     }
   | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
 
 export type OpenExtentOptions = {
   /** Where in the extent to start. */
   readonly offset: number;
-  /** Sources that gave wrong bytes and are not to be asked again. */
-  readonly refused: ReadonlySet<ExtentSource>;
   readonly signal: AbortSignal;
-};
+} & Omit<Attempt, 'usePrefix'>;
 
-/** Throws when no source (that is not refused) has the extent. */
+/** Opens an extent at the sources that `rank` leaves; throws when none of them has it. */
 export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
 
 /** Bytes, by where they came from and went. */

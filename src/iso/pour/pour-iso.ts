@@ -1,4 +1,4 @@
-import { rename } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
@@ -18,7 +18,7 @@ import { digestLayout, planSpans, type PourSpan } from './spans.ts';
 
 export type PourOptions = {
   readonly layout: Layout;
-  /** Final path; `<output>.partial` and `<output>.partial.journal` stand beside it meanwhile. */
+  /** Final path; what is written is `<output>.partial`, with `<output>.partial.journal` beside it. */
   readonly output: string;
   readonly openExtent: ExtentOpener;
   /** How many extents are poured at a time. */
@@ -30,10 +30,7 @@ export type PourOptions = {
   readonly onProgress?: (bytes: number) => void;
   /** Permission bits of the output; default 0o644. */
   readonly mode?: number;
-  /** Called when all is verified and synced, before the output has its name: what must be there with it. */
-  readonly onComplete?: (result: PourResult) => Promise<void>;
-  /** A partial output of another layout was found and is started over. */
-  readonly onStale?: () => void;
+  readonly warn?: (message: string) => void;
 };
 
 export type PourResult = PourCounters & {
@@ -47,9 +44,9 @@ export type PourResult = PourCounters & {
 const POOL_BUFFERS = 64;
 
 /**
- * Writes an ISO: every extent once, in parallel, verified while the bytes pass through. The output
- * appears by rename when all of it is verified and synced. Killed at any moment, the same call
- * continues with what is missing. The caller holds the output's lock.
+ * Writes an ISO: every extent once, in parallel, verified while the bytes pass through. All of it is
+ * synced at the end; `publishPour` gives it its name. Killed at any moment, the same call continues with
+ * what is missing. The caller holds the output's lock.
  *
  * @throws DiskError `output.full`, ...; IntegrityError `extent.wrong-digest`;
  * whatever the opener throws. The partial output stays in every case.
@@ -59,17 +56,20 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   const spans = planSpans(options.layout);
   const journal = await continueJournal(partial, options);
   try {
-    const result = await pourInto(partial, { ...options, spans, journal });
-    await options.onComplete?.(result);
-    await rename(partial, options.output);
-    await syncDirectory(dirname(options.output));
-    await journal.remove();
-    return result;
+    return await pourInto(partial, { ...options, spans, journal });
   } catch (error) {
     throw await tellMissing(error, partial, options.layout.size);
   } finally {
     await journal.close();
   }
+}
+
+/** Gives a poured ISO its name, and removes what continues a pour. */
+export async function publishPour(output: string): Promise<void> {
+  const partial = `${output}.partial`;
+  await rename(partial, output);
+  await syncDirectory(dirname(output));
+  await rm(`${partial}.journal`, { force: true });
 }
 
 /** A full disk is reported with all that is missing, not with the write that failed. */
@@ -88,7 +88,9 @@ async function continueJournal(partial: string, options: PourOptions): Promise<J
   const layout = digestLayout(options.layout);
   const hasPartial = await hasFile(partial);
   const achieved = hasPartial ? await readJournal(path, layout) : undefined;
-  if (hasPartial && !achieved) options.onStale?.();
+  if (hasPartial && !achieved) {
+    options.warn?.('partial output is from different inputs; starting over');
+  }
   return startJournal(path, layout, achieved ?? new Map<number, Progress>());
 }
 

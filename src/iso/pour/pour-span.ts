@@ -1,8 +1,9 @@
-import { IntegrityError, RegistryError } from '../../base/errors.ts';
+import { IntegrityError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
+import { bringVerified, type Attempt, type Wrong } from '../../base/download/bring-verified.ts';
+import type { Source } from '../../base/download/source.ts';
 import { untilAborted } from '../../base/wait.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import type { ExtentSource, LaneTools, Reused } from './lane.ts';
+import type { LaneTools, Reused } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -22,79 +23,32 @@ export async function pourRendered(
   tools.frontier.verify(index);
 }
 
-/** Times that all sources are asked: bytes spoilt on the way come right the second time. */
-const ROUNDS = 2;
-
 /**
- * Brings one blob or base extent into the output: what an earlier run left is hashed and compared,
- * the rest comes from the sources in order. A source that gives wrong bytes is not asked again while
- * there is another one; when none is left, all are asked once more from byte 0.
+ * Brings one blob or base extent into the output, verified: what an earlier run left is hashed and
+ * compared, the rest comes from the sources (`bringVerified`).
  *
  * @throws IntegrityError `extent.wrong-digest`; whatever the opener throws; the signal's reason
  */
 export async function pourStored(
-  options: {
-    readonly span: StoredSpan;
-    readonly index: number;
-    readonly reused: Reused | undefined;
-  },
+  { span, index, reused }: Omit<Bringing, 'attempt'>,
   tools: LaneTools,
 ): Promise<void> {
-  const { span, index } = options;
-  const refused = new Set<ExtentSource>();
-  let reused = options.reused;
-  let wrong: Wrong | undefined;
-  for (let round = 1; ;) {
-    const found = await attempt({ span, index, reused, refused }, tools).catch((error: unknown) => {
-      if (wrong && error instanceof RegistryError) return { ...wrong, others: error };
-      throw error;
-    });
-    if (found === 'right') {
-      tools.frontier.verify(index);
-      return;
-    }
-    if (reused) {
-      reused = undefined; // the disk lost what the journal promised; the sources are innocent
-      continue;
-    }
-    wrong = found;
-    if (isNew(found, refused)) {
-      refused.add(found.source);
-      continue;
-    }
-    if (round === ROUNDS) throw explainWrong(span, found);
-    round++;
-    refused.clear();
-  }
+  await bringVerified((attempt) =>
+    bring({ span, index, reused: attempt.usePrefix ? reused : undefined, attempt }, tools),
+  );
+  tools.frontier.verify(index);
 }
 
-/** What was wrong with an attempt's bytes. */
-type Wrong = {
-  /** What gave the last byte, where it is known. */
-  readonly source?: ExtentSource;
-  readonly digest?: Digest;
-  /** What the sources themselves say is wrong: too many bytes, or too few. */
-  readonly error?: IntegrityError;
-  /** Why no other source could be asked. */
-  readonly others?: RegistryError;
-};
-
-const isNew = (
-  wrong: Wrong,
-  refused: ReadonlySet<ExtentSource>,
-): wrong is Wrong & { source: ExtentSource } =>
-  wrong.source !== undefined && wrong.others === undefined && !refused.has(wrong.source);
-
-type Attempt = {
+type Bringing = {
   readonly span: StoredSpan;
   readonly index: number;
   readonly reused: Reused | undefined;
-  readonly refused: ReadonlySet<ExtentSource>;
+  readonly attempt: Attempt;
 };
 
 /** Wrong bytes are taken back; after any other error the pour ends, and what has come stays. */
-async function attempt(attempt: Attempt, tools: LaneTools): Promise<Wrong | 'right'> {
-  const { span, index } = attempt;
+async function bring(bringing: Bringing, tools: LaneTools): Promise<Wrong | undefined> {
+  const { span, index } = bringing;
   const { signal, frontier } = tools;
   const hash = tools.hasher.open();
   const writer = new SpanWriter({ index, span, tools, hash });
@@ -103,51 +57,46 @@ async function attempt(attempt: Attempt, tools: LaneTools): Promise<Wrong | 'rig
     tools.onBytes(-writer.position);
   };
   try {
-    const source = await untilAborted(bring(attempt, writer, tools), signal);
+    await untilAborted(fill(bringing, writer, tools), signal);
     const digest = await hash.digest();
-    if (digest === span.digest) return 'right';
+    if (digest === span.digest) return undefined;
     takeBack();
-    return { digest, ...withoutUndefined({ source }) };
+    const { used, hasPrefix } = writer;
+    return { used, hasPrefix, error: explainWrong(span, digest, used) };
   } catch (error) {
-    const isWrong = error instanceof IntegrityError;
-    await writer.abandon({ salvage: !isWrong });
+    await writer.abandon({ salvage: !(error instanceof IntegrityError) });
     hash.close();
     if (!signal.aborted) takeBack();
-    if (!isWrong) throw error;
-    return { error };
+    throw error;
   }
 }
 
-/** Returns the source that gave the last byte; undefined where none was asked. */
-async function bring(
-  { span, reused, refused }: Attempt,
+async function fill(
+  { span, reused, attempt }: Bringing,
   writer: SpanWriter,
   tools: LaneTools,
-): Promise<ExtentSource | undefined> {
-  let source: ExtentSource | undefined;
+): Promise<void> {
   if ((!reused || (await writer.reuse(reused))) && writer.position < span.size) {
     const { signal, waiting } = tools;
     waiting.since = performance.now();
-    const opened = await tools.openExtent(span.extent, {
-      offset: writer.position,
-      refused,
-      signal,
-    });
-    source =
-      opened.kind === 'file'
-        ? await writer.copyFile(opened)
-        : await writer.copyStream(opened.chunks);
+    const options = { ...attempt, offset: writer.position, signal };
+    const opened = await tools.openExtent(span.extent, options);
+    if (opened.kind === 'file') await writer.copyFile(opened);
+    else await writer.copyStream(opened.chunks);
   }
   await writer.end();
-  return source;
 }
 
-function explainWrong(span: StoredSpan, { source, digest, error, others }: Wrong): IntegrityError {
-  if (error) return error;
+function explainWrong(
+  { extent, offset, digest }: StoredSpan,
+  found: Digest,
+  used: ReadonlySet<Source>,
+): IntegrityError {
+  const what = extent.paths[0] ?? `extent at byte ${offset}`;
+  const from = [...used].map(({ name }) => name).join(', ') || 'nobody';
   return new IntegrityError(
     'extent.wrong-digest',
-    `${span.extent.paths[0] ?? `extent at byte ${span.offset}`} should be ${span.digest}, ` +
-      `but ${source?.name ?? 'its source'} gave ${digest ?? 'other bytes'}`,
-    { expected: span.digest, ...(digest && { found: digest }), cause: others },
+    `${what} should be ${digest}, but ${from} gave ${found}`,
+    { expected: digest, found, hint: 'compare the mirrors with the origin, or run again later' },
   );
 }

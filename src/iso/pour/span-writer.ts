@@ -1,9 +1,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
+import type { Source } from '../../base/download/source.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';
-import type { ExtentChunk, ExtentSource, LaneTools, OpenExtent, Reused } from './lane.ts';
+import type { ExtentChunk, LaneTools, OpenExtent, Reused } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
 import type { PourSpan } from './spans.ts';
 
@@ -28,6 +29,10 @@ const MAX_UNDER_WAY = 1;
 export class SpanWriter {
   /** Bytes of the span that were handed on. */
   position = 0;
+  /** Whether bytes that stood in the output are among them. */
+  hasPrefix = false;
+  /** All that gave the others. */
+  readonly used = new Set<Source>();
   readonly #index: number;
   readonly #span: PourSpan;
   readonly #tools: LaneTools;
@@ -68,6 +73,7 @@ export class SpanWriter {
   /** Takes what stands in the output already; false when it is not what it should be. */
   async reuse(reused: Reused): Promise<boolean> {
     const { output, frontier, counters } = this.#tools;
+    this.hasPrefix = true;
     let digest: Digest | undefined;
     while (this.position < reused.size) {
       this.#tools.signal.throwIfAborted();
@@ -87,7 +93,8 @@ export class SpanWriter {
   }
 
   /** The rest of the span out of a local file. */
-  async copyFile(opened: Extract<OpenExtent, { kind: 'file' }>): Promise<ExtentSource> {
+  async copyFile(opened: Extract<OpenExtent, { kind: 'file' }>): Promise<void> {
+    this.used.add(opened.source);
     const file = await openToRead(opened.path);
     try {
       const from = opened.position - this.position;
@@ -104,26 +111,22 @@ export class SpanWriter {
     } finally {
       await file.close();
     }
-    return opened.source;
   }
 
-  /** The rest of the span out of a stream. Returns the source that gave the last byte. */
-  async copyStream(chunks: AsyncIterable<ExtentChunk>): Promise<ExtentSource | undefined> {
+  /** The rest of the span out of a stream. */
+  async copyStream(chunks: AsyncIterable<ExtentChunk>): Promise<void> {
     const { waiting } = this.#tools;
-    let source: ExtentSource | undefined;
-    for await (const chunk of chunks) {
+    for await (const { offset, bytes, source } of chunks) {
       waiting.since = undefined;
-      if (chunk.offset !== this.position + this.#filled) await this.#startOver();
-      source = chunk.source;
-      const end = chunk.offset + chunk.bytes.length;
-      if (end > this.#span.size) throw tooLong(this.#span, source);
-      if (source.local) this.#tools.counters.copied += chunk.bytes.length;
-      else this.#tools.counters.fetched += chunk.bytes.length;
-      await this.add(chunk.bytes);
+      if (offset !== this.position + this.#filled) await this.#startOver();
+      if (offset + bytes.length > this.#span.size) throw tooLong(this.#span, source);
+      this.used.add(source);
+      if (source.local) this.#tools.counters.copied += bytes.length;
+      else this.#tools.counters.fetched += bytes.length;
+      await this.add(bytes);
       waiting.since = performance.now();
     }
     waiting.since = undefined;
-    return source;
   }
 
   async end(): Promise<void> {
@@ -221,6 +224,8 @@ export class SpanWriter {
     this.#dropBuffer();
     this.#tools.onBytes(-this.position);
     this.position = 0;
+    this.hasPrefix = false;
+    this.used.clear();
     this.#hash?.restore();
     this.#tools.frontier.restart(this.#index);
   }
@@ -232,7 +237,7 @@ export class SpanWriter {
   }
 }
 
-function tooLong(span: PourSpan, { name }: ExtentSource): IntegrityError {
+function tooLong(span: PourSpan, { name }: Source): IntegrityError {
   return new IntegrityError(
     'extent.too-long',
     `${name} gave more than the ${span.size} bytes of the extent at byte ${span.offset}`,

@@ -1,4 +1,4 @@
-import { copyOf, viewOf } from '../bounds.ts';
+import { partOf, requireBytes, viewOf } from '../bounds.ts';
 
 /** ECMA-119 9.4: one directory of a path table. */
 export type PathTableRecord = {
@@ -38,24 +38,27 @@ export const sizeOfPathTable = (records: readonly PathTableRecord[]): number =>
   records.reduce((sum, record) => sum + sizeOfRecord(record.identifier.length), 0);
 
 /**
- * `bytes` is exactly the table, without the rest of its last sector.
+ * `bytes` is exactly the table, without the rest of its last sector. A table may have a quarter of a
+ * million records, which are views of it.
  *
  * @throws IntegrityError `iso.truncated`
  */
-export function decodePathTable(bytes: Uint8Array, byteOrder: ByteOrder): PathTableRecord[] {
-  const records: PathTableRecord[] = [];
+export function* decodePathTable(
+  bytes: Uint8Array,
+  byteOrder: ByteOrder,
+): Generator<PathTableRecord, undefined> {
+  const isLittle = byteOrder === 'little';
   for (let at = 0; at < bytes.length;) {
     const view = viewOf(bytes, { at, size: FIXED_SIZE });
-    const identifierSize = view.getUint8(0);
-    viewOf(bytes, { at, size: FIXED_SIZE + identifierSize });
-    records.push({
-      identifier: copyOf(bytes, at + FIXED_SIZE, at + FIXED_SIZE + identifierSize),
-      extent: view.getUint32(2, byteOrder === 'little'),
-      parent: view.getUint16(6, byteOrder === 'little'),
-    });
-    at += sizeOfRecord(identifierSize);
+    const size = sizeOfRecord(view.getUint8(0));
+    requireBytes(bytes, { at, size: FIXED_SIZE + view.getUint8(0) });
+    yield {
+      identifier: partOf(bytes, at + FIXED_SIZE, at + FIXED_SIZE + view.getUint8(0)),
+      extent: view.getUint32(2, isLittle),
+      parent: view.getUint16(6, isLittle),
+    };
+    at += size;
   }
-  return records;
 }
 
 const sizeOfRecord = (identifierSize: number): number =>

@@ -1,13 +1,12 @@
 import { digestCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { areCatalogs, type IndexCatalog } from './index-catalogs.ts';
 import { INDEX_PATH } from './media-paths.ts';
+import type { Layout } from '../../iso/extent.ts';
+import type { Areas, Places } from '../../iso/places/places.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { formatReference } from '../../registry/reference.ts';
-import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
-import type { Release } from '../../openshift/release/release-payload.ts';
-import { isUnsigned } from '../../openshift/signature/release-statement.ts';
+import { isObject } from '../../base/members.ts';
 import { checkText, parseObject, isTexts, isTextList, type Document } from './written-json.ts';
 
 /** One run of bytes of the medium, as its index tells. */
@@ -30,7 +29,8 @@ export type IndexImage = {
 
 /** `/sealift/index.json`: what the medium says of itself. Offsets and sizes are bytes. */
 export type MediaIndex = {
-  readonly format: 1;
+  /** 2 names its areas and catalogs. */
+  readonly format: 1 | 2;
   /** Of the canonical JSON of everything else in it; media of the first versions have none. */
   readonly digest?: Digest;
   readonly product: string;
@@ -44,12 +44,21 @@ export type MediaIndex = {
   /** Versions of releases on the medium whose signature was not verified; absent where there are none. */
   readonly unsigned?: readonly string[];
   readonly images: readonly IndexImage[];
+  /** What the catalogs offer; absent on media that are built without catalogs, and in format 1. */
+  readonly catalogs?: readonly IndexCatalog[];
+  /** Where what is behind the base begins: the room to grow is part of an area. */
+  readonly areas?: Areas;
   readonly extents: readonly IndexExtent[];
 };
 
 /** What `format` 1 had before it had a digest. */
 const KEYS_WITHOUT_DIGEST: ReadonlySet<string> = new Set([
-  ...['format', 'product', 'base', 'release', 'images', 'extents'],
+  'format',
+  'product',
+  'base',
+  'release',
+  'images',
+  'extents',
 ]);
 
 /** The text of an index, with its digest. Its length depends on no digest in it. */
@@ -82,18 +91,14 @@ export function decodeMediaIndex(source: Uint8Array | string): {
   readonly damage?: IntegrityError;
 } {
   const document = parse(source);
-  if (document['format'] !== 1) {
+  if (document['format'] !== 1 && document['format'] !== 2) {
     throw new IntegrityError('index.format', `${INDEX_PATH} has a format we do not know`, {
-      expected: '1',
+      expected: '1 or 2',
       found: JSON.stringify(document['format'] ?? null),
       hint: 'use a newer sealift',
     });
   }
-  const { base, product } = document;
-  if (!isOfReleases(document)) throw malformed();
-  if (!isBase(base) || typeof product !== 'string') throw malformed();
-  if (!Array.isArray(document['extents']) || !Array.isArray(document['images'])) throw malformed();
-  if (!(document['images'] as unknown[]).every(isImage)) throw malformed();
+  if (!isWellFormed(document)) throw malformed();
   const extents = (document['extents'] as unknown[]).map(parseExtent);
   const damage = findWrongDigest(document);
   return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
@@ -174,9 +179,24 @@ const isCount = (value: unknown): value is number =>
 const malformed = (problem = 'is not of the form we write', cause?: unknown): IntegrityError =>
   new IntegrityError('index.malformed', `${INDEX_PATH} ${problem}`, { cause });
 
+const isWellFormed = (document: Document): boolean =>
+  typeof document['product'] === 'string' &&
+  isOfReleases(document) &&
+  isBase(document['base']) &&
+  areAreas(document['areas']) &&
+  areCatalogs(document['catalogs']) &&
+  Array.isArray(document['extents']) &&
+  Array.isArray(document['images']) &&
+  (document['images'] as unknown[]).every(isImage);
+
 const isOfReleases = ({ release, unsigned }: Document): boolean =>
   isTexts(release, ['version', 'reference', 'architecture']) &&
   (unsigned === undefined || isTextList(unsigned));
+
+const AREAS = ['structures', 'files', 'index', 'smallBlobs', 'blobs'] as const;
+
+const areAreas = (areas: unknown): boolean =>
+  areas === undefined || (isObject(areas) && AREAS.every((name) => isCount(areas[name])));
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 
@@ -220,48 +240,14 @@ async function readText(iso: Files): Promise<string | undefined> {
   return node?.kind === 'file' ? checkIndexText(await iso.readFile(node, LIMIT)) : undefined;
 }
 
-/** What an index describes. */
-type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release'> & {
-  readonly plan: MirrorPlan;
-  /** All that it carries; those whose signature was not verified are named. */
-  readonly releases?: readonly Release[];
-  /** All of the layout; zeros between the files are not told. */
-  readonly extents: readonly (IndexExtent & { readonly source: { readonly kind: string } })[];
-};
-
-/**
- * The bytes of `/sealift/index.json`: what the medium holds, so that it can be verified, compared and
- * reused without anything else. Extents have digests and paths, images digests and places. No secret,
- * no clock, no host.
- */
-export function describeMedium(medium: DescribedMedium): Uint8Array {
-  const { product, base, release, plan, extents } = medium;
-  const { images, registryImage } = plan;
-  const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
-  const text = formatMediaIndex({
-    format: 1,
-    product,
-    ...(base && { base: { digest: base.digest, size: base.size } }),
-    release,
-    ...(unsigned.length > 0 && { unsigned }),
-    images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
-    extents: extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent),
-  });
-  return Buffer.from(text);
-}
-
-const describeImage = (image: PlannedImage): IndexImage => ({
-  name: image.name,
-  set: image.set,
-  source: formatReference(image.source),
-  repository: image.destination.repository,
-  tags: image.destination.tags,
-  manifests: image.manifests.map(({ digest }) => digest),
-});
-
-const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExtent => ({
-  offset,
-  size,
-  paths,
-  ...withoutUndefined({ digest }),
-});
+/** What a later layout needs to leave bytes where they are; undefined for media that do not name their areas. */
+export const placesOf = ({
+  areas,
+  extents,
+}: Pick<MediaIndex | Layout, 'areas' | 'extents'>): Places | undefined =>
+  areas && {
+    areas,
+    offsets: extents.flatMap(({ offset, digest }) =>
+      digest !== undefined && offset >= areas.structures ? [[digest, offset] as const] : [],
+    ),
+  };

@@ -3,10 +3,21 @@ import { basename, dirname, join } from 'node:path';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
+import { isObject } from '../../base/members.ts';
 import { sizeOf } from '../../base/disk/files.ts';
 import { openIso } from '../../iso/open-iso.ts';
+import type { IsoReuse } from '../seeds/open-seeds.ts';
+import { isDelta } from '../delta/delta-file.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
-import { namesBeside } from './seal-iso.ts';
+
+type SealNames = { readonly checksum: string; readonly report: string };
+
+/** The files that tell of an ISO, and what they are called until the ISO has its name. */
+export const namesBeside = (output: string): SealNames & { readonly aside: SealNames } => ({
+  checksum: `${output}.sha256`,
+  report: `${output}.report.json`,
+  aside: { checksum: `${output}.partial.sha256`, report: `${output}.partial.report.json` },
+});
 
 /** Where an ISO is to be written, and whether what is there may go. */
 export type IsoPlace = {
@@ -17,6 +28,8 @@ export type IsoPlace = {
   readonly inputs: readonly string[];
   /** Whether a foreign file is replaced. */
   readonly force: boolean;
+  /** Absent: nothing. */
+  readonly reuses?: IsoReuse;
 };
 
 /** Where, out of a request that says more. */
@@ -33,7 +46,7 @@ export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace 
  *
  * | file                     | made by a build when                                                  |
  * | ------------------------ | --------------------------------------------------------------------- |
- * | `X`                      | `X.report.json` is of a file of its size, or it has an index of media  |
+ * | `X`                      | `X.report.json` is of a file of its size, it has an index, or is a delta |
  * | `X.report.json`          | it names a product                                                    |
  * | `X.sha256`               | it is one line of sha256sum(1) for `X`                                |
  * | `X.partial`              | it is this user's, and `X.partial.journal` is one                     |
@@ -116,14 +129,14 @@ function listOutputs(output: string): readonly Output[] {
   ];
 }
 
-/** The report that stands beside it, or was about to when the build was killed. */
+/** A delta, or an ISO with its report beside it, or about to get one when the build was killed. */
 async function isOurIso(path: string): Promise<boolean> {
   const size = await sizeOf(path);
   const { report, aside } = namesBeside(path);
   for (const name of [report, aside.report]) {
     if ((await readReport(name))?.isoSize === size) return true;
   }
-  return hasIndex(path);
+  return (await hasIndex(path)) || (await isDelta(path));
 }
 
 const isOurReport = async (path: string): Promise<boolean> =>
@@ -131,16 +144,24 @@ const isOurReport = async (path: string): Promise<boolean> =>
 
 const PRODUCTS: readonly unknown[] = ['live-iso', 'installation-iso', 'upgrade-iso'];
 
-async function readReport(path: string): Promise<{ readonly isoSize: unknown } | undefined> {
+/** The report that stands beside an ISO; undefined for any other file. */
+export async function readReport(path: string): Promise<WrittenReport | undefined> {
   const text = await readSmall(path);
   if (text === undefined) return undefined;
   try {
-    const report = JSON.parse(text) as { product?: unknown; isoSize?: unknown } | null;
-    return PRODUCTS.includes(report?.product) ? { isoSize: report?.isoSize } : undefined;
+    const report: unknown = JSON.parse(text);
+    return isObject(report) && PRODUCTS.includes(report['product']) ? report : undefined;
   } catch {
     return undefined; // not a report
   }
 }
+
+/** Anybody may have written it. */
+type WrittenReport = {
+  readonly isoSize?: unknown;
+  readonly layout?: unknown;
+  readonly digest?: unknown;
+};
 
 /** The medium's own account of itself. */
 async function hasIndex(path: string): Promise<boolean> {

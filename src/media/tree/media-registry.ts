@@ -1,11 +1,12 @@
 import { planDirLayout } from '../../registry/layout/dir-layout.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
 import {
   planDistributionTree,
   type PlacedImage,
   type RegistryFile,
 } from '../../registry/layout/distribution-layout.ts';
+import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
+import { readPlanned } from '../../openshift/image-access.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import { REGISTRY_ROOT } from '../index/media-paths.ts';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
@@ -16,8 +17,8 @@ import { formatBundleFile } from '../index/bundle-file.ts';
 /** What the registry of a medium is made of. */
 export type MediaRegistry = {
   readonly plan: MirrorPlan;
-  /** Bytes of every manifest of the plan. */
-  readonly readManifest: (manifest: Descriptor) => Promise<Uint8Array>;
+  /** Has every manifest of the plan. */
+  readonly cache: Pick<BlobCache, 'read'>;
   /** Images that no mirror plan has, because they were made here. */
   readonly made?: readonly PlacedImage[];
   /** Directory of the medium that has the storage; default: that of media that boot. */
@@ -43,13 +44,10 @@ export async function planMediaRegistry(registry: MediaRegistry): Promise<Regist
   ];
 }
 
-const readManifests = (
-  image: PlannedImage,
-  { readManifest }: MediaRegistry,
-): Promise<StoredManifest[]> =>
+const readManifests = (image: PlannedImage, { cache }: MediaRegistry): Promise<StoredManifest[]> =>
   Promise.all(
     image.manifests.map(async (descriptor) => {
-      const bytes = await readManifest(descriptor);
+      const bytes = await readPlanned(cache, descriptor);
       return { descriptor, bytes, manifest: parseManifest(bytes, descriptor.mediaType) };
     }),
   );
@@ -60,13 +58,13 @@ const below = (root: string, { path, content }: RegistryFile): RegistryFile => (
 });
 
 /** What the registry of a live ISO is made of. */
-type LiveRegistry = Pick<MediaRegistry, 'plan' | 'readManifest'> & {
+type LiveRegistry = Pick<MediaRegistry, 'plan' | 'cache'> & {
   readonly release: Release;
 };
 
 /** The registry of a live ISO, with the release bundle, which is made here. */
 export async function planLiveRegistry(registry: LiveRegistry): Promise<RegistryFile[]> {
-  const { plan, release, readManifest } = registry;
+  const { plan, release, cache } = registry;
   const { version, arch, reference: image } = release;
   const list = formatBundleFile({ release, plan });
   const bundle = await encodeReleaseBundle({ version, arch, image }, list);
@@ -78,7 +76,7 @@ export async function planLiveRegistry(registry: LiveRegistry): Promise<Registry
   const rendered = new Map(
     [bundle.config, bundle.layer].map(({ descriptor, bytes }) => [descriptor.digest, bytes]),
   );
-  const files = await planMediaRegistry({ plan, readManifest, made: [made] });
+  const files = await planMediaRegistry({ plan, cache, made: [made] });
   return files.map((file) => toRendered(file, rendered));
 }
 

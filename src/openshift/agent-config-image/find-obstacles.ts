@@ -1,8 +1,9 @@
+import type { FilePlace, FileProblem } from '../../base/problem.ts';
 import { CONFIG_ARCHIVE_PATH, CONFIG_IMAGE_LABEL, type ConfigArchive } from './config-archive.ts';
 import { CLUSTER_IMAGE_SET, findReleaseImage, findScalar, type LiveSystem } from './live-system.ts';
 
-/** Why a live system does not take a configuration image. */
-export type Obstacle = {
+/** Why a live system does not take a configuration image: a problem of one of them. */
+export type Obstacle = Omit<FileProblem, 'severity' | keyof FilePlace> & {
   /** Stable within a major version. */
   readonly code:
     | 'medium.interactive'
@@ -15,10 +16,6 @@ export type Obstacle = {
     | 'image.cluster-image-set'
     | 'image.missing-member'
     | 'image.special-member';
-  readonly problem: string;
-  readonly expected?: string;
-  readonly found?: string;
-  readonly hint?: string;
 };
 
 /** Of the medium alone. */

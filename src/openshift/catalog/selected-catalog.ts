@@ -2,8 +2,10 @@ import type { Digest } from '../../base/digest.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
+import { groupBy } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { Catalog, CatalogBundle } from './catalog.ts';
+import { findGraphProblems, findHead } from './filter/channel-graph.ts';
 
 /** A bundle that is selected, with every image that it needs, its own included; each once. */
 export type SelectedBundle = {
@@ -12,6 +14,17 @@ export type SelectedBundle = {
   readonly version?: string;
   readonly image: string;
   readonly relatedImages: readonly { readonly name: string; readonly image: string }[];
+};
+
+/** A package as the carried catalog offers it. */
+export type SelectedPackage = {
+  readonly name: string;
+  readonly defaultChannel?: string;
+  readonly channels: readonly {
+    readonly name: string;
+    /** Name of the bundle that upgrades lead to; absent where the channel is not one graph with one head. */
+    readonly head?: string;
+  }[];
 };
 
 /** What is carried of a catalog. Plain JSON. */
@@ -31,11 +44,25 @@ export type SelectedCatalog = {
     /** Made here and found in no registry: manifests, configs and layers, all in the cache. */
     readonly made: readonly Descriptor[];
   };
+  readonly packages: readonly SelectedPackage[];
   readonly bundles: readonly SelectedBundle[];
   /** Those of the bundles that others need and the configuration does not name. */
   readonly additions: readonly AddedBundle[];
   readonly warnings: readonly string[];
 };
+
+/** Every package with its channels; sorted as in the catalog. */
+export function listPackages({ packages, channels }: Catalog): readonly SelectedPackage[] {
+  const byPackage = groupBy(channels, (channel) => channel.package);
+  return packages.map(({ name, defaultChannel }) => ({
+    name,
+    ...withoutUndefined({ defaultChannel }),
+    channels: (byPackage.get(name) ?? []).map((channel) => ({
+      name: channel.name,
+      ...(findGraphProblems(channel).length === 0 && { head: findHead(channel) }),
+    })),
+  }));
+}
 
 /** Every bundle with all images that it needs, each once; sorted as in the catalog. */
 export function listBundles(catalog: Catalog): readonly SelectedBundle[] {

@@ -1,16 +1,18 @@
-import { createHash, type Hash } from 'node:crypto';
-import { rm, type FileHandle } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { Readable } from 'node:stream';
 import type { Digest } from '../../base/digest.ts';
-import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
-import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
-import { explainNetworkFailure } from '../../base/http/network-failure.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
-import { redactUrl } from '../../base/text/redact.ts';
-import type { Budget } from '../../base/retry.ts';
+import { createResumableFile } from '../../base/disk/resumable-file.ts';
 import { explainDiskFailure } from '../../base/disk/write-errors.ts';
-import { fetchPublic } from './http-get.ts';
+import { fillFile, type FillOptions } from '../../base/download/fill-file.ts';
+import type { OpenBytes, OpenOptions, Source } from '../../base/download/source.ts';
+import { IntegrityError, RegistryError } from '../../base/errors.ts';
+import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { joinAnswers } from '../../registry/source-answers.ts';
+import { fetchPublic, refused, tooLarge } from './http-get.ts';
 
 export type Download = {
   readonly url: URL;
@@ -26,115 +28,109 @@ export type Download = {
   readonly onProgress?: (bytes: number, total?: number) => void;
 };
 
-/** A file that is being written: its bytes so far, hashed. */
-type Partial = { readonly file: FileHandle; size: number; hash: Hash; furthest: number };
-
 /**
  * Fetches a public file. A broken connection is continued by Range where it broke
  * off, inside a run and by a later run; a server that ignores Range starts over.
  *
  * @throws IntegrityError `download.digest`, `download.too-large`, after which nothing is left;
- * RegistryError `download.refused`, and what `fetchPublic` throws.
+ * RegistryError `download.refused`, `download.too-short`, and what `fetchPublic` throws; DiskError
  */
 export async function downloadFile(
   download: Download,
 ): Promise<{ readonly size: number; readonly digest: Digest }> {
-  const { http, url, path, digest, signal } = download;
+  const { http, url, path } = download;
   await makeDirectory(dirname(path));
-  const file = await openOwnFile(path, { append: true });
-  const partial: Partial = { file, size: 0, hash: createHash('sha256'), furthest: 0 };
+  const handle = await openOwnFile(path);
+  const file = createResumableFile(handle);
+  const source: Source = {
+    name: url.host,
+    local: false,
+    openBudget: (signal) => http.retries.open(url.host, signal),
+  };
   try {
-    await readPartial(partial, signal);
-    await http.retries.run({ host: url.host, signal }, (budget) =>
-      continueDownload(download, partial, budget),
-    );
-    await file.sync();
-    const found: Digest = `sha256:${partial.hash.digest('hex')}`;
-    if (digest === undefined || found === digest) return { size: partial.size, digest: found };
-    const { size } = partial;
-    partial.size = 0;
-    throw new IntegrityError(
-      'download.digest',
-      `${redactUrl(url)} should be ${digest}, but is ${found} (${size} bytes)`,
-      { expected: digest, found, hint: 'compare the sha256 with the one its publisher names' },
-    );
+    await fillFile(file, {
+      ...download,
+      sources: [source],
+      wanted: describeFile(download),
+      prefix: (await handle.stat()).size,
+      cutsOff: true,
+    });
+    await handle.sync();
+    return { size: file.size(), digest: file.digest() };
+  } catch (error) {
+    if (error instanceof IntegrityError) await handle.truncate(0); // nobody continues it
+    throw explainDiskFailure(error, { directory: dirname(path), needed: file.size() });
   } finally {
-    await file.close();
-    if (partial.size === 0) await rm(path, { force: true });
+    const { size } = await handle.stat();
+    await handle.close();
+    if (size === 0) await rm(path, { force: true });
   }
 }
 
-async function readPartial(partial: Partial, signal: AbortSignal): Promise<void> {
-  const written = partial.file.createReadStream({
-    start: 0,
-    autoClose: false,
-    highWaterMark: 1 << 20,
-  });
-  for await (const chunk of written) {
-    signal.throwIfAborted();
-    partial.hash.update(chunk as Buffer);
-    partial.size += (chunk as Buffer).length;
-  }
-}
-
-async function continueDownload(
-  download: Download,
-  partial: Partial,
-  budget: Budget,
-): Promise<void> {
-  const { http, url, signal, tls } = download;
-  const response = await fetchPublic(http, {
-    url,
-    signal,
-    ...(tls && { tls }),
-    ...(partial.size > 0 && { headers: { range: `bytes=${partial.size}-` } }),
-  });
-  if (response.status === 416 && partial.size > 0) {
-    response.body.resume();
-    if (isAtEnd(response, partial.size)) return;
-    // What is here is longer than what is there: it was another file.
-    await startOver(partial);
-    await continueDownload(download, partial, budget);
-    return;
-  }
-  if (response.status === 200) await startOver(partial);
-  else checkContinues(response, partial.size, url);
-  await receive(response, withProgress(download, partial, budget), partial);
-}
-
-/** Bytes that were here before, from a server that starts over, are not progress. */
-function withProgress(download: Download, partial: Partial, budget: Budget): Download {
+function describeFile(download: Download): FillOptions<Source>['wanted'] {
+  const { url, digest, limit } = download;
+  const name = redactUrl(url);
   return {
-    ...download,
-    onProgress(bytes, total) {
-      if (bytes > partial.furthest) {
-        partial.furthest = bytes;
-        budget.progress();
-      }
-      download.onProgress?.(bytes, total);
-    },
+    ...(digest && { digest }),
+    limit,
+    open: (_, options) => open(download, options),
+    explainLong: () => tooLarge(url, limit, `more than ${limit}`),
+    explainShort: (_, sent) =>
+      new RegistryError('download.too-short', `${name} ends after ${sent} bytes`, {
+        expected: 'more bytes',
+        found: String(sent),
+        hint: 'run the same command again later',
+      }),
+    explainWrong: ({ found, size }) =>
+      new IntegrityError(
+        'download.digest',
+        `${name} should be ${digest ?? 'another file'}, but is ${found} (${size} bytes)`,
+        {
+          ...(digest && { expected: digest }),
+          found,
+          hint: 'compare the sha256 with the one its publisher names',
+        },
+      ),
+    explainAll: joinAnswers,
   };
 }
 
-async function receive(
-  response: HttpResponse,
-  download: Download,
-  partial: Partial,
-): Promise<void> {
-  const { url, path, limit, onProgress } = download;
-  const total = totalOf(response);
-  try {
-    requireBelow(limit, total ?? 0, url);
-    for await (const chunk of readBody(response, download)) {
-      requireBelow(limit, partial.size + chunk.length, url);
-      await append(chunk, partial, path);
-      onProgress?.(partial.size, total);
-    }
-  } catch (error) {
-    response.body.destroy();
-    if (error instanceof IntegrityError) await startOver(partial); // nobody continues it
-    throw error;
+async function open(download: Download, options: OpenOptions): Promise<OpenBytes> {
+  const { url, limit } = download;
+  const { offset } = options;
+  const response = await get(download, options);
+  const { status, headers, body } = response;
+  if (status === 416 && offset > 0) {
+    body.resume();
+    // RFC 9110 15.5.17: no bytes are left after ours, and the server says how many there are.
+    const isAtEnd = headers['content-range'] === `bytes */${offset}`;
+    if (isAtEnd) return { offset, body: Readable.from([]), total: offset };
+    // What is here is longer than what is there: it was another file.
+    return open(download, { ...options, offset: 0 });
   }
+  const start = startOf(response, offset);
+  const total = totalOf(response);
+  if (start !== undefined && (total ?? 0) <= limit) return { offset: start, body, total };
+  body.destroy();
+  throw start === undefined ? refused(url, status, offset) : tooLarge(url, limit, String(total));
+}
+
+const get = ({ http, url, tls }: Download, options: OpenOptions): Promise<HttpResponse> =>
+  http.retries.run({ ...options, host: url.host }, () =>
+    fetchPublic(http, {
+      url,
+      signal: options.signal,
+      ...(tls && { tls }),
+      ...(options.offset > 0 && { headers: { range: `bytes=${options.offset}-` } }),
+    }),
+  );
+
+/** The first byte of an answer; undefined where it is not what was asked for. */
+function startOf({ status, headers }: HttpResponse, offset: number): number | undefined {
+  const range = headers['content-range'];
+  const continues = typeof range === 'string' && range.startsWith(`bytes ${offset}-`);
+  if (status === 200) return 0;
+  return status === 206 && continues ? offset : undefined;
 }
 
 /** RFC 9110 8.6 and 14.4: bytes of the whole file, where the server says so. */
@@ -142,59 +138,4 @@ function totalOf({ headers }: HttpResponse): number | undefined {
   const range = headers['content-range'];
   const text = typeof range === 'string' ? range.split('/')[1] : headers['content-length'];
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
-}
-
-function requireBelow(limit: number, size: number, url: URL): void {
-  if (size <= limit) return;
-  throw new IntegrityError(
-    'download.too-large',
-    `${redactUrl(url)} has ${size} bytes or more, but at most ${limit} are expected`,
-    { expected: `at most ${limit}`, found: String(size), hint: 'check the address' },
-  );
-}
-
-/** Only what the connection throws is the network's fault: writing has its own. */
-async function* readBody(
-  { body }: HttpResponse,
-  { url, signal }: Download,
-): AsyncGenerator<Buffer> {
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) yield chunk;
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw explainNetworkFailure(url.host, cause);
-  }
-}
-
-/** RFC 9110 15.5.17: no bytes are left after ours, and the server says how many there are. */
-const isAtEnd = ({ status, headers }: HttpResponse, size: number): boolean =>
-  status === 416 && headers['content-range'] === `bytes */${size}`;
-
-function checkContinues({ status, headers, body }: HttpResponse, size: number, url: URL): void {
-  const range = headers['content-range'];
-  if (status === 206 && typeof range === 'string' && range.startsWith(`bytes ${size}-`)) return;
-  body.destroy();
-  throw new RegistryError('download.refused', `${redactUrl(url)} answers ${status}`, {
-    expected: size > 0 ? `206 from byte ${size}, or 200` : '200',
-    found: String(status),
-    hint: 'check the address; it must be public',
-  });
-}
-
-async function startOver(partial: Partial): Promise<void> {
-  await partial.file.truncate(0);
-  partial.size = 0;
-  partial.hash = createHash('sha256');
-}
-
-/** Hashes what is on the disk and nothing else, so that both stay in step when either breaks off. */
-async function append(chunk: Buffer, partial: Partial, path: string): Promise<void> {
-  try {
-    await partial.file.appendFile(chunk);
-  } catch (error) {
-    const needed = partial.size + chunk.length;
-    throw explainDiskFailure(error, { directory: dirname(path), needed });
-  }
-  partial.hash.update(chunk);
-  partial.size += chunk.length;
 }

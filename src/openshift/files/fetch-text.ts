@@ -1,7 +1,5 @@
-import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse } from '../../base/http/http.ts';
-import { redactUrl } from '../../base/text/redact.ts';
-import { fetchPublic, readLimited, type GetOptions } from './http-get.ts';
+import { fetchPublic, readLimited, refused, tooLarge, type GetOptions } from './http-get.ts';
 
 /**
  * A public document of at most `limit` bytes, as text.
@@ -18,20 +16,12 @@ export function fetchText(
     const response = await fetchPublic(http, options);
     if (response.status === 200) return readText(response, url, limit);
     response.body.destroy();
-    throw new RegistryError('download.refused', `${redactUrl(url)} answers ${response.status}`, {
-      expected: '200',
-      found: String(response.status),
-      hint: 'check the address; it must be public',
-    });
+    throw refused(url, response.status);
   });
 }
 
 async function readText(response: HttpResponse, url: URL, limit: number): Promise<string> {
   const text = (await readLimited(response, url, limit))?.toString('utf8');
   if (text !== undefined) return text;
-  throw new IntegrityError('download.too-large', `${redactUrl(url)} has more than ${limit} bytes`, {
-    expected: `at most ${limit}`,
-    found: `more than ${limit}`,
-    hint: 'check the address',
-  });
+  throw tooLarge(url, limit, `more than ${limit}`);
 }

@@ -20,6 +20,10 @@ import { forgetCached } from './cached-file.ts';
 export type FileDigests = {
   /** undefined where there is no regular file. */
   readonly identify: (path: string) => Promise<FileInput | undefined>;
+  /** The same without reading the file: undefined where it is not known, or its inode has changed. */
+  readonly recall: (path: string) => Promise<FileInput | undefined>;
+  /** Of a file that was just written, synced and named: its digest is known from its bytes. */
+  readonly remember: (path: string, digest: Digest) => Promise<void>;
   /** Also of a file of the cache: it is made again. */
   readonly forget: (path: string) => Promise<void>;
 };
@@ -36,20 +40,33 @@ const COARSEST_MS = 2000;
 export function createFileDigests(cache: string, signal?: AbortSignal): FileDigests {
   const entryOf = (path: string): string =>
     join(cache, 'digests', `${hexOf(digestOf(resolve(path))).slice(0, 32)}.json`);
+  const recall = async (path: string, stamp: FileStamp): Promise<FileInput | undefined> => {
+    const known = parse(await readFileIfPresent(entryOf(path)));
+    return known && isSameStamp(known.stamp, stamp) ? describe(path, known) : undefined;
+  };
+  const remember = (path: string, found: Remembered): Promise<void> =>
+    writeFileAtomic(entryOf(path), formatReadableJson({ ...found, path: resolve(path) }));
   return {
+    async recall(path) {
+      const stamp = await readStamp(path);
+      return stamp && recall(path, stamp);
+    },
+    async remember(path, digest) {
+      const stamp = await readStamp(path);
+      if (stamp) await remember(path, { stamp, digest });
+    },
     async identify(path) {
       const stamp = await readStamp(path);
       if (!stamp) return undefined;
-      const entry = entryOf(path);
-      const known = parse(await readFileIfPresent(entry));
-      if (known && isSameStamp(known.stamp, stamp)) return describe(path, known);
+      const known = await recall(path, stamp);
+      if (known) return known;
       const started = Date.now();
       const found = { stamp, digest: await digestFile(path, signal) };
       const isSettled = Math.max(stamp.changed, stamp.modified) + COARSEST_MS < started;
       const after = await readStamp(path);
       // A file that is being written has no digest worth remembering.
       if (isSettled && after && isSameStamp(after, stamp)) {
-        await writeFileAtomic(entry, formatReadableJson({ ...found, path: resolve(path) }));
+        await remember(path, found);
       }
       return describe(path, found);
     },

@@ -1,4 +1,4 @@
-import { RegistryError } from '../../base/errors.ts';
+import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
 import {
   explainNetworkFailure,
@@ -87,3 +87,18 @@ function nextUrl(from: URL, location: string): URL {
     `${redactUrl(from)} redirects to an address that is not ${from.protocol.slice(0, -1)}`,
   );
 }
+
+/** What was asked for is not given: all of it, or what follows `offset`. */
+export const refused = (url: URL, status: number, offset = 0): RegistryError =>
+  new RegistryError('download.refused', `${redactUrl(url)} answers ${status}`, {
+    expected: offset > 0 ? `206 from byte ${offset}, or 200` : '200',
+    found: String(status),
+    hint: 'check the address; it must be public',
+  });
+
+export const tooLarge = (url: URL, limit: number, found: string): IntegrityError =>
+  new IntegrityError(
+    'download.too-large',
+    `${redactUrl(url)} has ${found} bytes, but at most ${limit} are expected`,
+    { expected: `at most ${limit}`, found, hint: 'check the address' },
+  );

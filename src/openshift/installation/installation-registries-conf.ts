@@ -108,7 +108,9 @@ function formatTable([source, table]: readonly [string, Mirrors]): string {
 }
 
 const formatMirrorTable = (location: string): readonly string[] => [
-  ...['', '  [[registry.mirror]]', `    location = ${quote(location)}`],
+  '',
+  '  [[registry.mirror]]',
+  `    location = ${quote(location)}`,
 ];
 
 /** A basic string of TOML 1.0; JSON's escapes are a subset of its. */
@@ -153,6 +155,20 @@ export const describeServer = (
   useDistributionEntrypoint: boolean,
 ): RegistryImage => ({ reference: formatReference(source), useDistributionEntrypoint });
 
+/** Repositories that mirror one source; the form of install-config.yaml. */
+export type DigestSource = {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  /** `NeverContactSource`, or nothing that matters here. */
+  readonly sourcePolicy?: string;
+};
+
+export type InstallationProxy = {
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  readonly noProxy?: string;
+};
+
 /** What of the user's configuration reaches an installation ISO. An empty text is nothing. */
 export type InstallationSettings = {
   /** PEM, one certificate or more. */
@@ -162,19 +178,11 @@ export type InstallationSettings = {
   readonly extraPartitionLabel: string;
   readonly extraPartitionNumber: number;
   readonly extraPartitionStart: string;
-  readonly imageDigestSources: readonly {
-    readonly source: string;
-    readonly mirrors: readonly string[];
-    readonly sourcePolicy?: string;
-  }[];
+  readonly imageDigestSources: readonly DigestSource[];
   readonly installationDisk: string;
   /** An nmstate document in its normal form. */
   readonly networkConfig?: string;
-  readonly proxy?: {
-    readonly httpProxy?: string;
-    readonly httpsProxy?: string;
-    readonly noProxy?: string;
-  };
+  readonly proxy?: InstallationProxy;
   readonly releaseRegistry: string;
   readonly seedImage: string;
   readonly seedVersion: string;

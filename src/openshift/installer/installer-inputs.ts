@@ -40,7 +40,9 @@ export function planInstallerInputs(
 
 /** The subcommand that makes the unconfigured Ignition config, with its flags. */
 export const planInstallerArgs = (version: string, interactive: boolean): readonly string[] => [
-  ...['agent', 'create', 'unconfigured-ignition'],
+  'agent',
+  'create',
+  'unconfigured-ignition',
   ...(interactive && supportsInteractiveFlag(version) ? ['--interactive'] : []),
 ];
 

@@ -44,7 +44,8 @@ export function blockImages(
 function namesOf({ source, destination: { repository, tags } }: WantedImage): string[] {
   const origin = `${source.registry}/${source.repository}`;
   return [
-    ...[formatReference(source), repository],
+    formatReference(source),
+    repository,
     ...tags.flatMap((tag) => [`${repository}:${tag}`, `${origin}:${tag}`]),
   ];
 }

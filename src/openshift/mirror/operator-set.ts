@@ -11,9 +11,9 @@ export type OperatorImages = {
   readonly blocked: readonly BlockedImage[];
 };
 
-type Collected = { readonly problems: Problem[]; readonly blocked: Map<string, BlockedImage> };
+type Collected = { readonly problems: Unusable[]; readonly blocked: Map<string, BlockedImage> };
 
-type Problem = { readonly line: string; readonly image: string };
+type Unusable = { readonly line: string; readonly image: string };
 
 /**
  * The images of every selected bundle and the catalogs themselves, one entry for each who needs one. What
@@ -52,13 +52,19 @@ export function planCatalogDestination(catalog: SelectedCatalog): {
   return { repository, tag: tags[0] ?? 'latest' };
 }
 
+/** How the media name a catalog: they say nothing of this machine's directories. */
+export function nameCatalog(catalog: SelectedCatalog): string {
+  if (!catalog.isLocal) return catalog.name;
+  const { repository, tag } = planCatalogDestination(catalog);
+  return `${repository}:${tag}`;
+}
+
 /** A rebuilt or local catalog is in no registry; its manifests come from the cache by their digests. */
 function planCatalog(catalog: SelectedCatalog): WantedImage {
   const { registry, repository } = catalog.reference;
   const destination = planCatalogDestination(catalog);
   return {
-    // The media tell nothing of this machine's directories.
-    name: catalog.isLocal ? `${destination.repository}:${destination.tag}` : catalog.name,
+    name: nameCatalog(catalog),
     source: { registry, repository, digest: catalog.digest },
     destination: { repository: destination.repository, tags: [destination.tag] },
     neededBy: [{ part: `catalog ${catalog.name}`, catalog: catalog.name }],
@@ -113,7 +119,7 @@ function readReference(text: string): Reference | string {
 }
 
 /** The pattern in the hint blocks this image and no other. */
-function unusableReferences(problems: readonly Problem[]): ConfigError {
+function unusableReferences(problems: readonly Unusable[]): ConfigError {
   const images = [...new Set(problems.map(({ image }) => image))];
   const pattern = `^${escapePattern(images[0] ?? '')}$`;
   const others = images.length > 1 ? ' and the others likewise' : '';

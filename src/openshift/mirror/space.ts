@@ -5,6 +5,7 @@ import { ConfigError, DiskError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { MirrorPlan, PlannedBlob } from './mirror-plan.ts';
 import { findOmissions, type Omission } from './plan-costs.ts';
+import { hasLocal, type BlobSource } from '../../registry/blob-source.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 
 /**
@@ -40,12 +41,17 @@ export function checkMaxSize(isoSize: number, maxSize: number | undefined, plan:
 const formatOmission = ({ parts, size }: Omission): string =>
   `${parts.join(' and ')} (${formatSize(size)})`;
 
-/** The blobs of a plan that the cache does not have. */
+/** The blobs of a plan that neither the cache nor a seed has. */
 export async function findMissing(
   { blobs }: MirrorPlan,
-  cache: Pick<BlobCache, 'has'>,
+  {
+    cache,
+    seeds,
+  }: { readonly cache: Pick<BlobCache, 'has'>; readonly seeds: readonly BlobSource[] },
 ): Promise<PlannedBlob[]> {
-  const known = await Promise.all(blobs.map(({ digest }) => cache.has(digest)));
+  const known = await Promise.all(
+    blobs.map(async (blob) => (await cache.has(blob.digest)) || (await hasLocal(seeds, blob))),
+  );
   return blobs.filter((_blob, index) => known[index] !== true);
 }
 

@@ -104,7 +104,9 @@ function readIdentity(identity: Members, path: string): SignedIdentity {
 
 /** The first is the default. They differ for images by tag alone. */
 const REPOSITORY_POLICIES: readonly unknown[] = [
-  ...[undefined, 'MatchRepoDigestOrExact', 'MatchRepository'],
+  undefined,
+  'MatchRepoDigestOrExact',
+  'MatchRepository',
 ];
 
 /**

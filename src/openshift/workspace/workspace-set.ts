@@ -6,6 +6,7 @@ import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import type { Manifest } from '../node/manifests/extra-manifests.ts';
 import { RELEASE_BUNDLE_REPOSITORY } from '../release/release-bundle.ts';
 import type { Workspace } from './read-workspace.ts';
+import { hasLocal } from '../../registry/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import type { MirrorPlan, PlannedBlob } from '../mirror/mirror-plan.ts';
 
@@ -155,8 +156,7 @@ export async function requireLocalBlobs(
   const missing: PlannedBlob[] = [];
   for (const blob of blobs) {
     const sources = blob.from.flatMap((name) => client.sourcesOf(parseReference(name)));
-    const [source] = sources; // the tree is the only one
-    if ((await source?.fileOf?.(blob)) === undefined) missing.push(blob);
+    if (!(await hasLocal(sources, blob))) missing.push(blob);
   }
   if (missing.length === 0) return;
   const lines = missing

@@ -12,7 +12,7 @@ import {
   type ConfigIsosTools,
   listInputs,
 } from './config-isos-request.ts';
-import { makeSites, placesFor } from './make-sites.ts';
+import { makeSites } from './make-sites.ts';
 import type { SiteOutcome } from '../../stages/each-site/make-isos.ts';
 import { openSites } from './open-sites.ts';
 import {
@@ -24,7 +24,7 @@ import {
   isListing,
   listFileOf,
 } from './site-list-file.ts';
-import { stateDirectoryOf } from '../../sites/state/site-places.ts';
+import { placesFor, stateDirectoryOf } from '../../sites/state/site-places.ts';
 import {
   adoptOldState,
   makeStateDirectory,

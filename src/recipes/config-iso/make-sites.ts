@@ -1,14 +1,11 @@
-import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
 import { mapStage } from '../../engine/map-stage.ts';
-import type { RetainedIdentity } from '../../sites/identity/retained/retain-identity.ts';
-import { indexGenerations } from '../../sites/state/generations.ts';
 import { openRetained, type FindRetained } from '../../sites/state/open-retained.ts';
 import { beginRotation, endRotation, type Rotation } from '../../sites/state/rotation.ts';
-import { dropInPlaces, placesOf, type SitePlaces } from '../../sites/state/site-places.ts';
+import { placesFor } from '../../sites/state/site-places.ts';
+import { openStates, takesPart } from '../../sites/state/site-state.ts';
 import { createSiteWriter, SITES_AT_ONCE } from '../../sites/state/site-writer.ts';
 import type { ListedIds } from '../../sites/state/take-back.ts';
-import { makeIsos, type SiteOutcome, type SiteState } from '../../stages/each-site/make-isos.ts';
+import { makeIsos, type SiteOutcome } from '../../stages/each-site/make-isos.ts';
 import { readProgramDigest } from '../program-digest.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
 import { isGood, type Survey } from './survey-sites.ts';
@@ -39,21 +36,20 @@ export async function makeSites(
     makeIsos,
     good.map(({ name, inputs: digest }) => ({
       name,
-      bind: async () => ({ name, digest, ...(await findFor(name, request, findRetained)) }),
+      digest,
+      record: placesFor(request, name).record,
     })),
     {
       ...tools,
       tools: {
         reader,
+        findRetained,
         keys: tools.keys,
         writer: createSiteWriter(),
-        stateOf: openStates(request, rotation),
+        stateOf: openStates({ ...request, rotation, inputs: listInputs(request) }),
       },
       atOnce: request.jobs + AT_ONCE,
-      records: {
-        pathOf: (name) => placesFor(request, name).record,
-        program: tools.program ?? (await readProgramDigest()),
-      },
+      program: tools.program ?? (await readProgramDigest()),
     },
   );
   const isDone = (name: string): boolean => (outcomes.get(name)?.kind ?? 'failed') !== 'failed';
@@ -64,13 +60,12 @@ export async function makeSites(
 
 async function openRetainedOf(
   names: readonly string[],
-  { retainFrom, kubeconfig }: ConfigIsosRequest,
+  request: ConfigIsosRequest,
   { emit }: ConfigIsosTools,
 ): Promise<FindRetained> {
-  if (retainFrom === undefined) return () => Promise.resolve(undefined);
-  const { find, strangers } = await openRetained({ from: retainFrom, kubeconfig }, names);
+  const { find, strangers } = await openRetained(request, names);
   if (strangers.length > 0) {
-    const message = `${retainFrom} has retained files for ${JSON.stringify(strangers)}, which are not sites in these inputs`;
+    const message = `${request.retainFrom ?? ''} has retained files for ${JSON.stringify(strangers)}, which are not sites in these inputs`;
     emit({ type: 'warning', message });
   }
   return find;
@@ -93,49 +88,3 @@ async function decideRotation(
   }
   return rotation;
 }
-
-const takesPart = ({ rotate, newIdentities }: ConfigIsosRequest, name: string): boolean =>
-  rotate || (newIdentities?.has(name) ?? false);
-
-/** @throws ConfigError `config-iso.new-identity`, those of `FindRetained` */
-async function findFor(
-  name: string,
-  { newIdentities }: ConfigIsosRequest,
-  findRetained: FindRetained,
-): Promise<{ readonly retained?: RetainedIdentity }> {
-  const retained = await findRetained(name);
-  if (retained && newIdentities?.has(name)) {
-    throw new ConfigError('config-iso.new-identity', `${name} has an identity in --retain-from`, {
-      hint: `leave out --new-identity ${name}, or take it out of --retain-from`,
-    });
-  }
-  return withoutUndefined({ retained });
-}
-
-/** What the state directory has of each site, and what is asked of it. */
-function openStates(
-  request: ListedRequest,
-  rotation: Rotation | undefined,
-): (name: string) => SiteState {
-  const { out, epoch, useGenerations, newIdentities, listed, force = false } = request;
-  const numbersOf = indexGenerations(out);
-  const inputs = listInputs(request);
-  return (name) => {
-    const places = placesFor(request, name);
-    return {
-      places,
-      inputs,
-      force,
-      epoch,
-      numbers: numbersOf(name, places),
-      listed: listed.get(name),
-      use: useGenerations?.get(name),
-      rotation: takesPart(request, name) ? rotation?.id : undefined,
-      mayBeNew: newIdentities?.has(name) ?? false,
-    };
-  };
-}
-
-/** Where a request puts what is made of a site. */
-export const placesFor = ({ dropIn, out }: ConfigIsosRequest, name: string): SitePlaces =>
-  dropIn ? dropInPlaces(out) : placesOf(out, name);

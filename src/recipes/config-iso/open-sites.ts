@@ -1,7 +1,7 @@
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { isError } from '../../base/problem.ts';
-import type { SiteList, SiteProblem } from '../../sites/sources/read-list.ts';
+import { nameBelow, type SiteList, type SiteProblem } from '../../sites/sources/read-list.ts';
 import { readFolder } from '../../sites/sources/read-folder.ts';
 import { listMembers } from '../../sites/sources/read-members.ts';
 import { listSites } from '../../sites/sources/read-sites.ts';
@@ -20,9 +20,9 @@ const RETAINED = ['cluster-configuration', 'tls'];
  */
 export async function openSites(request: SitesRequest, signal: AbortSignal): Promise<SiteList> {
   const { sites, template, dropIn, cwd } = request;
-  if (dropIn) return shorten(await openDropIn(request, signal), cwd);
+  if (dropIn) return nameBelow(await openDropIn(request, signal), cwd);
   const options = { signal, ...withoutUndefined({ template }) };
-  return shorten(await listSites(sites, options), cwd);
+  return nameBelow(await listSites(sites, options), cwd);
 }
 
 async function openDropIn(
@@ -45,21 +45,4 @@ async function openDropIn(
   const isWanted = (problem: SiteProblem): boolean =>
     isError(problem) || !known.includes(problem.file.slice(problem.file.lastIndexOf('/') + 1));
   return { ...list, problems: list.problems.filter(isWanted) };
-}
-
-/** Problems name files the way that people type them. */
-function shorten(list: SiteList, cwd: string): SiteList {
-  const shortenName = (name: string): string =>
-    name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
-  return {
-    ...list,
-    problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
-    open: async (name) => {
-      const { files } = await list.open(name);
-      return {
-        name,
-        files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
-      };
-    },
-  };
 }

@@ -41,7 +41,7 @@ export async function surveySites(
   tools: SiteTools,
 ): Promise<Survey> {
   const reader = createSiteReader(list, options);
-  const items = list.names.map((name) => ({ name, bind: () => ({ name }) }));
+  const items = list.names.map((name) => ({ name }));
   const { nmstate } = tools;
   const checked = await mapStage(checkSites, items, {
     ...tools,

@@ -5,11 +5,12 @@ import { formatReference, parseReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out/lay-out-installation-iso.ts';
-import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { MadeIso } from '../pour-and-seal.ts';
 import type { DescribedSignature } from '../verified-release.ts';
 import { architectureOf } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import { SealiftError } from '../../base/errors.ts';
+import { formatSentence } from '../../base/problem.ts';
 import { findIgnitionWarnings } from '../../ignition/check.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 
@@ -70,7 +71,7 @@ type Announced = {
   readonly cache: string;
 };
 
-export type InstallationIsoReport = Announced & PourReport;
+export type InstallationIsoReport = Announced & MadeIso;
 
 /** What `sealift plan` reports for an installation ISO. Sizes are bytes. */
 export type InstallationIsoPlan = Announced & Space;
@@ -166,13 +167,14 @@ function noteSeed({ config: { seedImage } }: InstallationIsoRequest): readonly s
   }
 }
 
+const OVERRIDE = 'ignitionConfigOverride';
+
 /** Ignition only warns of these, where nobody is looking. */
 function noteOverride({ config }: InstallationIsoRequest): readonly string[] {
   const override = config.ignitionConfigOverride?.reveal();
   if (override === undefined) return [];
-  return findIgnitionWarnings(parseIgnition(override, 'ignitionConfigOverride')).map(
-    ({ path, problem }) => `ignitionConfigOverride at ${path}: ${problem}`,
-  );
+  const parsed = parseIgnition(override, OVERRIDE);
+  return findIgnitionWarnings(parsed, OVERRIDE).map(formatSentence);
 }
 
 /** A factory without registries learns of it too late otherwise. */

@@ -12,10 +12,9 @@ import {
 import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out/lay-out-installation-iso.ts';
-import { placeOf } from '../../media/output/claim-iso.ts';
-import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import type { BuildTools } from '../build-tools.ts';
+import { pourAndSeal } from '../pour-and-seal.ts';
 import { describeSignatures } from '../verified-release.ts';
 import { fileOf } from '../../base/disk/file-input.ts';
 import { reportMovedTags } from '../moved-tags.ts';
@@ -44,17 +43,14 @@ export async function buildInstallationIso(
     const prepared = await prepareInstallationIso(request, tools);
     const report = describeInstallationIso(request, prepared);
     const { base, layout, embedded } = prepared;
-    const poured = await tools.engine.run(pourIso, {
+    return await pourAndSeal(request, tools, {
       layout,
       report,
-      place: placeOf(request),
       lanes,
-      times: tools.engine.times(),
-      base: fileOf(base),
+      base: await fileOf(base),
       blobs: (embedded?.plan ?? NO_IMAGES).blobs,
       mode: 0o600, // the pull secret is on it
     });
-    return { ...report, ...poured };
   } finally {
     await unlock();
   }
@@ -78,7 +74,7 @@ export async function prepareInstallationIso(
     scan: engine.run(scanBase, { base: fileOf(base) }),
     architecture: architectureOf(config),
     ignition: new Secret(renderIgnition(request, embedded)),
-    ...withoutUndefined({ epoch }),
+    ...withoutUndefined({ epoch, places: tools.places }),
     ...(embedded && {
       embedded: { plan: embedded.plan, release: describeSeed(config), releases: await releases },
     }),

@@ -33,6 +33,8 @@ export function renderIgnition(
 ): {
   readonly bootstrap: Promise<RenderedBootstrap>;
   readonly unconfigured: Promise<string>;
+  /** Where the request asks for the configuration of one. */
+  readonly installer?: Promise<FileInput>;
 } {
   const { config, manifests, disableImagePolicy } = request;
   const { stopLocalRegistry, sshKey } = config;
@@ -55,7 +57,7 @@ export function renderIgnition(
     ...saltPassword(request, tools),
     ...(workspace && { workspace }),
   });
-  return { bootstrap, unconfigured: renderForUser(request, tools, { ...images, registriesConf }) };
+  return { bootstrap, ...renderForUser(request, tools, { ...images, registriesConf }) };
 }
 
 /** The registries.conf of the nodes, where the files beside the configuration fit the medium. */
@@ -114,7 +116,7 @@ function renderForUser(
   request: LiveIsoRequest,
   tools: BuildTools,
   images: WithRegistriesConf,
-): Promise<string> {
+): { readonly unconfigured: Promise<string>; readonly installer?: Promise<FileInput> } {
   const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
   const { pullSecret } = build.embed;
   const { release, registriesConf } = images;
@@ -122,7 +124,9 @@ function renderForUser(
   const settings = { interactive, registriesConf, ...access };
   const { engine } = tools;
   const forNode = { ...settings, release: release.then(toNodeRelease) };
-  if (request.ignition !== 'installer') return engine.run(renderUnconfigured, forNode);
+  if (request.ignition !== 'installer') {
+    return { unconfigured: engine.run(renderUnconfigured, forNode) };
+  }
   const { nmstate, disableImagePolicy } = request;
   const { infraEnv } = request.overrides;
   const own = withoutUndefined({ ...access, pullSecret: pullSecret?.reveal(), nmstate, infraEnv });
@@ -132,14 +136,15 @@ function renderForUser(
       text: new Secret(text),
     })),
   );
+  const installer = findInstaller(request, tools, images);
   const installed = engine.run(runInstaller, {
-    installer: findInstaller(request, tools, images),
+    installer,
     args: release.then(({ version }) => planInstallerArgs(version, interactive)),
     files,
     ...(disableImagePolicy === true && { environment: { [IMAGE_POLICY_VARIABLE]: 'true' } }),
     ...withoutUndefined({ pullSecret }),
   });
-  return engine.run(renderUnconfigured, { ...forNode, installed });
+  return { installer, unconfigured: engine.run(renderUnconfigured, { ...forNode, installed }) };
 }
 
 /** That of this release, or the one that the user names. */

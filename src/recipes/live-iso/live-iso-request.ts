@@ -9,6 +9,8 @@ import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { UserManifests } from '../../openshift/node/manifests/extra-manifests.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import type { SavedPlan } from '../saved-plan.ts';
+import type { Lock } from '../lock/lock-file.ts';
+import type { LockUse } from '../lock/use-lock.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
@@ -26,6 +28,7 @@ export type LiveIsoRequest = IsoPlace & {
   readonly configuration: string;
   /** Whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;
+  readonly lock?: LockUse;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
   /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */
@@ -39,7 +42,7 @@ export type LiveIsoRequest = IsoPlace & {
 };
 
 /** Everything that is decided before the first payload byte moves. */
-export type PreparedLiveIso = {
+export type PreparedIso = {
   readonly release: Release;
   readonly plan: MirrorPlan;
   readonly imagePolicy: ImagePolicyCheck;
@@ -48,11 +51,15 @@ export type PreparedLiveIso = {
   readonly tags: TagDigests;
   /** Of all that is carried. */
   readonly contents: Digest;
-  readonly base: BaseIso;
   readonly layout: Layout;
-  /** Of manifests that the cluster cannot take as they are. */
-  readonly warnings: readonly string[];
   readonly space: Space;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
+};
+
+export type PreparedLiveIso = PreparedIso & {
+  readonly lock: Lock;
+  readonly base: BaseIso;
+  /** Of manifests that the cluster cannot take as they are. */
+  readonly warnings: readonly string[];
 };

@@ -46,7 +46,7 @@ const refuse = (problems: readonly DocumentProblem[]): ReturnType<ConfigRule> =>
 });
 
 /** By the functions that the stages read them with. */
-function checkReferences(view: View, { directory }: { readonly directory: string }) {
+function checkReferences(view: View) {
   const single = ['ocpRelease.url', 'imageRegistry.uri'].flatMap((path) => {
     const text = view.text(path);
     return text === undefined ? [] : [{ path, text }];
@@ -56,16 +56,16 @@ function checkReferences(view: View, { directory }: { readonly directory: string
       attempt(view, path, () => parseReference(text)),
     ),
     ...readTexts(view, 'operators', '.catalog').flatMap(({ path, text }) =>
-      attempt(view, path, () => parseCatalogSource(text, directory)),
+      attempt(view, path, () => parseCatalogSource(text, view.directoryOf(path))),
     ),
   ]);
 }
 
-function checkRegistriesConf(view: View, { directory }: { readonly directory: string }) {
+function checkRegistriesConf(view: View) {
   const path = 'build.registriesConf';
   const text = view.text(path);
   if (text === undefined) return refuse([]);
-  const file = resolve(directory, text);
+  const file = resolve(view.directoryOf(path), text);
   return refuse(
     attempt(view, path, () => {
       const bytes = readInputFile(file, { domain: 'registries-conf' });
@@ -75,11 +75,11 @@ function checkRegistriesConf(view: View, { directory }: { readonly directory: st
 }
 
 /** What is beside the images of a mirror; they themselves are looked at by the plan. */
-function checkWorkspace(view: View, { directory }: { readonly directory: string }) {
+function checkWorkspace(view: View) {
   const text = view.text('mirrorPath');
   if (text === undefined) return refuse([]);
   const local = readTexts(view, 'operators', '.catalog').filter(
-    ({ text }) => parseLocalCatalog(text, directory) !== undefined,
+    ({ path, text }) => parseLocalCatalog(text, view.directoryOf(path)) !== undefined,
   );
   const version = view.text('ocpRelease.version') ?? '';
   const isOld = parseReleaseVersion(version) !== undefined && needsNewerRelease(version);
@@ -90,7 +90,9 @@ function checkWorkspace(view: View, { directory }: { readonly directory: string 
           throw noRegistryOffline(version, CONFIGURE);
         })
       : []),
-    ...attempt(view, 'mirrorPath', () => readWorkspace(resolve(directory, text))),
+    ...attempt(view, 'mirrorPath', () =>
+      readWorkspace(resolve(view.directoryOf('mirrorPath'), text)),
+    ),
     ...local.map(({ path, text }) => {
       const problem = `"${text}" is not in the mirror: with mirrorPath, all images are from there`;
       return view.report(path, problem, { hint: 'name the catalog by its reference' });

@@ -17,9 +17,9 @@ import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
-import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { MadeIso } from '../pour-and-seal.ts';
 import { describeSignatures, type DescribedSignature } from '../verified-release.ts';
-import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
+import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from './live-iso-request.ts';
 import { describeRelease } from '../../openshift/release/release-payload.ts';
 
 /** What `sealift plan` tells. Sizes are bytes. */
@@ -128,9 +128,7 @@ export const summarizePlan = (request: LiveIsoRequest, prepared: PreparedLiveIso
   };
 };
 
-export function summarizePayload(
-  prepared: Omit<PreparedLiveIso, 'base' | 'warnings'>,
-): PayloadSummary {
+export function summarizePayload(prepared: PreparedIso): PayloadSummary {
   const { release, plan, layout, space } = prepared;
   const largest = [...plan.blobs].sort((a, b) => b.size - a.size || (a.digest < b.digest ? -1 : 1));
   return {
@@ -253,7 +251,7 @@ type Announced = LiveIsoPlan & {
   readonly cache: string;
 };
 
-export type LiveIsoReport = Announced & PourReport;
+export type LiveIsoReport = Announced & MadeIso;
 
 export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
   ...summarizePlan(request, prepared),

@@ -2,12 +2,21 @@ import { withoutUndefined } from '../../base/members.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
+import { describeCatalogs } from '../../media/index/index-catalogs.ts';
 import { layOutLiveIso } from '../../stages/lay-out/lay-out-live-iso.ts';
-import { placeOf } from '../../media/output/claim-iso.ts';
-import { pourIso } from '../../stages/pour/pour-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
+import type { Lock } from '../lock/lock-file.ts';
+import {
+  claimLock,
+  findPlaces,
+  makeLock,
+  requireLocked,
+  requireLockedConfig,
+  writeLock,
+} from '../lock/use-lock.ts';
+import { pourAndSeal } from '../pour-and-seal.ts';
 import { fileOf } from '../../base/disk/file-input.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
@@ -21,22 +30,24 @@ export async function prepareLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedLiveIso> {
+  requireLockedConfig(request, tools);
   const { engine } = tools;
   const { config, output, epoch } = request;
   const { maxSize } = config.build;
   const images = selectImages(request, tools);
   const { release, catalogs, plan, imagePolicy } = images;
   const base = findBase(request, tools, images);
-  const { bootstrap, unconfigured } = renderIgnition(request, tools, images);
+  const { bootstrap, unconfigured, installer } = renderIgnition(request, tools, images);
   const layout = engine.run(layOutLiveIso, {
     base: fileOf(base),
     scan: engine.run(scanBase, { base: fileOf(base) }),
     release,
     plan,
+    catalogs: catalogs.then(describeCatalogs),
     bootstrap: bootstrap.then(({ ignition }) => ignition),
     unconfigured,
     appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
-    ...withoutUndefined({ epoch }),
+    ...withoutUndefined({ epoch, places: findPlaces(request, tools) }),
   });
   const space = engine.run(checkSize, {
     layout,
@@ -50,9 +61,19 @@ export async function prepareLiveIso(
   const contents = digestContents(made);
   const { warnings } = await bootstrap;
   const prepared = { ...made, contents, warnings, release: await release, layout: await layout };
+  const settled = { ...prepared, tags: await settleTags(request, tools, release) };
+  const lock = makeLock(
+    {
+      product: 'live-iso',
+      channel: config.ocpRelease.channel,
+      ...settled,
+      ...(installer && { installer: await installer }),
+    },
+    tools,
+  );
+  requireLocked(request.lock, lock);
   if (request.saved) requirePlanned(request.saved, prepared);
-  const tags = await settleTags(request, tools, release);
-  return { ...prepared, space: await space, imagePolicy: await imagePolicy, tags };
+  return { ...settled, space: await space, imagePolicy: await imagePolicy, lock };
 }
 
 /** The live ISO to build on. */
@@ -72,23 +93,31 @@ export async function buildLiveIso(
 ): Promise<LiveIsoReport> {
   const unlock = await lockOutput(`${request.output}.lock`);
   try {
+    await claimLock(request);
     const prepared = await prepareLiveIso(request, tools);
     const report = describeLiveIso(request, prepared);
     const { layout, base, plan } = prepared;
-    const poured = await tools.engine.run(pourIso, {
+    const made = await pourAndSeal(request, tools, {
       layout,
       report,
-      place: placeOf(request),
       blobs: plan.blobs,
-      times: tools.engine.times(),
-      base: fileOf(base),
+      base: await fileOf(base),
       mode: isConfidential(request) ? 0o600 : 0o644,
       lanes: request.config.build.concurrency ?? 8,
     });
-    return { ...report, ...poured };
+    await writeLock(request, prepared.lock, tools);
+    return made;
   } finally {
     await unlock();
   }
+}
+
+/** From a configuration to a lock, without an ISO. */
+export async function lockLiveIso(request: LiveIsoRequest, tools: BuildTools): Promise<Lock> {
+  await claimLock(request);
+  const { lock } = await prepareLiveIso(request, tools);
+  await writeLock(request, lock, tools);
+  return lock;
 }
 
 /** Whether the ISO holds what other users of this machine must not read. */

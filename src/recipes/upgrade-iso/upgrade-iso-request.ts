@@ -1,14 +1,7 @@
-import type { Digest } from '../../base/digest.ts';
-import type { Layout } from '../../iso/extent.ts';
-import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { TagDigests } from '../../registry/tag-ledger.ts';
-import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
-import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { IsoPlace } from '../../media/output/claim-iso.ts';
-import type { LiveIsoRequest } from '../live-iso/live-iso-request.ts';
+import type { LiveIsoRequest, PreparedIso } from '../live-iso/live-iso-request.ts';
 import type { View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../live-iso/live-iso-rules.ts';
@@ -44,21 +37,8 @@ export type SideFiles = {
   readonly hosts?: SideFile;
 };
 
-/** Everything that is decided before the first payload byte moves. */
-export type PreparedUpgradeIso = {
-  readonly release: Release;
+export type PreparedUpgradeIso = PreparedIso & {
   readonly path: UpgradePath;
-  readonly plan: MirrorPlan;
-  readonly imagePolicy: ImagePolicyCheck;
-  readonly catalogs: readonly SelectedCatalog[];
-  /** What tags named. */
-  readonly tags: TagDigests;
-  /** Of all that is carried. */
-  readonly contents: Digest;
-  readonly layout: Layout;
-  readonly space: Space;
-  /** The files with mirrors that were read, in order: a later one replaces entries. */
-  readonly registriesConf: readonly string[];
   readonly sideFiles: SideFiles;
   /** All on the medium, in the order of the path. */
   readonly releases: readonly Release[];

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { MadeIso } from '../pour-and-seal.ts';
 import { describeSignatures } from '../verified-release.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
 import { formatUpgradeLabel } from '../../media/tree/upgrade-medium.ts';
@@ -28,7 +28,7 @@ type Announced = UpgradeIsoPlan & {
   readonly cache: string;
 };
 
-export type UpgradeIsoReport = Announced & PourReport;
+export type UpgradeIsoReport = Announced & MadeIso;
 
 export const summarizeUpgradePlan = (prepared: PreparedUpgradeIso): UpgradeIsoPlan => ({
   ...summarizePayload(prepared),

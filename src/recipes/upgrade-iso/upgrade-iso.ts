@@ -4,11 +4,11 @@ import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
+import { describeCatalogs } from '../../media/index/index-catalogs.ts';
 import { layOutUpgradeIso } from '../../stages/lay-out/lay-out-upgrade-iso.ts';
 import { planUpgradePath } from '../../stages/content/plan-upgrade-path.ts';
-import { placeOf } from '../../media/output/claim-iso.ts';
-import { pourIso } from '../../stages/pour/pour-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
+import { pourAndSeal } from '../pour-and-seal.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { findRelease, selectPayload } from '../select-payload.ts';
@@ -35,7 +35,8 @@ export async function prepareUpgradeIso(
     passed,
     path,
     plan,
-    ...withoutUndefined({ epoch }),
+    catalogs: catalogs.then(describeCatalogs),
+    ...withoutUndefined({ epoch, places: tools.places }),
   });
   const space = engine.run(checkSize, {
     layout,
@@ -110,17 +111,15 @@ export async function buildUpgradeIso(
     await claimSideFiles(prepared.sideFiles, request);
     const report = describeUpgradeIso(request, prepared);
     const { layout, plan } = prepared;
-    const poured = await tools.engine.run(pourIso, {
+    const made = await pourAndSeal(request, tools, {
       layout,
       report,
-      place: placeOf(request),
       blobs: plan.blobs,
       mode: 0o644,
-      times: tools.engine.times(),
       lanes: request.config.build.concurrency ?? 8,
     });
     await writeSideFiles(prepared.sideFiles, request);
-    return { ...report, ...poured };
+    return made;
   } finally {
     await unlock();
   }

@@ -1,15 +1,26 @@
-import { readFile, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError, isErrno } from '../../base/errors.ts';
-import { digestFile, hasFile, makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
+import {
+  digestFile,
+  hasFile,
+  makeDirectory,
+  syncDirectory,
+  writeFileAtomic,
+} from '../../base/disk/files.ts';
+import { createResumableFile } from '../../base/disk/resumable-file.ts';
+import { fillFile, type FillOptions } from '../../base/download/fill-file.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { BlobSource } from '../blob-source.ts';
-import { download, type EnsureOptions } from './download.ts';
 import { explainDiskFailure } from '../../base/disk/write-errors.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { MAX_MANIFEST_SIZE } from '../manifest.ts';
+import { describeBlob } from '../read-blob.ts';
+import { claimPartial, releasePartial, type Partial } from './partial.ts';
+
+export type EnsureOptions = Pick<FillOptions<BlobSource>, 'signal' | 'onProgress' | 'bodyTime'>;
 
 /** Blobs on disk by their digest: `<directory>/sha256/<hex>`, each verified before it has its name. */
 export type BlobCache = {
@@ -49,7 +60,9 @@ export function createBlobCache(directory: string): BlobCache {
     const path = pathOf(blob.digest);
     if (!verified.has(blob.digest) && !(await isIntact(path, blob, options.signal))) {
       await makeDirectory(join(directory, 'sha256'));
-      await download({ directory, path, blob, sources, options });
+      const wanted = describeBlob(blob);
+      const partial = await claimPartial(directory, blob.digest);
+      await download(path, partial, { ...options, sources, wanted, cutsOff: false });
     }
     verified.add(blob.digest);
     options.onProgress?.(blob.size);
@@ -60,6 +73,10 @@ export function createBlobCache(directory: string): BlobCache {
       name: 'cache',
       local: true,
       open: (blob, { offset }) => openFile(pathOf(blob.digest), blob, offset),
+      async fileOf({ digest }) {
+        const path = pathOf(digest);
+        return (await hasFile(path)) ? { path, position: 0 } : undefined;
+      },
     },
     async ensure(blob, sources, options) {
       for (let held = running.get(blob.digest); held; held = running.get(blob.digest)) {
@@ -88,6 +105,28 @@ export function createBlobCache(directory: string): BlobCache {
       return digest;
     },
   };
+}
+
+/**
+ * Fetches a blob beside its place, verifies it while it passes, syncs, and renames. What is there
+ * when it fails stays for the next run.
+ */
+async function download(
+  path: string,
+  partial: Partial,
+  options: Omit<FillOptions<BlobSource>, 'prefix'>,
+): Promise<void> {
+  let done = false;
+  try {
+    await fillFile(createResumableFile(partial.file), { ...options, prefix: partial.size });
+    await partial.file.sync();
+    await rename(partial.path, path);
+    done = true;
+    await syncDirectory(dirname(path));
+  } finally {
+    await partial.file.close();
+    if (!done) await releasePartial(partial);
+  }
 }
 
 /** Whether the one before succeeded is its caller's affair: the next one looks for itself. */

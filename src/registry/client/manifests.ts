@@ -6,7 +6,7 @@ import {
   MAX_MANIFEST_SIZE,
   MEDIA_TYPE,
   mediaTypeOf,
-  parseManifest,
+  parseStored,
   type StoredManifest,
 } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
@@ -137,9 +137,7 @@ async function readManifest(
   }
   const digest = digestOf(bytes);
   checkDigest(reference, reference.digest ?? announcedDigest(headers), digest);
-  const manifest = parseManifest(bytes, headerOf(headers, 'content-type'));
-  const descriptor = { mediaType: manifest.mediaType, digest, size: bytes.length };
-  return { descriptor, bytes, manifest };
+  return parseStored(bytes, digest, headerOf(headers, 'content-type'));
 }
 
 function checkDigest(reference: Reference, expected: Digest | undefined, found: Digest): void {

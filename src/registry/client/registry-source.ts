@@ -1,9 +1,10 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { BlobSource, OpenBlob } from '../blob-source.ts';
+import type { OpenBytes } from '../../base/download/source.ts';
+import type { BlobSource } from '../blob-source.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { explainAnswer } from './answer.ts';
 import { headerOf, readText } from './body.ts';
-import type { Retries } from '../../base/retry.ts';
+import type { Budget, Retries } from '../../base/retry.ts';
 import type { Requester } from './requester.ts';
 import type { Endpoint, TransportResponse } from './transport.ts';
 
@@ -20,29 +21,27 @@ export function createRegistrySource(
     retries,
   }: { readonly endpoint: Endpoint; readonly repository: string; readonly retries: Retries },
 ): BlobSource {
-  return {
-    name: endpoint.host,
-    local: false,
-    openBudget: (signal) => retries.open(endpoint.host, signal),
-    open(blob, { offset, signal, budget }) {
-      const ask = {
-        endpoint,
-        repository,
-        path: `blobs/${blob.digest}`,
-        headers: {
-          'accept': '*/*',
-          // Bytes are counted and hashed as stored: no compression on the way.
-          'accept-encoding': 'identity',
-          ...(offset > 0 && { range: `bytes=${offset}-` }),
-        },
-        signal,
-        ...(budget && { budget }),
-      };
-      return requester(ask, (response) =>
-        takeBlob(response, { blob, offset, host: endpoint.host }),
-      );
-    },
+  const { host } = endpoint;
+  const open: BlobSource['open'] = async (blob, options) => {
+    const { offset, signal, budget } = options;
+    const ask = {
+      endpoint,
+      repository,
+      path: `blobs/${blob.digest}`,
+      headers: {
+        'accept': '*/*',
+        // Bytes are counted and hashed as stored: no compression on the way.
+        'accept-encoding': 'identity',
+        ...(offset > 0 && { range: `bytes=${offset}-` }),
+      },
+      signal,
+      ...(budget && { budget }),
+    };
+    const opened = await requester(ask, (response) => takeBlob(response, { blob, offset, host }));
+    return opened === 'starts over' ? open(blob, { ...options, offset: 0 }) : opened;
   };
+  const openBudget = (signal: AbortSignal): Budget => retries.open(host, signal);
+  return { name: host, local: false, openBudget, open };
 }
 
 type Wanted = { readonly blob: Descriptor; readonly offset: number; readonly host: string };
@@ -50,7 +49,7 @@ type Wanted = { readonly blob: Descriptor; readonly offset: number; readonly hos
 async function takeBlob(
   response: TransportResponse,
   wanted: Wanted,
-): Promise<OpenBlob | undefined> {
+): Promise<OpenBytes | 'starts over' | undefined> {
   const { status, headers, body } = response;
   const { blob, offset, host } = wanted;
   switch (status) {
@@ -64,7 +63,10 @@ async function takeBlob(
       await readText(body);
       return undefined;
     case 416:
-      throw differs(wanted, `at most ${offset}`);
+      await readText(body);
+      // It has another file than the one we have a part of: how long that is, its headers tell.
+      if (offset > 0) return 'starts over';
+      throw differs(wanted, '0');
     default: {
       const text = await readText(body);
       throw explainAnswer(host, { status, headers, text, about: `GET ${blob.digest}` }, Date.now());

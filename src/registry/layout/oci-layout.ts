@@ -9,6 +9,7 @@ import type { Descriptor } from '../descriptor.ts';
 import {
   MAX_MANIFEST_SIZE,
   parseManifest,
+  parseStored,
   type ImageIndex,
   type StoredManifest,
 } from '../manifest.ts';
@@ -160,12 +161,7 @@ async function readStored(path: string, digest: Digest): Promise<StoredManifest>
   const bytes = await readFileIfPresent(blobPath(path, digest));
   const found = digestOf(bytes ?? '');
   if (bytes === undefined || found !== digest) throw damaged(digest, digest, found);
-  const manifest = parseManifest(bytes);
-  return {
-    descriptor: { mediaType: manifest.mediaType, digest, size: bytes.length },
-    bytes,
-    manifest,
-  };
+  return parseStored(bytes, digest);
 }
 
 async function verify(path: string, { digest, size }: Descriptor): Promise<string> {

@@ -5,7 +5,7 @@ import type { BlobSource } from '../blob-source.ts';
 import type { RegistryClient } from '../client.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { pathTo } from './distribution-layout.ts';
-import { parseManifest, type StoredManifest } from '../manifest.ts';
+import { parseStored, type StoredManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryTree } from './store.ts';
 import { hasLink, readLink, readManifestBytes } from './stored.ts';
@@ -63,9 +63,7 @@ export async function readStored(
       { expected: join(root, pathTo.blob(digest)), found: 'nothing', hint: 'mirror it again' },
     );
   }
-  const manifest = parseManifest(bytes);
-  const { mediaType } = manifest;
-  return { descriptor: { mediaType, digest, size: bytes.length }, bytes, manifest };
+  return parseStored(bytes, digest);
 }
 
 /**
@@ -123,7 +121,9 @@ function createTreeSource({ tree, root }: TreeClientOptions): BlobSource {
       return { offset, body: tree.stream(pathTo.blob(blob.digest), range) };
     },
     fileOf: async (blob) =>
-      (await isHere(blob)) ? join(root, pathTo.blob(blob.digest)) : undefined,
+      (await isHere(blob))
+        ? { path: join(root, pathTo.blob(blob.digest)), position: 0 }
+        : undefined,
   };
 }
 

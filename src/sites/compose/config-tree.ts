@@ -1,27 +1,12 @@
-import {
-  renderSeedReconfiguration,
-  type ReconfiguredInstall,
-  type ReconfiguredNode,
-} from './seed-reconfiguration.ts';
+import { renderSeedReconfiguration } from './seed-reconfiguration.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
+import type { DigestSource } from '../../openshift/installation/installation-registries-conf.ts';
+import type { Site } from '../site.ts';
 import { formatGoJson, omitEmpty } from './go-json.ts';
 
-type DigestSource = {
-  readonly source: string;
-  readonly mirrors: readonly string[];
-  readonly sourcePolicy?: string;
-};
-
 /** What the files of a configuration ISO are made of; a checked site has all of it. */
-export type ConfiguredSite = {
-  readonly install: ReconfiguredInstall & {
-    /** A list without entries makes a file, too; an absent one does not. */
-    readonly imageDigestSources?: readonly DigestSource[];
-  };
-  readonly imageBased: ReconfiguredNode;
-  readonly extraManifests: readonly { readonly name: string; readonly bytes: Uint8Array }[];
-};
+export type ConfiguredSite = Omit<Site, 'name'>;
 
 /** Paths are absolute. */
 export type ConfigTree = {

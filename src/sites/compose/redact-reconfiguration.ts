@@ -10,9 +10,21 @@ const MASK = '[redacted]';
 
 /** Members of a manifest that hold no secret, whatever is in them. All others do until shown. */
 const PUBLIC = new Set([
-  ...['additionalTrustBundle', 'api_version', 'base_domain', 'cluster_id', 'cluster_name'],
-  ...['chrony_config', 'hostname', 'infra_id', 'machine_network', 'machine_networks', 'node_ip'],
-  ...['node_ips', 'release_registry', 'ssh_key', 'node_labels'],
+  'additionalTrustBundle',
+  'api_version',
+  'base_domain',
+  'cluster_id',
+  'cluster_name',
+  'chrony_config',
+  'hostname',
+  'infra_id',
+  'machine_network',
+  'machine_networks',
+  'node_ip',
+  'node_ips',
+  'release_registry',
+  'ssh_key',
+  'node_labels',
 ]);
 const PUBLIC_CRYPTO = new Set(['admin_ca_certificate', 'ingress_certificate_cn']);
 /** NMState: 802.1X, WireGuard, IPsec, MACsec and their like. */

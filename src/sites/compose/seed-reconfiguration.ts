@@ -1,32 +1,14 @@
 import { formatGoJson, omitEmpty, sortedMap, type GoJson } from './go-json.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
+import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
+import type { SiteImageBasedConfig, SiteInstallConfig } from '../site.ts';
 
-/** What a seed reconfiguration takes of install-config.yaml, as written. */
-export type ReconfiguredInstall = {
-  readonly clusterName: string;
-  readonly baseDomain: string;
-  readonly sshKey: string;
-  readonly pullSecret: string;
-  readonly proxy?: {
-    readonly httpProxy?: string;
-    readonly httpsProxy?: string;
-    readonly noProxy?: string;
-  };
-  readonly machineNetworks?: readonly string[];
-  readonly additionalTrustBundle?: string;
-  /** As written; the default of the installer does not count. */
-  readonly additionalTrustBundlePolicy?: string;
+/** What a seed reconfiguration takes of a site. Of the trust bundle policy, only what was written counts. */
+type Reconfigured = {
+  readonly install: Omit<SiteInstallConfig, 'imageDigestSources'>;
+  readonly imageBased: Omit<SiteImageBasedConfig, 'clusterId' | 'infraId'>;
 };
-
-/** What a seed reconfiguration takes of image-based-config.yaml. */
-export type ReconfiguredNode = {
-  readonly additionalNTPSources: readonly string[];
-  readonly hostname: string;
-  /** Normalised YAML text. */
-  readonly networkConfig?: string;
-  readonly releaseRegistry?: string;
-  readonly nodeLabels: Readonly<Record<string, string>>;
-};
+type ReconfiguredInstall = Reconfigured['install'];
 
 /** api_version; the lifecycle agent knows no other. */
 const API_VERSION = 1;
@@ -37,7 +19,7 @@ const API_VERSION = 1;
  * secret.
  */
 export function renderSeedReconfiguration(
-  { install, imageBased }: { install: ReconfiguredInstall; imageBased: ReconfiguredNode },
+  { install, imageBased }: Reconfigured,
   identity: SiteIdentity,
 ): string {
   return formatGoJson(
@@ -86,11 +68,7 @@ function mapRetention({ signers }: SiteIdentity): GoJson {
 }
 
 /** As the user wrote it: what a cluster adds to noProxy is added on the node. */
-const mapProxy = ({
-  httpProxy,
-  httpsProxy,
-  noProxy,
-}: NonNullable<ReconfiguredInstall['proxy']>): GoJson =>
+const mapProxy = ({ httpProxy, httpsProxy, noProxy }: InstallationProxy): GoJson =>
   omitEmpty([
     ['httpProxy', httpProxy],
     ['httpsProxy', httpsProxy],

@@ -3,17 +3,13 @@ import { parseDocument } from '../../base/text/yaml.ts';
 import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
+import type { DocumentProblem } from '../../base/problem.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { explainYaml } from '../../config/document/parse-text.ts';
 
-/** What keeps the node from applying a manifest; line and column from 1. */
-export type ManifestFault = {
-  readonly line: number;
-  readonly column: number;
-  readonly problem: string;
-  readonly hint?: string;
-};
+/** What keeps the node from applying a manifest. */
+type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;
 
 /** Sites of a fleet share their manifests: as many results are cached. */
 const CACHED = 1000;

@@ -15,7 +15,11 @@ import { resolveReferences, type ReferenceSource } from '../document/references.
 import { PUBLIC_KEYS } from '../document/site-document.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { formatNetworkConfig } from '../network/format-network-config.ts';
-import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
+import type {
+  DigestSource,
+  InstallationProxy,
+} from '../../openshift/installation/installation-registries-conf.ts';
+import type { InstallationConfig } from './installation-config.ts';
 import { checkInstallationRules, warnOfInstallation } from './rules.ts';
 
 /** The name that openshift-install gives the file. */

@@ -6,7 +6,11 @@ import { readTrustBundle } from '../rules/trust-bundle-rules.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required } from '../document/field-errors.ts';
 import type { DocumentProblem } from '../../base/problem.ts';
-import type { DigestSource, InstallationConfig, InstallationProxy } from './installation-config.ts';
+import type {
+  DigestSource,
+  InstallationProxy,
+} from '../../openshift/installation/installation-registries-conf.ts';
+import type { InstallationConfig } from './installation-config.ts';
 
 /** Stands for a value that is nobody's business, or may hold what does not belong there. */
 const HIDDEN = 'Invalid value: "[redacted]"';

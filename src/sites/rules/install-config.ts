@@ -2,7 +2,7 @@ import type { DocumentProblem } from '../../base/problem.ts';
 import type { Cidr } from '../network/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
-import type { SiteProxy } from '../site.ts';
+import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { checkCapabilities } from './capabilities.ts';
 import { explainPullSecret, HIDDEN } from './credential-rules.ts';
@@ -55,7 +55,7 @@ const cidrs = (entries: readonly NetworkEntry[]): readonly Cidr[] =>
   entries.flatMap(({ cidr }) => (cidr ? [cidr] : []));
 
 /** As written; absent when the key is. */
-export const readProxy = (proxy: WrittenInstallConfig['proxy']): SiteProxy | undefined =>
+export const readProxy = (proxy: WrittenInstallConfig['proxy']): InstallationProxy | undefined =>
   proxy && {
     ...(proxy.httpProxy && { httpProxy: proxy.httpProxy }),
     ...(proxy.httpsProxy && { httpsProxy: proxy.httpsProxy }),

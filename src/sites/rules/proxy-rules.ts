@@ -2,7 +2,7 @@ import type { DocumentProblem } from '../../base/problem.ts';
 import { contains, parseAddress, type Cidr } from '../network/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
-import type { SiteProxy } from '../site.ts';
+import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
 import { isNoProxyElement } from './resource-names.ts';
 
 /** Networks inside of the cluster, where no proxy can be. */
@@ -14,7 +14,7 @@ export type InnerNetworks = {
 /** @param inner absent for an installation, which knows no cluster */
 export function checkProxy(
   report: Report,
-  proxy: SiteProxy | undefined,
+  proxy: InstallationProxy | undefined,
   inner?: InnerNetworks,
 ): readonly DocumentProblem[] {
   if (!proxy) return [];

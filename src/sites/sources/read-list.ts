@@ -27,6 +27,23 @@ export type SiteList = {
   readonly close: () => Promise<void>;
 };
 
+/** The same list, whose problems name what is below a folder without it: the way that people type files. */
+export function nameBelow(list: SiteList, cwd: string): SiteList {
+  const shortenName = (name: string): string =>
+    name.startsWith(`${cwd}/`) ? name.slice(cwd.length + 1) : name;
+  return {
+    ...list,
+    problems: list.problems.map((each) => ({ ...each, file: shortenName(each.file) })),
+    open: async (name) => {
+      const { files } = await list.open(name);
+      return {
+        name,
+        files: files.map((file) => ({ ...file, shownAs: shortenName(file.shownAs) })),
+      };
+    },
+  };
+}
+
 /** What stands in a folder or an archive, before it is known to which site it belongs. */
 export type SiteMember = {
   /** As written, for archives with whatever tricks are in it; `/` between names. */

@@ -17,8 +17,15 @@ type OpenedRetained = {
   readonly strangers: readonly string[];
 };
 
+const NOTHING: OpenedRetained = { find: () => Promise.resolve(undefined), strangers: [] };
+
 /** What the user names: a file is an ISO, a directory that of one site or one with a folder each. */
-export type GivenRetained = { readonly from: string; readonly kubeconfig?: string | undefined };
+export type GivenRetained = {
+  readonly retainFrom?: string;
+  readonly kubeconfig?: string;
+  /** Sites that must not have one, as they get new identities. */
+  readonly newIdentities?: ReadonlySet<string>;
+};
 
 /** Any of these makes a directory that of one site. */
 const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedconfig.iso'];
@@ -27,14 +34,30 @@ const SIGNS = ['tls', 'cluster-configuration', INSTALL_STATE_FILE, 'imagebasedco
  * An ISO, or a directory that openshift-install left or could have, is of the only site; any other
  * directory has a folder, or an ISO, for each site that something is kept of.
  *
- * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function those of `readRetained`
- * and those of reading an ISO
+ * @throws ConfigError `retained.ambiguous`, `retained.empty`; the function `config-iso.new-identity`, those
+ * of `readRetained` and those of reading an ISO
  */
 export async function openRetained(
-  given: GivenRetained,
+  { retainFrom, kubeconfig, newIdentities }: GivenRetained,
   names: readonly string[],
 ): Promise<OpenedRetained> {
-  const { from, kubeconfig } = given;
+  if (retainFrom === undefined) return NOTHING;
+  const { find, strangers } = await openFrom(retainFrom, kubeconfig, names);
+  return {
+    strangers,
+    async find(name) {
+      const retained = await find(name);
+      if (retained && newIdentities?.has(name)) throw notNew(name);
+      return retained;
+    },
+  };
+}
+
+async function openFrom(
+  from: string,
+  kubeconfig: string | undefined,
+  names: readonly string[],
+): Promise<OpenedRetained> {
   const only = await placeOf(from);
   if (only || kubeconfig !== undefined) {
     if (names.length > 1) throw ambiguous(only ? from : (kubeconfig ?? from), names.length);
@@ -56,6 +79,11 @@ export async function openRetained(
   };
   return { find, strangers: await listStrangers(from, new Set(places.keys())) };
 }
+
+const notNew = (name: string): ConfigError =>
+  new ConfigError('config-iso.new-identity', `${name} has an identity in --retain-from`, {
+    hint: `leave out --new-identity ${name}, or take it out of --retain-from`,
+  });
 
 const ambiguous = (shownAs: string, count: number): ConfigError =>
   new ConfigError('retained.ambiguous', `${shownAs} is of one site, and there are more`, {

@@ -32,12 +32,18 @@ export const placesOf = (directory: string, name: string): SitePlaces => ({
 export const DROP_IN_NAME = 'site';
 
 /** The names of openshift-install, for one site in a directory of its own. */
-export const dropInPlaces = (directory: string): SitePlaces => ({
+const dropInPlaces = (directory: string): SitePlaces => ({
   iso: join(directory, 'imagebasedconfig.iso'),
   kubeconfig: join(directory, 'auth', 'kubeconfig'),
   password: join(directory, 'auth', 'kubeadmin-password'),
   ...statePlacesOf(directory, DROP_IN_NAME),
 });
+
+/** Where everything is written, and whether it is that of one site with the names of openshift-install. */
+export type OutputFolder = { readonly out: string; readonly dropIn: boolean };
+
+export const placesFor = ({ dropIn, out }: OutputFolder, name: string): SitePlaces =>
+  dropIn ? dropInPlaces(out) : placesOf(out, name);
 
 function statePlacesOf(
   directory: string,

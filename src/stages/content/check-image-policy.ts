@@ -2,6 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError } from '../../base/errors.ts';
+import type { PulledProblem } from '../../base/problem.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { readBlob, readManifest, type ImageTools } from '../../openshift/image-access.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
@@ -45,14 +46,7 @@ export type ImagePolicyCheck = {
   /** How many images they are for. */
   readonly images: number;
   /** Those that a node does not pull. */
-  readonly refused: readonly RefusedImage[];
-};
-
-export type RefusedImage = {
-  readonly name: string;
-  /** By digest. */
-  readonly image: string;
-  readonly problem: string;
+  readonly refused: readonly PulledProblem[];
 };
 
 export type CheckImagePolicyTools = Pick<ImageTools, 'cache'> & {
@@ -143,15 +137,19 @@ async function findProblem(
   { image, digest, signed }: Candidate,
   plan: MirrorPlan,
   tools: Tools,
-): Promise<readonly RefusedImage[]> {
+): Promise<readonly PulledProblem[]> {
   const attached = findAttached(plan, image, digest);
   const problem = attached
     ? await findAttachedProblem(attached, signed, tools)
     : await explainAbsent(image, signed, tools);
   if (problem === undefined) return [];
   const { registry, repository } = image.origin;
-  return [{ name: image.name, image: formatReference({ registry, repository, digest }), problem }];
+  const reference = formatReference({ registry, repository, digest });
+  return [{ ...REFUSED, name: image.name, image: reference, problem }];
 }
+
+/** The medium is built all the same: nodes may be told to accept it. */
+const REFUSED = { severity: 'warning', code: 'signature.image-refused' } as const;
 
 /** The image that cosign attaches to another, where nodes look for it. */
 function findAttached(

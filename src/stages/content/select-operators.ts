@@ -20,7 +20,11 @@ import {
   resolveDependencies,
   type ResolvedCatalog,
 } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
-import { listBundles, type SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import {
+  listBundles,
+  listPackages,
+  type SelectedCatalog,
+} from '../../openshift/catalog/selected-catalog.ts';
 import type { CatalogSelection } from '../../openshift/catalog/selection.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import type { Selection } from '../../openshift/mirror/fetch-images.ts';
@@ -148,6 +152,7 @@ async function makeCatalog(
     ...readTarget(wanted),
     ...(local && { isLocal: true as const }),
     ...(made && { rebuilt: { made: made.blobs } }),
+    packages: listPackages(selected.catalog),
     bundles: listBundles(selected.catalog),
     additions: selected.additions,
     warnings: selected.warnings,

@@ -16,12 +16,15 @@ export type CheckedSite = {
   readonly isUnseen?: boolean;
 };
 
+type SiteItem = { readonly name: string };
+
 type CheckTools = { readonly reader: SiteReader; readonly nmstate?: Nmstate | undefined };
 
 /** Reads a site and applies every rule of its own. */
-export const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools> = {
+export const checkSites: MappedStage<{ name: string }, CheckedSite, CheckTools, SiteItem> = {
   name: 'check sites',
   items: 'sites',
+  bind: ({ name }) => ({ name }),
   async run({ name }, { reader, nmstate }, signal) {
     const { site, files, findings, ...seen } = await reader.read(name);
     const network = site?.imageBased.networkConfig;

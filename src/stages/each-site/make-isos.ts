@@ -16,7 +16,9 @@ import type { FileProblem } from '../../base/problem.ts';
 import { findingOfError, isOfOneSite, warnOfFile } from '../../sites/site-finding.ts';
 import type { SiteReader } from '../../sites/site-reader.ts';
 import { claimFiles } from '../../sites/state/claim-files.ts';
-import { provideIdentity, type IdentityRequest } from '../../sites/state/provide-identity.ts';
+import { provideIdentity } from '../../sites/state/provide-identity.ts';
+import type { FindRetained } from '../../sites/state/open-retained.ts';
+import type { SiteState } from '../../sites/state/site-state.ts';
 import { STATE_DIRECTORY, type SitePlaces } from '../../sites/state/site-places.ts';
 import type { SiteWriter } from '../../sites/state/site-writer.ts';
 
@@ -42,25 +44,28 @@ type SiteInputs = {
   readonly retained?: RetainedIdentity;
 };
 
-/** What was made of a site before, where its files go, and what is wanted of its identity. */
-export type SiteState = Omit<IdentityRequest, 'name' | 'site' | 'retained' | 'keys' | 'signal'> & {
-  /** Whether foreign files are replaced. */
-  readonly force: boolean;
-  /** Files and directories that are never written; absolute paths. */
-  readonly inputs: readonly string[];
-};
-
 type MakeTools = {
   readonly reader: SiteReader;
   readonly keys: Keys;
   readonly writer: SiteWriter;
   readonly stateOf: (name: string) => SiteState;
+  readonly findRetained: FindRetained;
 };
 
 /** The ISO of a site, and the files beside it. What goes wrong with one site only is its outcome. */
-export const makeIsos: MappedStage<SiteInputs, SiteOutcome, MakeTools> = {
+export const makeIsos: MappedStage<
+  SiteInputs,
+  SiteOutcome,
+  MakeTools,
+  Omit<SiteInputs, 'retained'>
+> = {
   name: 'make ISOs',
   items: 'sites',
+  bind: async ({ name, digest }, { findRetained }) => ({
+    name,
+    digest,
+    ...withoutUndefined({ retained: await findRetained(name) }),
+  }),
   async run({ name, digest, retained }, { reader, keys, writer, stateOf }, signal) {
     const site = await reader.recall(name, digest);
     const state = stateOf(name);

@@ -3,6 +3,7 @@ import type { Layout } from '../../iso/extent.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { BlobSource } from '../../registry/blob-source.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 
 export type CheckSizeInput = {
@@ -18,7 +19,7 @@ export type CheckSizeInput = {
 /** Bytes of the payload's blobs, by where they are, and of the disk. */
 export type Space = {
   readonly bytesToFetch: number;
-  /** In the cache, in an interrupted output, or in a mirror on this machine. */
+  /** In the cache, in a seed, in an interrupted output, or in a mirror on this machine. */
   readonly bytesReused: number;
   readonly freeBytes: number;
   /** Bytes that the output still has to take. */
@@ -30,13 +31,17 @@ export type Space = {
  *
  * @throws ConfigError `iso.over-max-size`; DiskError `disk.too-small`, `disk.file-too-large`
  */
-export const checkSize: Stage<CheckSizeInput, Space, { readonly cache: BlobCache }> = {
+export const checkSize: Stage<
+  CheckSizeInput,
+  Space,
+  { readonly cache: BlobCache; readonly seeds: readonly BlobSource[] }
+> = {
   name: 'check size',
-  async run({ layout, plan, output, maxSize, isLocal = false }, { cache }) {
+  async run({ layout, plan, output, maxSize, isLocal = false }, { cache, seeds }) {
     checkMaxSize(layout.size, maxSize, plan);
     const standing = await surveyPartial(layout, output);
     const poured = new Set(layout.extents.map(({ digest }) => digest));
-    const absent = isLocal ? [] : await findMissing(plan, cache);
+    const absent = isLocal ? [] : await findMissing(plan, { cache, seeds });
     const missing = absent.filter(({ digest }) => poured.has(digest));
     const bytesToFetch = missing.reduce(
       (total, { digest, size }) => total + size - (standing.blobs.get(digest) ?? 0),

@@ -5,6 +5,7 @@ import type { Stage } from '../../engine/stage.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
+import type { BlobSource } from '../../registry/blob-source.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import { sumSizes } from '../../base/lists.ts';
 
@@ -15,7 +16,11 @@ export type CheckSpaceInput = {
   readonly maxSize?: number;
 };
 
-export type CheckSpaceTools = { readonly cache: BlobCache; readonly workDir: string };
+export type CheckSpaceTools = {
+  readonly cache: BlobCache;
+  readonly seeds: readonly BlobSource[];
+  readonly workDir: string;
+};
 
 /**
  * Fails before the first large download when not even the payload and what is unpacked of it fit. The
@@ -25,9 +30,9 @@ export type CheckSpaceTools = { readonly cache: BlobCache; readonly workDir: str
  */
 export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
   name: 'check space',
-  async run({ plan, output, maxSize }, { cache, workDir }) {
+  async run({ plan, output, maxSize }, { cache, seeds, workDir }) {
     checkPayloadSize(plan, maxSize);
-    const missing = await findMissing(plan, cache);
+    const missing = await findMissing(plan, { cache, seeds });
     const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
     const { allocated } = await surveyPartial({ size: 0, extents: [] }, output);
     return requireSpace({

@@ -11,11 +11,12 @@ import { requireArchitecture } from '../../iso/coreos/kernel-architecture.ts';
 import { planEmbed, type EmbedPlan } from '../../iso/coreos/plan-embed.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import { layOutIso } from '../../iso/lay-out.ts';
+import type { Places } from '../../iso/places/places.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { readUnchanged } from '../../openshift/files/unchanged-file.ts';
-import { readPlanned } from '../../openshift/image-access.ts';
-import { describeMedium, type MediaIndex } from '../../media/index/media-index.ts';
+import { describeMedium } from '../../media/index/describe-medium.ts';
+import type { MediaIndex } from '../../media/index/media-index.ts';
 import { INDEX_PATH } from '../../media/index/media-paths.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
@@ -32,6 +33,8 @@ export type InstallationIsoParts = {
   readonly architecture: RpmArchitecture;
   /** Ignition config, as JSON text; it holds the pull secret. */
   readonly ignition: Sealed;
+  /** Of the ISO that this one replaces. */
+  readonly places?: Places;
   /** Seconds since 1970, for what is new on a grown medium; default: the base's creation. */
   readonly epoch?: number;
   readonly embedded?: EmbeddedParts;
@@ -73,17 +76,10 @@ export const layOutInstallationIso: Stage<
 > = {
   name: 'lay out ISO',
   run: (parts, { cache, digests }) =>
-    readUnchanged(parts.base, digests, () =>
-      layOut(parts, (manifest) => readPlanned(cache, manifest)),
-    ),
+    readUnchanged(parts.base, digests, () => layOut(parts, cache)),
 };
 
-type ReadManifest = MediaRegistry['readManifest'];
-
-async function layOut(
-  parts: InstallationIsoParts,
-  readManifest: ReadManifest,
-): Promise<InstallationLayout> {
+async function layOut(parts: InstallationIsoParts, cache: BlobCache): Promise<InstallationLayout> {
   const { base, scan, ignition, embedded } = parts;
   const archive = encodeInitrd([
     { name: 'config.ign', mode: 0o100644, data: Buffer.from(ignition.reveal()) },
@@ -98,7 +94,7 @@ async function layOut(
     const layout =
       patch && !embedded
         ? await layOutPatched(iso, scan, patch)
-        : await layOutGrown(iso, plan, { ...parts, readManifest });
+        : await layOutGrown(iso, plan, { ...parts, cache });
     const { grownTo } = plan;
     const use = { used: archive.length, size: area.size, replaced };
     return { layout, embedArea: { ...use, ...withoutUndefined({ grownTo }) } };
@@ -127,22 +123,20 @@ async function listEmbedded(iso: IsoImage, area: EmbedArea): Promise<readonly st
 async function layOutGrown(
   iso: IsoImage,
   plan: EmbedPlan,
-  { scan, epoch, embedded, readManifest }: InstallationIsoParts & { readManifest: ReadManifest },
+  { scan, epoch, embedded, places, cache }: InstallationIsoParts & { readonly cache: BlobCache },
 ): Promise<Layout> {
   return layOutIso({
     base: await decodeBaseScan(iso.path, scan),
-    files: [
-      ...plan.files,
-      ...(embedded ? await planMediaRegistry({ ...embedded, readManifest }) : []),
-    ],
+    files: [...plan.files, ...(embedded ? await planMediaRegistry({ ...embedded, cache }) : [])],
     remove: [MINIMAL_RECIPE],
     patches: plan.patches,
     epoch: epoch ?? Math.floor((iso.volume.createdAt?.getTime() ?? 0) / 1000),
+    ...withoutUndefined({ places }),
     ...(embedded && {
       index: {
         path: INDEX_PATH,
-        render: (extents) =>
-          describeMedium({ product: 'installation-iso', base: scan, ...embedded, extents }),
+        render: (extents, areas) =>
+          describeMedium({ product: 'installation-iso', base: scan, ...embedded, extents, areas }),
       },
     }),
   });

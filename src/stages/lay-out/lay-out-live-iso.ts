@@ -1,15 +1,18 @@
 import type { FileInput } from '../../base/disk/file-input.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { encodeInitrd } from '../../ignition/initrd.ts';
 import { readCoreosLive } from '../../iso/coreos/coreos.ts';
 import { requireArchitecture } from '../../iso/coreos/kernel-architecture.ts';
 import type { Layout, TreeFile } from '../../iso/extent.ts';
 import { layOutIso } from '../../iso/lay-out.ts';
+import type { Places } from '../../iso/places/places.ts';
 import { planLiveGraft } from '../../iso/live-graft.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import { decodeBaseScan, type BaseScan } from '../../iso/live-base/scan-base.ts';
 import { BOOTSTRAP_IGNITION_PATH } from '../../openshift/node/bootstrap-ignition.ts';
-import { describeMedium } from '../../media/index/media-index.ts';
+import { describeMedium } from '../../media/index/describe-medium.ts';
+import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
 import { formatBundleFile } from '../../media/index/bundle-file.ts';
 import { planLiveRegistry } from '../../media/tree/media-registry.ts';
 import { BOOTSTRAP_IMAGE_PATH, BUNDLE_PATH, INDEX_PATH } from '../../media/index/media-paths.ts';
@@ -17,9 +20,7 @@ import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import { readUnchanged } from '../../openshift/files/unchanged-file.ts';
-import { readPlanned } from '../../openshift/image-access.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
 
 const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
 
@@ -31,10 +32,14 @@ export type LiveIsoParts = {
   readonly scan: BaseScan;
   readonly release: Release;
   readonly plan: MirrorPlan;
+  /** What its index says that the catalogs offer. */
+  readonly catalogs: readonly IndexCatalog[];
   /** Ignition configs, as JSON text. */
   readonly bootstrap: string;
   readonly unconfigured: string;
   readonly appendKargs: readonly string[];
+  /** Of the ISO that this one replaces. */
+  readonly places?: Places;
   /** Seconds since 1970, for everything new on the medium; default: the release's creation. */
   readonly epoch?: number;
 };
@@ -50,14 +55,10 @@ type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
 export const layOutLiveIso: Stage<LiveIsoParts, Layout, LayoutTools> = {
   name: 'lay out ISO',
   run: (parts, { cache, digests }) =>
-    readUnchanged(parts.base, digests, () =>
-      layOut(parts, (manifest) => readPlanned(cache, manifest)),
-    ),
+    readUnchanged(parts.base, digests, () => layOut(parts, cache)),
 };
 
-type ReadManifest = (manifest: Descriptor) => Promise<Uint8Array>;
-
-async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<Layout> {
+async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
   const { plan, release, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
   const base = await decodeBaseScan(parts.base.path, parts.scan);
   const iso = await openIso(base.path);
@@ -74,20 +75,23 @@ async function layOut(parts: LiveIsoParts, readManifest: ReadManifest): Promise<
       files: [
         ...graft.files,
         describeImages(parts),
-        ...(await planLiveRegistry({ plan, release, readManifest })),
+        ...(await planLiveRegistry({ plan, release, cache })),
       ],
       remove: [MINIMAL_RECIPE],
       patches: graft.patches,
       epoch,
+      ...withoutUndefined({ places: parts.places }),
       index: {
         path: INDEX_PATH,
-        render: (extents) =>
+        render: (extents, areas) =>
           describeMedium({
             product: 'live-iso',
             base,
             plan,
             extents,
+            areas,
             releases: [release],
+            catalogs: parts.catalogs,
             release: describeRelease(release),
           }),
       },

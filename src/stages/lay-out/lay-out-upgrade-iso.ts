@@ -1,9 +1,11 @@
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { createEmptyImage } from '../../iso/empty-image.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { layOutIso } from '../../iso/lay-out.ts';
-import { readPlanned } from '../../openshift/image-access.ts';
-import { describeMedium } from '../../media/index/media-index.ts';
+import type { Places } from '../../iso/places/places.ts';
+import { describeMedium } from '../../media/index/describe-medium.ts';
+import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/index/media-paths.ts';
 import { planMediaRegistry } from '../../media/tree/media-registry.ts';
 import { formatUpgradeLabel, renderUpgradeRoot } from '../../media/tree/upgrade-medium.ts';
@@ -18,6 +20,10 @@ export type UpgradeIsoParts = {
   readonly passed?: readonly Release[];
   readonly path: UpgradePath;
   readonly plan: MirrorPlan;
+  /** What its index says that the catalogs offer. */
+  readonly catalogs: readonly IndexCatalog[];
+  /** Of the ISO that this one replaces. */
+  readonly places?: Places;
   /** Seconds since 1970, for everything on the medium; default: the release's creation. */
   readonly epoch?: number;
 };
@@ -33,7 +39,7 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
     const registry = await planMediaRegistry({
       plan,
       root: UPGRADE_REGISTRY_ROOT,
-      readManifest: (manifest) => readPlanned(cache, manifest),
+      cache,
     });
     const volumeId = formatUpgradeLabel(release);
     return layOutIso({
@@ -42,14 +48,17 @@ export const layOutUpgradeIso: Stage<UpgradeIsoParts, Layout, { readonly cache: 
       remove: [],
       patches: [],
       epoch,
+      ...withoutUndefined({ places: parts.places }),
       index: {
         path: INDEX_PATH,
-        render: (extents) =>
+        render: (extents, areas) =>
           describeMedium({
             product: 'upgrade-iso',
             plan,
             extents,
+            areas,
             releases: [...(parts.passed ?? []), release],
+            catalogs: parts.catalogs,
             release: describeRelease(release),
           }),
       },

@@ -1,6 +1,5 @@
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
-import { readPlanned } from '../../openshift/image-access.ts';
 import { digestRegistryTree, planLiveRegistry } from '../../media/tree/media-registry.ts';
 import { sizeOfRegistry } from '../../openshift/mirror/plan-costs.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
@@ -19,7 +18,6 @@ import type { Manifest } from '../../openshift/node/manifests/extra-manifests.ts
 import type { RegistryTree } from '../../openshift/node/install-ignition.ts';
 import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
 import { formatReference } from '../../registry/reference.ts';
 
 export type RenderBootstrapInput = CarriedForCluster &
@@ -77,8 +75,7 @@ async function describeTree(
   { plan, release }: RenderBootstrapInput,
   cache: BlobCache,
 ): Promise<RegistryTree> {
-  const readManifest = (manifest: Descriptor): Promise<Uint8Array> => readPlanned(cache, manifest);
-  const files = await planLiveRegistry({ plan, release, readManifest });
+  const files = await planLiveRegistry({ plan, release, cache });
   return { size: sizeOfRegistry(plan), digest: digestRegistryTree(files) };
 }
 

@@ -4,6 +4,7 @@ import { checkConfig } from '../../../src/config/load-config.ts';
 import { ConfigProblems, type DocumentProblem } from '../../../src/base/problem.ts';
 import { checkInstallationConfig } from '../../../src/sites/installation/read-installation-config.ts';
 import { checkImageBased } from '../../support/site-inputs.ts';
+import { inputOf } from '../../support/config-input.ts';
 
 const importProblems = (text: string): readonly DocumentProblem[] => {
   try {
@@ -24,7 +25,7 @@ type Reader = {
 /** Every file that is read with positions. */
 const READERS: Readonly<Record<string, Reader>> = {
   'an appliance configuration': {
-    read: (text) => checkConfig(text, '/absent/a.yaml', { env: {} }).problems,
+    read: (text) => checkConfig(inputOf(text, '/absent/a.yaml'), { env: {} }).problems,
     key: 'metadata',
   },
   'an image set': { read: importProblems, key: 'kind' },
@@ -68,7 +69,7 @@ describe.each(FAULTS)('a file with %s', (_what, text, problem) => {
 
 test('a mapping that is merged into a configuration is read as if it stood there', () => {
   const text = 'metadata: &m {name: a}\nocpRelease: {<<: *m, version: 4.2}';
-  const told = checkConfig(text, '/absent/a.yaml', { env: {} }).problems;
+  const told = checkConfig(inputOf(text, '/absent/a.yaml'), { env: {} }).problems;
   expect(told.map(({ line, column, path }) => `${line}:${column} ${path}`)).toContain(
     '1:15 ocpRelease.name',
   );

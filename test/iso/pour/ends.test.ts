@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InterruptedError, RegistryError } from '../../../src/base/errors.ts';
 import type { Pace } from '../../../src/iso/pour/pace.ts';
-import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
+import type { PourOptions } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
-import { makeLayout, MIB, openFrom, REGISTRY } from '../../support/pour-layout.ts';
+import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
 
 /** How long after its cause a pour may take to end. */
 const LIMIT_MS = 2000;
@@ -108,8 +108,7 @@ const ENDS: readonly End[] = [
     opener: (world) =>
       afterSome(world, 2, (extent, options) => {
         world.cause();
-        const all = { ...options, refused: new Set<never>() };
-        return openFrom(world.layout.blobs, { spoil: true })(extent, all);
+        return openFrom(world.layout.blobs, { spoil: true })(extent, options);
       }),
   },
 ];
@@ -136,7 +135,7 @@ async function pourToEnd(
   };
   const stop = new AbortController();
   const world = { directory, layout: blobs, stop, cause };
-  const pour = pourIso({ ...options, openExtent: end.opener(world), signal: stop.signal });
+  const pour = pourAndPublish({ ...options, openExtent: end.opener(world), signal: stop.signal });
   await expect(pour).rejects.toMatchObject(end.expected);
   return performance.now() - causedAt;
 }
@@ -154,26 +153,28 @@ describe('a pour with a pace stuck at its lowest', () => {
         openExtent: openFrom(blobs),
         signal: new AbortController().signal,
       };
-      await pourIso(again);
+      await pourAndPublish(again);
       expect(readFileSync(options.output).equals(whole)).toBe(true);
     },
   );
 
   it.each(LANES)(
-    'ends as it would have when it is aborted after the last byte, with %i lanes',
+    'is whole, or is continued to the whole, when it is aborted at its last byte, with %i lanes',
     async (lanes) => {
       const { layout, blobs, whole } = makeLayout([MIB]);
       const stop = new AbortController();
       const output = join(directory, 'out.iso');
       const pour = { layout, output, lanes, pace: LOWEST, openExtent: openFrom(blobs) };
-      await pourIso({
-        ...pour,
-        signal: stop.signal,
-        onComplete: () => {
-          stop.abort(interrupted);
-          return Promise.resolve();
-        },
+      const onProgress = (bytes: number): void => {
+        if (bytes === layout.size) stop.abort(interrupted);
+      };
+      await pourAndPublish({ ...pour, signal: stop.signal, onProgress }).catch((error: unknown) => {
+        expect(error).toBe(interrupted);
       });
+      expect(stop.signal.aborted).toBe(true);
+      if (!existsSync(output)) {
+        await pourAndPublish({ ...pour, signal: new AbortController().signal });
+      }
       expect(readFileSync(output).equals(whole)).toBe(true);
     },
   );
@@ -188,7 +189,7 @@ describe('a pour with a pace stuck at its lowest', () => {
       const started = performance.now();
       const pour = { layout, output, lanes, pace: LOWEST, openExtent: openFrom(blobs) };
       const signal = new AbortController().signal;
-      await expect(pourIso({ ...pour, signal })).rejects.toMatchObject({ exitCode: 7 });
+      await expect(pourAndPublish({ ...pour, signal })).rejects.toMatchObject({ exitCode: 7 });
       expect(performance.now() - started).toBeLessThan(LIMIT_MS);
     },
   );
@@ -217,10 +218,10 @@ describe.skipIf(!mayMount())(
       };
       const { signal } = new AbortController();
       const full = { code: 'output.full', exitCode: 7 };
-      await expect(pourIso({ ...options, signal })).rejects.toMatchObject(full);
+      await expect(pourAndPublish({ ...options, signal })).rejects.toMatchObject(full);
       expect(performance.now() - servedAt).toBeLessThan(LIMIT_MS);
       execFileSync('mount', ['-o', 'remount,size=64m', directory]);
-      const { reused } = await pourIso({ ...options, signal });
+      const { reused } = await pourAndPublish({ ...options, signal });
       expect(reused).toBeGreaterThan(MIB);
       expect(readFileSync(options.output).equals(whole)).toBe(true);
     });

@@ -6,10 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import type { Layout } from '../../../src/iso/extent.ts';
-import { pourIso } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
-import { REGISTRY } from '../../support/pour-layout.ts';
+import { REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
 
 const MIB = 1024 * 1024;
 
@@ -48,7 +47,13 @@ describe.skipIf(!mayMount())('pouring onto a disk that fills up', () => {
     };
     const output = join(directory, 'out.iso');
     const pour = () =>
-      pourIso({ layout, output, openExtent, lanes: 1, signal: new AbortController().signal });
+      pourAndPublish({
+        layout,
+        output,
+        openExtent,
+        lanes: 1,
+        signal: new AbortController().signal,
+      });
     await expect(pour()).rejects.toMatchObject({
       code: 'output.full',
       exitCode: 7,

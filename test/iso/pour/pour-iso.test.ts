@@ -10,12 +10,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RegistryError } from '../../../src/base/errors.ts';
 import type { Layout } from '../../../src/iso/extent.ts';
 import type { Pace } from '../../../src/iso/pour/pace.ts';
-import { pourIso, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
+import type { PourOptions } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
-import { makeLayout, MIB, openFrom, REGISTRY } from '../../support/pour-layout.ts';
+import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -39,7 +38,7 @@ const sha256 = (bytes: Buffer): string =>
 describe('pouring an ISO', () => {
   it('writes every extent to its offset and knows the digest of the whole', async () => {
     const { layout, blobs, whole } = makeLayout([1, 4096, 5000, 3 * MIB + 7, 0x20000, 2 * MIB]);
-    const result = await pourIso(optionsOf(layout, openFrom(blobs)));
+    const result = await pourAndPublish(optionsOf(layout, openFrom(blobs)));
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
     expect(result.digest).toBe(sha256(whole));
     expect(result.written).toBe(whole.length);
@@ -64,7 +63,7 @@ describe('pouring an ISO', () => {
       return fast(extent, options);
     };
     const busy: Pace = { allow: () => 1 };
-    const result = await pourIso({ ...optionsOf(layout, openExtent), pace: busy });
+    const result = await pourAndPublish({ ...optionsOf(layout, openExtent), pace: busy });
     expect(result.digest).toBe(sha256(whole));
     expect(result.readBack).toBeGreaterThan(0);
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
@@ -76,13 +75,11 @@ describe('pouring an ISO', () => {
     const wrong = openFrom(blobs, { source: mirror, spoil: true });
     const right = openFrom(blobs);
     const both: ExtentOpener = (extent, options) =>
-      options.refused.has(mirror) ? right(extent, options) : wrong(extent, options);
-    const result = await pourIso(optionsOf(layout, both));
+      (options.rank([mirror, REGISTRY])[0] === mirror ? wrong : right)(extent, options);
+    const result = await pourAndPublish(optionsOf(layout, both));
     expect(result.digest).toBe(sha256(whole));
-    const always: ExtentOpener = (extent, options) =>
-      wrong(extent, { ...options, refused: new Set() });
     await expect(
-      pourIso({ ...optionsOf(layout, always), output: join(directory, 'wrong.iso') }),
+      pourAndPublish({ ...optionsOf(layout, wrong), output: join(directory, 'wrong.iso') }),
     ).rejects.toMatchObject({ code: 'extent.wrong-digest' });
     expect(existsSync(join(directory, 'wrong.iso'))).toBe(false);
   });
@@ -93,14 +90,11 @@ describe('pouring an ISO', () => {
     const right = openFrom(blobs);
     const asked = new Map<unknown, number[]>();
     const opener: ExtentOpener = (extent, options) => {
-      if (options.refused.size > 0) {
-        return Promise.reject(new RegistryError('blob.no-source', 'no source is left'));
-      }
       const offsets = [...(asked.get(extent.digest) ?? []), options.offset];
       asked.set(extent.digest, offsets);
       return (offsets.length === 1 ? wrong : right)(extent, options);
     };
-    const result = await pourIso(optionsOf(layout, opener));
+    const result = await pourAndPublish(optionsOf(layout, opener));
     expect(result.digest).toBe(sha256(whole));
     expect([...asked.values()]).toEqual([
       [0, 0],
@@ -119,11 +113,11 @@ describe('pouring an ISO', () => {
         if (fetched > 20 * MIB) stop.abort(new Error('stopped'));
       },
     });
-    const first = pourIso({ ...optionsOf(layout, counting), signal: stop.signal });
+    const first = pourAndPublish({ ...optionsOf(layout, counting), signal: stop.signal });
     await expect(first).rejects.toThrow('stopped');
     expect(existsSync(join(directory, 'out.iso'))).toBe(false);
     const before = fetched;
-    const result = await pourIso(optionsOf(layout, counting));
+    const result = await pourAndPublish(optionsOf(layout, counting));
     expect(result.digest).toBe(sha256(whole));
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
     expect(result.reused).toBeGreaterThan(10 * MIB);
@@ -142,12 +136,12 @@ describe('pouring an ISO', () => {
       },
     });
     await expect(
-      pourIso({ ...optionsOf(layout, counting), signal: stop.signal, lanes: 1 }),
+      pourAndPublish({ ...optionsOf(layout, counting), signal: stop.signal, lanes: 1 }),
     ).rejects.toThrow('stopped');
     const partial = join(directory, 'out.iso.partial');
     truncateSync(partial, 0);
     truncateSync(partial, layout.size);
-    const result = await pourIso(optionsOf(layout, openFrom(blobs)));
+    const result = await pourAndPublish(optionsOf(layout, openFrom(blobs)));
     expect(result.digest).toBe(sha256(whole));
     expect(readFileSync(join(directory, 'out.iso')).equals(whole)).toBe(true);
   });
@@ -157,12 +151,10 @@ describe('pouring an ISO', () => {
     const { layout, blobs, whole } = makeLayout([3 * MIB]);
     writeFileSync(join(directory, 'out.iso.partial'), other.whole);
     writeFileSync(join(directory, 'out.iso.partial.journal'), '{"format":1,"layout":"x"}\nd 1\n');
-    let stale = 0;
-    const onStale = (): void => {
-      stale++;
-    };
-    const result = await pourIso({ ...optionsOf(layout, openFrom(blobs)), onStale });
-    expect(stale).toBe(1);
+    const warnings: string[] = [];
+    const warn = (message: string): void => void warnings.push(message);
+    const result = await pourAndPublish({ ...optionsOf(layout, openFrom(blobs)), warn });
+    expect(warnings).toEqual(['partial output is from different inputs; starting over']);
     expect(result.digest).toBe(sha256(whole));
   });
 
@@ -180,7 +172,7 @@ describe('pouring an ISO', () => {
       }
       return Promise.resolve({ kind: 'stream', chunks: chunks() });
     };
-    const result = await pourIso(optionsOf(layout, opener));
+    const result = await pourAndPublish(optionsOf(layout, opener));
     expect(result.digest).toBe(sha256(whole));
   });
 });

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Digest } from '../../../src/base/digest.ts';
-import { pourIso } from '../../../src/iso/pour/pour-iso.ts';
 import { createFileDigests } from '../../../src/openshift/files/file-digests.ts';
 import type { BlobSource } from '../../../src/registry/blob-source.ts';
 import { createBlobCache } from '../../../src/registry/cache/blob-cache.ts';
 import type { Reference } from '../../../src/registry/reference.ts';
 import { createExtentOpener } from '../../../src/media/output/open-extents.ts';
-import { makeLayout, MIB } from '../../support/pour-layout.ts';
+import { makeLayout, MIB, pourAndPublish } from '../../support/pour-layout.ts';
 
 let directory: string;
 beforeEach(async () => {
@@ -48,7 +47,13 @@ it('a pour asks the other repository of a host when the first one gives wrong by
     client: { sourcesOf },
   });
   const output = join(directory, 'out.iso');
-  await pourIso({ layout, output, openExtent, lanes: 1, signal: new AbortController().signal });
+  await pourAndPublish({
+    layout,
+    output,
+    openExtent,
+    lanes: 1,
+    signal: new AbortController().signal,
+  });
   expect((await readFile(output)).equals(whole)).toBe(true);
   expect(asked).toEqual(['damaged 0', 'whole 0', 'damaged 0', 'whole 0']);
 });

@@ -1,13 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  formatChallenges,
-  parseChallenges,
-  type Challenge,
-} from '../../../src/registry/client/auth/challenge.ts';
+import { parseChallenges, type Challenge } from '../../../src/registry/client/auth/challenge.ts';
 
 const plain = (challenges: readonly Challenge[]) =>
   challenges.map(({ scheme, parameters }) => ({ scheme, parameters: { ...parameters } }));
+
+/** The header's text for a list of challenges: all values are quoted. */
+function formatChallenges(challenges: readonly Challenge[]): string {
+  return challenges.map(formatChallenge).join(', ');
+}
+
+function formatChallenge({ scheme, parameters }: Challenge): string {
+  const list = Object.entries(parameters).map(
+    ([name, value]) => `${name}="${value.replaceAll(/["\\]/g, '\\$&')}"`,
+  );
+  return [scheme, list.join(', ')].filter((part) => part !== '').join(' ');
+}
 
 describe('WWW-Authenticate', () => {
   it('reads the challenge of a token server', () => {

@@ -151,7 +151,7 @@ networkConfig:
     const path = join(directory, 'absent.yaml');
     await expect(readInstallationConfig(path)).rejects.toMatchObject({
       code: 'config.missing',
-      message: `there is no configuration ${path}`,
+      message: `configuration ${path} does not exist`,
     });
     await writeFile(path, Buffer.alloc((4 << 20) + 1, '#'));
     await expect(readInstallationConfig(path)).rejects.toMatchObject({ code: 'config.too-large' });

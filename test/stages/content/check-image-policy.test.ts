@@ -136,7 +136,12 @@ describe('what nodes say to images', () => {
       packSignatures([signature(topOf(index))]),
     );
     expect((await check({ policy: policyFor(), images })).refused).toMatchObject([
-      { image: `${at(TOOLS)}@${topOf(amd)}`, problem: 'it has no signature' },
+      {
+        severity: 'warning',
+        code: 'signature.image-refused',
+        image: `${at(TOOLS)}@${topOf(amd)}`,
+        problem: 'it has no signature',
+      },
     ]);
     attach(
       world.registry,

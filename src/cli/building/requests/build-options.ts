@@ -1,6 +1,6 @@
 import { resolve, dirname, join } from 'node:path';
-import type { Command } from 'commander';
-import { UsageError } from '../../../base/errors.ts';
+import { Option, type Command } from 'commander';
+import { ConfigError, UsageError } from '../../../base/errors.ts';
 import { isLoopbackHost } from '../../../base/http/no-proxy.ts';
 import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
@@ -8,10 +8,13 @@ import { withoutUndefined } from '../../../base/members.ts';
 import type { BuildSettings } from '../../../config/appliance-config.ts';
 import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
-import { readConfigText } from '../../../config/load-config.ts';
+import type { ConfigInput } from '../../../config/load-config.ts';
 import { listNamedPaths } from '../../../config/named-paths.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
+import { LOCK_NAME, readLock, type Lock } from '../../../recipes/lock/lock-file.ts';
+import { readLockSecrets } from '../../../recipes/lock/lock-secrets.ts';
+import { toSavedPlan, type LockUse } from '../../../recipes/lock/use-lock.ts';
 import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
 
 type SignatureOptions = {
@@ -91,12 +94,88 @@ export type BuildOptions = SignatureOptions & {
   readonly output?: string;
   readonly workDir?: string;
   readonly force?: boolean;
+  readonly freshLayout?: boolean;
+  /** What `--seed` names; false: `--no-seed`. */
+  readonly seed?: readonly string[] | boolean;
   /** File with a saved plan, or the report of an earlier build. */
   readonly plan?: string;
+  /** `PATH=VALUE`, over the configuration. */
+  readonly set?: readonly string[];
   readonly concurrency?: number;
   /** Milliseconds. */
   readonly retryFor?: number;
 };
+
+/** Of commands that use or write a lock. */
+export type LockOptions = {
+  readonly lock?: boolean;
+  readonly locked?: boolean;
+  readonly lockFile?: string;
+};
+
+export const createLockFileOption = (): Option =>
+  new Option('--lock-file <file>', `the lock (default: ${LOCK_NAME} beside the configuration)`);
+
+/** `--lock` and `--locked` of commands that build. */
+export const addLockOptions = (command: Command): Command =>
+  command
+    .option('--lock', 'also write the lock; where it is there already, it is written in any case')
+    .addOption(
+      new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
+        'lock',
+        'plan',
+        'freshLayout',
+      ]),
+    )
+    .addOption(createLockFileOption());
+
+/**
+ * The lock beside the first file of the configuration; undefined where nothing is there and none is asked for.
+ *
+ * @throws ConfigError `lock.missing`, `lock.other-product`; what `readLock` and `readLockSecrets` throw
+ */
+export function readLockUse(
+  options: LockOptions,
+  { product, config }: { readonly product: string; readonly config: ConfigInput },
+  { cwd }: CliHost,
+): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
+  const { lock: isWritten = false, locked: isLocked = false, lockFile } = options;
+  const path = resolve(cwd, lockFile ?? join(dirname(config.files[0].path), LOCK_NAME));
+  const held = readLock(path);
+  if (held) {
+    const isNamed = isWritten || isLocked || lockFile !== undefined;
+    return takeLock(withSecrets({ path, isLocked, held }), { held, product, isNamed });
+  }
+  if (isLocked) throw noLock(path);
+  return isWritten ? { lock: withSecrets({ path, isLocked }) } : {};
+}
+
+const noLock = (path: string): ConfigError =>
+  new ConfigError('lock.missing', `lock "${path}" does not exist`, {
+    hint: 'write it with "sealift lock", or name another file with --lock-file',
+  });
+
+/** The lock of another product that nobody asked for is left alone. */
+function takeLock(
+  lock: LockUse,
+  given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },
+): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
+  const { held, product, isNamed } = given;
+  if (held.product === product) {
+    return { lock, ...(lock.isLocked && { saved: toSavedPlan(held) }) };
+  }
+  if (!isNamed) return {};
+  throw new ConfigError('lock.other-product', `"${lock.path}" is the lock of another product`, {
+    expected: product,
+    found: held.product,
+    hint: 'name another file with --lock-file',
+  });
+}
+
+const withSecrets = (use: LockUse): LockUse => ({
+  ...use,
+  ...withoutUndefined({ secrets: readLockSecrets(use.path) }),
+});
 
 /** @throws what `readSavedPlan` throws */
 export const readSaved = (
@@ -117,24 +196,39 @@ export function readIsoPlace(
     output: given,
     workDir,
     force = false,
-  }: Pick<BuildOptions, 'workDir' | 'force'> & { readonly output: string },
-  from: { readonly config: string; readonly inputs: readonly (string | undefined)[] },
+    freshLayout = false,
+    seed = true,
+  }: Pick<BuildOptions, 'workDir' | 'force' | 'freshLayout' | 'seed'> & { readonly output: string },
+  from: { readonly config: ConfigInput; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
 ): IsoPlace {
   const output = resolveOutput(cwd, given);
   const { config, inputs } = from;
+  const seeds = (typeof seed === 'boolean' ? [] : seed).map((path) => resolve(cwd, path));
   return {
     output,
     force,
+    reuses: {
+      seeds,
+      replaced: output,
+      takesBlobs: seed !== false,
+      keepsPlaces: !freshLayout,
+    },
     workDir: resolve(cwd, workDir ?? join(dirname(output), '.sealift')),
     inputs: [
-      config,
+      ...config.files.map(({ path }) => path),
+      ...seeds.filter((path) => path !== output),
       ...inputs.flatMap((path) => (path === undefined ? [] : [resolve(cwd, path)])),
-      ...listNamedPaths(readConfigText(config), dirname(config)),
+      ...config.files.flatMap(({ path, text }) => listNamedPaths(text, dirname(path))),
+      ...config.settings.flatMap((text) => listNamedPaths(text.replace(/^[^=]*=/, ''), cwd)),
       ...listAuthFiles(env).map((path) => resolve(cwd, path)),
     ],
   };
 }
+
+/** Of what the digests of its tags are stored under. */
+export const identifyConfig = ({ files }: ConfigInput): string =>
+  files.map(({ path }) => path).join('\n');
 
 function resolveOutput(cwd: string, output: string): string {
   if (output === '-') {

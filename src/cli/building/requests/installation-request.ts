@@ -8,6 +8,7 @@ import {
   readPostScript,
   readInstallationConfig,
 } from '../../../sites/installation/read-installation-config.ts';
+import { readConfigFiles } from '../../../config/load-config.ts';
 import { findNmstate } from '../../../sites/network/nmstate/ask-nmstate.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../../recipes/installation-iso/installation-iso-request.ts';
@@ -54,7 +55,7 @@ export async function readInstallationRequest(
     ...readIsoPlace(
       { ...options, output: options.output ?? INSTALLATION_OUTPUT },
       {
-        config: file,
+        config: readConfigFiles([path], {}, host),
         inputs: [join(dirname(file), 'post.sh'), options.plan, ...listFiles(options)],
       },
       host,

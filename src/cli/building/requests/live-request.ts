@@ -3,7 +3,7 @@ import { readInputFile } from '../../../base/disk/files.ts';
 import { digestFromHex } from '../../../base/digest.ts';
 import { withoutUndefined } from '../../../base/members.ts';
 import type { ApplianceConfig } from '../../../config/appliance-config.ts';
-import { loadConfig } from '../../../config/load-config.ts';
+import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../../recipes/live-iso/live-iso-rules.ts';
 import type { LiveIsoRequest } from '../../../recipes/live-iso/live-iso-request.ts';
 import { readOverrides } from '../../../openshift/installer/overrides.ts';
@@ -12,29 +12,40 @@ import { readUserManifests } from '../../../openshift/node/manifests/extra-manif
 import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
-import { readIsoPlace, readSignatureGate, readSaved, type BuildOptions } from './build-options.ts';
+import {
+  identifyConfig,
+  readIsoPlace,
+  readSignatureGate,
+  readLockUse,
+  readSaved,
+  type BuildOptions,
+  type LockOptions,
+} from './build-options.ts';
 
-export type LiveIsoOptions = BuildOptions & {
-  readonly ignition?: 'installer' | 'embedded';
-  readonly baseIso?: string;
-};
+export type LiveIsoOptions = BuildOptions &
+  LockOptions & {
+    readonly ignition?: 'installer' | 'embedded';
+    readonly baseIso?: string;
+  };
 
 const DEFAULT_OUTPUT = 'appliance.iso';
 
 /** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
 export function readLiveIsoRequest(
-  path: string,
+  names: ConfigNames,
   options: LiveIsoOptions,
   host: CliHost,
 ): LiveIsoRequest {
-  const file = resolve(host.cwd, path);
-  const config = loadConfig(file, { env: host.env, shownAs: path, rules: LIVE_ISO_RULES });
+  const input = readConfigFiles(names, options, host);
+  const file = input.files[0].path;
+  const config = loadConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
   const { mirrorPath } = config;
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
   const nmstate = readNmstate(config);
   const saved = readSaved(options, 'live-iso', host);
+  const locking = readLockUse(options, { product: 'live-iso', config: input }, host);
   return {
     config: withBuild(config, options),
     manifests,
@@ -43,17 +54,23 @@ export function readLiveIsoRequest(
     ...readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {
-        config: file,
+        config: input,
         inputs: [
-          ...[options.baseIso, options.plan, ...listFolders(dirname(file)), mirrorPath],
-          ...[options.signatures, options.signatureKeys],
+          options.baseIso,
+          options.plan,
+          ...listFolders(dirname(file)),
+          mirrorPath,
+          options.signatures,
+          options.signatureKeys,
+          ...(locking.saved ? [locking.lock?.path] : []),
         ],
       },
       host,
     ),
-    configuration: file,
+    configuration: identifyConfig(input),
     ignition: options.ignition ?? config.build.ignition ?? 'installer',
     ...withoutEmpty({ nmstate, baseIso, graphUrl, epoch, saved, disableImagePolicy }),
+    ...locking,
   };
 }
 

@@ -1,5 +1,4 @@
-import { resolve } from 'node:path';
-import { loadConfig } from '../../../config/load-config.ts';
+import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import {
   type UpgradeIsoRequest,
@@ -7,7 +6,13 @@ import {
 } from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
-import { readIsoPlace, readSignatureGate, readSaved, type BuildOptions } from './build-options.ts';
+import {
+  identifyConfig,
+  readIsoPlace,
+  readSignatureGate,
+  readSaved,
+  type BuildOptions,
+} from './build-options.ts';
 import { withBuild, withoutEmpty } from './live-request.ts';
 import { refuseOption } from '../../common-options.ts';
 
@@ -21,24 +26,24 @@ export type UpgradeRequestOptions = BuildOptions & {
 
 /** Everything an upgrade ISO is made from, out of the command line and the configuration. */
 export function readUpgradeRequest(
-  path: string,
+  names: ConfigNames,
   options: UpgradeRequestOptions,
   host: CliHost,
 ): UpgradeIsoRequest {
   const { from, machineConfig = false, prepareHosts = false } = options;
   if (from !== undefined) checkVersion(from);
-  const file = resolve(host.cwd, path);
-  const config = loadConfig(file, { env: host.env, shownAs: path, rules: UPGRADE_ISO_RULES });
+  const input = readConfigFiles(names, options, host);
+  const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
   const saved = readSaved(options, 'upgrade-iso', host);
   return {
     config: withBuild(config, options),
-    configuration: file,
+    configuration: identifyConfig(input),
     machineConfig,
     prepareHosts,
     ...readIsoPlace(
       { ...options, output: options.output ?? UPGRADE_OUTPUT },
-      { config: file, inputs: [options.plan, options.signatures, options.signatureKeys] },
+      { config: input, inputs: [options.plan, options.signatures, options.signatureKeys] },
       host,
     ),
     signatures: readSignatureGate(options, host, config.build),

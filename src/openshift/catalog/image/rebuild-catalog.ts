@@ -1,7 +1,7 @@
 import { digestOf, type Digest } from '../../../base/digest.ts';
 import { IntegrityError } from '../../../base/errors.ts';
 import type { Descriptor } from '../../../registry/descriptor.ts';
-import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../../registry/manifest.ts';
+import { MEDIA_TYPE, parseStored, type StoredManifest } from '../../../registry/manifest.ts';
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './catalog-image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './catalog-layer.ts';
 import type { Catalog } from '../catalog.ts';
@@ -146,12 +146,7 @@ function rebuildIndex(
 
 function store(document: JsonObject, mediaType: string): StoredManifest {
   const bytes = encodeJson(document);
-  const manifest = parseManifest(bytes, mediaType);
-  return {
-    descriptor: { mediaType, digest: digestOf(bytes), size: bytes.length },
-    bytes,
-    manifest,
-  };
+  return parseStored(bytes, digestOf(bytes), mediaType);
 }
 
 const encodeJson = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));

@@ -23,18 +23,6 @@ export function parseChallenges(header: string | readonly string[] | undefined):
   return (typeof header === 'string' ? [header] : header).flatMap(parseLine);
 }
 
-/** The header's text for a list of challenges: all values are quoted. */
-export function formatChallenges(challenges: readonly Challenge[]): string {
-  return challenges.map(formatChallenge).join(', ');
-}
-
-function formatChallenge({ scheme, parameters }: Challenge): string {
-  const list = Object.entries(parameters).map(
-    ([name, value]) => `${name}="${value.replaceAll(/["\\]/g, '\\$&')}"`,
-  );
-  return [scheme, list.join(', ')].filter((part) => part !== '').join(' ');
-}
-
 type Cursor = { readonly text: string; at: number };
 
 /**

@@ -1,0 +1,99 @@
+import { copyFileSync, linkSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { readIndex, type IndexExtent } from '../src/media/index/media-index.ts';
+import { useMedium } from '../src/media/open-medium.ts';
+import { prepare, type Site } from './build.ts';
+import { addFigures, type Figures } from './figures.ts';
+import { runSealift, shell, startSource } from './run.ts';
+import type { SourceShape } from './source-shape.ts';
+
+/**
+ * A night in which 5 % of the images are others: the ISO is built in the place of the earlier one with
+ * nothing in the cache, built once more, and the delta between both is made and applied, beside xdelta3.
+ */
+export async function benchReuse(shape: SourceShape, site: Site, figures: Figures): Promise<void> {
+  const work = await buildFirst(shape, site);
+  const at = (name: string): string => join(work.path, name);
+  linkSync(at('out.iso'), at('old.iso'));
+  const tonight = await startSource({ ...shape, night: 1 });
+  try {
+    copyFileSync(
+      join(prepare('reuse-night', tonight, site), 'appliance-config.yaml'),
+      at('appliance-config.yaml'),
+    );
+    rmSync(at('.sealift'), { recursive: true });
+    const { served: before } = await tonight.bytesServed();
+    const rebuilt = await runSealift(['build', '--output', 'out.iso'], work.path);
+    const { served } = await tonight.bytesServed();
+    const again = await runSealift(['build', '--output', 'out.iso', '-o', 'json'], work.path);
+    const { isUpToDate } = JSON.parse(again.stdout) as { isUpToDate: boolean };
+    if (!isUpToDate) throw new Error('the ISO was built again without a change');
+    const places = await comparePlaces(at('old.iso'), at('out.iso'));
+    console.log(
+      `  reuse: first ${work.seconds.toFixed(1)} s, 5 % changed ${rebuilt.seconds.toFixed(1)} s, unchanged ${again.seconds.toFixed(2)} s`,
+    );
+    addFigures(figures, {
+      nightFetched: { value: (served - before) / tonight.payloadSize, atMost: 0.055 },
+      nightWall: { value: rebuilt.seconds / work.seconds, atMost: 0.5 },
+      nightInPlace: { value: places.inPlace, atLeast: 0.94 },
+      unchangedSeconds: { value: again.seconds, atMost: 1 },
+    });
+    await benchDelta(work.path, places.changed, figures);
+  } finally {
+    await tonight.stop();
+  }
+}
+
+async function buildFirst(
+  shape: SourceShape,
+  site: Site,
+): Promise<{ path: string; seconds: number }> {
+  const source = await startSource(shape);
+  try {
+    const path = prepare('reuse', source, site);
+    const { seconds } = await runSealift(['build', '--output', 'out.iso'], path);
+    return { path, seconds };
+  } finally {
+    await source.stop();
+  }
+}
+
+async function benchDelta(work: string, changed: number, figures: Figures): Promise<void> {
+  const sizeOf = (name: string): number => statSync(join(work, name)).size;
+  const made = await runSealift(['delta', 'old.iso', 'out.iso', '--output', 'night.delta'], work);
+  const applied = await runSealift(
+    ['apply', 'old.iso', 'night.delta', '--output', 'new.iso'],
+    work,
+  );
+  await shell('cmp out.iso new.iso', work);
+  const peer = await shell('xdelta3 -e -f -S none -s old.iso out.iso night.xdelta', work);
+  console.log(
+    `  delta: ${sizeOf('night.delta')} bytes in ${made.seconds.toFixed(1)} s, applied in ${applied.seconds.toFixed(1)} s; ` +
+      `xdelta3: ${sizeOf('night.xdelta')} bytes in ${peer.seconds.toFixed(1)} s`,
+  );
+  addFigures(figures, {
+    deltaRatio: { value: sizeOf('night.delta') / changed, atMost: 1.01 },
+    deltaOverXdelta3: { value: sizeOf('night.delta') / sizeOf('night.xdelta'), atMost: 1.02 },
+    deltaTimeOverXdelta3: { value: made.seconds / peer.seconds, atMost: 0.1 },
+  });
+}
+
+/** The part of the new ISO's bytes that are where the old one has them, and the bytes that it has not at all. */
+async function comparePlaces(
+  old: string,
+  now: string,
+): Promise<{ inPlace: number; changed: number }> {
+  const before = await readExtents(old);
+  const known = new Set(before.map(({ digest }) => digest));
+  const places = new Map(before.map(({ digest, offset }) => [digest, offset]));
+  const after = await readExtents(now);
+  const sum = (extents: readonly IndexExtent[]): number =>
+    extents.reduce((bytes, { size }) => bytes + size, 0);
+  return {
+    inPlace: sum(after.filter(({ digest, offset }) => places.get(digest) === offset)) / sum(after),
+    changed: sum(after.filter(({ digest }) => digest === undefined || !known.has(digest))),
+  };
+}
+
+const readExtents = (path: string): Promise<readonly IndexExtent[]> =>
+  useMedium(path, async (iso) => (await readIndex(iso))?.extents ?? []);

@@ -1,0 +1,44 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DifferenceError } from '../../base/errors.ts';
+import { compareMedia } from '../../media/compare/compare-media.ts';
+import type { CliHost } from '../host.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { formatMarkdownReport, formatReport } from '../terminal/report.ts';
+import { describeComparison } from './diff-report.ts';
+
+type DiffOptions = {
+  readonly exitCode: boolean;
+  readonly outputFormat: OutputFormat | 'markdown';
+};
+
+/** `sealift diff OLD NEW`. */
+export function registerDiff(program: Command, host: CliHost): void {
+  program
+    .command('diff')
+    .description('tell what changed from one medium to another: release, operators, images, bytes')
+    .argument('<old>', 'ISO made by sealift')
+    .argument('<new>', 'ISO made by sealift')
+    .option('--exit-code', 'end with 8 where they differ', false)
+    .addOption(createOutputOption(['text', 'json', 'markdown']))
+    .addHelpText(
+      'after',
+      '\nReads the indexes, kernel arguments and Ignition configs, no blob. Of Ignition it names files,\n' +
+        'units and users that differ, and shows nothing of what is in them.\n' +
+        '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
+    )
+    .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
+      const comparison = await compareMedia(resolve(host.cwd, old), resolve(host.cwd, now));
+      const isMarkdown = outputFormat === 'markdown';
+      await writeFormatted(
+        { host, outputFormat: isMarkdown ? 'text' : outputFormat },
+        comparison,
+        (comparison) => {
+          const report = describeComparison(comparison, { old, new: now });
+          return isMarkdown ? formatMarkdownReport(report) : formatReport(report);
+        },
+      );
+      if (comparison.same || !exitCode) return;
+      throw new DifferenceError('diff.differences', `${now} differs from ${old}`);
+    });
+}

@@ -1,0 +1,86 @@
+import { maxOf } from '../../base/lists.ts';
+import { escapeCharacter, toPrintable } from '../../base/text/printable-text.ts';
+
+/** Words of this program, or `code`: a text of unknown origin that stands as it is. */
+export type Phrase = readonly (string | { readonly code: string })[];
+
+export type Table = {
+  readonly title: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly Phrase[])[];
+};
+
+/** A report with what matters first, as text for a terminal or as Markdown. */
+export type Report = {
+  readonly title: Phrase;
+  /** Sentences by their labels. */
+  readonly summary: readonly (readonly [label: string, sentence: Phrase])[];
+  readonly tables: readonly Table[];
+  readonly notes: readonly Phrase[];
+};
+
+/** Lines with labels in a column, then the tables, each indented below its title. */
+export function formatReport({ summary, tables, notes }: Report): string {
+  const width =
+    2 +
+    maxOf(
+      summary.map(([label]) => label.length),
+      0,
+    );
+  return [
+    ...summary.map(([label, sentence]) => `${label.padEnd(width)}${toText(sentence)}`),
+    ...notes.map((note) => `note: ${toText(note)}`),
+    ...tables.flatMap((table) => ['', table.title, ...formatRows(table)]),
+    '',
+  ].join('\n');
+}
+
+function formatRows({ head, rows }: Table): readonly string[] {
+  const lines = [head, ...rows.map((row) => row.map(toText))];
+  const widths = head.map((_, column) =>
+    maxOf(
+      lines.map((line) => line[column]?.length ?? 0),
+      0,
+    ),
+  );
+  return lines.map((line) =>
+    `  ${line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd(),
+  );
+}
+
+const toText = (phrase: Phrase): string =>
+  phrase.map((piece) => (typeof piece === 'string' ? piece : toPrintable(piece.code))).join('');
+
+/**
+ * GitHub Flavored Markdown. Each text of unknown origin is a code span: no link, no mention, no HTML in it
+ * takes effect.
+ */
+export function formatMarkdownReport({ title, summary, tables, notes }: Report): string {
+  return [
+    `## ${toMarkdown(title)}`,
+    '',
+    ...summary.map(([label, sentence]) => `- **${label}**: ${toMarkdown(sentence)}`),
+    ...notes.map((note) => `- note: ${toMarkdown(note)}`),
+    ...tables.flatMap(({ title, head, rows }) => [
+      '',
+      `### ${title}`,
+      '',
+      formatRow(head),
+      formatRow(head.map(() => '---')),
+      ...rows.map((row) => formatRow(row.map(toMarkdown))),
+    ]),
+    '',
+  ].join('\n');
+}
+
+const formatRow = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+
+const toMarkdown = (phrase: Phrase): string =>
+  phrase.map((piece) => (typeof piece === 'string' ? piece : toCodeSpan(piece.code))).join('');
+
+/**
+ * A code span (GFM 6.3) ends at a backtick, and a table's cell (GFM 4.10) at a bar wherever it stands: both are
+ * written as escapes, as control characters are.
+ */
+const toCodeSpan = (text: string): string =>
+  text === '' ? '' : `\`${toPrintable(text).replaceAll(/[`|]/g, escapeCharacter)}\``;

@@ -1,0 +1,191 @@
+import { Document, Scalar, YAMLMap, YAMLSeq, type Node, type Tags } from 'yaml';
+import type { Json } from '../base/text/canonical-json.ts';
+import { toPrintable } from '../base/text/printable-text.ts';
+import { redact } from '../base/text/redact.ts';
+import { maskUserInfo } from './document/masked-lines.ts';
+import type { Entry } from './document/merge-documents.ts';
+import { readSchema, type SchemaNode } from './document/schema.ts';
+import { joinPath } from './document/walk.ts';
+import { readMerged, type ConfigInput } from './load-config.ts';
+import { isReference, SECRET_PATHS } from './secret/secret-source.ts';
+
+/** Where a value comes from. */
+export type ValueSource =
+  | {
+      readonly kind: 'file' | 'set';
+      /** The name of the file, or `--set` with its path. */
+      readonly file: string;
+      readonly line: number;
+      readonly column: number;
+    }
+  | { readonly kind: 'environment'; readonly variable: string }
+  | { readonly kind: 'default' };
+
+/** A value with everything below it. Secrets are masked. */
+export type Effective =
+  | { readonly kind: 'mapping'; readonly members: readonly (readonly [string, Effective])[] }
+  | { readonly kind: 'list'; readonly items: readonly Effective[] }
+  | { readonly kind: 'value'; readonly value: Json; readonly source: ValueSource };
+
+/** What variables of the environment say where no file does, by path. */
+export type EnvironmentValues = ReadonlyMap<
+  string,
+  { readonly variable: string; readonly value: Json }
+>;
+
+/**
+ * Every value that a configuration has after its defaults, in the order of the schema; undefined where a
+ * file cannot be read as YAML.
+ */
+export function describeConfig(
+  input: ConfigInput,
+  environment: EnvironmentValues,
+): Effective | undefined {
+  const { document, view } = readMerged(input);
+  if (document.isBroken) return undefined;
+  // Whoever gives the release says for which architecture it is.
+  const isGiven = (view.text('ocpRelease.url') ?? view.text('mirrorPath')) !== undefined;
+  const open = new Set(isGiven ? ['ocpRelease.cpuArchitecture'] : []);
+  return describe({ node: readSchema(), entry: document.root, path: '' }, { environment, open });
+}
+
+type Place = {
+  readonly node: SchemaNode;
+  /** Absent where nobody wrote a value. */
+  readonly entry: Entry | undefined;
+  readonly path: string;
+};
+
+type Circumstances = {
+  readonly environment: EnvironmentValues;
+  /** Paths whose default does not count. */
+  readonly open: ReadonlySet<string>;
+};
+
+function describe(place: Place, given: Circumstances): Effective | undefined {
+  const { entry, node, path } = place;
+  const content = entry?.content;
+  if (content === undefined) return describeAbsent(place, given);
+  if (content instanceof Map) return describeMapping(place, content, given);
+  if (!Array.isArray(content) || content.length === 0) return describeValue(place);
+  const items = content.flatMap((item, index) => {
+    const below = { node: node.items ?? {}, entry: item, path: `${path}[${index}]` };
+    return describe(below, given) ?? [];
+  });
+  return { kind: 'list', items };
+}
+
+function describeMapping(
+  place: Place,
+  content: ReadonlyMap<string, Entry>,
+  given: Circumstances,
+): Effective | undefined {
+  const { node, path } = place;
+  const names = new Set([...Object.keys(node.properties ?? {}), ...content.keys()]);
+  const members = [...names].flatMap((name) => {
+    const below = {
+      node: node.properties?.[name] ?? {},
+      entry: content.get(name),
+      path: joinPath(path, name),
+    };
+    const member = describe(below, given);
+    return member === undefined ? [] : [[name, member] as const];
+  });
+  return members.length === 0 ? describeValue(place) : { kind: 'mapping', members };
+}
+
+function describeAbsent(place: Place, given: Circumstances): Effective | undefined {
+  const { node, path } = place;
+  const variable = given.environment.get(path);
+  if (variable !== undefined) {
+    const { value } = variable;
+    return { kind: 'value', value, source: { kind: 'environment', variable: variable.variable } };
+  }
+  if (node.properties) return describeMapping({ ...place, entry: undefined }, new Map(), given);
+  if (node.default === undefined || given.open.has(path)) return undefined;
+  return { kind: 'value', value: node.default as Json, source: { kind: 'default' } };
+}
+
+function describeValue({ entry, path }: Place): Effective | undefined {
+  if (entry === undefined) return undefined;
+  const { from, content } = entry;
+  const { file, line, column } = from.report(path, '');
+  const source = { kind: from.path === '' ? 'file' : 'set', file, line, column } as const;
+  if (Array.isArray(content)) return { kind: 'value', value: [], source };
+  if (content instanceof Map) return { kind: 'value', value: {}, source };
+  return { kind: 'value', value: mask(path, content ?? null), source };
+}
+
+/** References and public keys are shown; other secrets are masked. */
+function mask(path: string, value: Json): Json {
+  if (typeof value !== 'string') return value;
+  const isSecret = SECRET_PATHS.some((secret) => secret === path);
+  const isPublic = path === 'sshKey' && !value.includes('PRIVATE KEY');
+  if (isSecret && !isPublic && value !== '' && !isReference(value)) return '[redacted]';
+  return redact(maskUserInfo(value));
+}
+
+/** Plain data. */
+export function toJson(effective: Effective): Json {
+  if (effective.kind === 'value') return effective.value;
+  if (effective.kind === 'list') return effective.items.map(toJson);
+  return Object.fromEntries(effective.members.map(([name, member]) => [name, toJson(member)]));
+}
+
+/** The source of every value, by its path. */
+export function listSources(
+  effective: Effective,
+  path = '',
+): readonly (readonly [path: string, source: ValueSource])[] {
+  if (effective.kind === 'value') return [[path, effective.source]];
+  return effective.kind === 'list'
+    ? effective.items.flatMap((item, index) => listSources(item, `${path}[${index}]`))
+    : effective.members.flatMap(([name, member]) => listSources(member, joinPath(path, name)));
+}
+
+/** A configuration as YAML; with sources, each value has its own in a comment. */
+export function formatConfig(effective: Effective, hasSources: boolean): string {
+  // Of YAML 1.1, so that texts which any reader takes for something else are quoted.
+  const document = new Document(null, { version: '1.1', customTags: EMPTY_TAGS });
+  const toNode = (at: Effective): Node => {
+    if (at.kind === 'value') {
+      const node = isEmpty(at.value) ? new Scalar(at.value) : document.createNode(at.value);
+      if (hasSources) node.comment = ` ${formatSource(at.source)}`;
+      return node;
+    }
+    if (at.kind === 'list') {
+      const list = new YAMLSeq();
+      for (const item of at.items) list.add(toNode(item));
+      return list;
+    }
+    const mapping = new YAMLMap();
+    for (const [name, member] of at.members) mapping.set(new Scalar(name), toNode(member));
+    return mapping;
+  };
+  document.contents = toNode(effective);
+  document.directives = undefined;
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+const isEmpty = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+
+/** An empty collection as a scalar, so that its comment stands beside it and not below. */
+const EMPTY_TAGS: (tags: Tags) => Tags = (tags) => [
+  {
+    tag: 'tag:sealift,2026:empty',
+    default: true,
+    identify: isEmpty,
+    resolve: (text: string) => text,
+    test: /(?!)/,
+    stringify: ({ value }) => (Array.isArray(value) ? '[]' : '{}'),
+  },
+  ...tags,
+];
+
+function formatSource(source: ValueSource): string {
+  if (source.kind === 'default') return 'default';
+  if (source.kind === 'environment') return `environment ${source.variable}`;
+  const { file, line, column } = source;
+  return source.kind === 'set' ? file : toPrintable(`${file}:${line}:${column}`);
+}

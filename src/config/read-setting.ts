@@ -1,0 +1,135 @@
+import { UsageError } from '../base/errors.ts';
+import { rememberSecret } from '../base/text/redact.ts';
+import type { DocumentProblem } from '../base/problem.ts';
+import { suggestKey } from './document/check-schema.ts';
+import { readAlongSchema, type ConfigDocument } from './document/document.ts';
+import type { Setting } from './document/merge-documents.ts';
+import { listKeys, type SchemaNode } from './document/schema.ts';
+import { readPath } from './document/view.ts';
+import { findMember, joinPath, UNKNOWN_KEY, type ValueCount } from './document/walk.ts';
+import { isReference, SECRET_PATHS } from './secret/secret-source.ts';
+
+const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;
+const PATH = /^[\w-]+(?:\.[\w-]+|\[\d{1,5}\])*$/;
+
+/** How a setting is called in problems. */
+export const nameSetting = (text: string): string => `--set ${text.replace(/=.*/s, '')}`;
+
+/**
+ * Reads `--set PATH=VALUE`, where the value is a YAML scalar or flow collection: columns of its problems
+ * are those of the option's text.
+ *
+ * @throws UsageError `usage.set`
+ */
+export function readSetting(text: string, schema: SchemaNode, count: ValueCount): Setting {
+  const { path, value } = splitSetting(text);
+  const place = resolvePlace(path, schema);
+  const { steps, node } = place;
+  const canonical = steps.reduce<string>(joinStep, '');
+  const isSecret = SECRET_PATHS.some((secret) => `${secret}.`.startsWith(`${canonical}.`));
+  const document = readAlongSchema(
+    {
+      // The value where it is in the option.
+      text: `${' '.repeat(path.length + 1)}${value}`,
+      file: nameSetting(text),
+      publicKeys: listKeys(schema),
+      path: canonical,
+      count,
+      shownLines: isSecret || place.unknown ? [`${path}=[redacted]`] : text.split('\n'),
+    },
+    node,
+  );
+  const { report } = document;
+  const problems = [
+    // A fault of the text has an offset, and no path.
+    ...document.problems.map((fault) =>
+      fault.path === '' ? { ...fault, path: canonical } : fault,
+    ),
+    ...(place.unknown ? [report(canonical, 'no such key', place.unknown)] : []),
+    ...refuseSecrets(document),
+    ...refuseComment(value, document),
+  ];
+  return { document: { ...document, problems }, steps };
+}
+
+function splitSetting(text: string): { readonly path: string; readonly value: string } {
+  const { path = '', value = '' } = SETTING.exec(text)?.groups ?? {};
+  const expected =
+    'PATH=VALUE, as in --set build.concurrency=4 or --set "operators[0].catalog=..."';
+  // What does not have this form may be anything, a secret too: it is not repeated.
+  if (!PATH.test(path)) throw new UsageError('usage.set', '--set has no path', { expected });
+  if (value.trim() === '') {
+    const hint = `write a value, or --set ${path}=null to remove what files say`;
+    throw new UsageError('usage.set', `--set ${path} has no value`, { expected, hint });
+  }
+  return { path, value };
+}
+
+type Place = {
+  readonly steps: readonly (string | number)[];
+  /** What may stand there. */
+  readonly node: SchemaNode;
+  /** Of a place that no configuration has. */
+  readonly unknown?: { readonly code: string; readonly hint: string | undefined };
+};
+
+/** Names match without regard to case, as in files. */
+function resolvePlace(path: string, schema: SchemaNode): Place {
+  const steps: (string | number)[] = [];
+  let node = schema;
+  for (const [, name = '', index] of path.matchAll(/([\w-]+)|\[(\d+)\]/g)) {
+    const { step, below } =
+      index === undefined ? stepToMember(node, name) : stepToItem(node, index);
+    steps.push(step);
+    if (below === undefined) {
+      const hint = suggestKey(name, Object.keys(node.properties ?? {}), schema);
+      return { steps, node: {}, unknown: { code: UNKNOWN_KEY, hint } };
+    }
+    node = below;
+  }
+  return { steps, node };
+}
+
+type Step = { readonly step: string | number; readonly below: SchemaNode | undefined };
+
+function stepToMember(node: SchemaNode, name: string): Step {
+  const { properties } = node;
+  if (properties === undefined) return { step: name, below: isFree(node) ? {} : undefined };
+  const found = findMember(properties, name);
+  return { step: found ?? name, below: found === undefined ? undefined : properties[found] };
+}
+
+const stepToItem = (node: SchemaNode, index: string): Step => ({
+  step: Number(index),
+  below: node.items ?? (isFree(node) ? {} : undefined),
+});
+
+/** Whether anything may stand there. */
+const isFree = ({ type, properties }: SchemaNode): boolean =>
+  properties === undefined && (type === undefined || type === 'object');
+
+const joinStep = (path: string, step: string | number): string =>
+  typeof step === 'number' ? `${path}[${step}]` : joinPath(path, step);
+
+/** Everyone on a machine may read the arguments of every process. */
+function refuseSecrets({ value, path, report }: ConfigDocument): readonly DocumentProblem[] {
+  return SECRET_PATHS.flatMap((secret) => {
+    if (!`${secret}.`.startsWith(`${path}.`)) return [];
+    const text = readPath(value, secret.slice(path.length));
+    if (typeof text !== 'string' || text === '' || isReference(text)) return [];
+    if (secret === 'sshKey' && !text.includes('PRIVATE KEY')) return [];
+    rememberSecret(text);
+    const hint = 'write env:NAME or file:PATH';
+    return [report(secret, 'is a secret that the list of processes would show', { hint })];
+  });
+}
+
+/** What YAML would drop without a word. */
+function refuseComment(
+  value: string,
+  { path, report }: ConfigDocument,
+): readonly DocumentProblem[] {
+  if (!/^\s*#|^[^"'[{]*\s#/.test(value)) return [];
+  const hint = 'put the value in double quotes, inside those of the shell';
+  return [report(path, 'what follows " #" would be a comment', { hint })];
+}

@@ -1,0 +1,36 @@
+import { rename, rm } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { sweepAside } from '../../base/disk/aside.ts';
+import { syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
+import { hexOf, type Digest } from '../../base/digest.ts';
+import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import { publishPour } from '../../iso/pour/pour-iso.ts';
+import { namesBeside } from './claim-iso.ts';
+
+export type PublishedIso = {
+  /** Of the whole ISO. */
+  readonly digest: Digest;
+  /** Absent: none is written. */
+  readonly report?: Readonly<Record<string, Json | undefined>>;
+};
+
+/**
+ * Gives a poured ISO its name, with a checksum as `sha256sum -c` reads it and the report beside it. Both
+ * are written before the ISO has its name, and get theirs right after it: they are never of an ISO that
+ * is not there. The output is locked meanwhile.
+ */
+export async function publishIso(output: string, { digest, report }: PublishedIso): Promise<void> {
+  const { aside, ...names } = namesBeside(output);
+  try {
+    for (const path of Object.values(aside)) await sweepAside(path);
+    await writeFileAtomic(aside.checksum, `${hexOf(digest)}  ${basename(output)}\n`, 0o644);
+    if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
+    await publishPour(output);
+    if (report) await rename(aside.report, names.report);
+    await rename(aside.checksum, names.checksum);
+    await syncDirectory(dirname(output));
+  } catch (error) {
+    for (const path of Object.values(aside)) await rm(path, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,181 @@
+import { isDigest, type Digest } from '../../base/digest.ts';
+import { readInputFile } from '../../base/disk/files.ts';
+import { ConfigError, isErrno } from '../../base/errors.ts';
+import { isObject } from '../../base/members.ts';
+import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import type { Places } from '../../iso/places/places.ts';
+import type { TagDigests } from '../../registry/tag-ledger.ts';
+
+export const LOCK_NAME = 'sealift.lock.json';
+
+/** Everything that a build resolved, by digest. It has no secret: it belongs beside the configuration in Git. */
+export type Lock = {
+  readonly kind: 'SealiftLock';
+  readonly format: 1;
+  readonly product: string;
+  /** Digest of the program: another one may make other bytes. */
+  readonly program: string;
+  readonly release: {
+    readonly version: string;
+    readonly channel: string;
+    readonly architecture: string;
+    /** By digest. */
+    readonly reference: string;
+  };
+  /** By version: fingerprint of the key, and digest of the messages; or `unsigned`. */
+  readonly signatures: Readonly<Record<string, { readonly key: string; readonly digest: string }>>;
+  readonly base: { readonly digest: string };
+  readonly installer?: { readonly digest: string };
+  readonly registryImage?: string;
+  readonly catalogs: Readonly<Record<string, string>>;
+  /** Every image on the medium, by digest, sorted. */
+  readonly images: readonly string[];
+  readonly tags: TagDigests;
+  /** By stage: digest of what was drawn at random. */
+  readonly drawn: Readonly<Record<string, string>>;
+  /** See `digestContents`. */
+  readonly contents: string;
+  readonly places: Places;
+};
+
+/** One line a value: of two locks, Git shows what is different. */
+export const formatLock = ({ places, ...lock }: Lock): string =>
+  formatReadableJson({
+    ...lock,
+    places: { areas: places.areas, offsets: Object.fromEntries(places.offsets) },
+  });
+
+/** Bytes; 130,000 places take 12 MB. */
+const LIMIT = 32 << 20;
+
+/**
+ * @returns undefined where there is none
+ * @throws ConfigError `lock.unreadable`, `lock.too-large`, `lock.malformed`
+ */
+export function readLock(path: string): Lock | undefined {
+  const value = readJson(path);
+  if (value === undefined) return undefined;
+  if (!isObject(value) || value['kind'] !== 'SealiftLock') {
+    throw malformed(path, { field: 'kind', expected: 'SealiftLock', found: value });
+  }
+  for (const [field, { expected, isRight }] of Object.entries(FIELDS)) {
+    if (!isRight(value[field])) throw malformed(path, { field, expected, found: value[field] });
+  }
+  const stored = value as unknown as Omit<Lock, 'places'> & { readonly places: StoredPlaces };
+  const { areas, offsets } = stored.places;
+  return {
+    ...stored,
+    places: { areas, offsets: Object.entries(offsets) as [Digest, number][] },
+  };
+}
+
+type StoredPlaces = Pick<Places, 'areas'> & { readonly offsets: Readonly<Record<Digest, number>> };
+
+/**
+ * The parsed text of the lock, or of its secrets; undefined where there is none, null for what is not JSON.
+ *
+ * @throws ConfigError `lock.unreadable`, `lock.too-large`
+ */
+export function readJson(path: string): Json | undefined {
+  try {
+    return JSON.parse(
+      readInputFile(path, { domain: 'lock', limit: LIMIT }).toString('utf8'),
+    ) as Json;
+  } catch (cause) {
+    if (cause instanceof SyntaxError) return null;
+    if (isErrno(cause, 'ENOENT', 'ENOTDIR')) return undefined;
+    if (!isErrno(cause, 'EISDIR', 'EACCES', 'EPERM', 'ELOOP')) throw cause;
+    throw new ConfigError('lock.unreadable', `"${path}" cannot be read`, {
+      cause,
+      hint: 'correct or remove it',
+    });
+  }
+}
+
+type Rule = { readonly expected: string; readonly isRight: (value: unknown) => boolean };
+
+/** Characters of a name, a version or a reference. */
+const MAX_TEXT = 4096;
+
+const isText = (value: unknown): boolean =>
+  typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT;
+const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);
+const isPinned = (value: unknown): boolean =>
+  isText(value) && isDigestText(String(value).replace(/^[^@]+@/, ''));
+const isOffset = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
+
+const hasMembers = (value: unknown, members: Readonly<Record<string, Rule['isRight']>>): boolean =>
+  isObject(value) && Object.entries(members).every(([name, isRight]) => isRight(value[name]));
+const isRecord = (value: unknown, isRight: Rule['isRight']): boolean =>
+  isObject(value) && Object.values(value).every(isRight);
+const isDigestObject = (value: unknown): boolean => hasMembers(value, { digest: isDigestText });
+
+const digests: Rule = {
+  expected: 'digests by name',
+  isRight: (value) => isRecord(value, isDigestText),
+};
+const optional = ({ expected, isRight }: Rule): Rule => ({
+  expected,
+  isRight: (value) => value === undefined || isRight(value),
+});
+const digestObject: Rule = { expected: 'a digest', isRight: isDigestObject };
+const digest: Rule = { expected: 'a digest', isRight: isDigestText };
+
+const FIELDS: Readonly<Record<Exclude<keyof Lock, 'kind'>, Rule>> = {
+  format: { expected: '1', isRight: (value) => value === 1 },
+  product: { expected: 'a product', isRight: isText },
+  program: digest,
+  release: {
+    expected: 'version, channel, architecture and a reference by digest',
+    isRight: (value) =>
+      hasMembers(value, {
+        version: isText,
+        channel: isText,
+        architecture: isText,
+        reference: isPinned,
+      }),
+  },
+  signatures: {
+    expected: 'keys and digests by version',
+    isRight: (value) =>
+      isRecord(value, (one) => hasMembers(one, { key: isText, digest: isDigestText })),
+  },
+  base: digestObject,
+  installer: optional(digestObject),
+  registryImage: optional({ expected: 'a reference by digest', isRight: isPinned }),
+  catalogs: digests,
+  images: {
+    expected: 'references by digest',
+    isRight: (value) => Array.isArray(value) && value.every(isPinned),
+  },
+  tags: digests,
+  drawn: digests,
+  contents: digest,
+  places: {
+    expected: 'areas, and offsets by digest',
+    isRight: (value) =>
+      hasMembers(value, {
+        areas: (areas) =>
+          hasMembers(areas, {
+            structures: isOffset,
+            files: isOffset,
+            index: isOffset,
+            smallBlobs: isOffset,
+            blobs: isOffset,
+          }),
+        offsets: (offsets) =>
+          isRecord(offsets, isOffset) && Object.keys(offsets as object).every(isDigestText),
+      }),
+  },
+};
+
+function malformed(
+  path: string,
+  { field, expected, found }: { field: string; expected: string; found: unknown },
+): ConfigError {
+  return new ConfigError('lock.malformed', `"${path}" is not a lock: see its member "${field}"`, {
+    expected,
+    found: found === null || typeof found !== 'object' ? typeof found : 'something else',
+    hint: 'restore it, or remove it and run "sealift lock"',
+  });
+}

@@ -1,0 +1,25 @@
+import type { Stage } from '../../engine/stage.ts';
+import { claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
+import { publishIso, type PublishedIso } from '../../media/output/publish-iso.ts';
+import type { FileDigests } from '../../openshift/files/file-digests.ts';
+
+export type SealIsoInput = {
+  readonly place: IsoPlace;
+  readonly digest: PublishedIso['digest'];
+  /** Names hosts and times, which the ISO itself never does; it has no secret. */
+  readonly report: NonNullable<PublishedIso['report']>;
+};
+
+/**
+ * Gives a poured ISO its name, checksum and report. Killed before that, the pour finds all of it in place
+ * and this stage runs again.
+ */
+export const sealIso: Stage<SealIsoInput, undefined, { readonly digests: FileDigests }> = {
+  name: 'seal ISO',
+  async run({ place, digest, report }, { digests }) {
+    await claimIso(place); // the pour may have taken hours
+    await publishIso(place.output, { digest, report });
+    await digests.remember(place.output, digest);
+    return undefined;
+  },
+};

@@ -1,0 +1,159 @@
+import { chmod, copyFile, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { digestFile } from '../../src/base/disk/files.ts';
+import type { DeltaReport } from '../../src/media/delta/make-delta.ts';
+import { readIndex, type IndexExtent } from '../../src/media/index/media-index.ts';
+import { useMedium } from '../../src/media/open-medium.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+
+let world: LiveWorld;
+let tuesday: string;
+
+/** Monday's ISO, tuesday's in its place with other Ignition and one more kernel argument, and the delta. */
+beforeAll(async () => {
+  world = await createLiveWorld();
+  await world.writeConfig();
+  await expectDone('build', '--output', 'monday.iso', '--base-iso', 'test.iso');
+  await copyFile(at('monday.iso'), at('tuesday.iso'));
+  await world.writeConfig('  kernelArguments: [debug]', 'stopLocalRegistry: true');
+  await expectDone('build', '--output', 'tuesday.iso', '--base-iso', 'test.iso');
+  tuesday = await digestFile(at('tuesday.iso'));
+  await expectDone('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
+});
+afterAll(() => world.close());
+
+const at = (name: string): string => join(world.directory, name);
+
+async function expectDone(...args: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await world.run(...args);
+  expect([args, exitCode, stderr]).toEqual([args, 0, expect.not.stringContaining('error')]);
+  return stdout;
+}
+
+/** What `delta` and `apply` report. */
+async function report(...args: readonly string[]): Promise<DeltaReport> {
+  return JSON.parse(await expectDone(...args, '-o', 'json')) as DeltaReport;
+}
+
+async function expectRefused(old: string, code: string): Promise<void> {
+  await rm(at('new.iso.partial'), { force: true }); // else what was verified already is not read again
+  const args = ['apply', old, 'night.delta', '--output', 'new.iso'];
+  const { exitCode, stderr } = await world.run(...args);
+  expect([exitCode, stderr]).toEqual([5, expect.stringContaining(`[${code}]`)]);
+  await expect(stat(at('new.iso'))).rejects.toThrow('ENOENT');
+}
+
+const extentsOf = (name: string): Promise<readonly IndexExtent[]> =>
+  useMedium(at(name), async (iso) => (await readIndex(iso))?.extents ?? []);
+
+/** `damaged.iso` is the ISO with other bytes there. */
+async function damage(name: string, offset: number): Promise<void> {
+  await copyFile(at(name), at('damaged.iso'));
+  const file = await open(at('damaged.iso'), 'r+');
+  await file.write(Buffer.from('damaged'), 0, 7, offset);
+  await file.close();
+}
+
+describe('a delta', () => {
+  test('and the old ISO make the new one, byte for byte, with its checksum', async () => {
+    const { digest } = await report('apply', 'monday.iso', 'night.delta', '--output', 'x.iso');
+    expect(digest).toBe(tuesday);
+    expect(await digestFile(at('x.iso'))).toBe(tuesday);
+    expect(await readFile(at('x.iso.sha256'), 'utf8')).toBe(`${tuesday.slice(7)}  x.iso\n`);
+    await expectDone('verify', 'x.iso');
+  });
+
+  test('carries no byte that the old ISO has', async () => {
+    const known = new Set((await extentsOf('monday.iso')).map(({ digest }) => digest));
+    const isNew = ({ digest }: IndexExtent): boolean => digest === undefined || !known.has(digest);
+    const sum = (extents: readonly IndexExtent[]): number =>
+      extents.reduce((bytes, { size }) => bytes + size, 0);
+    const extents = await extentsOf('tuesday.iso');
+    const { carried, shared } = await report(
+      'apply',
+      'monday.iso',
+      'night.delta',
+      '--output',
+      'x.iso',
+    );
+    expect([carried, carried + shared]).toEqual([sum(extents.filter(isNew)), sum(extents)]);
+    expect(carried).toBeLessThan(shared);
+  });
+
+  test('between the same ISO twice carries nothing', async () => {
+    const { carried } = await report('delta', 'monday.iso', 'monday.iso', '--output', 'no.delta');
+    expect(carried).toBe(0);
+    await expectDone('apply', 'monday.iso', 'no.delta', '--output', 'same.iso');
+    expect(await digestFile(at('same.iso'))).toBe(await digestFile(at('monday.iso')));
+  });
+
+  test('and what is made of it are as private as the ISO with secrets', async () => {
+    await copyFile(at('tuesday.iso'), at('secret.iso'));
+    await chmod(at('secret.iso'), 0o600);
+    await expectDone('delta', 'monday.iso', 'secret.iso', '--output', 'secret.delta');
+    await expectDone('apply', 'monday.iso', 'secret.delta', '--output', 'made.iso');
+    for (const name of ['secret.delta', 'made.iso']) {
+      expect((await stat(at(name))).mode & 0o777).toBe(0o600);
+    }
+  });
+
+  test('for another ISO is refused before a byte is written', async () => {
+    await expectRefused('tuesday.iso', 'delta.other-iso');
+    await expectRefused('test.iso', 'delta.no-index');
+  });
+
+  test('is refused where it was cut off, has other bytes, or is something else', async () => {
+    const bytes = await readFile(at('night.delta'));
+    const flipped = Buffer.from(bytes);
+    flipped.writeUInt8(flipped.readUInt8(bytes.length - 9) ^ 1, bytes.length - 9);
+    try {
+      for (const [content, code] of [
+        [bytes.subarray(0, bytes.length - 1), 'delta.malformed'],
+        [bytes.subarray(0, 100), 'delta.malformed'],
+        [bytes.subarray(0, 10), 'delta.malformed'],
+        [Buffer.from('sealift delta 1 99999999\n'.padEnd(64)), 'delta.malformed'],
+        [Buffer.from(`${'sealift delta 1 2\n'.padEnd(64)}{}`), 'delta.malformed'],
+        [await readFile(at('test.iso')), 'delta.malformed'],
+        [flipped, 'extent.wrong-digest'],
+      ] as const) {
+        await writeFile(at('night.delta'), content);
+        await expectRefused('monday.iso', code);
+      }
+    } finally {
+      await writeFile(at('night.delta'), bytes);
+    }
+  });
+
+  test('does not make an ISO of an old one with damaged bytes', async () => {
+    const shared = (await extentsOf('monday.iso')).find(({ paths }) =>
+      paths.some((path) => path.includes('/blobs/')),
+    );
+    await damage('monday.iso', shared?.offset ?? 0);
+    await expectRefused('damaged.iso', 'extent.wrong-digest');
+  });
+
+  test('is not made of a new ISO with damaged bytes', async () => {
+    const known = new Set((await extentsOf('monday.iso')).map(({ digest }) => digest));
+    const carried = (await extentsOf('tuesday.iso')).find(
+      ({ digest, paths }) =>
+        !known.has(digest) && paths.includes('/images/bootstrap-appliance.img'),
+    );
+    await damage('tuesday.iso', carried?.offset ?? 0);
+    const args = ['delta', 'monday.iso', 'damaged.iso', '--output', 'd.delta'];
+    const { exitCode, stderr } = await world.run(...args);
+    expect([exitCode, stderr]).toEqual([5, expect.stringContaining('[extent.wrong-digest]')]);
+    await expect(stat(at('d.delta'))).rejects.toThrow('ENOENT');
+  });
+
+  test('takes no place but that of a delta or an ISO of ours', async () => {
+    await writeFile(at('mine'), 'a text');
+    const args = ['delta', 'monday.iso', 'tuesday.iso', '--output'];
+    expect((await world.run(...args, 'mine')).stderr).toContain('[output.exists]');
+    expect((await world.run(...args, 'monday.iso', '--force')).stderr).toContain(
+      '[output.is-input]',
+    );
+    await truncate(at('night.delta'), 200 * 1024 * 1024); // as large as real ones
+    await expectDone(...args, 'night.delta');
+  });
+});

@@ -1,0 +1,8 @@
+import type { ConfigInput } from '../../src/config/load-config.ts';
+
+/** A configuration of one file whose text is at hand. */
+export const inputOf = (text: string, path: string, shownAs = path): ConfigInput => ({
+  files: [{ path, shownAs, text }],
+  settings: [],
+  cwd: '/',
+});
