@@ -19,12 +19,12 @@ type Edit = {
   readonly then: string;
 };
 
-const NO_BUDGET: readonly Edit[] = [
-  ["'bytes of directories': 1 << 30", "'bytes of directories': Infinity"],
-  ["'directory records': 600_000", "'directory records': Infinity"],
-  ["'system use entries': 4_000_000", "'system use entries': Infinity"],
-  ["'characters of paths': 1 << 25", "'characters of paths': Infinity"],
-].map(([now = '', then = '']) => ({ file: 'iso/structure-source.ts', now, then }));
+/** Whatever the limits are, and whichever there are. */
+const NO_BUDGET: Edit = {
+  file: 'iso/structure-source.ts',
+  now: 'createBudget(\n    LIMITS,',
+  then: 'createBudget(\n    Object.fromEntries(Object.keys(LIMITS).map((kind) => [kind, Infinity])),',
+};
 
 export const OLD_BUGS: readonly OldBug[] = [
   {
@@ -36,15 +36,16 @@ export const OLD_BUGS: readonly OldBug[] = [
         now: 'Math.max(1, Math.ceil(extent.size / SECTOR_SIZE))',
         then: '1',
       },
-      ...NO_BUDGET,
+      NO_BUDGET,
     ],
   },
   {
     name: 'a directory that contains itself',
     reader: 'iso',
     edits: [
-      { file: 'iso/directory/claims.ts', now: 'if (before) throw', then: 'if (false) throw' },
-      ...NO_BUDGET,
+      { file: 'iso/directory/claims.ts', now: 'if (before !== undefined)', then: 'if (false)' },
+      { file: 'iso/directory/claims.ts', now: 'if (length > MAX_PATH)', then: 'if (false)' },
+      NO_BUDGET,
     ],
   },
   {
