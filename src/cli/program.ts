@@ -20,6 +20,7 @@ import { registerLock } from './building/lock.ts';
 import { registerInspect } from './medium/inspect.ts';
 import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
+import { registerRepair } from './medium/repair.ts';
 import { registerResources } from './building/resources.ts';
 import { registerValidate } from './validate.ts';
 import { registerVerify } from './medium/verify.ts';
@@ -52,6 +53,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerIgnition,
   registerExtract,
   registerVerify,
+  registerRepair,
   registerDelta,
   registerApply,
   registerRegistry,

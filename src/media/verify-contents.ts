@@ -82,7 +82,7 @@ export async function checkContents(
 const LONGEST_GAP = 4 * 1024 * 1024;
 
 /** What the index does not name in front of its last extent: zeros between files. */
-function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
+export function* findGaps(extents: readonly IndexExtent[]): Generator<IndexExtent> {
   const digests = new Map<number, Digest>();
   const digestOfZeros = (size: number): Digest => {
     const digest = digests.get(size) ?? digestOf(new Uint8Array(size));

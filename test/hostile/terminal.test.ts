@@ -112,6 +112,10 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', EVIL, '--output', EVIL],
     [EVIL, 'evil.iso', '--output', 'new.iso'],
   ],
+  'repair': [
+    ['evil.iso', '--from', EVIL],
+    [EVIL, '--from', 'evil.iso'],
+  ],
   'ls': [['evil.iso', '-R'], ['evil.iso', '-lR'], ['evil.iso', '-R', '-o', 'json'], [EVIL]],
   'cat': [
     ['evil.iso', EVIL],

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
-import { lstat, open, rm, type FileHandle } from 'node:fs/promises';
+import { lstat, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { nameAside } from './aside.ts';
 import { isErrno, DiskError } from '../errors.ts';
@@ -104,6 +104,24 @@ export async function openOwnFile(
     await requireOwn(path, stats);
     if (stats.nlink > 1) throw otherNames(path, stats.nlink);
   });
+}
+
+/**
+ * Opens what is written over in place: a file of our own, or a block device that nothing else uses.
+ *
+ * @throws what `openOwnFile` throws; DiskError `device.in-use`; the system's errors
+ */
+export async function openInPlace(path: string): Promise<FileHandle> {
+  if (!(await stat(path)).isBlockDevice()) return openOwnFile(path, { create: false });
+  try {
+    return await open(path, O_RDWR | O_EXCL); // open(2): EBUSY where it is mounted
+  } catch (cause) {
+    if (!isErrno(cause, 'EBUSY')) throw cause;
+    throw new DiskError('device.in-use', `"${path}" is mounted or otherwise in use`, {
+      cause,
+      hint: 'unmount it',
+    });
+  }
 }
 
 /**

@@ -1,0 +1,144 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DifferenceError } from '../../base/errors.ts';
+import { formatProblem } from '../../base/problem.ts';
+import { formatSize } from '../../base/text/quantities.ts';
+import { loadConfig, readConfigFiles } from '../../config/load-config.ts';
+import {
+  repairIso,
+  type RepairedRange,
+  type RepairReport,
+  type RepairSources,
+} from '../../media/repair/repair-iso.ts';
+import { openReusable } from '../../media/seeds/open-seeds.ts';
+import { openBuildTools } from '../../recipes/build-tools.ts';
+import { parseReference, type Reference } from '../../registry/reference.ts';
+import { addTo } from '../common-options.ts';
+import { placesOf, type CliHost } from '../host.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { runWithProgress } from '../terminal/run-with-progress.ts';
+
+type Options = {
+  readonly from: readonly string[];
+  readonly config?: string;
+  readonly workDir: string;
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+const ORIGINS = 'registries';
+const REPOSITORY = 'docker://';
+
+/** `sealift repair ISO --from SOURCE...`: exit code 8 when something could not be repaired. */
+export function registerRepair(program: Command, host: CliHost): void {
+  program
+    .command('repair')
+    .description('write the damaged bytes of an ISO again, out of other copies of them')
+    .argument('<iso>', 'ISO that is damaged or cut off; it is repaired in place')
+    .requiredOption('--from <source>', 'where its bytes are; may be repeated', addTo)
+    .option('--config <file>', 'take pull secret, CA and registries.conf of this configuration')
+    .option('--work-dir <dir>', 'where a fetched blob stays until it is verified', '.sealift')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nA source is an ISO of sealift (of the same build or another), the root of a registry, an OCI layout,\n' +
+        `${REPOSITORY}HOST/REPOSITORY, or "${ORIGINS}": those that the images came from. Files are asked first.\n` +
+        'Structures and files of the base come from an ISO that has the same ones. Every byte is verified\n' +
+        'before it is written, and the whole at the end. Run again after an interruption, it continues.\n' +
+        '\nExample:\n  $ sealift repair stick.iso --from yesterday.iso --from registries',
+    )
+    .action(async (iso: string, options: Options) => {
+      const { logFormat } = options;
+      const report = await runWithProgress({ stage: 'repair', logFormat, host }, (watched) =>
+        withSources(options, host, (sources) =>
+          repairIso(resolve(host.cwd, iso), sources(watched.warn), watched),
+        ),
+      );
+      await writeFormatted({ host, ...options }, report, () => format(iso, report));
+      if (report.ok) return;
+      throw new DifferenceError('repair.incomplete', `${iso} is not whole`, {
+        expected: 'a source for every damaged byte',
+        found: `${report.unrepaired.length} extents without one, ${report.problems.length} problems`,
+        hint: 'name a further source with --from, or build it again',
+      });
+    });
+}
+
+async function withSources<T>(
+  options: Options,
+  host: CliHost,
+  work: (sources: (warn: (message: string) => void) => RepairSources) => Promise<T>,
+): Promise<T> {
+  const isRemote = (name: string): boolean => name === ORIGINS || name.startsWith(REPOSITORY);
+  const paths = options.from
+    .filter((name) => !isRemote(name))
+    .map((path) => resolve(host.cwd, path));
+  const named = options.from.filter(isRemote);
+  const references = named
+    .filter((name) => name !== ORIGINS)
+    .map((name) => parseReference(name.slice(REPOSITORY.length)));
+  const local = await openReusable({
+    seeds: paths,
+    replaced: '',
+    takesBlobs: false,
+    keepsPlaces: false,
+  });
+  const isos: string[] = [];
+  for (const path of paths) if (!(await stat(path)).isDirectory()) isos.push(path);
+  const found = { isos, local: local.seeds };
+  if (named.length === 0) return work(() => found);
+  const { client, workDir, close } = await openTools(options, host);
+  const hasOrigins = named.includes(ORIGINS);
+  try {
+    return await work((warn) => ({
+      ...found,
+      remote: {
+        client,
+        workDir,
+        warn,
+        referencesOf: ({ source }): readonly Reference[] =>
+          hasOrigins ? [...references, parseReference(source)] : references,
+      },
+    }));
+  } finally {
+    await close();
+  }
+}
+
+function openTools({ config, workDir }: Options, host: CliHost) {
+  const { env, cwd, signal } = host;
+  return openBuildTools({
+    ...placesOf(host),
+    config:
+      config === undefined
+        ? { build: { insecureRegistries: [] } }
+        : loadConfig(readConfigFiles([config], {}, host), { env }),
+    workDir: resolve(cwd, workDir),
+    signal,
+    emit: () => undefined,
+  });
+}
+
+/** Of each kind; `-o json` has all. */
+const SHOWN = 20;
+
+function format(iso: string, { ok, damaged, problems, bytes }: RepairReport): string {
+  const lines = damaged.map(formatRange);
+  const more = damaged.length - SHOWN;
+  return [
+    ...lines.slice(0, SHOWN),
+    ...(more > 0 ? [`and ${more} more; -o json lists all`] : []),
+    ...problems.slice(0, SHOWN).map(formatProblem),
+    `damaged ${formatSize(bytes.damaged)} in ${damaged.length} extents, read ` +
+      `${formatSize(bytes.read)}, written ${formatSize(bytes.written)}`,
+    ...(ok ? [`${iso} is whole`] : []),
+    '',
+  ].join('\n');
+}
+
+const formatRange = ({ offset, size, path, problem, source }: RepairedRange): string =>
+  `${source === undefined ? 'not repaired' : 'repaired'}: ${path ?? 'structure'} ` +
+  `(${size} bytes at ${offset}) ${problem}${source === undefined ? '' : `; from ${source}`}`;

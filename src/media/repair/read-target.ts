@@ -1,0 +1,120 @@
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { DifferenceError, SealiftError } from '../../base/errors.ts';
+import { fillGaps } from '../../iso/live-base/extent-list.ts';
+import { digestLayout } from '../../iso/pour/spans.ts';
+import { openRandomAccess } from '../../iso/random-access.ts';
+import type { BlobSource } from '../../registry/blob-source.ts';
+import { namesBeside, readReport } from '../output/claim-iso.ts';
+import {
+  decodeMediaIndex,
+  readIndex,
+  type IndexExtent,
+  type MediaIndex,
+} from '../index/media-index.ts';
+import { describeDamage, openDamaged, useMedium } from '../open-medium.ts';
+
+/** What an ISO should be, by its own index or by that of an ISO of the same layout. */
+export type Target = {
+  readonly index: MediaIndex;
+  /** Those of the index, and the index with its digest where the other ISO has it. */
+  readonly extents: readonly IndexExtent[];
+  /** Has the index, where the ISO's own is lost. */
+  readonly indexSource?: BlobSource;
+};
+
+type OtherIso = Target & {
+  readonly own: IndexExtent;
+  readonly layout: Digest;
+};
+
+/**
+ * Reads what the ISO should be. Where its own index cannot be believed, an ISO of the sources says it
+ * that has the same layout, as the rest of the own index or the report beside the ISO tells.
+ *
+ * @throws DifferenceError `repair.no-index`
+ */
+export async function readTarget(path: string, sources: readonly string[]): Promise<Target> {
+  const own = await unlessDamaged(() => readOwnIndex(path));
+  if (own) return { index: own, extents: own.extents };
+  const report = await readReport(namesBeside(path).report);
+  for (const source of sources) {
+    const other = await unlessDamaged(() => readOther(source));
+    const target = other && (await identify(path, other, report?.layout));
+    if (target) return target;
+  }
+  throw new DifferenceError('repair.no-index', `the index of ${path} is damaged`, {
+    expected: 'a source of the same layout',
+    found: `${sources.length} ISOs, and none is known to be of it`,
+    hint: 'name an ISO of the same build with --from, and put the report of the build beside the damaged one',
+  });
+}
+
+/** What the ISO should be, if the other one tells: by its own index, where only the way to it is lost, or as the other. */
+async function identify(
+  path: string,
+  other: OtherIso,
+  layout: unknown,
+): Promise<Target | undefined> {
+  const rest = await unlessDamaged(() => readRange(path, other.own));
+  const found = rest && (await unlessDamaged(() => Promise.resolve(decodeMediaIndex(rest))));
+  if (found && !found.damage && found.index.digest !== undefined) {
+    return { index: found.index, extents: found.index.extents };
+  }
+  return layout === other.layout || nameDigest(rest) === other.index.digest ? other : undefined;
+}
+
+/** Undefined where there is none that can be believed to the last byte. */
+async function readOwnIndex(path: string): Promise<MediaIndex | undefined> {
+  const iso = await openDamaged(path);
+  try {
+    const index = await readIndex(iso);
+    return index?.digest === undefined ? undefined : index;
+  } finally {
+    await iso.close();
+  }
+}
+
+const readOther = (path: string): Promise<OtherIso | undefined> =>
+  useMedium(path, async ({ find, readFile, readBytes, fileSize }) => {
+    const index = await readIndex({ find, readFile });
+    const own = index?.extents.find(({ digest }) => digest === undefined);
+    if (!index?.digest || !own) return undefined;
+    const digest = digestOf(await readBytes(own.offset, own.size));
+    const extents = index.extents
+      .map((extent) => ({ ...extent, digest: extent.digest ?? digest }))
+      .sort((a, b) => a.offset - b.offset);
+    const stored = extents.map((extent) => ({ ...extent, source: { kind: 'blob' } as const }));
+    const place = { path, position: own.offset };
+    const indexSource: BlobSource = {
+      name: path,
+      local: true,
+      open: () => Promise.resolve(undefined),
+      fileOf: (blob) => Promise.resolve(blob.digest === digest ? place : undefined),
+    };
+    const layout = digestLayout({ size: fileSize, extents: fillGaps(stored, fileSize) });
+    return { index, extents, own, layout, indexSource };
+  });
+
+async function readRange(path: string, { offset, size }: IndexExtent): Promise<Uint8Array> {
+  const file = await openRandomAccess(path);
+  try {
+    return await file.read(offset, size);
+  } finally {
+    await file.close();
+  }
+}
+
+/** What an index says of its own digest, however damaged the rest is. */
+const nameDigest = (bytes: Uint8Array | undefined): string | undefined =>
+  /\n {2}"digest": "(sha256:[0-9a-f]{64})",\n/.exec(
+    Buffer.from(bytes ?? []).toString('latin1'),
+  )?.[1];
+
+async function unlessDamaged<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (describeDamage(error) === undefined && !(error instanceof SealiftError)) throw error;
+    return undefined;
+  }
+}

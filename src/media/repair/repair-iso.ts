@@ -1,0 +1,203 @@
+import { ConfigError, SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
+import { hasFile } from '../../base/disk/files.ts';
+import { openInPlace } from '../../base/disk/open-file.ts';
+import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
+import type { ImageProblem } from '../../base/problem.ts';
+import { sumSizes } from '../../base/lists.ts';
+import { SECTOR_SIZE } from '../../iso/extent.ts';
+import {
+  decodeVolumeDescriptor,
+  type VolumeDescriptor,
+} from '../../iso/volume/volume-descriptor.ts';
+import type { BlobSource } from '../../registry/blob-source.ts';
+import type { IndexExtent } from '../index/media-index.ts';
+import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
+import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
+import { verifyIso } from '../verify-iso.ts';
+import {
+  copyVerified,
+  readPiece,
+  writeAt,
+  type OpenTarget,
+  type Repair,
+  type Repaired,
+} from './copy-verified.ts';
+import { openBlobRepair, repairFromManifests, type RemoteOptions } from './fetch-extent.ts';
+import { readTarget } from './read-target.ts';
+
+/** A run of bytes of the ISO that was damaged, by what it belongs to. */
+export type RepairedRange = {
+  readonly offset: number;
+  readonly size: number;
+  /** The first file that has it; absent for structures, and for zeros between files. */
+  readonly path?: string;
+  readonly problem: string;
+  /** Where its bytes came from; absent where no source has them. */
+  readonly source?: string;
+  /** Bytes of it that were written. */
+  readonly written: number;
+};
+
+export type RepairReport = {
+  readonly ok: boolean;
+  readonly damaged: readonly RepairedRange[];
+  /** What no source has. */
+  readonly unrepaired: readonly RepairedRange[];
+  /** What `sealift verify` says of the whole when all was done. */
+  readonly problems: readonly ImageProblem[];
+  readonly bytes: { readonly damaged: number; readonly read: number; readonly written: number };
+};
+
+export type RepairSources = {
+  /** ISOs of ours among the sources, which may say what the damaged one should be. */
+  readonly isos: readonly string[];
+  /** Asked first, for blobs and for every other extent by digest. */
+  readonly local: readonly BlobSource[];
+  readonly remote?: Omit<RemoteOptions, 'index' | 'signal'>;
+};
+
+/**
+ * Writes the bytes of an ISO that it lost, out of sources, in place. Only verified bytes are written, so it
+ * may be killed at any moment and run again. The whole is verified at the end.
+ *
+ * @throws DifferenceError `repair.no-index`; DiskError of the ISO; the signal's reason
+ */
+export async function repairIso(
+  path: string,
+  sources: RepairSources,
+  options: VerifyOptions,
+): Promise<RepairReport> {
+  if (!(await hasFile(path))) {
+    throw new ConfigError('iso.unreadable', `${path} cannot be read: there is no such file`);
+  }
+  const unlock = await lockOutput(`${path}.lock`);
+  const file = await openInPlace(path).catch(async (error: unknown) => {
+    await unlock();
+    throw explainWriteError(error, path);
+  });
+  const target = { path, file };
+  try {
+    const { index, extents, indexSource } = await readTarget(path, sources.isos);
+    const { damaged, gaps } = await findDamage(target, extents, options);
+    const { signal } = options;
+    let all = damaged.map((damage): Repaired => ({ damage, read: 0, written: 0 }));
+    all = await improve(all, repairFromZeros(target, gaps));
+    const local = [...sources.local, ...(indexSource ? [indexSource] : [])];
+    all = await improve(all, repairFromLocal(target, local, signal));
+    if (sources.remote && all.some(isOpen)) {
+      const remote = { ...sources.remote, index, signal };
+      all = await improve(all, repairFromManifests(target, remote));
+      all = await improve(all, await openBlobRepair(target, remote));
+    }
+    await completeSize(target);
+    await explaining(path, () => file.sync());
+    return describe(all, await verifyIso(path, options));
+  } finally {
+    await file.close();
+    await unlock();
+  }
+}
+
+const isOpen = ({ source }: Repaired): boolean => source === undefined;
+
+async function improve(all: readonly Repaired[], repair: Repair): Promise<Repaired[]> {
+  const improved: Repaired[] = [];
+  for (const each of all) {
+    const done = isOpen(each) ? await repair(each.damage) : undefined;
+    improved.push(done ? { ...each, ...done } : each);
+  }
+  return improved;
+}
+
+/** Every extent and every gap; what a worn disk does not give is damage as well. */
+async function findDamage(
+  { path }: OpenTarget,
+  extents: readonly IndexExtent[],
+  { signal, onProgress }: VerifyOptions,
+): Promise<{
+  readonly damaged: readonly DamagedExtent[];
+  readonly gaps: ReadonlySet<IndexExtent>;
+}> {
+  const gaps = new Set(findGaps(extents));
+  const checked = [...extents.filter(({ digest }) => digest !== undefined), ...gaps];
+  const total = sumSizes(checked);
+  const damaged = await verifyExtents(path, checked, {
+    signal,
+    onProgress: (done) => {
+      onProgress(done, total);
+    },
+  });
+  return { damaged, gaps };
+}
+
+/** Between the files are zeros. */
+const repairFromZeros =
+  (target: OpenTarget, gaps: ReadonlySet<IndexExtent>): Repair =>
+  async ({ extent }) => {
+    if (!gaps.has(extent)) return undefined;
+    await writeAt(target, new Uint8Array(extent.size), extent.offset);
+    return { source: 'zeros', read: 0, written: extent.size };
+  };
+
+const repairFromLocal =
+  (target: OpenTarget, sources: readonly BlobSource[], signal: AbortSignal): Repair =>
+  async ({ extent: { offset, size, digest } }) => {
+    if (digest === undefined) return undefined;
+    for (const source of sources) {
+      const from = await source.fileOf?.({ digest, size, mediaType: '' });
+      const copied =
+        from && (await copyVerified(target, { offset, size, digest }, { from, signal }));
+      if (copied) return { source: source.name, ...copied };
+    }
+    return undefined;
+  };
+
+/** ECMA-119 8.4: behind the System Area stands how many sectors there are. What is missing at the end are zeros. */
+async function completeSize({ path, file }: OpenTarget): Promise<void> {
+  const sector = Buffer.alloc(SECTOR_SIZE);
+  if (!(await readPiece(file, sector, 16 * SECTOR_SIZE))) return;
+  const stats = await file.stat();
+  const descriptor = readDescriptor(sector);
+  if (!stats.isFile() || descriptor?.kind !== 'primary') return;
+  const size = descriptor.volume.volumeSpaceSize * SECTOR_SIZE;
+  if (stats.size < size) await explaining(path, () => file.truncate(size));
+}
+
+function readDescriptor(sector: Uint8Array): VolumeDescriptor | undefined {
+  try {
+    return decodeVolumeDescriptor(sector);
+  } catch (error) {
+    if (error instanceof SealiftError) return undefined; // no source had it
+    throw error;
+  }
+}
+
+function describe(
+  all: readonly Repaired[],
+  { ok, problems }: Pick<Verification, 'ok' | 'problems'>,
+): RepairReport {
+  const damaged = all.map(describeRange);
+  const sum = (key: 'read' | 'written'): number =>
+    all.reduce((bytes, each) => bytes + each[key], 0);
+  return {
+    ok,
+    damaged,
+    unrepaired: damaged.filter(({ source }) => source === undefined),
+    problems,
+    bytes: { damaged: sumSizes(damaged), read: sum('read'), written: sum('written') },
+  };
+}
+
+const describeRange = ({ damage, source, written }: Repaired): RepairedRange => {
+  const { extent, unreadable = 'has other bytes than the index says' } = damage;
+  const { offset, size, paths } = extent;
+  return {
+    offset,
+    size,
+    written,
+    problem: unreadable,
+    ...withoutUndefined({ path: paths[0], source }),
+  };
+};

@@ -1,0 +1,23 @@
+// @ts-check
+// Loaded before the program: kills it in the middle of its nth write to a place in a file. Plain JavaScript:
+// it is named in NODE_OPTIONS, before anything could load TypeScript.
+import { open } from 'node:fs/promises';
+import { isMainThread } from 'node:worker_threads';
+
+let left = Number(process.env['KILL_AT'] ?? '0');
+
+if (isMainThread && left > 0) {
+  const file = await open('/dev/null');
+  const handles = Object.getPrototypeOf(file);
+  await file.close();
+  const { write } = handles;
+  /** @param {unknown[]} args buffer, start, size, position */
+  handles.write = async function (...args) {
+    const [bytes, start = 0, size, position] = args;
+    if (typeof position !== 'number' || --left !== 0) return write.apply(this, args);
+    const whole = size ?? /** @type {Uint8Array} */ (bytes).length - Number(start);
+    await write.call(this, bytes, start, Math.ceil(Number(whole) / 2), position);
+    process.kill(process.pid, 'SIGKILL');
+    return await new Promise(() => undefined);
+  };
+}
