@@ -8,6 +8,8 @@ unit_tools='
 skopeo skopeo
 docker-registry docker-registry
 nginx nginx
+tinyproxy tinyproxy
+gpgv gpgv
 xorriso xorriso
 genisoimage isoinfo
 libarchive-tools bsdtar
