@@ -1,5 +1,5 @@
 import { chmod, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { digestProgram } from '../src/recipes/program-digest.ts';
@@ -12,6 +12,19 @@ const WORKERS = [
   'src/iso/pour/hash-worker.mjs',
   'src/sites/identity/keys/crypto-worker.mjs',
 ];
+
+/** What few commands need is a file of its own too: to read it takes as long as all else together. */
+const LAZY = ['src/base/s3/sdk.ts'];
+
+/** In the program such a file is imported from beside it. */
+const besideProgram: Plugin = {
+  name: 'beside-program',
+  setup(build) {
+    build.onResolve({ filter: /^\.\/sdk\.ts$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: './sdk.mjs', external: true } : undefined,
+    );
+  },
+};
 
 /** Packages in CommonJS ask for modules of Node while they run. */
 const REQUIRE = `import { createRequire } from 'node:module';
@@ -41,14 +54,18 @@ export async function bundle(
   { name = basename(entry, '.ts'), plugins = [] }: { name?: string; plugins?: Plugin[] } = {},
 ): Promise<{ program: string; packages: readonly string[] }> {
   await mkdir(folder, { recursive: true });
-  const ofProgram = await write({ entryPoints: { [name]: entry }, outdir: folder, plugins });
-  const threads = WORKERS.map((path) => [basename(path, '.mjs'), path]);
-  const ofThreads = await write({
-    entryPoints: Object.fromEntries(threads) as Record<string, string>,
+  const ofProgram = await write({
+    entryPoints: { [name]: entry },
+    outdir: folder,
+    plugins: [...plugins, besideProgram],
+  });
+  const beside = [...WORKERS, ...LAZY].map((path) => [basename(path, extname(path)), path]);
+  const ofBeside = await write({
+    entryPoints: Object.fromEntries(beside) as Record<string, string>,
     outdir: folder,
     outExtension: { '.js': '.mjs' },
   });
-  const packages = [...new Set([...ofProgram, ...ofThreads])].sort();
+  const packages = [...new Set([...ofProgram, ...ofBeside])].sort();
   return { program: join(folder, `${name}.js`), packages };
 }
 

@@ -31,6 +31,11 @@ gdisk sgdisk
 fdisk sfdisk
 util-linux unshare
 systemd systemd-analyze
+swift-proxy swift-proxy-server
+swift-account swift-account-server
+swift-container swift-container-server
+swift-object swift-object-server
+memcached memcached
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64

@@ -18,9 +18,7 @@ const KINDS = ['account', 'container', 'object'] as const;
 
 /** Started once for all tests of object stores: it takes seconds. */
 export async function startSwift(directory: string): Promise<Swift> {
-  const [proxy, memcached, ...storage] = await Promise.all(
-    [0, 0, ...KINDS].map(() => freePort()),
-  );
+  const [proxy, memcached, ...storage] = await Promise.all([0, 0, ...KINDS].map(() => freePort()));
   await mkdir(join(directory, 'devices/d1'), { recursive: true });
   await writeFile(
     join(directory, 'swift.conf'),

@@ -33,10 +33,10 @@ export type TlsOptions = {
 };
 
 export type HttpRequest = {
-  readonly method?: 'GET' | 'HEAD' | 'POST';
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal;
   readonly tls?: TlsOptions;
   /** What kind of host named this URL; absent: a person did. Some kinds may not name all others. */

@@ -1,0 +1,131 @@
+import type { S3Client } from '@aws-sdk/client-s3';
+import type { Http, TlsOptions } from '../http/http.ts';
+import { withoutUndefined } from '../members.ts';
+import { rememberCredential, rememberSecret } from '../text/redact.ts';
+import { createS3Handler } from './handler.ts';
+import { explainS3Failure, noCredentials, noRegion } from './failure.ts';
+import type * as sdkModule from './sdk.ts';
+
+type Sdk = typeof sdkModule;
+
+/** What an operation of the SDK is made with. */
+export type S3Call = {
+  readonly sdk: Sdk;
+  readonly client: S3Client;
+  readonly options: { readonly abortSignal: AbortSignal; readonly requestTimeout?: number };
+};
+
+export type S3CallOptions = {
+  /** What is asked for, for errors: `s3://bucket/key`. */
+  readonly about: string;
+  readonly signal: AbortSignal;
+  /** Milliseconds until the answer begins, with what is sent before; default: as for all requests. */
+  readonly timeout?: number;
+};
+
+/** An object store; nothing is loaded or asked before the first call. */
+export type S3 = {
+  /**
+   * Makes one request, again where it failed in a way that may pass.
+   *
+   * @throws what `explainS3Failure` makes of the answer; ConfigError `object-store.credentials`, `object-store.region`
+   */
+  readonly call: <Output>(
+    operation: (call: S3Call) => Promise<Output>,
+    options: S3CallOptions,
+  ) => Promise<Output>;
+  /** The address of the service; undefined where it follows from the region. */
+  readonly endpoint: string | undefined;
+};
+
+export type S3Options = {
+  readonly http: Http;
+  readonly tls?: TlsOptions;
+  readonly env: NodeJS.ProcessEnv;
+};
+
+/**
+ * The service that the variables of AWS name: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION,
+ * AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else what the SDK finds in
+ * profiles and on the machine. A service that is named by its address is asked by paths, not by names
+ * of hosts.
+ */
+export function createS3(options: S3Options): S3 {
+  const { http, env } = options;
+  let opened: Promise<{ readonly sdk: Sdk; readonly client: S3Client }> | undefined;
+  return {
+    endpoint: endpointOf(env),
+    async call(operation, { about, signal, timeout }) {
+      opened ??= openClient(options);
+      const { sdk, client } = await opened;
+      const host = await identify(client, signal);
+      const given = { abortSignal: signal, ...withoutUndefined({ requestTimeout: timeout }) };
+      return http.retries.run({ host, signal }, async () => {
+        try {
+          return await operation({ sdk, client, options: given });
+        } catch (error) {
+          signal.throwIfAborted();
+          throw explainS3Failure(error, { about, host });
+        }
+      });
+    },
+  };
+}
+
+const endpointOf = (env: NodeJS.ProcessEnv): string | undefined =>
+  textOf(env, 'AWS_ENDPOINT_URL_S3') ?? textOf(env, 'AWS_ENDPOINT_URL');
+
+/** An empty variable is none. */
+const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
+  env[name] === '' ? undefined : env[name];
+
+async function openClient({ http, tls, env }: S3Options) {
+  // The SDK prints a warning of its own on versions of Node that we support.
+  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
+  const sdk = await import('./sdk.ts');
+  const endpoint = endpointOf(env);
+  const region = textOf(env, 'AWS_REGION') ?? textOf(env, 'AWS_DEFAULT_REGION');
+  const client = new sdk.S3Client({
+    ...withoutUndefined({
+      endpoint,
+      region: region ?? (endpoint === undefined ? undefined : 'us-east-1'),
+      credentials: staticCredentials(env),
+    }),
+    forcePathStyle: endpoint !== undefined,
+    // Other services than AWS refuse checksums that they do not know; the signature covers the bytes.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    maxAttempts: 1,
+    requestHandler: createS3Handler(http, tls),
+  });
+  return { sdk, client };
+}
+
+function staticCredentials(env: NodeJS.ProcessEnv) {
+  const accessKeyId = textOf(env, 'AWS_ACCESS_KEY_ID');
+  const secretAccessKey = textOf(env, 'AWS_SECRET_ACCESS_KEY');
+  if (accessKeyId === undefined || secretAccessKey === undefined) return undefined;
+  const sessionToken = textOf(env, 'AWS_SESSION_TOKEN');
+  return { accessKeyId, secretAccessKey, ...withoutUndefined({ sessionToken }) };
+}
+
+/**
+ * Finds out who we are before anything is sent; secrets are masked from now on.
+ *
+ * @returns the host of the service
+ */
+async function identify({ config }: S3Client, signal: AbortSignal): Promise<string> {
+  const region = await config.region().catch((cause: unknown) => {
+    throw noRegion(cause);
+  });
+  const found = await config.credentials().catch((cause: unknown) => {
+    throw noCredentials(cause);
+  });
+  signal.throwIfAborted();
+  rememberCredential(found.accessKeyId, found.secretAccessKey);
+  if (found.sessionToken !== undefined) rememberSecret(found.sessionToken);
+  const endpoint = await config.endpoint?.();
+  if (!endpoint) return `s3.${region}.amazonaws.com`;
+  const { hostname, port } = endpoint;
+  return port === undefined ? hostname : `${hostname}:${port}`;
+}
