@@ -81,7 +81,7 @@ const textOf = (env: NodeJS.ProcessEnv, name: string): string | undefined =>
 
 async function openClient({ http, tls, env }: S3Options) {
   // The SDK prints a warning of its own on versions of Node that we support.
-  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] = 'true';
+  Object.assign(process.env, { AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' });
   const sdk = await import('./sdk.ts');
   const endpoint = endpointOf(env);
   const region = textOf(env, 'AWS_REGION') ?? textOf(env, 'AWS_DEFAULT_REGION');
