@@ -3,8 +3,6 @@ import { UsageError } from '../errors.ts';
 /** An object: `s3://bucket/key`. */
 export type S3Address = { readonly bucket: string; readonly key: string };
 
-export const isS3Address = (text: string): boolean => text.startsWith('s3://');
-
 export const formatS3Address = ({ bucket, key }: S3Address): string => `s3://${bucket}/${key}`;
 
 /** Of AWS; other services allow more. */
