@@ -63,7 +63,8 @@ export const addReuseOptions = (command: Command): Command =>
         addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
     )
     .option('--no-seed', 'take no blobs from the ISO that is replaced')
-    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them');
+    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
+    .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
 
 export const DEFAULT_CONCURRENCY = 8;
 

@@ -15,7 +15,7 @@ import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
 import type { Places } from '../iso/places/places.ts';
-import { openReusable, type IsoReuse, type Reusable } from '../media/seeds/open-seeds.ts';
+import { openReusable, type IsoReuse } from '../media/seeds/open-seeds.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
 import type { BlobSource } from '../registry/blob-source.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
@@ -51,8 +51,13 @@ export type BuildTools = {
   readonly tags: TagLedger;
   /** What was drawn at random in this run, or for it before. */
   readonly drawn: DrawnLedger;
-  /** Where the ISO that is replaced has its bytes, if they are to stay there. */
-  readonly places?: Places;
+  /**
+   * Opens the seeds, before anything is fetched; of an ISO that needs no build they are not read.
+   *
+   * @returns where the ISO that is replaced has its bytes, if they are to stay there
+   * @throws what `openReusable` throws
+   */
+  readonly takeOver: () => Promise<Places | undefined>;
   /** What fingerprints of secrets are keyed with. */
   readonly sealKey: Uint8Array;
   /** Which program this is. */
@@ -125,9 +130,8 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   warnOfInsecure(options);
   const given = { http, registriesConf, ...withoutUndefined({ caBundle }) };
   const plainClient = openSource(options, given);
-  const reusable: Reusable = options.reuses ? await openReusable(options.reuses) : { seeds: [] };
-  const { seeds, places } = reusable;
-  const tags = createTagLedger(plantSeeds(plainClient, seeds), options.pinned);
+  const reusable = createReusable(options.reuses);
+  const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
   const program = options.program ?? (await readProgramDigest());
@@ -137,10 +141,15 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     http,
     client,
     cache,
-    seeds,
+    get seeds() {
+      return reusable.seeds();
+    },
     workDir,
     tls: caBundle === undefined ? {} : { ca: [caBundle] },
-    digests: createFileDigests(join(workDir, 'cache'), signal),
+    digests: createFileDigests(join(workDir, 'cache'), {
+      signal,
+      trustsRecords: options.reuses?.trustsRecords ?? true,
+    }),
   };
   const stored = createStageStore(join(workDir, 'stages'), workDir);
   const drawn = createDrawnLedger(stored, options.drawn);
@@ -150,7 +159,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     cache,
     tags,
     drawn,
-    ...withoutUndefined({ places }),
+    takeOver: reusable.open,
     sealKey,
     program,
     workDir,
@@ -164,10 +173,29 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   };
 }
 
+type LazyReusable = {
+  readonly open: BuildTools['takeOver'];
+  /** None before it is open. */
+  readonly seeds: () => readonly BlobSource[];
+};
+
+function createReusable(reuses: IsoReuse | undefined): LazyReusable {
+  let seeds: readonly BlobSource[] = [];
+  return {
+    seeds: () => seeds,
+    async open() {
+      if (!reuses) return undefined;
+      const found = await openReusable(reuses);
+      ({ seeds } = found);
+      return found.places;
+    },
+  };
+}
+
 /** Seeds are asked before the network, whatever image a blob is of. */
-const plantSeeds = (client: RegistryClient, seeds: readonly BlobSource[]): RegistryClient => ({
+const plantSeeds = (client: RegistryClient, { seeds }: LazyReusable): RegistryClient => ({
   ...client,
-  sourcesOf: (reference) => [...seeds, ...client.sourcesOf(reference)],
+  sourcesOf: (reference) => [...seeds(), ...client.sourcesOf(reference)],
 });
 
 /** Registries, or the workspace in their place. */

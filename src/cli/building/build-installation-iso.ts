@@ -13,7 +13,8 @@ import {
   type InstallationCommandOptions,
 } from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
-import { formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
+import { createVerifyOption, verifyBuilt, type Verified } from '../medium/verify.ts';
+import { formatSignatures, formatBytes, formatVerified, warnOfTls } from './report-lines.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
 import {
   createForceOption,
@@ -36,6 +37,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
     )
     .addOption(createConcurrencyOption())
+    .addOption(createVerifyOption())
     .addOption(createForceOption())
     .option(
       '--plan <file>',
@@ -60,12 +62,13 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
         { config: [config], options, host, isBuild: true },
         buildInstallationIso,
       );
-      await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
+      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
     });
 }
 
 /** Values of the configuration may hold anything, but give the terminal no orders. */
-function formatReport(report: InstallationIsoReport, host: CliHost): string {
+function formatReport(report: InstallationIsoReport & Verified, host: CliHost): string {
   const { base, bytes, embedded } = report;
   const output = relative(host.cwd, report.output) || report.output;
   return [
@@ -84,6 +87,7 @@ function formatReport(report: InstallationIsoReport, host: CliHost): string {
         ]
       : []),
     formatBytes(bytes),
+    ...formatVerified(report),
     `  secrets   ${report.secretsOnMedia.join(', ')}`,
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...formatSignatures(report.signatures, '  release   '),

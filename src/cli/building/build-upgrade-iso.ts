@@ -10,7 +10,14 @@ import {
 } from '../../recipes/upgrade-iso/upgrade-iso-summary.ts';
 import type { ConfigNames } from '../../config/load-config.ts';
 import type { CliHost } from '../host.ts';
-import { formatImagePolicy, formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
+import {
+  formatImagePolicy,
+  formatSignatures,
+  formatBytes,
+  formatVerified,
+  warnOfTls,
+} from './report-lines.ts';
+import { createVerifyOption, verifyBuilt, type Verified } from '../medium/verify.ts';
 import {
   createForceOption,
   writeFormatted,
@@ -43,6 +50,7 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
       '--plan <file>',
       'take exactly the images of this plan (sealift plan upgrade-iso -o json), even if tags have moved',
     )
+    .addOption(createVerifyOption())
     .addOption(createForceOption())
     .addHelpText(
       'after',
@@ -54,7 +62,8 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
     )
     .action(async (config: ConfigNames, options: UpgradeCommandOptions) => {
       const report = await runUpgrade({ config, options, host, isBuild: true }, buildUpgradeIso);
-      await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
+      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
     });
 }
 
@@ -74,7 +83,7 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
     });
 }
 
-function formatReport(report: UpgradeIsoReport, host: CliHost): string {
+function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): string {
   const { bytes, release } = report;
   const shown = (path: string): string => relative(host.cwd, path) || path;
   const output = shown(report.output);
@@ -87,6 +96,7 @@ function formatReport(report: UpgradeIsoReport, host: CliHost): string {
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     formatBytes(bytes),
+    ...formatVerified(report),
     ...formatSignatures(report.signatures, '  release   '),
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),

@@ -15,7 +15,14 @@ import {
   runLive,
   type LiveCommandOptions,
 } from './recipe-command.ts';
-import { formatImagePolicy, formatSignatures, formatBytes, warnOfTls } from './report-lines.ts';
+import {
+  formatImagePolicy,
+  formatSignatures,
+  formatBytes,
+  formatVerified,
+  warnOfTls,
+} from './report-lines.ts';
+import { createVerifyOption, verifyBuilt, type Verified } from '../medium/verify.ts';
 import { addLockOptions } from './requests/build-options.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
@@ -32,6 +39,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .helpCommand(false)
     .description('build a medium; run again after an interruption, it continues')
     .usage('[options] [product] [config...]')
+    .addOption(createVerifyOption())
     .addOption(createForceOption())
     .argument(...LIVE_ARGUMENTS)
     .addHelpText(
@@ -52,7 +60,8 @@ export function registerBuild(program: Command, host: CliHost): void {
         },
         buildLiveIso,
       );
-      await writeFormatted({ host, ...options }, report, () => formatReport(report, host));
+      const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
+      await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
     });
   build.hook('preSubcommand', refuseLock);
   registerInstallationIso(build, host);
@@ -70,7 +79,7 @@ function refuseLock(build: Command, product: Command): void {
   });
 }
 
-function formatReport(report: LiveIsoReport, host: CliHost): string {
+function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
   const { bytes, release } = report;
   const output = relative(host.cwd, report.output) || report.output;
   const seconds = report.stages.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
@@ -83,6 +92,7 @@ function formatReport(report: LiveIsoReport, host: CliHost): string {
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     formatBytes(bytes),
+    ...formatVerified(report),
     `  work      ${seconds.toFixed(1)} s in stages, ${retries} retries`,
     `  ignition  ${report.ignition === 'installer' ? "the release's own installer" : 'embedded templates: no assisted installer'}`,
     `  secrets   ${report.secretsOnMedia.join(', ') || 'none on the media'}`,

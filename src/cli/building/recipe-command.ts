@@ -33,6 +33,8 @@ import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installa
 export type RecipeOptions = {
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
+  /** Of commands that build. */
+  readonly verify?: boolean;
 };
 
 /** A command line of these options. */

@@ -3,6 +3,7 @@ import type { DescribedSignature } from '../../recipes/verified-release.ts';
 import { formatNames } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { Verified } from '../medium/verify.ts';
 import { groupBy } from '../../base/lists.ts';
 
 const MOST_NAMED = 5;
@@ -56,6 +57,14 @@ export const formatSignatures = (
 export const formatBytes = ({ fetched, copied, reused, written }: PourReport['bytes']): string =>
   `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ` +
   `${formatSize(reused)} reused, ${formatSize(written)} written`;
+
+/** What `--verify` found, where it was given. */
+export const formatVerified = ({ verified }: Verified): readonly string[] =>
+  verified
+    ? [
+        `  verified  ${verified.extents} extents, ${formatSize(verified.bytes)}, ${verified.images} images`,
+      ]
+    : [];
 
 export const warnOfTls = (hosts: readonly string[], label: string): readonly string[] =>
   hosts.map(

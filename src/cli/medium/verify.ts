@@ -1,13 +1,18 @@
 import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatNames, formatProblem, type ImageProblem } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { Verification } from '../../media/verify-contents.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import {
+  createOutputOption,
+  writeFormatted,
+  writeMessage,
+  type OutputFormat,
+} from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
 import { groupBy } from '../../base/lists.ts';
@@ -30,21 +35,46 @@ export function registerVerify(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift verify appliance.iso',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
-      setFlagsFromString(LITTLE_GARBAGE);
-      const { logFormat } = options;
-      const value = await runWithProgress({ stage: 'verify', logFormat, host }, (watched) =>
-        verifyIso(resolve(host.cwd, iso), watched),
-      );
+      const value = await verify(iso, options, host);
       await writeFormatted({ host, ...options }, value, (value) => formatVerification(iso, value));
-      if (value.ok) return;
-      throw new DifferenceError(
-        'verify.differences',
-        `${iso} has ${count(value.problems, 'problem')}`,
-        {
-          hint: 'build it again with the same command, or copy it again',
-        },
-      );
+      if (!value.ok)
+        throw differs(iso, value, 'build it again with the same command, or copy it again');
     });
+}
+
+const verify = (
+  iso: string,
+  { logFormat }: Pick<VerifyCliOptions, 'logFormat'>,
+  host: CliHost,
+): Promise<Verification> => {
+  setFlagsFromString(LITTLE_GARBAGE);
+  return runWithProgress({ stage: 'verify', logFormat, host }, (watched) =>
+    verifyIso(resolve(host.cwd, iso), watched),
+  );
+};
+
+const differs = (iso: string, { problems }: Verification, hint: string): DifferenceError =>
+  new DifferenceError('verify.differences', `${iso} has ${count(problems, 'problem')}`, { hint });
+
+/** `--verify` of every command that builds an ISO. */
+export const createVerifyOption = (): Option =>
+  new Option('--verify', 'read the finished ISO again and check it as "sealift verify" does');
+
+export type Verified = { readonly verified?: Verification['checked'] };
+
+type VerifyBuiltOptions = Pick<VerifyCliOptions, 'logFormat'> & { readonly verify?: boolean };
+
+/** @throws DifferenceError `verify.differences`, after its problems are printed */
+export async function verifyBuilt(
+  iso: string,
+  options: VerifyBuiltOptions,
+  host: CliHost,
+): Promise<Verified> {
+  if (options.verify !== true) return {};
+  const value = await verify(iso, options, host);
+  if (value.ok) return { verified: value.checked };
+  writeMessage(host, formatVerification(iso, value));
+  throw differs(iso, value, 'build it again with --rehash and --force');
 }
 
 /**

@@ -34,8 +34,13 @@ export function checkSchema(
     .map((error) => explain(error, document, { schema, hints }));
 }
 
+/** The schema is ours, and the tests check it: to check it at each start takes longer than all else here. */
+const FAST = { meta: false, validateSchema: false, code: { optimize: false } };
+
 function compile(schema: SchemaNode): ValidateFunction {
-  const validate = new Ajv({ allErrors: true, verbose: true, strict: true }).compile(schema);
+  const validate = new Ajv({ allErrors: true, verbose: true, strict: true, ...FAST }).compile(
+    schema,
+  );
   compiled.set(schema, validate);
   return validate;
 }

@@ -20,6 +20,8 @@ export type IsoReuse = {
   readonly replaced: string;
   readonly takesBlobs: boolean;
   readonly keepsPlaces: boolean;
+  /** Whether what an earlier build wrote down of a file stands for its bytes while its inode says the same. */
+  readonly trustsRecords: boolean;
 };
 
 export type Reusable = {

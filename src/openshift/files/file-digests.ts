@@ -35,17 +35,28 @@ const COARSEST_MS = 2000;
 
 /**
  * @param cache folder of what was fetched and extracted; the digests are kept below it
- * @param signal ends the reading of a large file
+ * @param options.signal ends the reading of a large file
+ * @param options.trustsRecords default true; else only digests of this process are remembered
  */
-export function createFileDigests(cache: string, signal?: AbortSignal): FileDigests {
+export function createFileDigests(
+  cache: string,
+  {
+    signal,
+    trustsRecords = true,
+  }: { readonly signal?: AbortSignal; readonly trustsRecords?: boolean } = {},
+): FileDigests {
+  const own = new Set<string>();
   const entryOf = (path: string): string =>
     join(cache, 'digests', `${hexOf(digestOf(resolve(path))).slice(0, 32)}.json`);
   const recall = async (path: string, stamp: FileStamp): Promise<FileInput | undefined> => {
+    if (!trustsRecords && !own.has(resolve(path))) return undefined;
     const known = parse(await readFileIfPresent(entryOf(path)));
     return known && isSameStamp(known.stamp, stamp) ? describe(path, known) : undefined;
   };
-  const remember = (path: string, found: Remembered): Promise<void> =>
-    writeFileAtomic(entryOf(path), formatReadableJson({ ...found, path: resolve(path) }));
+  const remember = async (path: string, found: Remembered): Promise<void> => {
+    await writeFileAtomic(entryOf(path), formatReadableJson({ ...found, path: resolve(path) }));
+    own.add(resolve(path));
+  };
   return {
     async recall(path) {
       const stamp = await readStamp(path);

@@ -64,6 +64,7 @@ export async function prepareInstallationIso(
   const { config, epoch, output, saved } = request;
   const { engine } = tools;
   checkInstallation(request); // before anything is fetched
+  const places = await tools.takeOver();
   const release = resolveNamedRelease(request, tools);
   const releases = Promise.all(release ? [release] : []);
   releases.catch(() => undefined); // what waits for the release tells
@@ -74,7 +75,7 @@ export async function prepareInstallationIso(
     scan: engine.run(scanBase, { base: fileOf(base) }),
     architecture: architectureOf(config),
     ignition: new Secret(renderIgnition(request, embedded)),
-    ...withoutUndefined({ epoch, places: tools.places }),
+    ...withoutUndefined({ epoch, places }),
     ...(embedded && {
       embedded: { plan: embedded.plan, release: describeSeed(config), releases: await releases },
     }),

@@ -18,6 +18,7 @@ import {
 } from '../lock/use-lock.ts';
 import { pourAndSeal } from '../pour-and-seal.ts';
 import { fileOf } from '../../base/disk/file-input.ts';
+import { describeAsked, findUnchanged, rememberFinished } from '../unchanged-iso.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
@@ -34,6 +35,7 @@ export async function prepareLiveIso(
   const { engine } = tools;
   const { config, output, epoch } = request;
   const { maxSize } = config.build;
+  const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
   const { release, catalogs, plan, imagePolicy } = images;
   const base = findBase(request, tools, images);
@@ -47,7 +49,7 @@ export async function prepareLiveIso(
     bootstrap: bootstrap.then(({ ignition }) => ignition),
     unconfigured,
     appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
-    ...withoutUndefined({ epoch, places: findPlaces(request, tools) }),
+    ...withoutUndefined({ epoch, places }),
   });
   const space = engine.run(checkSize, {
     layout,
@@ -94,6 +96,9 @@ export async function buildLiveIso(
   const unlock = await lockOutput(`${request.output}.lock`);
   try {
     await claimLock(request);
+    const asked = await describeAsked(request, tools);
+    const unchanged = await findUnchanged<LiveIsoReport>({ asked, request }, tools);
+    if (unchanged) return unchanged;
     const prepared = await prepareLiveIso(request, tools);
     const report = describeLiveIso(request, prepared);
     const { layout, base, plan } = prepared;
@@ -106,6 +111,7 @@ export async function buildLiveIso(
       lanes: request.config.build.concurrency ?? 8,
     });
     await writeLock(request, prepared.lock, tools);
+    await rememberFinished({ asked, request, tags: prepared.tags }, tools);
     return made;
   } finally {
     await unlock();

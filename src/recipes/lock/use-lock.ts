@@ -67,12 +67,12 @@ export const drawnFor = ({ held, secrets, isLocked }: LockUse): DrawnSource => (
 type LockedRequest = IsoPlace & { readonly lock?: LockUse };
 
 /** Where the lock has its bytes, or else the ISO that is replaced; a locked build asks the lock alone. */
-export function findPlaces(
+export async function findPlaces(
   { lock, reuses }: LockedRequest,
-  { places }: BuildTools,
-): Places | undefined {
-  if (reuses?.keepsPlaces !== true) return undefined;
-  return lock?.held?.places ?? places;
+  { takeOver }: BuildTools,
+): Promise<Places | undefined> {
+  const places = await takeOver();
+  return reuses?.keepsPlaces === true ? (lock?.held?.places ?? places) : undefined;
 }
 
 /**

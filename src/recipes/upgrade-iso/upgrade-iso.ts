@@ -25,6 +25,7 @@ export async function prepareUpgradeIso(
   const { engine, registriesConf } = tools;
   const { config, output, epoch, saved } = request;
   const { maxSize } = config.build;
+  const places = await tools.takeOver();
   const release = findRelease(request, tools);
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
@@ -36,7 +37,7 @@ export async function prepareUpgradeIso(
     path,
     plan,
     catalogs: catalogs.then(describeCatalogs),
-    ...withoutUndefined({ epoch, places: tools.places }),
+    ...withoutUndefined({ epoch, places }),
   });
   const space = engine.run(checkSize, {
     layout,

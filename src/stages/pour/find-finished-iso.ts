@@ -22,11 +22,19 @@ export const findFinishedIso: Stage<
 > = {
   name: 'find finished ISO',
   async run({ layout, output }, { digests }) {
-    const names = namesBeside(output);
-    if (!(await hasFile(names.checksum))) return undefined;
-    const report = await readReport(names.report);
-    if (report?.layout !== layout) return undefined;
-    const found = (await digests.recall(output))?.digest;
-    return found === report.digest ? found : undefined;
+    const report = await recallFinished(output, digests);
+    return report?.layout === layout ? report.digest : undefined;
   },
 };
+
+/** What the report beside an ISO says, where it is of the file that an earlier build gave this name. */
+export async function recallFinished(
+  output: string,
+  digests: FileDigests,
+): Promise<{ readonly layout?: unknown; readonly digest: Digest } | undefined> {
+  const names = namesBeside(output);
+  if (!(await hasFile(names.checksum))) return undefined;
+  const report = await readReport(names.report);
+  const digest = (await digests.recall(output))?.digest;
+  return digest !== undefined && report?.digest === digest ? { ...report, digest } : undefined;
+}

@@ -95,6 +95,7 @@ export type BuildOptions = SignatureOptions & {
   readonly workDir?: string;
   readonly force?: boolean;
   readonly freshLayout?: boolean;
+  readonly rehash?: boolean;
   /** What `--seed` names; false: `--no-seed`. */
   readonly seed?: readonly string[] | boolean;
   /** File with a saved plan, or the report of an earlier build. */
@@ -197,8 +198,11 @@ export function readIsoPlace(
     workDir,
     force = false,
     freshLayout = false,
+    rehash = false,
     seed = true,
-  }: Pick<BuildOptions, 'workDir' | 'force' | 'freshLayout' | 'seed'> & { readonly output: string },
+  }: Pick<BuildOptions, 'workDir' | 'force' | 'freshLayout' | 'rehash' | 'seed'> & {
+    readonly output: string;
+  },
   from: { readonly config: ConfigInput; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
 ): IsoPlace {
@@ -213,6 +217,7 @@ export function readIsoPlace(
       replaced: output,
       takesBlobs: seed !== false,
       keepsPlaces: !freshLayout,
+      trustsRecords: !rehash,
     },
     workDir: resolve(cwd, workDir ?? join(dirname(output), '.sealift')),
     inputs: [

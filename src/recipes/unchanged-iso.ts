@@ -1,0 +1,138 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { digestOf, type Digest } from '../base/digest.ts';
+import { readStamp } from '../base/disk/file-input.ts';
+import { readFileIfPresent, readFreeBytes } from '../base/disk/files.ts';
+import { isErrno } from '../base/errors.ts';
+import { withoutUndefined } from '../base/members.ts';
+import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
+import { fingerprintOf } from '../engine/fingerprint.ts';
+import type { StageValue } from '../engine/stage.ts';
+import type { IsoPlace } from '../media/output/claim-iso.ts';
+import { writeFinishedIso } from '../media/output/finished-iso.ts';
+import { namesBeside } from '../media/output/claim-iso.ts';
+import type { TagDigests } from '../registry/tag-ledger.ts';
+import { findUnchangedIso } from '../stages/pour/find-unchanged-iso.ts';
+import type { BuildTools } from './build-tools.ts';
+import { secretsPathOf } from './lock/lock-secrets.ts';
+import type { LockUse } from './lock/use-lock.ts';
+import type { MadeIso } from './pour-and-seal.ts';
+
+type Request = IsoPlace & {
+  readonly lock?: LockUse;
+  readonly saved?: unknown;
+  readonly graphUrl?: string;
+};
+
+/**
+ * A digest of what an ISO is asked for with: the request, the files that it names, and the program. Taken before
+ * anything is read, so that a file that changes during the build makes the next one look again. Undefined
+ * where an input can be read only once.
+ */
+export async function describeAsked(
+  request: Request,
+  { program, sealKey, registriesConf }: BuildTools,
+): Promise<Digest | undefined> {
+  const { inputs, reuses } = request;
+  const values = Object.fromEntries(
+    Object.entries(request).filter(([name]) => !LEFT_OUT.has(name)),
+  ) as Record<string, StageValue>;
+  const paths = inputs.filter((path) => reuses?.seeds.includes(path) !== true);
+  const files = await Promise.all(paths.map(describeFile));
+  if (files.includes(undefined)) return undefined;
+  const keepsPlaces = reuses?.keepsPlaces ?? false;
+  const all = { values, paths, files: files as Json[], keepsPlaces, registriesConf };
+  return fingerprintOf({ stage: 'find unchanged ISO', inputs: all, program, sealKey });
+}
+
+/** They are described by their files, or do not matter. */
+const LEFT_OUT: ReadonlySet<string> = new Set(['inputs', 'force', 'lock', 'reuses']);
+
+/** Bytes up to which a file counts by its bytes: a checkout of a repository gives all files new times. */
+const SMALL = 1 << 20;
+
+async function describeFile(path: string): Promise<Json | undefined> {
+  try {
+    const found = await stat(path);
+    if (found.isDirectory()) return await describeFolder(path);
+    if (!found.isFile()) return undefined;
+    return found.size <= SMALL ? digestOf(await readFile(path)) : await describeStamp(path);
+  } catch (error) {
+    // What cannot be read is refused, or not needed.
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP')) return 'absent';
+    throw error;
+  }
+}
+
+/** A mirror has tens of thousands of files: they count by what their inodes say. */
+async function describeFolder(folder: string): Promise<Json> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => !entry.isDirectory());
+  const described = await Promise.all(
+    paths.map(async ({ parentPath, name }) => {
+      const path = join(parentPath, name);
+      return [path.slice(folder.length), await describeStamp(path)] as const;
+    }),
+  );
+  return Object.fromEntries(described);
+}
+
+const describeStamp = async (path: string): Promise<Json> => (await readStamp(path)) ?? 'absent';
+
+/** The lock counts as it stands after a build, which writes it. */
+async function withLock(asked: Digest, { lock }: Request): Promise<Digest> {
+  const paths = lock ? [lock.path, secretsPathOf(lock.path)] : [];
+  const files = await Promise.all(paths.map(readFileIfPresent));
+  return digestOf(
+    formatCanonicalJson([asked, ...files.map((bytes) => (bytes ? digestOf(bytes) : null))]),
+  );
+}
+
+type Asked = { readonly asked: Digest | undefined; readonly request: Request };
+
+/** The report of the output where it needs no build; see `findUnchangedIso`. */
+export async function findUnchanged<Report extends MadeIso>(
+  { asked, request }: Asked,
+  { engine, client }: BuildTools,
+): Promise<Report | undefined> {
+  if (asked === undefined) return undefined;
+  const { output, graphUrl, saved } = request;
+  const known = await engine.run(findUnchangedIso, {
+    asked: await withLock(asked, request),
+    output,
+    isPinned: saved !== undefined,
+    ...withoutUndefined({ graphUrl }),
+  });
+  if (!known) return undefined;
+  const report = known as unknown as Report; // written by a build of this product
+  const { isoSize, payloadSize } = known;
+  return {
+    ...report,
+    bytesToFetch: 0,
+    bytesReused: payloadSize,
+    neededBytes: 0,
+    freeBytes: await readFreeBytes(dirname(output)),
+    bytes: { fetched: 0, copied: 0, reused: isoSize, written: 0, readBack: 0 },
+    hosts: client.statistics().map((host) => ({ ...host })),
+    stages: [...engine.times()],
+    isUpToDate: true,
+  };
+}
+
+/** A tag that stands for a digest, as those of signatures do: its image is carried as it is. */
+const OF_DIGEST = /:sha256-[0-9a-f]{64}(?:\.\w+)?$/;
+
+/** What a build that ends now lets the next one know. */
+export async function rememberFinished(
+  { asked, request, tags }: Asked & { readonly tags: TagDigests },
+  { workDir }: BuildTools,
+): Promise<void> {
+  const report = await readFileIfPresent(namesBeside(request.output).report);
+  if (asked === undefined || !report) return;
+  const names = Object.entries(tags).filter(([name]) => !OF_DIGEST.test(name));
+  await writeFinishedIso(workDir, request.output, {
+    asked: await withLock(asked, request),
+    names: Object.fromEntries(names),
+    report: digestOf(report),
+  });
+}

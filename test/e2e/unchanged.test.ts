@@ -1,0 +1,124 @@
+import { mkdir, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { digestFile } from '../../src/base/disk/files.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { buildLayeredImage } from '../support/release.ts';
+
+let world: LiveWorld;
+
+beforeAll(async () => {
+  world = await createLiveWorld();
+  await addTool('first');
+  await writeConfig();
+  await mkdir(at('openshift'));
+  await writeFile(at('openshift/a.yaml'), manifest('a'));
+  await build();
+});
+afterAll(() => world.close());
+
+const at = (name: string): string => join(world.directory, name);
+const tool = (): string => `${world.registry.host}/team/tool:1`;
+const writeConfig = (...lines: readonly string[]): Promise<void> =>
+  world.writeConfig(...lines, `additionalImages: [{name: "${tool()}"}]`);
+
+async function addTool(content: string): Promise<void> {
+  world.registry.add('team/tool', await buildLayeredImage([[['usr/bin/tool', content]]]), '1');
+}
+
+const manifest = (name: string): string =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}, namespace: default}\n`;
+
+type Report = { readonly isUpToDate: boolean; readonly stages: readonly { stage: string }[] };
+
+async function build(...more: readonly string[]): Promise<Report & Record<string, unknown>> {
+  const args = ['build', '--output', 'a.iso', '--base-iso', 'test.iso', '-o', 'json', ...more];
+  const { exitCode, stdout, stderr } = await world.run(...args);
+  expect([exitCode, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+  return JSON.parse(stdout) as Report & Record<string, unknown>;
+}
+
+/** Whether nothing was planned at all. */
+const isKnown = ({ isUpToDate, stages }: Report): boolean =>
+  isUpToDate && stages.every(({ stage }) => stage === 'find unchanged ISO');
+
+describe('an ISO that is finished and unchanged', () => {
+  test('is known by what it was made from: only the tags that a person named are asked', async () => {
+    const before = world.registry.requests.length;
+    expect(isKnown(await build())).toBe(true);
+    const asked = world.registry.requests.slice(before).filter((line) => !line.endsWith('/v2/'));
+    expect(asked).toEqual([expect.stringContaining('/v2/team/tool/manifests/1')]);
+  });
+
+  test('is known where a checkout gave the same inputs new times', async () => {
+    await utimes(at('appliance-config.yaml'), 1, 1);
+    await utimes(at('openshift/a.yaml'), 1, 1);
+    await build();
+    expect(isKnown(await build())).toBe(true);
+  });
+
+  test('is verified when that is asked for, and built again where somebody wrote into it', async () => {
+    expect(await build('--verify')).toMatchObject({
+      isUpToDate: true,
+      verified: { bytes: expect.any(Number) as number },
+    });
+    const { mtime, atime, size } = await stat(at('a.iso'));
+    const file = await open(at('a.iso'), 'r+');
+    await file.write(Buffer.from('flipped'), 0, 7, size - 40_000);
+    await file.close();
+    await utimes(at('a.iso'), atime, mtime); // its change time tells all the same
+    expect((await build('--verify')).isUpToDate).toBe(false);
+    const { exitCode } = await world.run('verify', 'a.iso');
+    expect(exitCode).toBe(0);
+  });
+
+  test('is planned again for each thing that could make it another one', async () => {
+    const edits: Readonly<Record<string, () => Promise<unknown>>> = {
+      'a manifest beside the configuration': () =>
+        writeFile(at('openshift/a.yaml'), manifest('other')),
+      'the configuration': () => writeConfig('  kernelArguments: [debug]'),
+      'what a tag names': () => addTool('second'),
+      'the time of its files': () => {
+        world.env['SOURCE_DATE_EPOCH'] = '1700000000';
+        return Promise.resolve();
+      },
+      'another base ISO': async () => {
+        await writeFile(
+          at('new.iso'),
+          Buffer.concat([await readAll('test.iso'), new Uint8Array(0)]),
+        );
+        await rename(at('new.iso'), at('test.iso'));
+      },
+      'its report': () => writeFile(at('a.iso.report.json'), '{"product":"live-iso"}'),
+    };
+    for (const [name, edit] of Object.entries(edits)) {
+      await edit();
+      expect([name, isKnown(await build('--force'))]).toEqual([name, false]);
+      expect([name, isKnown(await build())]).toEqual([name, true]);
+    }
+  });
+
+  test('is read and hashed where records of earlier builds are not to be believed', async () => {
+    const digest = await digestFile(at('a.iso'));
+    expect(await build('--rehash')).toMatchObject({ isUpToDate: false, digest });
+    expect(isKnown(await build())).toBe(true);
+  });
+
+  test('is known with the lock that its build wrote, and planned where the lock is another', async () => {
+    await build('--lock');
+    expect(isKnown(await build())).toBe(true);
+    expect(isKnown(await build('--locked'))).toBe(false);
+    expect(isKnown(await build('--locked'))).toBe(true);
+    await rm(at('sealift.lock.json'));
+    expect(isKnown(await build())).toBe(false);
+  });
+});
+
+const readAll = async (name: string): Promise<Buffer> => {
+  const file = await open(at(name));
+  try {
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+};
