@@ -85,6 +85,7 @@ async function withSources<T>(
     replaced: '',
     takesBlobs: false,
     keepsPlaces: false,
+    trustsRecords: false,
   });
   const isos: string[] = [];
   for (const path of paths) if (!(await stat(path)).isDirectory()) isos.push(path);
