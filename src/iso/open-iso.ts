@@ -49,17 +49,18 @@ const DEFAULT_LIMIT = 16 * 1024 * 1024;
 const PIECE_SIZE = 1024 * 1024;
 
 /**
- * Opens an ISO 9660 image, with Rock Ridge or without.
+ * Opens an ISO 9660 image, with Rock Ridge or without: a file by its path, or what is open already. That is
+ * closed with the image, and stays open where this throws.
  *
  * @throws IntegrityError `iso.not-iso9660`, `iso.truncated`, `iso.unsupported`, `iso.out-of-bounds`,
  * `iso.malformed-record`, `iso.boot-catalog`; errors of the file system as they are
  */
-export async function openIso(path: string): Promise<IsoImage> {
-  const image = await openRandomAccess(path);
+export async function openIso(from: string | RandomAccess): Promise<IsoImage> {
+  const image = typeof from === 'string' ? await openRandomAccess(from) : from;
   try {
-    return await whileReading(`ISO image ${path}`, () => createImage(image));
+    return await whileReading(`ISO image ${image.path}`, () => createImage(image));
   } catch (error) {
-    await image.close();
+    if (typeof from === 'string') await image.close();
     throw error;
   }
 }

@@ -1,8 +1,10 @@
 import { IntegrityError } from '../base/errors.ts';
+import { readDeviceSize } from '../base/disk/block-device.ts';
 import { openToRead } from '../base/disk/open-file.ts';
 
-/** A file that is read at any offset; nothing of it is kept in memory. */
+/** Bytes that are read at any offset: a file, a block device, or something elsewhere. */
 export type RandomAccess = {
+  /** A path of this machine, or the printable name of what is elsewhere. */
   readonly path: string;
   /** Bytes. */
   readonly size: number;
@@ -15,10 +17,11 @@ export type RandomAccess = {
   readonly close: () => Promise<void>;
 };
 
-/** Opens a file for reading. Errors of the file system are thrown as they are. */
+/** Opens a file or a block device for reading. Errors of the file system are thrown as they are. */
 export async function openRandomAccess(path: string): Promise<RandomAccess> {
   const file = await openToRead(path);
-  const { size: fileSize } = await file.stat();
+  const stats = await file.stat();
+  const fileSize = stats.isBlockDevice() ? await readDeviceSize(stats) : stats.size;
   return {
     path,
     size: fileSize,
@@ -40,7 +43,7 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
 export type ByteRange = { readonly offset: number; readonly size: number };
 
 /** @throws IntegrityError `iso.out-of-bounds` */
-function requireInside(range: ByteRange, fileSize: number): void {
+export function requireInside(range: ByteRange, fileSize: number): void {
   if (range.offset >= 0 && range.size >= 0 && range.offset + range.size <= fileSize) return;
   throw new IntegrityError(
     'iso.out-of-bounds',

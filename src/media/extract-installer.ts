@@ -39,11 +39,13 @@ import { isoRegistryTree } from './tree/iso-registry-tree.ts';
 import { openMediumLayers } from './tree/medium-images.ts';
 import { readEmbeddedIgnition } from './read-ignition.ts';
 import { readIndex } from './index/media-index.ts';
-import { useMedium } from './open-medium.ts';
+import { useMedium, type Medium } from './open-medium.ts';
+import { isElsewhere } from './source/open-source.ts';
 
 export type ExtractInstallerRequest = {
-  /** Absolute paths: a live ISO, and the directory that gets the installer. */
-  readonly medium: string;
+  /** A live ISO. */
+  readonly medium: Medium;
+  /** Absolute path of the directory that gets the installer. */
   readonly directory: string;
   /** Default: as the kernel arguments of the medium say. */
   readonly fips?: boolean;
@@ -78,7 +80,10 @@ export async function extractInstaller(
     const release = await readRelease(iso, signal);
     const fips = request.fips ?? (await hasFipsKernelArgument(iso));
     const name = fips ? 'openshift-install-fips' : 'openshift-install';
-    const place = { path: join(request.directory, name), inputs: [request.medium] };
+    const place = {
+      path: join(request.directory, name),
+      inputs: isElsewhere(iso.path) ? [] : [iso.path],
+    };
     await checkOutputPlace(place);
     const told = await describeTold(iso, release);
     const aside = await nameAside(place.path);

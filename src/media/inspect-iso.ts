@@ -8,7 +8,7 @@ import { formatCauses } from '../iso/reading-context.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
 import { attempt } from './attempt.ts';
-import { useMedium } from './open-medium.ts';
+import { useMedium, type Medium } from './open-medium.ts';
 import { readBundleFile } from './index/bundle-file.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from './read-ignition.ts';
 import { sumSizes } from '../base/lists.ts';
@@ -79,8 +79,8 @@ export type Inspection = {
 };
 
 /** @throws UsageError `iso.unreadable`; IntegrityError where not even the directories can be read */
-export async function inspectIso(path: string): Promise<Inspection> {
-  return useMedium(path, async (iso) => {
+export async function inspectIso(medium: Medium): Promise<Inspection> {
+  return useMedium(medium, async (iso) => {
     const { value: partitions, problem } = await attempt(() => readPartitions(iso));
     return {
       size: iso.fileSize,

@@ -1,60 +1,40 @@
-import { stat } from 'node:fs/promises';
-import { ConfigError, isErrno, IntegrityError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { isErrno, IntegrityError } from '../base/errors.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 import { SECTOR_SIZE } from '../iso/extent.ts';
 import { openTree } from '../iso/iso-tree.ts';
 import { createStructureSource } from '../iso/structure-source.ts';
-import { openRandomAccess, type RandomAccess } from '../iso/random-access.ts';
+import type { RandomAccess } from '../iso/random-access.ts';
 import { decodeVolumeDescriptor } from '../iso/volume/volume-descriptor.ts';
+import { openLocal } from './source/open-source.ts';
 
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'a part of its path is not a directory',
-  EACCES: 'reading it is not permitted',
-  EPERM: 'reading it is not permitted',
-  ELOOP: 'its symbolic links are a loop',
-  ENAMETOOLONG: 'its name is too long',
-};
+/** An ISO that somebody named: by its path, or as `openSource` opened it. */
+export type Medium = string | RandomAccess;
 
 /**
- * Opens an ISO that somebody named.
+ * Does something with an ISO that somebody named, and closes it in any case.
  *
  * @throws ConfigError `iso.unreadable`; what `openIso` throws
  */
-export async function openMedium(path: string): Promise<IsoImage> {
-  try {
-    const found = await stat(path);
-    if (found.isDirectory()) throw unreadable(path, 'it is a directory');
-    if (!found.isFile()) throw unreadable(path, 'it is not a regular file', COPY);
-    return await openIso(path);
-  } catch (cause) {
-    const code = Object.keys(REASONS).find((code) => isErrno(cause, code));
-    throw code === undefined ? cause : unreadable(path, REASONS[code] ?? code);
-  }
-}
-
-/** A device has no size that a file system tells. */
-const COPY = 'copy the device or pipe into a file, and give that';
-
-/** Does something with an ISO that somebody named, and closes it in any case. */
 export async function useMedium<Result>(
-  path: string,
+  medium: Medium,
   work: (iso: IsoImage) => Promise<Result>,
 ): Promise<Result> {
-  const iso = await openMedium(path);
-  try {
-    return await work(iso);
-  } finally {
-    await iso.close();
-  }
+  return useImage(medium, async (image) => work(await openIso(image)));
 }
 
-const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
-  new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, {
-    ...withoutUndefined({ hint }),
-  });
+/** The same for its bytes, whatever they are. */
+export async function useImage<Result>(
+  medium: Medium,
+  work: (image: RandomAccess) => Promise<Result>,
+): Promise<Result> {
+  const image = typeof medium === 'string' ? await openLocal(medium) : medium;
+  try {
+    return await work(image);
+  } finally {
+    await image.close();
+  }
+}
 
 /**
  * What an error says about the bytes of an image: wrong ones, or sectors that a worn disc or stick does
@@ -66,10 +46,7 @@ export function describeDamage(error: unknown): string | undefined {
 }
 
 /** What can be had of an image that has a directory tree, whatever else is wrong with it. */
-export type IsoFiles = Pick<
-  IsoImage,
-  'path' | 'fileSize' | 'find' | 'walk' | 'readFile' | 'readBytes' | 'close'
->;
+export type IsoFiles = Pick<IsoImage, 'fileSize' | 'find' | 'walk' | 'readFile' | 'readBytes'>;
 
 /** ECMA-119 6.2.1, 8.4: the primary volume descriptor of every image we know is the first one. */
 const PRIMARY_SECTOR = 16;
@@ -81,32 +58,24 @@ const DEFAULT_LIMIT = 16 * 1024 * 1024;
  *
  * @throws IntegrityError when not even its root directory can be read
  */
-export async function openDamaged(path: string): Promise<IsoFiles> {
-  const image = await openRandomAccess(path);
-  try {
-    const descriptor = decodeVolumeDescriptor(
-      await image.read(PRIMARY_SECTOR * SECTOR_SIZE, SECTOR_SIZE),
+export async function openDamaged(image: RandomAccess): Promise<IsoFiles> {
+  const descriptor = decodeVolumeDescriptor(
+    await image.read(PRIMARY_SECTOR * SECTOR_SIZE, SECTOR_SIZE),
+  );
+  if (descriptor.kind !== 'primary') {
+    throw new IntegrityError(
+      'iso.not-iso9660',
+      `first volume descriptor is of kind ${descriptor.kind}, not primary`,
     );
-    if (descriptor.kind !== 'primary') {
-      throw new IntegrityError(
-        'iso.not-iso9660',
-        `first volume descriptor is of kind ${descriptor.kind}, not primary`,
-      );
-    }
-    const { find, walk } = await openTree(createStructureSource(image), descriptor.volume);
-    return {
-      path,
-      fileSize: image.size,
-      find,
-      walk,
-      readFile: (node, limit = DEFAULT_LIMIT) => readWhole(image, node, limit),
-      readBytes: image.read,
-      close: image.close,
-    };
-  } catch (error) {
-    await image.close();
-    throw error;
   }
+  const { find, walk } = await openTree(createStructureSource(image), descriptor.volume);
+  return {
+    fileSize: image.size,
+    find,
+    walk,
+    readFile: (node, limit = DEFAULT_LIMIT) => readWhole(image, node, limit),
+    readBytes: image.read,
+  };
 }
 
 type Node = Parameters<IsoImage['readFile']>[0];

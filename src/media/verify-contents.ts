@@ -60,7 +60,8 @@ export async function checkContents(
   const digested = present.filter(({ digest }) => digest !== undefined);
   const gaps = new Set(findGaps(present));
   const total = sumSizes([...digested, ...gaps]);
-  const damaged = await verifyExtents(iso.path, [...digested, ...gaps], {
+  const image = { read: iso.readBytes, size: iso.fileSize };
+  const damaged = await verifyExtents(image, [...digested, ...gaps], {
     signal,
     onProgress: (done) => {
       onProgress(done, total);

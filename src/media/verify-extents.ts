@@ -1,11 +1,10 @@
-import type { FileHandle } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { isErrno } from '../base/errors.ts';
+import { IntegrityError, isErrno } from '../base/errors.ts';
 import { append, maxOf } from '../base/lists.ts';
-import { openToRead } from '../base/disk/open-file.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
 import type { IndexExtent } from './index/media-index.ts';
+import type { RandomAccess } from '../iso/random-access.ts';
 
 /** An extent with a digest, whose bytes have another one or cannot be had. */
 export type DamagedExtent = {
@@ -40,13 +39,12 @@ const SMALL = 256 * 1024;
  * is damage
  */
 export async function verifyExtents(
-  path: string,
+  file: Pick<RandomAccess, 'read' | 'size'>,
   extents: readonly IndexExtent[],
   { signal, onProgress }: VerifyExtentsOptions,
 ): Promise<DamagedExtent[]> {
   const count = Math.min(MAX_LANES, availableParallelism());
   const memory = new SharedArrayBuffer(count * PIECES * PIECE);
-  const file = await openToRead(path);
   const hasher = createHasher(memory);
   const tasks = planTasks(extents)[Symbol.iterator]();
   const damaged: DamagedExtent[] = [];
@@ -75,13 +73,12 @@ export async function verifyExtents(
     shared.signal.throwIfAborted();
   } finally {
     await hasher.close();
-    await file.close();
   }
   return damaged.sort((a, b) => a.extent.offset - b.extent.offset);
 }
 
 type Lane = {
-  readonly file: FileHandle;
+  readonly file: Pick<RandomAccess, 'read' | 'size'>;
   readonly memory: SharedArrayBuffer;
   /** Where the lane's pieces begin in the memory. */
   readonly start: number;
@@ -174,18 +171,20 @@ async function hashLarge(lane: Lane, { offset, size }: IndexExtent): Promise<Dig
 /** The file ends before the bytes that should be there. */
 class EndOfFile extends Error {}
 
-async function readPiece(lane: Lane, { start, size }: Slice, position: number): Promise<Buffer> {
-  const view = Buffer.from(lane.memory, start, size);
-  for (let done = 0; done < size;) {
-    const { bytesRead } = await lane.file.read(view, done, size - done, position + done);
-    if (bytesRead === 0) throw new EndOfFile(`cannot be read: the file ends at ${position + done}`);
-    done += bytesRead;
+async function readPiece(
+  { file, memory }: Lane,
+  { start, size }: Slice,
+  position: number,
+): Promise<Buffer> {
+  if (position + size > file.size) {
+    throw new EndOfFile(`cannot be read: the file ends at ${file.size}`);
   }
-  return view;
+  return file.read(position, size, Buffer.from(memory, start, size));
 }
 
 /** A worn disc or stick answers EIO for the sectors it lost, and reads on behind them. */
 function describeUnreadable(error: unknown): string | undefined {
   if (error instanceof EndOfFile) return error.message;
+  if (error instanceof IntegrityError) return `cannot be read: ${error.message}`; // cut off by now
   return isErrno(error, 'EIO') ? 'cannot be read: the device answers with an error' : undefined;
 }

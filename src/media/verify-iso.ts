@@ -1,13 +1,19 @@
 import { withoutUndefined } from '../base/members.ts';
 import { isError, type ImageProblem } from '../base/problem.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
-import type { IsoImage } from '../iso/open-iso.ts';
+import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';
 import { type MediaIndex, readDamagedIndex } from './index/media-index.ts';
 import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
 import { checkClosure } from '../registry/closure.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree/iso-registry-tree.ts';
-import { openDamaged, type IsoFiles, openMedium, describeDamage } from './open-medium.ts';
+import {
+  openDamaged,
+  type IsoFiles,
+  describeDamage,
+  useImage,
+  type Medium,
+} from './open-medium.ts';
 import {
   type Report,
   type Verification,
@@ -32,11 +38,11 @@ type Findings = {
  *
  * @throws UsageError `iso.unreadable`; the signal's reason
  */
-export async function verifyIso(path: string, options: VerifyOptions): Promise<Verification> {
+export async function verifyIso(medium: Medium, options: VerifyOptions): Promise<Verification> {
   const findings = createFindings();
-  const iso = await guard('structure', findings, () => openMedium(path));
-  const files = iso ?? (await guard('structure', findings, () => openDamaged(path)));
-  try {
+  await useImage(medium, async (image) => {
+    const iso = await guard('structure', findings, () => openIso(image));
+    const files = iso ?? (await guard('structure', findings, () => openDamaged(image)));
     if (iso) await guard('structure', findings, () => verifyStructure(iso, findings));
     iso?.structure.budget.reset(); // it reads all directories again
     if (files) await verifyFiles(files, findings, options);
@@ -45,9 +51,7 @@ export async function verifyIso(path: string, options: VerifyOptions): Promise<V
     delete findings.index; // the registry of a large medium takes the memory that it has
     iso?.structure.budget.reset();
     if (iso) await guard('registry', findings, () => verifyRegistry(iso, findings));
-  } finally {
-    await files?.close();
-  }
+  });
   return conclude(findings);
 }
 

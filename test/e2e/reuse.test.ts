@@ -3,7 +3,7 @@ import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/prom
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
-import { openMedium } from '../../src/media/open-medium.ts';
+import { useMedium } from '../../src/media/open-medium.ts';
 import { readIndex } from '../../src/media/index/media-index.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 
@@ -45,18 +45,14 @@ async function buildAnew(output: string, ...more: readonly string[]): Promise<nu
 }
 
 /** Offset of the largest blob of an ISO. */
-async function findBlob(path: string): Promise<number> {
-  const iso = await openMedium(path);
-  try {
+const findBlob = (path: string): Promise<number> =>
+  useMedium(path, async (iso) => {
     const index = await readIndex(iso);
     const blobs = (index?.extents ?? []).filter(({ paths }) =>
       paths.some((p) => p.includes('/blobs/')),
     );
     return blobs.toSorted((a, b) => b.size - a.size)[0]?.offset ?? -1;
-  } finally {
-    await iso.close();
-  }
-}
+  });
 
 describe('a build finds blobs', () => {
   test('in the ISO that it replaces, and asks the network for none of them', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
+import { useImage } from '../../src/media/open-medium.ts';
 import { verifyExtents } from '../../src/media/verify-extents.ts';
 
 it('names each of 130,000 damaged extents in one piece of the file', async () => {
@@ -16,10 +17,12 @@ it('names each of 130,000 damaged extents in one piece of the file', async () =>
       digest: digestOf('another'),
       paths: [],
     }));
-    const damaged = await verifyExtents(path, extents, {
-      signal: new AbortController().signal,
-      onProgress: () => undefined,
-    });
+    const damaged = await useImage(path, (image) =>
+      verifyExtents(image, extents, {
+        signal: new AbortController().signal,
+        onProgress: () => undefined,
+      }),
+    );
     expect(damaged).toHaveLength(130_000);
     expect(damaged.at(-1)).toEqual({ extent: extents.at(-1), found: digestOf(Buffer.alloc(1)) });
   } finally {

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import type { IndexExtent } from '../../src/media/index/media-index.ts';
+import { useImage, type Medium } from '../../src/media/open-medium.ts';
 import { verifyExtents, type DamagedExtent } from '../../src/media/verify-extents.ts';
 
 const MIB = 1024 * 1024;
@@ -36,13 +37,15 @@ const extentAt = (offset: number, size: number): IndexExtent => ({
 const verify = (
   extents: readonly IndexExtent[],
   options: Partial<Parameters<typeof verifyExtents>[2]> = {},
-  of = path,
+  of: Medium = path,
 ): Promise<DamagedExtent[]> =>
-  verifyExtents(of, extents, {
-    signal: new AbortController().signal,
-    onProgress: () => undefined,
-    ...options,
-  });
+  useImage(of, (image) =>
+    verifyExtents(image, extents, {
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+      ...options,
+    }),
+  );
 
 describe('extents of an index against their digests', () => {
   it('are found right one by one, whatever their size, and wherever they meet', async () => {
@@ -121,12 +124,25 @@ describe('extents of an index against their digests', () => {
   it('are damaged where the device answers with an error', async () => {
     // Nothing is mapped at the first page of a process: reading it fails as a worn sector does.
     const extents = [extentAt(0, 10), extentAt(0, 5 * MIB)];
-    const damaged = await verify(extents, {}, '/proc/self/mem');
+    const memory = await open('/proc/self/mem');
+    const damaged = await verify(
+      extents,
+      {},
+      {
+        path: '/proc/self/mem',
+        size: SIZE,
+        read: async (offset, size, buffer = Buffer.alloc(size)) =>
+          (await memory.read(buffer, 0, size, offset)).buffer,
+        close: () => memory.close(),
+      },
+    );
     const unreadable = 'cannot be read: the device answers with an error';
     expect(damaged.map((found) => found.unreadable)).toEqual([unreadable, unreadable]);
   });
 
   it('are not there at all when the file is not', async () => {
-    await expect(verify([extentAt(0, 10)], {}, join(directory, 'none'))).rejects.toThrow('ENOENT');
+    await expect(verify([extentAt(0, 10)], {}, join(directory, 'none'))).rejects.toThrow(
+      'no such file',
+    );
   });
 });

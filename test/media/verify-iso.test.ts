@@ -253,7 +253,7 @@ describe('verification of what is not an image', () => {
   it.each([
     ['a file that is not there', () => join(directory, 'none.iso'), 'there is no such file'],
     ['a directory', () => directory, 'it is a directory'],
-    ['a device', () => '/dev/null', 'it is not a regular file'],
+    ['a device', () => '/dev/null', 'it is neither a regular file nor a block device'],
   ])('refuses %s', async (_what, path, reason) => {
     const { exitCode, stderr } = await runCommand(registerVerify, ['verify', path()], {
       cwd: directory,

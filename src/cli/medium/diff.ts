@@ -1,10 +1,10 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { compareMedia } from '../../media/compare/compare-media.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { formatMarkdownReport, formatReport } from '../terminal/report.ts';
+import { ISO_ARGUMENT, useNamed } from './use-named.ts';
 import { describeComparison } from './diff-report.ts';
 
 type DiffOptions = {
@@ -17,8 +17,8 @@ export function registerDiff(program: Command, host: CliHost): void {
   program
     .command('diff')
     .description('tell what changed from one medium to another: release, operators, images, bytes')
-    .argument('<old>', 'ISO made by sealift')
-    .argument('<new>', 'ISO made by sealift')
+    .argument('<old>', `${ISO_ARGUMENT}, made by sealift`)
+    .argument('<new>', 'the same')
     .option('--exit-code', 'end with 8 where they differ', false)
     .addOption(createOutputOption(['text', 'json', 'markdown']))
     .addHelpText(
@@ -28,17 +28,22 @@ export function registerDiff(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
     )
     .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
-      const comparison = await compareMedia(resolve(host.cwd, old), resolve(host.cwd, now));
+      const { comparison, names } = await useNamed(old, host, (before, old) =>
+        useNamed(now, host, async (after, now) => ({
+          comparison: await compareMedia(before, after),
+          names: { old, new: now },
+        })),
+      );
       const isMarkdown = outputFormat === 'markdown';
       await writeFormatted(
         { host, outputFormat: isMarkdown ? 'text' : outputFormat },
         comparison,
         (comparison) => {
-          const report = describeComparison(comparison, { old, new: now });
+          const report = describeComparison(comparison, names);
           return isMarkdown ? formatMarkdownReport(report) : formatReport(report);
         },
       );
       if (comparison.same || !exitCode) return;
-      throw new DifferenceError('diff.differences', `${now} differs from ${old}`);
+      throw new DifferenceError('diff.differences', `${names.new} differs from ${names.old}`);
     });
 }

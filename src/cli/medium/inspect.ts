@@ -1,8 +1,8 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/quantities.ts';
 import { inspectIso, type Inspection } from '../../media/inspect-iso.ts';
 import type { CliHost } from '../host.ts';
+import { ISO_ARGUMENT, useNamed } from './use-named.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 
 /** `sealift inspect ISO`. */
@@ -10,14 +10,14 @@ export function registerInspect(program: Command, host: CliHost): void {
   program
     .command('inspect')
     .description('tell what an ISO is: volume, boot, kernel arguments, release')
-    .argument('<iso>', 'ISO file, of any maker')
+    .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
     .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nExample:\n  $ sealift inspect appliance.iso -o json | jq .coreos.kargs',
     )
     .action(async (iso: string, options: { outputFormat: OutputFormat }) => {
-      const value = await inspectIso(resolve(host.cwd, iso));
+      const value = await useNamed(iso, host, inspectIso);
       await writeFormatted({ host, ...options }, value, formatInspection);
     });
 }

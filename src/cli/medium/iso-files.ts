@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError, isErrno, IntegrityError } from '../../base/errors.ts';
 import type { IsoNode } from '../../iso/iso-node.ts';
@@ -14,7 +13,7 @@ import {
 } from '../terminal/output.ts';
 import { waitFor } from '../../base/wait.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../../media/read-ignition.ts';
-import { useMedium } from '../../media/open-medium.ts';
+import { ISO_ARGUMENT, useIso } from './use-named.ts';
 
 type Entry = {
   readonly path: string;
@@ -37,14 +36,14 @@ export function registerLs(program: Command, host: CliHost): void {
   program
     .command('ls')
     .description('list files of an ISO')
-    .argument('<iso>', 'ISO file, of any maker')
+    .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
     .argument('[path]', 'directory or file in it', '/')
     .option('-l, --long', 'mode, size and time too')
     .option('-R, --recursive', 'everything below, too')
     .addOption(createOutputOption())
     .addHelpText('after', '\nExample:\n  $ sealift ls appliance.iso /registry -R')
     .action(async (path: string, inside: string, options: LsOptions) => {
-      return useMedium(resolve(host.cwd, path), async (iso) => {
+      return useIso(path, host, async (iso) => {
         const entries = listEntries(iso, inside, options.recursive === true);
         const format = options.long ? formatLong : formatShort;
         await writeList({ host, ...options }, entries, format);
@@ -105,11 +104,11 @@ export function registerCat(program: Command, host: CliHost): void {
   program
     .command('cat')
     .description('write a file of an ISO to standard output')
-    .argument('<iso>', 'ISO file, of any maker')
+    .argument('<iso>', `${ISO_ARGUMENT}, of any maker`)
     .argument('<path>', 'file in it')
     .addHelpText('after', '\nExample:\n  $ sealift cat appliance.iso /coreos/kargs.json')
     .action(async (path: string, inside: string) => {
-      return useMedium(resolve(host.cwd, path), async (iso) => {
+      return useIso(path, host, async (iso) => {
         const node = await requireNode(iso, inside);
         if (node.kind !== 'file') {
           throw new UsageError('iso.not-a-file', `${inside} is a ${node.kind}, not a file`);
@@ -163,7 +162,7 @@ export function registerIgnition(program: Command, host: CliHost): void {
     .addHelpText('after', '\nExample:\n  $ sealift ignition show appliance.iso | jq .storage')
     .command('show')
     .description('print the config in the embed area')
-    .argument('<iso>', 'CoreOS live ISO, of any maker')
+    .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}, of any maker`)
     .option('--bootstrap', 'print the bootstrap config instead, which media of ours carry')
     .addHelpText(
       'after',
@@ -171,10 +170,10 @@ export function registerIgnition(program: Command, host: CliHost): void {
         '\nExample:\n  $ sealift ignition show appliance.iso | jq -r ".storage.files[].path"',
     )
     .action(async (path: string, { bootstrap }: { bootstrap?: boolean }) => {
-      return useMedium(resolve(host.cwd, path), async (iso) => {
+      return useIso(path, host, async (iso, name) => {
         const read = bootstrap === true ? readBootstrapIgnition : readEmbeddedIgnition;
         const text = await read(iso);
-        if (text === undefined) throw noConfig(path, bootstrap === true);
+        if (text === undefined) throw noConfig(name, bootstrap === true);
         await writeContent(host, text.endsWith('\n') ? text : `${text}\n`);
       });
     });

@@ -19,7 +19,7 @@ import { toPrintable } from '../../base/text/printable-text.ts';
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { parseWhole } from '../common-options.ts';
-import { useMedium } from '../../media/open-medium.ts';
+import { ISO_ARGUMENT, useIso } from './use-named.ts';
 
 type ServeOptions = {
   readonly host: string;
@@ -36,8 +36,8 @@ export function registerRegistry(program: Command, host: CliHost): void {
     .description('the registry that a medium carries')
     .addHelpText('after', '\nExample:\n  $ sealift registry serve appliance.iso')
     .command('serve')
-    .description('serve it read-only, straight out of the ISO file, until interrupted')
-    .argument('<iso>', 'ISO file with a registry')
+    .description('serve it read-only, straight out of the ISO, until interrupted')
+    .argument('<iso>', `${ISO_ARGUMENT}, with a registry`)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'TCP port; 0 takes a free one', parsePort, 5000)
     .option('--tls-cert <file>', 'certificate and what issued it (PEM); with --tls-key')
@@ -53,8 +53,8 @@ export function registerRegistry(program: Command, host: CliHost): void {
     )
     .action(async (path: string, options: ServeOptions) => {
       const tls = readTls(options, host);
-      return useMedium(resolve(host.cwd, path), async (iso) => {
-        const tree = isoRegistryTree(iso, await requireRegistry(iso, path));
+      return useIso(path, host, async (iso, name) => {
+        const tree = isoRegistryTree(iso, await requireRegistry(iso, name));
         await serve({ iso, tree }, { ...options, ...(tls && { tls }) }, host);
       });
     });

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { Option, type Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
@@ -13,6 +12,7 @@ import {
   writeMessage,
   type OutputFormat,
 } from '../terminal/output.ts';
+import { ISO_ARGUMENT, useWatched } from './use-named.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
 import { groupBy } from '../../base/lists.ts';
@@ -24,21 +24,22 @@ export function registerVerify(program: Command, host: CliHost): void {
   program
     .command('verify')
     .description('check the structure, every byte and every image of an ISO')
-    .argument('<iso>', 'ISO file')
+    .argument('<iso>', ISO_ARGUMENT)
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nNeeds no network. An image that sealift did not make is checked as far as possible: its\n' +
-        'structure, and its registry where it has one. Of a truncated one it reports what is lost.\n' +
+      '\nA file and a device need no network; of an address, every byte is fetched. An image that sealift\n' +
+        'did not make is checked as far as possible: its structure, and its registry where it has one. Of\n' +
+        'a truncated one it reports what is lost.\n' +
         `At most ${SHOWN} problems of a kind are printed; -o json has up to 10000.\n` +
         '\nExample:\n  $ sealift verify appliance.iso',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
-      const value = await verify(iso, options, host);
-      await writeFormatted({ host, ...options }, value, (value) => formatVerification(iso, value));
+      const { name, value } = await verify(iso, options, host);
+      await writeFormatted({ host, ...options }, value, (value) => formatVerification(name, value));
       if (!value.ok)
-        throw differs(iso, value, 'build it again with the same command, or copy it again');
+        throw differs(name, value, 'build it again with the same command, or copy it again');
     });
 }
 
@@ -46,10 +47,13 @@ const verify = (
   iso: string,
   { logFormat }: Pick<VerifyCliOptions, 'logFormat'>,
   host: CliHost,
-): Promise<Verification> => {
+): Promise<{ readonly name: string; readonly value: Verification }> => {
   setFlagsFromString(LITTLE_GARBAGE);
   return runWithProgress({ stage: 'verify', logFormat, host }, (watched) =>
-    verifyIso(resolve(host.cwd, iso), watched),
+    useWatched(iso, { ...host, ...watched }, async (source, name) => ({
+      name,
+      value: await verifyIso(source, watched),
+    })),
   );
 };
 
@@ -71,7 +75,7 @@ export async function verifyBuilt(
   host: CliHost,
 ): Promise<Verified> {
   if (options.verify !== true) return {};
-  const value = await verify(iso, options, host);
+  const { value } = await verify(iso, options, host);
   if (value.ok) return { verified: value.checked };
   writeMessage(host, formatVerification(iso, value));
   throw differs(iso, value, 'build it again with --rehash and --force');

@@ -1,11 +1,13 @@
 import { withoutUndefined } from '../../base/members.ts';
+import type { EventListener } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
 import { createProgress, type LogFormat } from './progress.ts';
 
-type Watched = {
+export type Watched = {
   readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total?: number) => void;
   readonly warn: (message: string) => void;
+  readonly emit: EventListener;
 };
 
 /** Draws work that is not a stage of a build as one, under this name. */
@@ -26,6 +28,7 @@ export async function runWithProgress<Result>(
       onProgress(bytes, total) {
         listener({ type: 'stage-progress', stage, bytes, ...withoutUndefined({ total }) });
       },
+      emit: listener,
       warn(message) {
         listener({ type: 'warning', message });
       },

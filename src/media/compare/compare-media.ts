@@ -1,6 +1,7 @@
 import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { MediaIndex } from '../index/media-index.ts';
+import type { Medium } from '../open-medium.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
 import {
   compareBytes,
@@ -67,7 +68,7 @@ export type MediaComparison = {
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError where not even the directories can be read
  */
-export async function compareMedia(old: string, now: string): Promise<MediaComparison> {
+export async function compareMedia(old: Medium, now: Medium): Promise<MediaComparison> {
   return compareRead(await readCompared(old), await readCompared(now));
 }
 

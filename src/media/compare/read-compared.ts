@@ -5,7 +5,7 @@ import type { IsoImage } from '../../iso/open-iso.ts';
 import { formatCauses } from '../../iso/reading-context.ts';
 import { attempt, type Attempt } from '../attempt.ts';
 import { type MediaIndex, readIndex } from '../index/media-index.ts';
-import { useMedium } from '../open-medium.ts';
+import { useMedium, type Medium } from '../open-medium.ts';
 import { readBootstrapIgnition, readEmbeddedIgnition } from '../read-ignition.ts';
 import { listIgnitionParts, type IgnitionPart } from './ignition-parts.ts';
 import type { Compared } from './list-changes.ts';
@@ -34,8 +34,8 @@ export type ComparedMedium = {
  *
  * @throws ConfigError `iso.unreadable`; IntegrityError where not even the directories can be read
  */
-export const readCompared = (path: string): Promise<ComparedMedium> =>
-  useMedium(path, async (iso) => {
+export const readCompared = (medium: Medium): Promise<ComparedMedium> =>
+  useMedium(medium, async (iso) => {
     const kernelArguments = await readKernelArguments(iso);
     const isLive = kernelArguments.problem === undefined;
     const read = async (

@@ -2,7 +2,6 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import { fillGaps } from '../../iso/live-base/extent-list.ts';
 import { digestLayout } from '../../iso/pour/spans.ts';
-import { openRandomAccess } from '../../iso/random-access.ts';
 import type { BlobSource } from '../../registry/blob-source.ts';
 import { namesBeside, readReport } from '../output/claim-iso.ts';
 import {
@@ -11,7 +10,7 @@ import {
   type IndexExtent,
   type MediaIndex,
 } from '../index/media-index.ts';
-import { describeDamage, openDamaged, useMedium } from '../open-medium.ts';
+import { describeDamage, openDamaged, useImage, useMedium } from '../open-medium.ts';
 
 /** What an ISO should be, by its own index or by that of an ISO of the same layout. */
 export type Target = {
@@ -64,15 +63,11 @@ async function identify(
 }
 
 /** Undefined where there is none that can be believed to the last byte. */
-async function readOwnIndex(path: string): Promise<MediaIndex | undefined> {
-  const iso = await openDamaged(path);
-  try {
-    const index = await readIndex(iso);
+const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
+  useImage(path, async (image) => {
+    const index = await readIndex(await openDamaged(image));
     return index?.digest === undefined ? undefined : index;
-  } finally {
-    await iso.close();
-  }
-}
+  });
 
 const readOther = (path: string): Promise<OtherIso | undefined> =>
   useMedium(path, async ({ find, readFile, readBytes, fileSize }) => {
@@ -95,14 +90,8 @@ const readOther = (path: string): Promise<OtherIso | undefined> =>
     return { index, extents, own, layout, indexSource };
   });
 
-async function readRange(path: string, { offset, size }: IndexExtent): Promise<Uint8Array> {
-  const file = await openRandomAccess(path);
-  try {
-    return await file.read(offset, size);
-  } finally {
-    await file.close();
-  }
-}
+const readRange = (path: string, { offset, size }: IndexExtent): Promise<Uint8Array> =>
+  useImage(path, ({ read }) => read(offset, size));
 
 /** What an index says of its own digest, however damaged the rest is. */
 const nameDigest = (bytes: Uint8Array | undefined): string | undefined =>

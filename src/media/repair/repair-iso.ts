@@ -14,6 +14,7 @@ import {
 import type { BlobSource } from '../../registry/blob-source.ts';
 import type { IndexExtent } from '../index/media-index.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
+import { useImage } from '../open-medium.ts';
 import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
 import { verifyIso } from '../verify-iso.ts';
 import {
@@ -123,12 +124,14 @@ async function findDamage(
   const gaps = new Set(findGaps(extents));
   const checked = [...extents.filter(({ digest }) => digest !== undefined), ...gaps];
   const total = sumSizes(checked);
-  const damaged = await verifyExtents(path, checked, {
-    signal,
-    onProgress: (done) => {
-      onProgress(done, total);
-    },
-  });
+  const damaged = await useImage(path, (image) =>
+    verifyExtents(image, checked, {
+      signal,
+      onProgress: (done) => {
+        onProgress(done, total);
+      },
+    }),
+  );
   return { damaged, gaps };
 }
 

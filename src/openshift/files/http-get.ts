@@ -63,7 +63,8 @@ export async function readLimited(
   }
 }
 
-function checkTransient(response: HttpResponse, url: URL): HttpResponse {
+/** @throws TransientError `http.unavailable` where a later attempt may get another answer */
+export function checkTransient(response: HttpResponse, url: URL): HttpResponse {
   if (!isPassingStatus(response.status)) return response;
   response.body.destroy();
   const wait = response.headers['retry-after'];

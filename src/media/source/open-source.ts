@@ -1,0 +1,123 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
+import { createHttp } from '../../base/http/http.ts';
+import { reportRequests, type HttpRequestEvent } from '../../base/http/report-requests.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { createRetries, type RetryEvent } from '../../base/retry.ts';
+import { follow } from '../../base/wait.ts';
+import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
+import { createCachedAccess } from './cached-access.ts';
+import type { RangeOpener } from './range-opener.ts';
+import { createRangeReader } from './range-reader.ts';
+import { openWebRanges } from './web-ranges.ts';
+
+/** What opening a source needs of the world. */
+export type SourceHost = {
+  readonly env: NodeJS.ProcessEnv;
+  /** Relative paths start here. */
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  /** Told of requests, and of hosts that are waited for. */
+  readonly emit: (event: RetryEvent | HttpRequestEvent) => void;
+};
+
+/** Who opens what is named with a scheme. */
+const OPENERS: Readonly<Record<string, RangeOpener>> = {
+  http: openWebRanges,
+  https: openWebRanges,
+};
+
+/** Whether a text names something elsewhere, and no path of this machine. */
+export const isElsewhere = (text: string): boolean => schemeOf(text) !== undefined;
+
+const schemeOf = (text: string): string | undefined =>
+  /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase();
+
+/**
+ * The one door to media that somebody names: a file, a block device, or an address with a scheme. Close it.
+ *
+ * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
+ */
+export async function openSource(text: string, host: SourceHost): Promise<RandomAccess> {
+  const scheme = schemeOf(text);
+  if (scheme === undefined) return openLocal(resolve(host.cwd, text));
+  const open = OPENERS[scheme];
+  if (!open || !URL.canParse(text)) {
+    throw new UsageError('source.address', `${text} is not an address that can be read`, {
+      expected: `a path, or an address with ${Object.keys(OPENERS).join('://, ')}://`,
+      hint: 'correct the address, or write a path as ./PATH',
+    });
+  }
+  const closing = new AbortController();
+  const forget = follow([host.signal], closing);
+  const { env, cwd, emit } = host;
+  const retries = createRetries({ onEvent: emit });
+  const http = reportRequests(createHttp({ env, retries }), emit);
+  const { signal } = closing;
+  const close = async (): Promise<void> => {
+    forget();
+    closing.abort(new Error(`${text} is closed`));
+    await http.close();
+  };
+  try {
+    const opened = await open(text, { env, cwd, signal, http });
+    const reading = { signal, host: opened.host };
+    const openBudget = (signal: AbortSignal) => retries.open(opened.host, signal);
+    const readRange = createRangeReader(opened.source, { ...reading, openBudget });
+    return createCachedAccess(opened.source, readRange, async () => {
+      await close();
+      await opened.close?.();
+    });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Does something with a source and closes it in any case. */
+export async function useSource<Result>(
+  text: string,
+  host: SourceHost,
+  work: (source: RandomAccess) => Promise<Result>,
+): Promise<Result> {
+  const source = await openSource(text, host);
+  try {
+    return await work(source);
+  } finally {
+    await source.close();
+  }
+}
+
+/** @throws ConfigError `iso.unreadable` */
+export async function openLocal(path: string): Promise<RandomAccess> {
+  try {
+    const found = await stat(path);
+    if (found.isDirectory()) throw unreadable(path, 'it is a directory');
+    if (!found.isFile() && !found.isBlockDevice()) throw unreadable(path, NEITHER, COPY);
+    return await openRandomAccess(path);
+  } catch (cause) {
+    const code = Object.keys(REASONS).find((code) => isErrno(cause, code));
+    throw code === undefined ? cause : unreadable(path, REASONS[code] ?? code);
+  }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'a part of its path is not a directory',
+  EACCES: 'reading it is not permitted',
+  EPERM: 'reading it is not permitted',
+  ELOOP: 'its symbolic links are a loop',
+  ENAMETOOLONG: 'its name is too long',
+  ENOMEDIUM: 'there is no medium in the drive',
+};
+
+const NEITHER = 'it is neither a regular file nor a block device';
+const COPY = 'copy what it gives into a file, and give that';
+
+const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
+  new ConfigError(
+    'iso.unreadable',
+    `${path} cannot be read: ${reason}`,
+    withoutUndefined({ hint }),
+  );
