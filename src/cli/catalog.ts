@@ -4,7 +4,6 @@ import { UsageError } from '../base/errors.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { withoutUndefined } from '../base/members.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
-import { loadConfig, readConfigFiles } from '../config/load-config.ts';
 import {
   parseCatalogSource,
   type CatalogSource,
@@ -20,19 +19,16 @@ import {
   type CatalogView,
 } from '../recipes/show-catalog.ts';
 import { placesOf, type CliHost } from './host.ts';
-import { createRetryOption, createSetOption, addTo } from './common-options.ts';
+import { addTo } from './common-options.ts';
+import { addAccessOptions, readAccess, readConfig, type AccessOptions } from './access-options.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
 import { createLogFormatOption, createProgress, type LogFormat } from './terminal/progress.ts';
 
-type CatalogOptions = {
-  readonly config?: readonly string[];
-  readonly set?: readonly string[];
+type CatalogOptions = AccessOptions & {
   readonly workDir: string;
   readonly arch?: RpmArchitecture;
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
-  /** Milliseconds. */
-  readonly retryFor?: number;
 };
 
 type ShowOptions = CatalogOptions & {
@@ -151,26 +147,8 @@ const listConfigured = (
     ...(arch && { arch }),
   }));
 
-/** @throws UsageError `usage.set` */
-function readConfig({ config, set }: CatalogOptions, host: CliHost): ApplianceConfig | undefined {
-  const [first, ...overlays] = config ?? [];
-  if (first !== undefined) {
-    return loadConfig(readConfigFiles([first, ...overlays], { set }, host), { env: host.env });
-  }
-  if (set === undefined) return undefined;
-  throw new UsageError('usage.set', '--set has no configuration to be laid over', {
-    hint: 'name a file with --config',
-  });
-}
-
 const addCatalogOptions = (command: Command): Command =>
-  command
-    .option(
-      '--config <file>',
-      'take pull secret, CA and registries.conf of this configuration; later ones are laid over',
-      addTo,
-    )
-    .addOption(createSetOption())
+  addAccessOptions(command)
     .option('--work-dir <dir>', 'where an unpacked catalog stays', '.sealift')
     .addOption(
       new Option(
@@ -178,7 +156,6 @@ const addCatalogOptions = (command: Command): Command =>
         "architecture of the catalog image to read (default: x86_64, or the shown configuration's)",
       ).choices(['x86_64', 'aarch64', 'ppc64le']),
     )
-    .addOption(createRetryOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
@@ -248,15 +225,6 @@ async function runCatalog<Result>(
     await tools?.close();
     await held?.close();
   }
-}
-
-/** How registries are reached: as a build would reach them, or with what the environment has. */
-function readAccess(options: CatalogOptions, host: CliHost) {
-  const { retryFor } = options;
-  const given = retryFor === undefined ? {} : { retryFor };
-  const config = readConfig(options, host);
-  if (config === undefined) return { build: { insecureRegistries: [], ...given } };
-  return { ...config, build: { ...config.build, ...given } };
 }
 
 function formatList({ packages, warnings }: CatalogList): string {

@@ -55,6 +55,12 @@ export const createRetryOption = (): Option =>
 
 /** What commands that lay out an ISO take over from earlier ones. */
 export const addReuseOptions = (command: Command): Command =>
+  addSeedOptions(command)
+    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
+    .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
+
+/** Where commands that write an ISO find blobs before they ask the network. */
+export const addSeedOptions = (command: Command): Command =>
   command
     .option(
       '--seed <path>',
@@ -62,9 +68,7 @@ export const addReuseOptions = (command: Command): Command =>
       (value: string, earlier: unknown) =>
         addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
     )
-    .option('--no-seed', 'take no blobs from the ISO that is replaced')
-    .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
-    .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
+    .option('--no-seed', 'take no blobs from the ISO that is replaced');
 
 export const DEFAULT_CONCURRENCY = 8;
 

@@ -18,6 +18,8 @@ import { showMessage, writeMessage, writeResult } from './terminal/output.ts';
 import { printError, toUsageError } from './terminal/print-error.ts';
 import { registerLock } from './building/lock.ts';
 import { registerInspect } from './medium/inspect.ts';
+import { registerPull } from './medium/pull.ts';
+import { registerPush } from './medium/push.ts';
 import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
 import { registerRepair } from './medium/repair.ts';
@@ -56,6 +58,8 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerRepair,
   registerDelta,
   registerApply,
+  registerPush,
+  registerPull,
   registerRegistry,
   registerCompletion,
   registerVersion,

@@ -2,15 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { sweepDirectory } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
-import { createHttp, type Http, type TlsOptions } from '../base/http/http.ts';
-import { reportRequests } from '../base/http/report-requests.ts';
-import { readInputFile, writeFileAtomic } from '../base/disk/files.ts';
+import type { Http, TlsOptions } from '../base/http/http.ts';
+import { writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
-import { createRetries } from '../base/retry.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
-import { kindOfHost } from '../base/http/address.ts';
 import { withoutUndefined } from '../base/members.ts';
-import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
@@ -20,23 +16,11 @@ import { createFileDigests, type FileDigests } from '../openshift/files/file-dig
 import type { BlobSource } from '../registry/blob-source.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
 import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
-import {
-  createRegistryClient,
-  type RegistryClient,
-  type RegistryClientOptions,
-} from '../registry/client.ts';
-import {
-  credentialsFromFiles,
-  credentialsFromPullSecret,
-  listUnusableEntries,
-} from '../registry/client/auth/credentials.ts';
-import {
-  loadRegistriesConf,
-  type RegistriesConfPlaces,
-} from '../registry/client/registries-conf-files.ts';
+import type { RegistryClient } from '../registry/client.ts';
 import { createTagLedger, type Pinned, type TagLedger } from '../registry/tag-ledger.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './lock/drawn-ledger.ts';
 import { readProgramDigest } from './program-digest.ts';
+import { openRegistryAccess, type RegistryAccessOptions } from './registry-access.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */
 export type BuildTools = {
@@ -78,16 +62,10 @@ export type StageTools = {
   readonly workDir: string;
 };
 
-export type ToolsOptions = RegistriesConfPlaces & {
-  /** Without a pull secret, only credential files of the environment are used. */
+export type ToolsOptions = RegistryAccessOptions & {
   readonly config: {
-    readonly pullSecret?: NonNullable<ApplianceConfig['pullSecret']>;
     /** The only source of images, where it is given. */
     readonly mirrorPath?: string;
-    readonly build: Pick<
-      ApplianceConfig['build'],
-      'caBundle' | 'registriesConf' | 'insecureRegistries' | 'retryFor'
-    >;
   };
   readonly workDir: string;
   readonly reuses?: IsoReuse;
@@ -98,7 +76,6 @@ export type ToolsOptions = RegistriesConfPlaces & {
   /** Which program this is; default: what it was built as. */
   readonly program?: Digest;
   readonly signal: AbortSignal;
-  readonly emit: EventListener;
 };
 
 /** @throws what `openWorkDirectory` throws; ConfigError of what the configuration names */
@@ -115,21 +92,12 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
 }
 
 async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<BuildTools> {
-  const { config, env, signal, emit } = options;
+  const { config, signal, emit } = options;
   const { path: workDir } = held;
-  const { build } = config;
-  const { retryFor } = build;
-  const retries = createRetries(withoutUndefined({ onEvent: emit, retryFor }));
-  const http = reportRequests(createHttp({ env, retries }), emit);
-  const caBundle =
-    build.caBundle === undefined
-      ? undefined
-      : readInputFile(build.caBundle, { domain: 'ca-bundle' }).toString('utf8');
-  const registriesConf = await loadRegistriesConf(build.registriesConf, options);
-  warnOfPullSecret(options);
-  warnOfInsecure(options);
-  const given = { http, registriesConf, ...withoutUndefined({ caBundle }) };
-  const plainClient = openSource(options, given);
+  const access = await openRegistryAccess(options);
+  const { http, caBundle, registriesConf } = access;
+  const plainClient =
+    config.mirrorPath === undefined ? access.client : openWorkspace(config.mirrorPath);
   const reusable = createReusable(options.reuses);
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
@@ -197,43 +165,6 @@ const plantSeeds = (client: RegistryClient, { seeds }: LazyReusable): RegistryCl
   ...client,
   sourcesOf: (reference) => [...seeds(), ...client.sourcesOf(reference)],
 });
-
-/** Registries, or the workspace in their place. */
-const openSource = (
-  { config: { mirrorPath, pullSecret, build }, env }: ToolsOptions,
-  given: Pick<RegistryClientOptions, 'http' | 'registriesConf' | 'caBundle'>,
-): RegistryClient =>
-  mirrorPath === undefined
-    ? createRegistryClient({
-        ...given,
-        credentials: [
-          ...(pullSecret ? [credentialsFromPullSecret(pullSecret.reveal(), 'pullSecret')] : []),
-          credentialsFromFiles(env),
-        ],
-        insecureRegistries: build.insecureRegistries,
-      })
-    : openWorkspace(mirrorPath);
-
-/** Of an entry nobody may ever need the build does not stop. */
-function warnOfPullSecret({ config, emit }: ToolsOptions): void {
-  for (const { key, reason } of listUnusableEntries(config.pullSecret?.reveal() ?? '')) {
-    emit({ type: 'warning', message: `pullSecret entry ${key} cannot be used: ${reason}` });
-  }
-}
-
-/** Loopback traffic never leaves this machine. */
-function warnOfInsecure({ config, emit }: ToolsOptions): void {
-  for (const host of config.build.insecureRegistries) {
-    const { hostname } = URL.canParse(`https://${host}`)
-      ? new URL(`https://${host}`)
-      : { hostname: host };
-    if (kindOfHost(hostname) === 'loopback') continue;
-    const message =
-      `TLS of ${host} is not verified: passwords are sent to it without encryption, ` +
-      'or to whoever answers in its place';
-    emit({ type: 'warning', message });
-  }
-}
 
 /** What was drawn elsewhere is known by the key that it was drawn under. */
 async function readSealKey(workDir: string, drawn?: DrawnSource): Promise<Uint8Array> {

@@ -17,6 +17,7 @@ import { createRegistrySource } from './client/registry-source.ts';
 import { rememberUnreachable } from './client/reach.ts';
 import { createRequester, type Requester } from './client/requester.ts';
 import { createStatistics, type HostStatistics } from './client/statistics.ts';
+import { createRegistryWriter, type RegistryWriter } from './client/registry-writer.ts';
 import { createTokens } from './client/auth/tokens.ts';
 import { createTransport } from './client/transport.ts';
 import type { CredentialStore } from './client/auth/credentials.ts';
@@ -47,6 +48,13 @@ export type RegistryClient = {
   close: () => Promise<void>;
 };
 
+export type WritingClient = RegistryClient & {
+  /** What writes to the repository of a reference: at the registry itself, not at its mirrors. */
+  writerOf: (reference: Reference) => RegistryWriter;
+  /** Where an image may be: at its mirrors in order, then at its origin. */
+  placesOf: (reference: Reference) => readonly Reference[];
+};
+
 export type RegistryClientOptions = {
   readonly http: Http;
   /** Asked in this order. */
@@ -64,7 +72,7 @@ export type RegistryClientOptions = {
   readonly now?: () => number;
 };
 
-export function createRegistryClient(options: RegistryClientOptions): RegistryClient {
+export function createRegistryClient(options: RegistryClientOptions): WritingClient {
   const statistics = createStatistics();
   const requester = rememberUnreachable(createParts(options, statistics));
   const candidatesOf = (reference: Reference): readonly Candidate[] =>
@@ -102,6 +110,17 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
       throw joinAnswers(asked.answers);
     },
     sourcesOf,
+    placesOf: (reference) => candidatesOf(reference).map((candidate) => candidate.reference),
+    writerOf(reference) {
+      const origin = originOf(reference, candidatesOf(reference));
+      const { registry: host, repository } = origin.reference;
+      const endpoint = { host, insecure: origin.insecure };
+      return createRegistryWriter(requester, {
+        endpoint,
+        repository,
+        retries: options.http.retries,
+      });
+    },
     statistics: statistics.list,
     close: () => options.http.close(),
   };
@@ -152,6 +171,13 @@ function listCandidates(reference: Reference, options: RegistryClientOptions): C
     'registry.blocked',
     `registries.conf blocks ${formatReference(reference)}, and no mirror is for it`,
   );
+}
+
+/** Behind its mirrors, unless it is blocked. */
+function originOf(reference: Reference, candidates: readonly Candidate[]): Candidate {
+  const last = candidates.at(-1);
+  if (last) return last;
+  throw new Error(`nobody knows where ${formatReference(reference)} is`);
 }
 
 type Asked<Result> = { readonly found: Result } | { readonly answers: readonly SourceAnswer[] };

@@ -157,6 +157,7 @@ describe('a token server', () => {
         endpoint,
         base: new URL(base),
         repository: 'a/b',
+        scopes: ['repository:a/b:pull'],
         challenge,
         credential,
         signal,

@@ -116,6 +116,17 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', '--from', EVIL],
     [EVIL, '--from', 'evil.iso'],
   ],
+  'push': [
+    ['evil.iso', EVIL],
+    ['evil.iso', `oci://${EVIL}`],
+    [EVIL, 'oci://127.0.0.1:1/a/b:c', '--mount-from', EVIL],
+    ['evil.iso', 'oci://127.0.0.1:1/a/b:c'],
+  ],
+  'pull': [
+    [EVIL, '--output', 'pulled.iso'],
+    [`oci://127.0.0.1:1/a/${EVIL}`, '--output', 'pulled.iso'],
+    ['oci://127.0.0.1:1/a/b:c', '--output', EVIL, '--retry-for', '0s'],
+  ],
   'ls': [['evil.iso', '-R'], ['evil.iso', '-lR'], ['evil.iso', '-R', '-o', 'json'], [EVIL]],
   'cat': [
     ['evil.iso', EVIL],

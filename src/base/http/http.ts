@@ -18,9 +18,10 @@ import {
 } from './address.ts';
 import { readInputFile, readListed } from '../disk/files.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
+import { watchBody } from './pieces.ts';
 import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
 import { createRetries, type Retries } from '../retry.ts';
-import { follow, startTimer, waitFor } from '../wait.ts';
+import { follow, startTimer, waitFor, type Timer } from '../wait.ts';
 
 /** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
 export type TlsOptions = {
@@ -33,15 +34,16 @@ export type TlsOptions = {
 };
 
 export type HttpRequest = {
-  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | Uint8Array;
+  /** What comes in pieces is sent as it comes; the header `content-length` says how much it is. */
+  readonly body?: string | Uint8Array | AsyncIterable<Uint8Array>;
   readonly signal?: AbortSignal;
   readonly tls?: TlsOptions;
   /** What kind of host named this URL; absent: a person did. Some kinds may not name all others. */
   readonly namedBy?: AddressKind;
-  /** Milliseconds until the headers are there, connecting included; default 30 s. */
+  /** Milliseconds until the headers are there, connecting included, since the last piece was sent; default 30 s. */
   readonly headersTimeout?: number;
   /** Milliseconds between two pieces of the body; default 60 s. */
   readonly bodyTimeout?: number;
@@ -173,14 +175,20 @@ async function send(
   const controller = new AbortController();
   const { signal } = controller;
   const forget = follow([wanted.signal, closing], controller);
-  const timer = startTimer(limit, () => {
-    controller.abort(
-      Object.assign(new Error(`no answer in ${formatDuration(limit)}`), { code: 'ETIMEDOUT' }),
-    );
+  const startLimit = (): Timer =>
+    startTimer(limit, () => {
+      controller.abort(
+        Object.assign(new Error(`no answer in ${formatDuration(limit)}`), { code: 'ETIMEDOUT' }),
+      );
+    });
+  let timer = startLimit();
+  const body = watchBody(wanted.body, () => {
+    timer.stop();
+    timer = startLimit();
   });
   try {
     const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
-      dispatch(dispatcher, wanted, controller).then((response) => {
+      dispatch(dispatcher, { ...wanted, body }, controller).then((response) => {
         // Whoever reads the body gets its error; without a listener, one that nobody reads would end
         // the process when it breaks.
         response.body.on('error', () => undefined);
@@ -200,7 +208,7 @@ async function send(
 
 function dispatch(
   dispatcher: Dispatcher,
-  wanted: HttpRequest,
+  wanted: Omit<HttpRequest, 'body'> & { readonly body: Dispatcher.DispatchOptions['body'] },
   controller: AbortController,
 ): Promise<Dispatcher.ResponseData> {
   const { onBytes } = wanted;

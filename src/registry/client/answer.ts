@@ -1,4 +1,5 @@
 import { RegistryError } from '../../base/errors.ts';
+import { objectOrEmpty } from '../../base/members.ts';
 import { isPassingStatus, TransientError } from '../../base/http/network-failure.ts';
 import { redact } from '../../base/text/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
@@ -40,26 +41,38 @@ export function describeErrors(text: string): string {
   return redact(errors.join('; ').replaceAll(/[\x00-\x1f\x7f-\x9f]/g, ' ')).slice(0, 300);
 }
 
-function parseErrors(text: string): string[] {
-  let document: unknown;
+/** The codes alone. */
+export const listErrorCodes = (text: string): readonly string[] =>
+  readErrors(text).flatMap(({ code }) => (typeof code === 'string' ? [code] : []));
+
+const parseErrors = (text: string): string[] =>
+  readErrors(text).map(({ code, message }) =>
+    [code, message].filter((part) => typeof part === 'string').join(': '),
+  );
+
+function readErrors(text: string): readonly Readonly<Record<string, unknown>>[] {
   try {
-    document = JSON.parse(text);
+    const { errors } = objectOrEmpty(JSON.parse(text));
+    return Array.isArray(errors) ? errors.map(objectOrEmpty) : [];
   } catch {
     return []; // a proxy's HTML page says nothing that the status does not
   }
-  const errors = (document as { errors?: unknown } | null)?.errors;
-  if (!Array.isArray(errors)) return [];
-  return errors.map((error: { code?: unknown; message?: unknown } | null) =>
-    [error?.code, error?.message].filter((part) => typeof part === 'string').join(': '),
-  );
 }
 
 /** What a request carried: `from` names the credential that was found for it. */
 export type Carried = { readonly from: string | undefined; readonly sent: boolean };
 
+/** What somebody may not do. */
+type Refused = {
+  readonly host: string;
+  readonly repository: string;
+  /** Whether they would write to the repository. */
+  readonly isPush?: boolean;
+};
+
 /** Whose fault a 401 or 403 is, by name, and what to do about it. */
 export function explainRefusal(
-  { host, repository }: { readonly host: string; readonly repository: string },
+  { host, repository, isPush = false }: Refused,
   { status, text }: { readonly status: number; readonly text: string },
   { from, sent }: Carried,
 ): RegistryError {
@@ -67,20 +80,20 @@ export function explainRefusal(
   const who = from === undefined || !sent ? 'an anonymous request' : `the credential "${from}"`;
   const said = text === '' ? '' : ` (${text})`;
   return new RegistryError(code, `${host} refuses ${who} for ${repository}: ${status}${said}`, {
-    hint: adviseOnRefusal({ host, repository }, { from, sent }),
+    hint: adviseOnRefusal({ host, repository, isPush }, { from, sent }),
     found: String(status),
   });
 }
 
 function adviseOnRefusal(
-  { host, repository }: { readonly host: string; readonly repository: string },
+  { host, repository, isPush = false }: Refused,
   { from, sent }: Carried,
 ): string {
   if (from === undefined) {
     return `add an entry for ${host} to the pull secret, or log in with "podman login ${host}"`;
   }
   return sent
-    ? `check that "${from}" is still valid and may pull ${repository}`
+    ? `check that "${from}" is still valid and may ${isPush ? 'push to' : 'pull'} ${repository}`
     : `check the address of the registry: ${host} did not ask for "${from}", so it was not sent`;
 }
 

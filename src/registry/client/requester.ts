@@ -5,6 +5,8 @@ import {
 } from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import { withoutUndefined } from '../../base/members.ts';
+import type { HttpRequest } from '../../base/http/http.ts';
+import { redactUrl } from '../../base/text/redact.ts';
 import { readText } from './body.ts';
 import { describeErrors, explainAnswer, explainRefusal, explainStorageRefusal } from './answer.ts';
 import type { Access, Auth } from './auth/auth.ts';
@@ -18,14 +20,19 @@ import type { Endpoint, Transport, TransportResponse } from './transport.ts';
 export type Ask = {
   readonly endpoint: Endpoint;
   readonly repository: string;
-  /** Below `/v2/<repository>/`: `blobs/sha256:...` */
-  readonly path: string;
-  readonly method?: 'GET' | 'HEAD';
+  /** Below `/v2/<repository>/`: `blobs/sha256:...`; or where the registry said to send an upload. */
+  readonly path: string | URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** Of the work that this request is a part of; default: one of its own. */
   readonly budget?: Budget;
-};
+  /** Whether a failure ends it: whoever asks tries again, from an earlier request on. */
+  readonly isOnce?: boolean;
+  /** A body for each time that it is sent. */
+  readonly body?: () => NonNullable<HttpRequest['body']>;
+  /** What a token has to allow; default: to pull from the repository. */
+  readonly scopes?: readonly string[];
+} & Pick<HttpRequest, 'method' | 'headersTimeout'>;
 
 /** Makes something of an answer; what it throws as a TransientError or as the network is retried. */
 type Take<Result> = (response: TransportResponse) => Promise<Result>;
@@ -60,7 +67,7 @@ export function createRequester(parts: RequesterParts): Requester {
   return (ask, take) => {
     const { host } = ask.endpoint;
     let isAgain = false;
-    return parts.retries.run({ ...ask, host }, async (budget) => {
+    const attempt = async (budget: Budget) => {
       if (isAgain) parts.statistics.of(host).retries += 1;
       isAgain = true;
       const slot = await budget.uncounted(limitOf(host).acquire(ask.signal));
@@ -72,7 +79,9 @@ export function createRequester(parts: RequesterParts): Requester {
         slot.release();
         throw explainNetworkFailure(host, error);
       }
-    });
+    };
+    if (ask.isOnce && ask.budget) return attempt(ask.budget);
+    return parts.retries.run({ ...ask, host }, attempt);
   };
 }
 
@@ -115,22 +124,24 @@ function createExchange({ transport, connections, auth }: RequesterParts) {
   /** What a repository asked for beyond what the ping said, so that it is not refused each time. */
   const learned = new Map<string, readonly Challenge[]>();
   return async (ask: Ask): Promise<Answer> => {
-    const { endpoint, repository, signal } = ask;
+    const { endpoint, repository, signal, headersTimeout, body } = ask;
+    const scopes = ask.scopes ?? [`repository:${repository}:pull`];
     const { base, challenges } = await connections(endpoint, signal);
     const key = `${endpoint.host}/${repository}`;
     let refused: string | undefined;
     for (let refusals = 0; ; refusals += 1) {
       const known = learned.get(key) ?? challenges;
-      const access = await auth({ endpoint, base, repository, challenges: known, signal, refused });
+      const asked = { endpoint, base, repository, scopes, challenges: known, signal, refused };
+      const access = await auth(asked);
+      const url = new URL(ask.path, new URL(`v2/${repository}/`, base));
+      const authorization = url.origin === base.origin ? access.value : undefined;
       const response = await transport({
         endpoint,
-        url: new URL(`v2/${repository}/${ask.path}`, base),
+        url,
         method: ask.method ?? 'GET',
-        headers: {
-          ...ask.headers,
-          ...withoutUndefined({ authorization: access.value }),
-        },
+        headers: { ...ask.headers, ...withoutUndefined({ authorization }) },
         signal,
+        ...withoutUndefined({ headersTimeout, body: body?.() }),
       });
       const next = challengesOf(response, base);
       if (!mayHelp(next, access, refusals)) return { response, access, base };
@@ -159,10 +170,11 @@ async function checkStatus(
   const text = await readText(response.body);
   const { endpoint, repository } = ask;
   if (isPassingStatus(status)) {
-    const about = `${ask.method ?? 'GET'} ${repository}/${ask.path}`;
+    const path = ask.path instanceof URL ? redactUrl(ask.path) : `${repository}/${ask.path}`;
+    const about = `${ask.method ?? 'GET'} ${path}`;
     throw explainAnswer(endpoint.host, { status, headers, text, about }, now);
   }
-  const asked = { host: endpoint.host, repository };
+  const asked = { host: endpoint.host, repository, isPush: ask.scopes !== undefined };
   if (response.url.origin !== base.origin) {
     throw explainStorageRefusal(asked, response.url.host, status);
   }

@@ -28,6 +28,7 @@ export type Transport = (request: TransportRequest) => Promise<TransportResponse
 
 const MAX_REDIRECTS = 10;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+const READING: readonly HttpRequest['method'][] = [undefined, 'GET', 'HEAD'];
 
 /** Registries redirect to storage that is signed for itself, and that refuses a second Authorization. */
 export function createTransport(http: Http, certsOf: CertsReader): Transport {
@@ -73,12 +74,16 @@ function redirectOf(
   method: HttpRequest['method'],
 ): string | undefined {
   const location = headers['location'];
-  if (method === 'POST' || !REDIRECTS.has(status)) return undefined;
+  if (!READING.includes(method) || !REDIRECTS.has(status)) return undefined;
   return typeof location === 'string' ? location : undefined;
 }
 
-/** From https only to https: what came over TLS is not finished in the clear. */
-function resolveTarget(location: string, from: URL, endpoint: Endpoint): URL {
+/**
+ * From https only to https: what came over TLS is not finished in the clear.
+ *
+ * @throws RegistryError `registry.redirect`
+ */
+export function resolveTarget(location: string, from: URL, endpoint: Endpoint): URL {
   const refuse = (reason: string): RegistryError =>
     new RegistryError('registry.redirect', `${endpoint.host} redirects to ${reason}`);
   if (!URL.canParse(location, from.href)) throw refuse('an address that is not a valid URL');

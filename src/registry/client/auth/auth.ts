@@ -11,6 +11,8 @@ type AccessRequest = {
   /** Where the registry itself answers. */
   readonly base: URL;
   readonly repository: string;
+  /** What a token has to allow, as distribution's token specification writes it. */
+  readonly scopes: readonly string[];
   readonly challenges: readonly Challenge[];
   readonly signal: AbortSignal;
   /** The Authorization that was refused: not to be sent again. */
@@ -50,10 +52,10 @@ async function answer(
   credential: Credential | undefined,
   tokens: Tokens,
 ): Promise<string | undefined> {
-  const { challenges, endpoint, base, repository, signal, refused } = request;
+  const { challenges, endpoint, base, repository, scopes, signal, refused } = request;
   const challenge = challenges.find(({ scheme }) => scheme === 'bearer');
   if (challenge) {
-    const shared = { endpoint, base, repository, signal, challenge, credential };
+    const shared = { endpoint, base, repository, scopes, signal, challenge, credential };
     return `Bearer ${await tokens.get({ ...shared, refused: refused?.replace(/^Bearer /, '') })}`;
   }
   const basic = challenges.find(({ scheme }) => scheme === 'basic');

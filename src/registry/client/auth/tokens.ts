@@ -16,6 +16,7 @@ type TokenRequest = {
   /** Where the registry itself answers. */
   readonly base: URL;
   readonly repository: string;
+  readonly scopes: readonly string[];
   readonly challenge: Challenge;
   readonly credential: Credential | undefined;
   readonly signal: AbortSignal;
@@ -66,9 +67,13 @@ export function createTokens(parts: TokensParts): Tokens {
 }
 
 /** What the token server is asked (distribution's token specification). */
-type Question = { readonly realm: string; readonly service?: string; readonly scope: string };
+type Question = {
+  readonly realm: string;
+  readonly service?: string;
+  readonly scopes: readonly string[];
+};
 
-function parseQuestion({ endpoint, base, challenge, repository }: TokenRequest): Question {
+function parseQuestion({ endpoint, base, challenge, scopes }: TokenRequest): Question {
   const { realm = '', service, scope, error } = challenge.parameters;
   const reason = whyRefused(realm, base);
   if (reason !== undefined) {
@@ -78,7 +83,7 @@ function parseQuestion({ endpoint, base, challenge, repository }: TokenRequest):
     realm,
     ...withoutUndefined({ service }),
     // Only a refusal of a token says what it lacked; before that we know best what we want.
-    scope: error === 'insufficient_scope' && scope ? scope : `repository:${repository}:pull`,
+    scopes: error === 'insufficient_scope' && scope ? scope.split(' ') : scopes,
   };
 }
 
@@ -145,9 +150,9 @@ async function ask(
 
 function formatQuestion({ request, question }: Fetching): Omit<TransportRequest, 'endpoint'> {
   const { credential } = request;
-  const { realm, service, scope } = question;
+  const { realm, service, scopes } = question;
   const url = new URL(realm);
-  const shared = { ...withoutUndefined({ service }), scope };
+  const about = withoutUndefined({ service });
   if (credential?.kind === 'identity') {
     // RFC 6749 6 as docker's token server knows it.
     const form = {
@@ -159,11 +164,13 @@ function formatQuestion({ request, question }: Fetching): Omit<TransportRequest,
       url,
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams({ ...form, ...shared }).toString(),
+      body: new URLSearchParams({ ...form, ...about, scope: scopes.join(' ') }).toString(),
     };
   }
   if (credential) url.searchParams.set('account', credential.username);
-  for (const [name, value] of Object.entries(shared)) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(about)) url.searchParams.set(name, value);
+  url.searchParams.delete('scope');
+  for (const scope of scopes) url.searchParams.append('scope', scope);
   return { url, headers: credential ? { authorization: formatBasic(credential) } : {} };
 }
 

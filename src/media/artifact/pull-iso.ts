@@ -1,0 +1,107 @@
+import type { Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import type { Extent, Layout } from '../../iso/extent.ts';
+import { fillGaps } from '../../iso/live-base/extent-list.ts';
+import type { ExtentOpener } from '../../iso/pour/lane.ts';
+import { pourIso, type PourOptions } from '../../iso/pour/pour-iso.ts';
+import { surveyPartial } from '../../iso/pour/survey.ts';
+import { requireSpace } from '../../openshift/mirror/space.ts';
+import type { BlobSource } from '../../registry/blob-source.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { readBlob } from '../../registry/read-blob.ts';
+import { formatReference, type Reference } from '../../registry/reference.ts';
+import { publishIso } from '../output/publish-iso.ts';
+import type { IsoArtifact } from './artifact-manifest.ts';
+import { fetchArtifact } from './read-artifact.ts';
+
+export type PullOptions = Pick<PourOptions, 'output' | 'signal' | 'warn'> & {
+  readonly client: RegistryClient;
+  /** Asked before the registry; nothing in them is trusted. */
+  readonly seeds: readonly BlobSource[];
+  readonly onProgress: (bytes: number, total: number) => void;
+};
+
+/** Sizes are bytes. */
+export type PullReport = {
+  /** SHA-256 of the ISO. */
+  readonly digest: Digest;
+  readonly size: number;
+  /** Digest of the manifest or index that the reference names. */
+  readonly manifest: Digest;
+  /** Over the network in this run. */
+  readonly fetched: number;
+  /** Out of seeds. */
+  readonly copied: number;
+  /** Stood in the interrupted output already. */
+  readonly reused: number;
+};
+
+const LANES = 8;
+
+/**
+ * Pours the ISO of an artifact, every byte verified; continues what was interrupted.
+ *
+ * @throws IntegrityError `artifact.not-ours`, `artifact.malformed`, `artifact.wrong-digest`; RegistryError;
+ * what `pourIso` throws
+ */
+export async function pullIso(reference: Reference, options: PullOptions): Promise<PullReport> {
+  const { client, seeds, output, signal, warn, onProgress } = options;
+  const { artifact, manifest } = await fetchArtifact(reference, options);
+  const layout = layOut(artifact);
+  const { allocated } = await surveyPartial(layout, output);
+  await requireSpace({ output, allocated, isoSize: layout.size, cacheSize: 0 });
+  const { digest, fetched, copied, reused } = await pourIso({
+    output,
+    signal,
+    ...(warn && { warn }),
+    layout,
+    lanes: LANES,
+    mode: artifact.isPrivate ? 0o600 : 0o644,
+    openExtent: createOpener([...seeds, ...client.sourcesOf(reference)]),
+    onProgress(bytes) {
+      onProgress(bytes, layout.size);
+    },
+  });
+  if (artifact.digest !== undefined && artifact.digest !== digest) {
+    throw wrongDigest(reference, artifact.digest, digest);
+  }
+  await publishIso(output, { digest });
+  return { digest, size: layout.size, manifest, fetched, copied, reused };
+}
+
+const STORED = { source: { kind: 'blob' }, paths: [] } as const;
+
+const layOut = ({ parts, size }: IsoArtifact): Layout => ({
+  size,
+  extents: fillGaps(
+    parts.map((part): Extent => ({ ...part, ...STORED })),
+    size,
+  ),
+});
+
+/** The sources are always the same objects: those that gave wrong bytes are known by identity. */
+const createOpener =
+  (sources: readonly BlobSource[]): ExtentOpener =>
+  async ({ digest, size, offset: at }, options) => {
+    if (digest === undefined) throw new Error(`the extent at byte ${at} has no digest`);
+    const blob = { mediaType: 'application/octet-stream', digest, size };
+    const ranked = options.rank(sources);
+    let tried = 0;
+    for (const source of ranked) {
+      if (!source.fileOf) break;
+      const found = await source.fileOf(blob);
+      if (found) {
+        const { path, position } = found;
+        return { kind: 'file', path, position: position + options.offset, source };
+      }
+      tried += 1;
+    }
+    return { kind: 'stream', chunks: readBlob(ranked.slice(tried), blob, options) };
+  };
+
+const wrongDigest = (reference: Reference, expected: Digest, found: Digest): IntegrityError =>
+  new IntegrityError(
+    'artifact.wrong-digest',
+    `the layers of ${formatReference(reference)} make another ISO than was pushed`,
+    { expected, found, hint: 'push the ISO again' },
+  );
