@@ -6,7 +6,6 @@ import type { Http, TlsOptions } from '../base/http/http.ts';
 import { writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
-import { withoutUndefined } from '../base/members.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
