@@ -14,6 +14,7 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { requireOnePlace, runInPlace, type InPlaceChoice } from './run-in-place.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
 
 type Options = {
@@ -23,13 +24,15 @@ type Options = {
   readonly logFormat: LogFormat;
 };
 
+type ApplyOptions = Omit<Options, 'output'> & InPlaceChoice;
+
 type Work = (
   settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
 ) => Promise<DeltaReport>;
 
 /** `sealift delta OLD NEW --output FILE`. */
 export function registerDelta(program: Command, host: CliHost): void {
-  addOptions(program.command('delta'), 'the delta to write')
+  addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
     .description('write what one ISO has and another has not, for sites behind slow links')
     .argument('<old>', 'ISO that the site has')
     .argument('<new>', 'ISO that it is to have')
@@ -47,41 +50,45 @@ export function registerDelta(program: Command, host: CliHost): void {
     });
 }
 
-/** `sealift apply OLD FILE --output NEW`. */
+/** `sealift apply OLD FILE --output NEW`, or `--in-place`. */
 export function registerApply(program: Command, host: CliHost): void {
-  addOptions(program.command('apply'), 'the new ISO to write')
+  addOptions(program.command('apply').option('--output <file>', 'the new ISO to write'))
+    .option('--in-place', 'make the new ISO of the old one at its place', false)
+    .option('--work-dir <dir>', 'where a journal is while a device is changed in place', '.sealift')
     .description('make the new ISO of an old one and a delta')
     .argument('<old>', 'ISO that the delta was made from')
     .argument('<delta>', 'file that "sealift delta" wrote')
     .addHelpText(
       'after',
       '\nEvery byte is verified. A delta for another ISO is refused before a byte is written. Run again\n' +
-        'after an interruption, it continues.\n' +
-        '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso',
+        'after an interruption, it continues. With --in-place, the old ISO may be a block device; until\n' +
+        'all is there, it does not boot.\n' +
+        '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
     )
-    .action((from: string, delta: string, options: Options) => {
+    .action((from: string, delta: string, options: ApplyOptions) => {
       const inputs = { from: resolve(host.cwd, from), delta: resolve(host.cwd, delta) };
+      requireOnePlace(options);
+      if (options.output === undefined) return runInPlace(inputs, options, host);
       return run('apply delta', { options, host, inputs: Object.values(inputs) }, (settings) =>
         applyDelta(inputs, settings),
       );
     });
 }
 
-const addOptions = (command: Command, output: string): Command =>
+const addOptions = (command: Command): Command =>
   command
-    .requiredOption('--output <file>', output)
     .addOption(createForceOption())
     .addOption(createLogFormatOption())
     .addOption(createOutputOption());
 
 type Call = {
-  readonly options: Options;
+  readonly options: Options | ApplyOptions;
   readonly host: CliHost;
   readonly inputs: readonly string[];
 };
 
 async function run(stage: string, { options, host, inputs }: Call, work: Work): Promise<void> {
-  const output = resolve(host.cwd, options.output);
+  const output = resolve(host.cwd, options.output ?? '');
   const { force, logFormat } = options;
   await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') });
   const unlock = await lockOutput(`${output}.lock`);

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { digestOf, type Digest } from '../../base/digest.ts';
+import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import { bytesExtent, fillGaps } from '../../iso/live-base/extent-list.ts';
@@ -9,8 +9,7 @@ import { requireSpace } from '../../openshift/mirror/space.ts';
 import type { FilePosition } from '../../registry/blob-source.ts';
 import { openRandomAccess } from '../../iso/random-access.ts';
 import { publishIso } from '../output/publish-iso.ts';
-import { readIndex, type MediaIndex } from '../index/media-index.ts';
-import { useMedium } from '../open-medium.ts';
+import { otherIso, readMedium } from './read-medium.ts';
 import { formatDelta, readDelta, type Delta, type DeltaExtent } from './delta-file.ts';
 
 type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
@@ -121,40 +120,6 @@ async function readMode(...paths: readonly string[]): Promise<number> {
   return mode | 0o600;
 }
 
-type Medium = {
-  /** Digest of the index, which names every other byte. */
-  readonly identity: string;
-  /** Bytes. */
-  readonly size: number;
-  /** All but zeros, by offset; the index too. */
-  readonly extents: readonly DeltaExtent[];
-};
-
-function readMedium(path: string): Promise<Medium> {
-  return useMedium(path, async (iso) => {
-    const index = await readIndex(iso);
-    if (!index?.digest) {
-      throw new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
-        expected: 'an ISO of sealift',
-        hint: 'name an ISO that sealift made',
-      });
-    }
-    const { fileSize: size, readBytes } = iso;
-    return { identity: index.digest, size, extents: await listExtents(index, readBytes) };
-  });
-}
-
-async function listExtents(
-  { extents }: MediaIndex,
-  read: (offset: number, size: number) => Promise<Uint8Array>,
-): Promise<readonly DeltaExtent[]> {
-  const all: DeltaExtent[] = [];
-  for (const { offset, size, digest } of extents) {
-    all.push({ offset, size, digest: digest ?? digestOf(await read(offset, size)) });
-  }
-  return all.sort((a, b) => a.offset - b.offset);
-}
-
 const unique = (extents: readonly DeltaExtent[]): readonly DeltaExtent[] => [
   ...new Map(extents.map((extent) => [extent.digest, extent])).values(),
 ];
@@ -183,13 +148,3 @@ const lost = ({ offset, digest }: Extent): IntegrityError =>
       hint: 'copy the delta again from where it was made',
     },
   );
-
-const otherIso = (
-  path: string,
-  { found, expected }: { readonly found: string; readonly expected: string },
-): IntegrityError =>
-  new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
-    expected,
-    found,
-    hint: 'apply it to the ISO that it was made from',
-  });

@@ -23,7 +23,7 @@ export async function publishIso(output: string, { digest, report }: PublishedIs
   const { aside, ...names } = namesBeside(output);
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    await writeFileAtomic(aside.checksum, `${hexOf(digest)}  ${basename(output)}\n`, 0o644);
+    await writeFileAtomic(aside.checksum, formatChecksum(output, digest), 0o644);
     if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
     await publishPour(output);
     if (report) await rename(aside.report, names.report);
@@ -34,3 +34,10 @@ export async function publishIso(output: string, { digest, report }: PublishedIs
     throw error;
   }
 }
+
+/** Writes the checksum beside an ISO that has its name already. */
+export const publishChecksum = (path: string, digest: Digest): Promise<void> =>
+  writeFileAtomic(namesBeside(path).checksum, formatChecksum(path, digest), 0o644);
+
+const formatChecksum = (path: string, digest: Digest): string =>
+  `${hexOf(digest)}  ${basename(path)}\n`;

@@ -1,0 +1,69 @@
+import { stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { hexOf } from '../../base/digest.ts';
+import { isErrno, UsageError } from '../../base/errors.ts';
+import { makeDirectory } from '../../base/disk/files.ts';
+import { formatSize } from '../../base/text/quantities.ts';
+import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply-in-place.ts';
+import type { CliHost } from '../host.ts';
+import { writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import type { LogFormat } from '../terminal/progress.ts';
+import { runWithProgress } from '../terminal/run-with-progress.ts';
+
+export type InPlaceChoice = {
+  readonly output?: string;
+  readonly inPlace: boolean;
+  readonly workDir: string;
+};
+
+type Options = InPlaceChoice & {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+};
+
+/** @throws UsageError `usage.in-place` unless there is one place for the new ISO */
+export function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
+  if (inPlace === (output === undefined)) return;
+  throw new UsageError('usage.in-place', 'the new ISO has no place, or two', {
+    expected: '--output or --in-place',
+    found: inPlace ? 'both' : 'neither',
+  });
+}
+
+/** `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
+export async function runInPlace(
+  inputs: { readonly from: string; readonly delta: string },
+  options: Options,
+  host: CliHost,
+): Promise<void> {
+  const { from: path } = inputs;
+  const { logFormat, workDir } = options;
+  const aside = await nameAsideOf(path, resolve(host.cwd, workDir));
+  const report = await runWithProgress({ stage: 'apply delta', logFormat, host }, (watched) =>
+    applyInPlace(inputs, { ...watched, aside }),
+  );
+  await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
+    format(path, report),
+  );
+}
+
+/** Beside a file; for a device, in the work directory. */
+async function nameAsideOf(path: string, workDir: string): Promise<string> {
+  try {
+    if (!(await stat(path)).isBlockDevice()) return `${path}.apply`;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return `${path}.apply`;
+    throw error;
+  }
+  await makeDirectory(workDir);
+  return join(workDir, `apply-${basename(path)}`);
+}
+
+const format = (path: string, { size, digest, carried, written, saved }: InPlaceReport): string =>
+  [
+    `${path} is complete: ${formatSize(size)}`,
+    ...(digest === undefined ? [] : [`  sha256    ${hexOf(digest)}`]),
+    `  bytes     ${formatSize(carried)} in the delta, ${formatSize(written)} written, ` +
+      `${formatSize(saved)} saved aside meanwhile`,
+    '',
+  ].join('\n');

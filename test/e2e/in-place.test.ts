@@ -1,0 +1,126 @@
+import { execFileSync } from 'node:child_process';
+import { copyFile, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { digestFile } from '../../src/base/disk/files.ts';
+import { startSealift } from '../support/child.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { mayMount } from '../support/may-mount.ts';
+
+let world: LiveWorld;
+
+const at = (name: string): string => join(world.directory, name);
+
+/** Monday's ISO, tuesday's elsewhere with other contents, and deltas there and back. */
+beforeAll(async () => {
+  world = await createLiveWorld();
+  await world.writeConfig();
+  await expectDone('build', '--output', 'monday.iso', '--base-iso', 'test.iso');
+  await world.writeConfig('  kernelArguments: [debug]', 'stopLocalRegistry: true');
+  await expectDone('build', '--output', 'tuesday.iso', '--base-iso', 'test.iso');
+  await expectDone('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
+  await expectDone('delta', 'tuesday.iso', 'monday.iso', '--output', 'back.delta');
+});
+afterAll(() => world.close());
+beforeEach(async () => {
+  await copyFile(at('monday.iso'), at('x.iso'));
+});
+
+const IN_PLACE = ['x.iso', 'night.delta', '--in-place'];
+
+async function expectDone(...args: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await world.run(...args);
+  expect([args, exitCode, stderr]).toEqual([args, 0, expect.not.stringContaining('error')]);
+  return stdout;
+}
+
+async function expectRefused(code: string, ...args: readonly string[]): Promise<void> {
+  const before = await digestFile(at(args[0] ?? ''));
+  const { exitCode, stderr } = await world.run('apply', ...args);
+  expect([exitCode, stderr]).toEqual([5, expect.stringContaining(`[${code}]`)]);
+  expect(await digestFile(at(args[0] ?? ''))).toBe(before);
+}
+
+/** As sha256sum(1) and cmp(1) say. */
+function expectTuesday(): void {
+  const cwd = world.directory;
+  execFileSync('cmp', ['x.iso', 'tuesday.iso'], { cwd });
+  execFileSync('sha256sum', ['--check', '--status', 'x.iso.sha256'], { cwd });
+}
+
+/** The exit code, null where it was killed in the middle of its nth write to a place. */
+async function runKilled(count: number): Promise<number | null> {
+  const { code, stderr } = await startSealift(['apply', ...IN_PLACE], {
+    cwd: world.directory,
+    env: { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: String(count) },
+  }).ended;
+  expect(stderr).not.toContain('error');
+  return code;
+}
+
+const KILLER = new URL('../support/kill-at-write.mjs', import.meta.url).href;
+
+describe('a delta applied in place', () => {
+  test('makes the old ISO the new one, byte for byte, and back again', async () => {
+    await expectDone('apply', ...IN_PLACE);
+    expectTuesday();
+    await expectDone('apply', 'x.iso', 'back.delta', '--in-place');
+    execFileSync('cmp', ['x.iso', 'monday.iso'], { cwd: world.directory });
+    const left = (await readdir(world.directory)).filter((name) => name.startsWith('x.iso'));
+    expect(left.sort()).toEqual(['x.iso', 'x.iso.sha256']);
+  });
+
+  test('ends whole after kills in the middle of writes, and does not boot in between', async () => {
+    let code: number | null = null;
+    for (let count = 2; code === null; count *= 2) {
+      code = await runKilled(count);
+      if (code !== null || count < 8) continue;
+      const start = (await readFile(at('x.iso'))).subarray(0, 18 * 2048);
+      expect(start.toString('latin1')).toMatch(/^sealift: not whole yet, apply the delta sha256:/);
+      expect([start.includes('CD001'), start.readUInt16BE(510)]).toEqual([false, 0]);
+    }
+    expect(code).toBe(0);
+    expectTuesday();
+  });
+
+  test('goes on only with the ISO and the journal that were begun', async () => {
+    expect(await runKilled(8)).toBe(null);
+    await copyFile(at('x.iso.apply.journal'), at('journal'));
+    await rm(at('x.iso.apply.journal'));
+    await expectRefused('delta.half-applied', ...IN_PLACE);
+    await copyFile(at('journal'), at('x.iso.apply.journal'));
+    await expectRefused('delta.half-applied', 'x.iso', 'back.delta', '--in-place');
+    await copyFile(at('monday.iso'), at('x.iso')); // as somebody would who starts over
+    await expectDone('apply', ...IN_PLACE);
+    expectTuesday();
+  });
+
+  test('is refused for another ISO, or one that is damaged, before a byte is written', async () => {
+    await expectRefused('delta.other-iso', 'tuesday.iso', 'night.delta', '--in-place');
+    const bytes = await readFile(at('x.iso'));
+    bytes.writeUInt8(bytes.readUInt8(bytes.length - 300_000) ^ 1, bytes.length - 300_000);
+    await writeFile(at('x.iso'), bytes);
+    await expectRefused('delta.damaged', ...IN_PLACE);
+  });
+
+  test('has one place', async () => {
+    for (const args of [[], ['--in-place', '--output', 'y.iso']]) {
+      const { exitCode, stderr } = await world.run('apply', 'x.iso', 'night.delta', ...args);
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.in-place]')]);
+    }
+  });
+
+  test.skipIf(!mayMount())('changes a device that is large enough', async () => {
+    const { size } = await stat(at('tuesday.iso'));
+    await truncate(at('x.iso'), size + 1024 * 1024);
+    const device = execFileSync('losetup', ['--find', '--show', at('x.iso')], {
+      encoding: 'utf8',
+    }).trim();
+    try {
+      await expectDone('apply', device, 'night.delta', '--in-place', '--work-dir', 'work');
+      execFileSync('cmp', ['--bytes', String(size), device, at('tuesday.iso')]);
+    } finally {
+      execFileSync('losetup', ['--detach', device]);
+    }
+  });
+});
