@@ -1,5 +1,8 @@
+import { stat } from 'node:fs/promises';
 import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import { roundUp, SECTOR_SIZE } from '../../iso/extent.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
 import type { DeltaExtent } from './delta-file.ts';
@@ -24,8 +27,8 @@ export function readMedium(path: string): Promise<Medium> {
         hint: 'name an ISO that sealift made',
       });
     }
-    const { fileSize: size, readBytes } = iso;
-    return { identity: index.digest, size, extents: await listExtents(index, readBytes) };
+    const extents = await listExtents(index, iso.readBytes);
+    return { identity: index.digest, size: await sizeOfIso(path, iso, extents), extents };
   });
 }
 
@@ -50,3 +53,15 @@ export const otherIso = (
     found,
     hint: 'apply it to the ISO that it was made from',
   });
+
+/** A device is larger than the ISO on it. The backup of a GPT may be behind the volume. */
+async function sizeOfIso(
+  path: string,
+  { fileSize, volume }: IsoImage,
+  extents: readonly DeltaExtent[],
+): Promise<number> {
+  if ((await stat(path)).isFile()) return fileSize;
+  const last = extents.at(-1);
+  const end = last ? last.offset + last.size : 0;
+  return roundUp(Math.max(end, volume.volumeSpaceSize * SECTOR_SIZE), SECTOR_SIZE);
+}

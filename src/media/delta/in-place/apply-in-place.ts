@@ -9,6 +9,7 @@ import { sumSizes } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/extent.ts';
 import { openRandomAccess } from '../../../iso/random-access.ts';
 import type { IndexExtent } from '../../index/media-index.ts';
+import { useImage } from '../../open-medium.ts';
 import { namesBeside } from '../../output/claim-iso.ts';
 import { publishChecksum } from '../../output/publish-iso.ts';
 import { findGaps } from '../../verify-contents.ts';
@@ -187,12 +188,14 @@ async function requireVerified(
   { signal, onProgress }: Pick<InPlaceOptions, 'signal' | 'onProgress'>,
 ): Promise<void> {
   const total = sumSizes(extents);
-  const [first] = await verifyExtents(path, extents, {
-    signal,
-    onProgress: (bytes) => {
-      onProgress(bytes, total);
-    },
-  });
+  const [first] = await useImage(path, (image) =>
+    verifyExtents(image, extents, {
+      signal,
+      onProgress: (bytes) => {
+        onProgress(bytes, total);
+      },
+    }),
+  );
   if (!first) return;
   const { extent, found = first.unreadable ?? '' } = first;
   throw new IntegrityError(
