@@ -6,18 +6,22 @@ import { isMainThread } from 'node:worker_threads';
 
 let left = Number(process.env['KILL_AT'] ?? '0');
 
+/** @typedef {(...args: unknown[]) => Promise<unknown>} Write buffer, start, size, position */
+
 if (isMainThread && left > 0) {
   const file = await open('/dev/null');
-  const handles = Object.getPrototypeOf(file);
+  /** @type {unknown} */
+  const prototype = Object.getPrototypeOf(file);
+  const handles = /** @type {{ write: Write }} */ (prototype);
   await file.close();
   const { write } = handles;
-  /** @param {unknown[]} args buffer, start, size, position */
+  /** @this {unknown} @param {unknown[]} args */
   handles.write = async function (...args) {
     const [bytes, start = 0, size, position] = args;
     if (typeof position !== 'number' || --left !== 0) return write.apply(this, args);
     const whole = size ?? /** @type {Uint8Array} */ (bytes).length - Number(start);
     await write.call(this, bytes, start, Math.ceil(Number(whole) / 2), position);
     process.kill(process.pid, 'SIGKILL');
-    return await new Promise(() => undefined);
+    return /** @type {Promise<unknown>} */ (new Promise(() => undefined));
   };
 }
