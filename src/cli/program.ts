@@ -23,6 +23,7 @@ import { registerPush } from './medium/push.ts';
 import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
 import { registerRepair } from './medium/repair.ts';
+import { registerReproduce } from './building/reproduce.ts';
 import { registerResources } from './building/resources.ts';
 import { registerValidate } from './validate.ts';
 import { registerVerify } from './medium/verify.ts';
@@ -44,6 +45,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerPlan,
   registerBuild,
   registerLock,
+  registerReproduce,
   registerWhy,
   registerResources,
   registerCatalog,

@@ -9,8 +9,8 @@ import { sumSizes } from '../base/lists.ts';
 
 /** The directories and the index must tell the same: a wrong one of them shows here. */
 export async function compareTree(
-  iso: IsoFiles,
-  { extents }: MediaIndex,
+  iso: Pick<IsoFiles, 'walk'>,
+  extents: readonly IndexExtent[],
   report: Report,
 ): Promise<void> {
   const listed = new Map(
@@ -34,8 +34,11 @@ function compareFile(
 ): string | undefined {
   if (!extent) return 'is not in the index';
   const isSame = extent.offset === place.offset && extent.size === place.size;
-  return isSame ? undefined : 'is not where the index says';
+  return isSame ? undefined : ELSEWHERE;
 }
+
+/** The problem of a file that is elsewhere, or has another size. */
+export const ELSEWHERE = 'is not where the index says';
 
 /** Extents of the index that were hashed, right or wrong. */
 type CheckedExtents = { readonly extents: number; readonly bytes: number };

@@ -80,6 +80,10 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [`--${EVIL}`],
   ],
   'lock': [['a.yaml'], [EVIL]],
+  'reproduce': [
+    ['evil.iso', '--config', EVIL],
+    [EVIL, '--config', 'a.yaml'],
+  ],
   'why': [['a.yaml'], [EVIL, EVIL]],
   'resources': [['a.yaml'], ['--output', EVIL, EVIL]],
   'catalog list': [['file:catalog'], ['file:catalog', '-o', 'json'], [EVIL], [`file:${EVIL}`]],

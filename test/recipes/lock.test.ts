@@ -1,7 +1,9 @@
-import { cp, mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, open, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
+import type { MediaIndex } from '../../src/media/index/media-index.ts';
+import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
 import { readLock, type Lock } from '../../src/recipes/lock/lock-file.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
@@ -46,6 +48,17 @@ describe.skipIf(!hasTools)('a lock', () => {
     const lock = JSON.parse(await readFile(at(LOCK), 'utf8')) as Lock;
     await writeFile(at('changed', LOCK), JSON.stringify({ ...lock, ...change(lock) }));
   };
+
+  /** Draws a value at random, as the release's own does. */
+  async function writeInstaller(): Promise<void> {
+    const id = '"source":"data:,\'"$(cat /proc/sys/kernel/random/uuid)"\'"';
+    const script = [
+      '#!/bin/sh',
+      'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
+      `echo '{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/id","contents":{${id}}}]}}' > "$dir/unconfigured-agent.ign"`,
+    ];
+    await writeFile(at('installer'), script.join('\n'), { mode: 0o755 });
+  }
 
   beforeAll(async () => {
     world = await createLiveWorld();
@@ -178,13 +191,7 @@ describe.skipIf(!hasTools)('a lock', () => {
   });
 
   it('has digests of what is drawn at random; elsewhere, a build needs the secrets beside it', async () => {
-    const id = '"source":"data:,\'"$(cat /proc/sys/kernel/random/uuid)"\'"';
-    const script = [
-      '#!/bin/sh',
-      'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
-      `echo '{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/id","contents":{${id}}}]}}' > "$dir/unconfigured-agent.ign"`,
-    ];
-    await writeFile(at('installer'), script.join('\n'), { mode: 0o755 });
+    await writeInstaller();
     await world.writeConfig('  installer: installer', 'userCorePass: hunter2');
     await rm(at(LOCK), { force: true });
     const locked = await world.run('lock', '--ignition', 'installer');
@@ -217,6 +224,51 @@ describe.skipIf(!hasTools)('a lock', () => {
     const other = await buildIn('c', ...args);
     expect(other.exitCode).toBe(3);
     expect(other.stderr).toContain('drawn["draw password salt"] is not what the lock says');
+  });
+
+  it('shows what of an ISO a build would make again: all with the secrets, all but rendered files without', async () => {
+    await writeInstaller();
+    await world.writeConfig('  installer: installer', 'userCorePass: hunter2');
+    await rm(at('sealift.lock.secrets'), { force: true });
+    await rm(at(LOCK), { force: true });
+    const built = await world.run(
+      'build',
+      '--lock',
+      '--ignition',
+      'installer',
+      '--output',
+      'r.iso',
+    );
+    expect(built.exitCode, built.stderr).toBe(0);
+    await copyInputs('again', LOCK, 'sealift.lock.secrets', 'installer');
+    const reproduce = async (...args: readonly string[]): Promise<Outcome> =>
+      world.run(
+        ...['reproduce', 'r.iso', '--config', join('again', 'appliance-config.yaml'), '-o', 'json'],
+        ...['--ignition', 'installer', '--work-dir', `again/work-${args.length}`, ...args],
+      );
+    const resultOf = ({ stdout }: Outcome): unknown =>
+      (JSON.parse(stdout) as { readonly result: string }).result;
+    const lock = ['--lock', join('again', LOCK)];
+    const whole = await reproduce(...lock);
+    expect([whole.exitCode, whole.stderr]).toEqual([0, expect.any(String)]);
+    expect(resultOf(whole)).toBe('equal');
+    await rm(at('again', 'sealift.lock.secrets'));
+    await rm(at('again', `work-${lock.length}`), { recursive: true });
+    for (const args of [lock, []]) {
+      const part = await reproduce(...args);
+      expect([part.exitCode, resultOf(part)], part.stdout).toEqual([0, 'equal-as-compared']);
+    }
+    const index = JSON.parse((await world.run('cat', 'r.iso', INDEX_PATH)).stdout) as MediaIndex;
+    const { areas } = index;
+    const blob = index.extents.find(({ offset }) => areas && offset >= areas.smallBlobs);
+    const file = await open(at('r.iso'), 'r+');
+    await file.write('other', blob?.offset);
+    await file.close();
+    const changed = await reproduce();
+    expect([changed.exitCode, resultOf(changed)]).toEqual([8, 'different']);
+    expect(JSON.parse(changed.stdout)).toMatchObject({
+      differences: [{ part: 'blobs', offset: blob?.offset, size: blob?.size, paths: blob?.paths }],
+    });
   });
 });
 

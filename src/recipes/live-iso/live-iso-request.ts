@@ -29,6 +29,8 @@ export type LiveIsoRequest = IsoPlace & {
   /** Whose images are taken, even if tags have moved. */
   readonly saved?: SavedPlan;
   readonly lock?: LockUse;
+  /** Whether the output is only compared: it needs no room. */
+  readonly isThere?: boolean;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
   /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */

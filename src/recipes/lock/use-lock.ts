@@ -35,6 +35,8 @@ export type LockUse = {
   readonly secrets?: LockSecrets;
   /** Whether nothing else is taken than what it has; else it is written. */
   readonly isLocked: boolean;
+  /** Whether what was drawn at random for the lock is drawn again, where its secrets are not there. */
+  readonly drawsAgain?: boolean;
 };
 
 /** What a lock says as a saved plan does. */
@@ -59,9 +61,9 @@ export function pinsOf(saved: SavedPlan, use: LockUse | undefined): Pinned {
 }
 
 /** What was drawn already, for the tools of a run. */
-export const drawnFor = ({ held, secrets, isLocked }: LockUse): DrawnSource => ({
+export const drawnFor = ({ held, secrets, isLocked, drawsAgain }: LockUse): DrawnSource => ({
   ...(secrets && { secrets }),
-  ...(isLocked && held && { locked: held.drawn }),
+  ...(isLocked && drawsAgain !== true && held && { locked: held.drawn }),
 });
 
 type LockedRequest = IsoPlace & { readonly lock?: LockUse };
@@ -147,8 +149,10 @@ function describeSignature({ version, signature }: Release): Lock['signatures'] 
  */
 export function requireLocked(lock: LockUse | undefined, found: Lock): void {
   if (lock?.isLocked !== true || !lock.held) return;
-  const now = new Map(listFields(found));
-  for (const [field, expected] of listFields(lock.held)) {
+  const fieldsOf = ({ drawn, ...others }: Lock): ReturnType<typeof listFields> =>
+    listFields({ ...others, drawn: lock.drawsAgain === true ? {} : drawn });
+  const now = new Map(fieldsOf(found));
+  for (const [field, expected] of fieldsOf(lock.held)) {
     requireSame(field, expected, now.get(field) ?? 'none');
     now.delete(field);
   }

@@ -14,6 +14,8 @@ export type CheckSizeInput = {
   readonly maxSize?: number;
   /** Whether every blob is on this machine. */
   readonly isLocal?: boolean;
+  /** Whether the output is there, whole: it needs no room. */
+  readonly isThere?: boolean;
 };
 
 /** Bytes of the payload's blobs, by where they are, and of the disk. */
@@ -37,7 +39,7 @@ export const checkSize: Stage<
   { readonly cache: BlobCache; readonly seeds: readonly BlobSource[] }
 > = {
   name: 'check size',
-  async run({ layout, plan, output, maxSize, isLocal = false }, { cache, seeds }) {
+  async run({ layout, plan, output, maxSize, isLocal = false, isThere = false }, { cache, seeds }) {
     checkMaxSize(layout.size, maxSize, plan);
     const standing = await surveyPartial(layout, output);
     const poured = new Set(layout.extents.map(({ digest }) => digest));
@@ -47,7 +49,7 @@ export const checkSize: Stage<
       (total, { digest, size }) => total + size - (standing.blobs.get(digest) ?? 0),
       0,
     );
-    const { allocated } = standing;
+    const allocated = isThere ? layout.size : standing.allocated;
     return {
       bytesToFetch,
       bytesReused: plan.blobSize - bytesToFetch,

@@ -112,6 +112,8 @@ export type LockOptions = {
   readonly lock?: boolean;
   readonly locked?: boolean;
   readonly lockFile?: string;
+  /** Whether an ISO is compared: without `locked` no lock is read, and one without its secrets will do. */
+  readonly compares?: boolean;
 };
 
 export const createLockFileOption = (): Option =>
@@ -141,15 +143,19 @@ export function readLockUse(
   { cwd }: CliHost,
 ): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
   const { lock: isWritten = false, locked: isLocked = false, lockFile } = options;
-  const path = resolve(cwd, lockFile ?? join(dirname(config.files[0].path), LOCK_NAME));
+  if (!isLocked && options.compares) return {};
+  const path = findLockPath(options, config, cwd);
   const held = readLock(path);
   if (held) {
     const isNamed = isWritten || isLocked || lockFile !== undefined;
-    return takeLock(withSecrets({ path, isLocked, held }), { held, product, isNamed });
+    return takeLock(withSecrets({ path, isLocked, held }, options), { held, product, isNamed });
   }
   if (isLocked) throw noLock(path);
-  return isWritten ? { lock: withSecrets({ path, isLocked }) } : {};
+  return isWritten ? { lock: withSecrets({ path, isLocked }, options) } : {};
 }
+
+const findLockPath = ({ lockFile }: LockOptions, { files }: ConfigInput, cwd: string): string =>
+  resolve(cwd, lockFile ?? join(dirname(files[0].path), LOCK_NAME));
 
 const noLock = (path: string): ConfigError =>
   new ConfigError('lock.missing', `lock "${path}" does not exist`, {
@@ -173,10 +179,11 @@ function takeLock(
   });
 }
 
-const withSecrets = (use: LockUse): LockUse => ({
-  ...use,
-  ...withoutUndefined({ secrets: readLockSecrets(use.path) }),
-});
+function withSecrets(use: LockUse, { compares = false }: LockOptions): LockUse {
+  const secrets = readLockSecrets(use.path);
+  const drawsAgain = compares && secrets === undefined;
+  return { ...use, drawsAgain, ...withoutUndefined({ secrets }) };
+}
 
 /** @throws what `readSavedPlan` throws */
 export const readSaved = (

@@ -1,0 +1,79 @@
+import { relative, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DifferenceError } from '../../base/errors.ts';
+import { formatSize } from '../../base/text/quantities.ts';
+import type { ConfigNames } from '../../config/load-config.ts';
+import { useMedium } from '../../media/open-medium.ts';
+import type { LayoutDifference } from '../../media/compare/compare-layout.ts';
+import { reproduceLiveIso, type Reproduction } from '../../recipes/live-iso/reproduce-live-iso.ts';
+import type { CliHost } from '../host.ts';
+import { writeFormatted } from '../terminal/output.ts';
+import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
+
+const CONFIG = {
+  flags: '--config <file...>',
+  description: 'configuration files, later ones laid over (default: "appliance-config.yaml")',
+};
+
+type ReproduceOptions = Omit<LiveCommandOptions, 'lock'> & {
+  readonly config?: ConfigNames;
+  readonly lock?: string;
+};
+
+/** `sealift reproduce ISO`: exit code 8 where a build would make other bytes. */
+export function registerReproduce(program: Command, host: CliHost): void {
+  addLiveOptions(program.command('reproduce'), CONFIG)
+    .description('compare an ISO with what a build makes of the same configuration and lock')
+    .option('--lock <file>', 'the lock that the ISO was built with')
+    .argument('<iso>', 'live ISO made by sealift')
+    .addHelpText(
+      'after',
+      '\nDecides every byte again and reads the ISO once; nothing is written, and no blob is fetched.\n' +
+        'Without the lock, or without the sealift.lock.secrets beside it, what the installer draws at\n' +
+        'random is not known: then base, blobs and directories are compared.\n' +
+        '\nExample:\n  $ sealift reproduce ove.iso --config appliance-config.yaml --lock sealift.lock.json',
+    )
+    .action(async (iso: string, options: ReproduceOptions) => {
+      const { config = ['appliance-config.yaml'], lock, ...given } = options;
+      const output = resolve(host.cwd, iso);
+      await useMedium(output, () => Promise.resolve());
+      const locking = lock === undefined ? {} : { locked: true, lockFile: lock };
+      const call = { config, options: { ...given, output, compares: true, ...locking }, host };
+      const result = await runLive(call, reproduceLiveIso);
+      const name = relative(host.cwd, output);
+      await writeFormatted({ host, ...options }, result, (result) => format(name, result));
+      if (result.result !== 'different') return;
+      throw new DifferenceError('reproduce.differences', `${name} is not what a build makes`, {
+        hint: 'give the configuration, lock, base ISO and environment that it was built with',
+      });
+    });
+}
+
+/** Of each kind; `-o json` has all. */
+const SHOWN = 20;
+
+function format(name: string, { result, size, differences, notCompared }: Reproduction): string {
+  const { found, expected } = size;
+  const bytes = (sum: readonly LayoutDifference[]): string =>
+    formatSize(sum.reduce((total, { size }) => total + size, 0));
+  return [
+    ...(found === expected ? [] : [`size: ${found} bytes, a build makes ${expected}`]),
+    ...differences.slice(0, SHOWN).map(formatDifference),
+    ...(differences.length > SHOWN
+      ? [`and ${differences.length - SHOWN} more; -o json lists all`]
+      : []),
+    ...(result === 'equal'
+      ? [`${name} is equal: a build makes the same ${formatSize(expected)}`]
+      : []),
+    ...(result === 'equal-as-compared'
+      ? [
+          `${name} is equal in base, blobs and directories`,
+          `not compared: ${bytes(notCompared)} that depend on values drawn at random, which are not known here`,
+        ]
+      : []),
+    '',
+  ].join('\n');
+}
+
+const formatDifference = ({ part, offset, size, paths }: LayoutDifference): string =>
+  `${part}: ${size} bytes at ${offset} differ${paths[0] === undefined ? '' : `: ${paths[0]}`}`;
