@@ -1,11 +1,11 @@
 import { digestOf } from '../../base/digest.ts';
 import { sumSizes } from '../../base/lists.ts';
-import { readStamp } from '../../base/disk/file-input.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
+import { openRandomAccess } from '../../iso/random-access.ts';
 import type { IndexExtent } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
 import { compareTree, ELSEWHERE, findGaps, type VerifyOptions } from '../verify-contents.ts';
-import { verifyExtents } from '../verify-extents.ts';
+import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
 
 /**
  * What bytes of an ISO are: structures are the System Area, descriptors and partition tables; rendered are
@@ -50,7 +50,7 @@ export async function compareLayout(
   const end = { offset: layout.size, size: 0, paths: [] };
   for (const gap of findGaps([...parts.keys(), end])) parts.set(gap, partOfGap(gap, layout));
   const total = sumSizes([...parts.keys()]);
-  const damaged = await verifyExtents(path, [...parts.keys()], {
+  const { damaged, found } = await verifyFile(path, [...parts.keys()], {
     signal,
     onProgress: (done) => {
       onProgress(done, total);
@@ -62,10 +62,23 @@ export async function compareLayout(
   });
   const areSame = differences.every(({ part }) => part !== 'directories');
   return {
-    size: { found: (await readStamp(path))?.size ?? 0, expected: layout.size },
+    size: { found, expected: layout.size },
     differences,
     files: areSame ? [] : await compareFiles(path, parts),
   };
+}
+
+async function verifyFile(
+  path: string,
+  extents: readonly IndexExtent[],
+  options: Parameters<typeof verifyExtents>[2],
+): Promise<{ readonly damaged: readonly DamagedExtent[]; readonly found: number }> {
+  const file = await openRandomAccess(path);
+  try {
+    return { damaged: await verifyExtents(file, extents, options), found: file.size };
+  } finally {
+    await file.close();
+  }
 }
 
 /** What directories mean, where their bytes differ: those of a rendered file have its size. */
