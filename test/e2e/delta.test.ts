@@ -1,4 +1,5 @@
 import { chmod, copyFile, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
@@ -6,6 +7,7 @@ import type { DeltaReport } from '../../src/media/delta/make-delta.ts';
 import { readIndex, type IndexExtent } from '../../src/media/index/media-index.ts';
 import { useMedium } from '../../src/media/open-medium.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { requireTool } from '../support/tools.ts';
 
 let world: LiveWorld;
 let tuesday: string;
@@ -81,6 +83,16 @@ describe('a delta', () => {
     expect(carried).toBeLessThan(shared);
   });
 
+  test.skipIf(!requireTool('xdelta3'))(
+    'is at most 2 % larger than what xdelta3 makes',
+    async () => {
+      const args = ['-e', '-f', '-S', 'none', '-s', 'monday.iso', 'tuesday.iso', 'night.xdelta'];
+      execFileSync('xdelta3', args, { cwd: world.directory });
+      const { size } = await stat(at('night.xdelta'));
+      expect((await stat(at('night.delta'))).size).toBeLessThanOrEqual(1.02 * size);
+    },
+  );
+
   test('between the same ISO twice carries nothing', async () => {
     const { carried } = await report('delta', 'monday.iso', 'monday.iso', '--output', 'no.delta');
     expect(carried).toBe(0);
@@ -115,7 +127,7 @@ describe('a delta', () => {
         [Buffer.from('sealift delta 1 99999999\n'.padEnd(64)), 'delta.malformed'],
         [Buffer.from(`${'sealift delta 1 2\n'.padEnd(64)}{}`), 'delta.malformed'],
         [await readFile(at('test.iso')), 'delta.malformed'],
-        [flipped, 'extent.wrong-digest'],
+        [flipped, 'delta.damaged'],
       ] as const) {
         await writeFile(at('night.delta'), content);
         await expectRefused('monday.iso', code);

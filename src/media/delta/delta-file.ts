@@ -1,48 +1,48 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
+import { openRandomAccess, type ByteRange, type RandomAccess } from '../../iso/random-access.ts';
 import { checkText, parseObject } from '../index/written-json.ts';
 
-/** A run of bytes of the new ISO; between them are zeros. */
-export type DeltaExtent = {
-  readonly offset: number;
-  readonly size: number;
-  readonly digest: Digest;
-};
+/** A run of bytes of an ISO; between them are zeros. */
+export type DeltaExtent = ByteRange & { readonly digest: Digest };
 
-/** What the new ISO is made of. Offsets and sizes are bytes. */
-export type Delta = {
+/** How a carried extent is made of bytes of the old ISO: by a patch of this size in the delta. */
+export type Patch = { readonly old: ByteRange; readonly size: number };
+
+/** What a delta says before what it carries. Offsets and sizes are bytes. */
+export type DeltaHead = {
   /** Digest of the index of the ISO that the delta is for. */
   readonly from: string;
   /** Bytes of the new ISO. */
   readonly size: number;
-  /** By offset, without overlaps. */
-  readonly extents: readonly DeltaExtent[];
-  /** Those whose bytes are in the delta, one behind another from `start` on; all others are in the old ISO. */
-  readonly carried: readonly DeltaExtent[];
+  /** The index of the new ISO, which names all other extents. */
+  readonly index: DeltaExtent;
+  /** By number of the carried extent; all others are carried as they are. */
+  readonly patches: ReadonlyMap<number, Patch>;
+  /** Of what is behind the head. */
+  readonly bodySize: number;
 };
 
 /*
- * sealift delta 1 <bytes of the JSON>\n      padded with spaces to 64 bytes
- * {"carried":[...],"extents":[[offset,size,digest],...],"from":"sha256:...","size":...}
- * the bytes of the carried extents, one behind another
+ * sealift delta 2 <bytes of the JSON>\n      padded with spaces to 64 bytes
+ * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
+ * what is carried, one behind another: the index, then, by offset, each other extent that the old ISO has not
  */
 const HEAD_SIZE = 64;
 const KIND = 'sealift delta ';
-const MAGIC = `${KIND}1 `;
+const MAGIC = `${KIND}2 `;
 
-/** 200,000 extents; an index of media has at most 132,000. */
-const LARGEST_JSON = 24 * 1024 * 1024;
-const MOST_VALUES = 1_000_000;
+/** 200,000 patches. */
+const LARGEST_JSON = 16 * 1024 * 1024;
+const MOST_VALUES = 1_100_000;
 
 /** The first bytes of a delta, before those that it carries. */
-export function formatDelta({ carried, extents, from, size }: Delta): Uint8Array {
-  const rows = extents.map(({ offset, size, digest }) => [offset, size, digest]);
-  const numbers = new Map(extents.map(({ digest }, number) => [digest, number]));
+export function formatDelta({ bodySize, from, index, patches, size }: DeltaHead): Uint8Array {
   const json = JSON.stringify({
-    carried: carried.map(({ digest }) => numbers.get(digest)),
-    extents: rows,
+    bodySize,
     from,
+    index: [index.offset, index.size, index.digest],
+    patches: [...patches].map(([number, { old, size }]) => [number, old.offset, old.size, size]),
     size,
   });
   const text = Buffer.from(json);
@@ -54,25 +54,23 @@ export function formatDelta({ carried, extents, from, size }: Delta): Uint8Array
  * @returns with the offset of the first carried byte
  * @throws IntegrityError `delta.malformed`
  */
-export async function readDelta(file: RandomAccess): Promise<Delta & { readonly start: number }> {
+export async function readDeltaHead(
+  file: RandomAccess,
+): Promise<DeltaHead & { readonly start: number }> {
   const jsonSize = await readJsonSize(file);
   const start = HEAD_SIZE + jsonSize;
   const refuse = (problem = 'is not of the form we write'): IntegrityError =>
     malformed(file.path, problem);
   const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
-  const { carried, extents, from, size } = parseObject(text, refuse);
-  if (typeof from !== 'string' || !isCount(size)) throw refuse();
-  if (!Array.isArray(extents) || !Array.isArray(carried)) throw refuse();
-  const all = (extents as readonly unknown[]).map((row) => parseExtent(row) ?? fail(refuse()));
-  requireOrder(all, size, refuse);
-  const own = (carried as readonly unknown[]).map(
-    (number) => all[Number(number)] ?? fail(refuse()),
-  );
-  const bytes = own.reduce((sum, { size }) => sum + size, 0);
-  if (start + bytes !== file.size) {
-    throw refuse(`has ${file.size} bytes and should have ${start + bytes}`);
+  const { bodySize, from, index, patches, size } = parseObject(text, refuse);
+  if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
+  const place = parseExtent(index);
+  if (!place || !Array.isArray(patches)) throw refuse();
+  const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));
+  if (start + bodySize !== file.size) {
+    throw refuse(`has ${file.size} bytes and should have ${start + bodySize}`);
   }
-  return { from, size, extents: all, carried: own, start };
+  return { from, size, index: place, patches: new Map(all), bodySize, start };
 }
 
 /** Whether a file begins as a delta of any version. */
@@ -89,7 +87,7 @@ export async function isDelta(path: string): Promise<boolean> {
 async function readJsonSize(file: RandomAccess): Promise<number> {
   if (file.size < HEAD_SIZE) throw malformed(file.path, 'is shorter than the head of one');
   const head = (await file.read(0, HEAD_SIZE)).toString('latin1');
-  const [, size] = /^sealift delta 1 (\d{1,8})\n *$/.exec(head) ?? [];
+  const [, size] = /^sealift delta 2 (\d{1,8})\n *$/.exec(head) ?? [];
   if (size === undefined) throw malformed(file.path, 'does not begin as one');
   if (Number(size) <= LARGEST_JSON && HEAD_SIZE + Number(size) <= file.size) return Number(size);
   throw malformed(file.path, 'is cut off');
@@ -102,13 +100,10 @@ function parseExtent(row: unknown): DeltaExtent | undefined {
   return typeof digest === 'string' && isDigest(digest) ? { offset, size, digest } : undefined;
 }
 
-function requireOrder(extents: readonly DeltaExtent[], size: number, refuse: () => IntegrityError) {
-  let end = 0;
-  for (const extent of extents) {
-    if (extent.offset < end) throw refuse();
-    end = extent.offset + extent.size;
-  }
-  if (end > size) throw refuse();
+function parsePatch(row: unknown): readonly [number, Patch] | undefined {
+  if (!Array.isArray(row) || row.length !== 4 || !row.every(isCount)) return undefined;
+  const [number = 0, offset = 0, oldSize = 0, size = 0] = row;
+  return [number, { old: { offset, size: oldSize }, size }];
 }
 
 const isCount = (value: unknown): value is number =>
@@ -118,7 +113,8 @@ function fail(error: IntegrityError): never {
   throw error;
 }
 
-const malformed = (path: string, problem: string): IntegrityError =>
+/** The refusal of what is not, or not whole, a delta. */
+export const malformed = (path: string, problem: string): IntegrityError =>
   new IntegrityError('delta.malformed', `${path} is not a whole delta: it ${problem}`, {
     hint: 'copy it again from where it was made',
   });

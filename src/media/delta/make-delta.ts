@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
+import { sumSizes } from '../../base/lists.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import { bytesExtent, fillGaps } from '../../iso/live-base/extent-list.ts';
@@ -9,8 +10,10 @@ import { requireSpace } from '../../openshift/mirror/space.ts';
 import type { FilePosition } from '../../registry/blob-source.ts';
 import { openRandomAccess } from '../../iso/random-access.ts';
 import { publishIso } from '../output/publish-iso.ts';
-import { otherIso, readMedium } from './read-medium.ts';
-import { formatDelta, readDelta, type Delta, type DeltaExtent } from './delta-file.ts';
+import { readMedium, type Medium } from './read-medium.ts';
+import { formatDelta, type DeltaExtent } from './delta-file.ts';
+import { listCarried, openDelta, renderCarried, type Delta } from './open-delta.ts';
+import { makePatches, type MadePatch } from './make-patches.ts';
 
 type PourSettings = Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>;
 
@@ -28,7 +31,8 @@ export type DeltaReport = {
 const LANES = 4;
 
 /**
- * Writes what the new ISO has and the old one has not, verified; continues what was interrupted.
+ * Writes what the new ISO has and the old one has not, verified; continues what was interrupted. Of extents
+ * that the old ISO has with other content, such as directories, it has a patch where that is smaller.
  *
  * @throws IntegrityError `delta.no-index`, `extent.wrong-digest` when the new ISO is damaged; what `pourIso`
  * throws
@@ -37,51 +41,67 @@ export async function makeDelta(
   { from, to }: { readonly from: string; readonly to: string },
   settings: PourSettings,
 ): Promise<DeltaReport> {
-  const old = await readMedium(from);
-  const { size, extents } = await readMedium(to);
+  const [old, now] = [await readMedium(from), await readMedium(to)];
   const known = new Set(old.extents.map(({ digest }) => digest));
-  const carried = unique(extents.filter(({ digest }) => !known.has(digest)));
-  const delta: Delta = { from: old.identity, size, extents, carried };
-  const head = formatDelta(delta);
-  const layout = layOutDelta(head, carried);
+  const carried = listCarried(now.extents, now.index, known);
+  const patches = await makePatches({ from, to, old, carried });
+  const bodySize = sumSizes(carried.map((extent, number) => patches.get(number) ?? extent));
+  const { size, index } = now;
+  const head = formatDelta({ from: old.identity, size, index, patches, bodySize });
+  const layout = layOutDelta(head, carried, patches);
   const places = new Map(
     carried.map(({ digest, offset }) => [digest, { path: to, position: offset }]),
   );
   const digest = await pour(layout, places, { ...settings, mode: await readMode(from, to) });
   await publishPour(settings.output);
-  const bytes = sum(carried);
-  return { digest, size: layout.size, carried: bytes, shared: sum(extents) - bytes };
+  const bytes = sumSizes(carried);
+  return { digest, size: layout.size, carried: bytes, shared: sumSizes(now.extents) - bytes };
 }
 
 /**
  * Makes the new ISO of the old one and a delta, every byte verified; continues what was interrupted.
  *
- * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `extent.wrong-digest`;
- * what `pourIso` throws
+ * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.damaged`,
+ * `extent.wrong-digest`; what `pourIso` throws
  */
 export async function applyDelta(
   { from, delta: path }: { readonly from: string; readonly delta: string },
   settings: PourSettings,
 ): Promise<DeltaReport> {
-  const file = await openRandomAccess(path);
-  const delta = await readDelta(file).finally(() => file.close());
   const old = await readMedium(from);
-  if (old.identity !== delta.from)
-    throw otherIso(from, { found: old.identity, expected: delta.from });
+  const { size, extents, carried, rendered } = await readWhole({ from, path }, old);
   const places = new Map<Digest, FilePosition>();
   for (const { digest, offset } of old.extents)
     places.set(digest, { path: from, position: offset });
-  let position = delta.start;
-  for (const { digest, size } of delta.carried) {
-    places.set(digest, { path, position });
-    position += size;
-  }
-  const extents = delta.extents.map((extent): Extent => ({ ...extent, ...STORED }));
-  const layout = { size: delta.size, extents: fillGaps(extents, delta.size) };
+  for (const { digest, position } of carried) places.set(digest, { path, position });
+  const poured = extents.map((extent): Extent => {
+    const bytes = rendered.get(extent.digest);
+    return { ...extent, ...STORED, ...(bytes && { source: { kind: 'bytes', bytes } }) };
+  });
+  const layout = { size, extents: fillGaps(poured, size) };
   const digest = await pour(layout, places, { ...settings, mode: await readMode(from, path) });
   await publishIso(settings.output, { digest });
-  const carried = sum(delta.carried);
-  return { digest, size: delta.size, carried, shared: sum(delta.extents) - carried };
+  const bytes = sumSizes(carried);
+  return { digest, size, carried: bytes, shared: sumSizes(extents) - bytes };
+}
+
+/** A delta with what its patches make. */
+async function readWhole(
+  { from, path }: { readonly from: string; readonly path: string },
+  old: Medium,
+): Promise<Delta & { readonly rendered: ReadonlyMap<Digest, Uint8Array> }> {
+  const files = { delta: await openRandomAccess(path), iso: await openRandomAccess(from) };
+  try {
+    const delta = await openDelta(files, old);
+    const rendered = new Map<Digest, Uint8Array>();
+    for (const carried of delta.carried) {
+      if (carried.patch) rendered.set(carried.digest, await renderCarried(files, carried));
+    }
+    return { ...delta, rendered };
+  } finally {
+    await files.delta.close();
+    await files.iso.close();
+  }
 }
 
 const STORED = { source: { kind: 'blob' }, paths: [] } as const;
@@ -120,20 +140,19 @@ async function readMode(...paths: readonly string[]): Promise<number> {
   return mode | 0o600;
 }
 
-const unique = (extents: readonly DeltaExtent[]): readonly DeltaExtent[] => [
-  ...new Map(extents.map((extent) => [extent.digest, extent])).values(),
-];
-
-const sum = (extents: readonly DeltaExtent[]): number =>
-  extents.reduce((bytes, { size }) => bytes + size, 0);
-
 /** A delta is poured as an ISO is; its size need not be whole sectors. */
-function layOutDelta(head: Uint8Array, carried: readonly DeltaExtent[]): Layout {
+function layOutDelta(
+  head: Uint8Array,
+  carried: readonly DeltaExtent[],
+  patches: ReadonlyMap<number, MadePatch>,
+): Layout {
   const extents: Extent[] = [bytesExtent(0, head)];
   let offset = head.length;
-  for (const { size, digest } of carried) {
-    extents.push({ offset, size, digest, ...STORED });
-    offset += size;
+  for (const [number, { size, digest }] of carried.entries()) {
+    const patch = patches.get(number);
+    const extent = patch ? bytesExtent(offset, patch.bytes) : { offset, size, digest, ...STORED };
+    extents.push(extent);
+    offset += extent.size;
   }
   return { size: offset, extents };
 }

@@ -4,6 +4,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { roundUp, SECTOR_SIZE } from '../../iso/extent.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
+import { INDEX_PATH } from '../index/media-paths.ts';
 import { useMedium } from '../open-medium.ts';
 import type { DeltaExtent } from './delta-file.ts';
 
@@ -14,31 +15,34 @@ export type Medium = {
   /** Bytes. */
   readonly size: number;
   /** All but zeros, by offset; the index too. */
-  readonly extents: readonly DeltaExtent[];
+  readonly extents: readonly MediumExtent[];
+  /** One of them. */
+  readonly index: MediumExtent;
 };
+
+/** With the files that consist of it. */
+export type MediumExtent = DeltaExtent & { readonly paths: readonly string[] };
 
 /** @throws IntegrityError `delta.no-index` */
 export function readMedium(path: string): Promise<Medium> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
-    if (!index?.digest) {
-      throw new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
-        expected: 'an ISO of sealift',
-        hint: 'name an ISO that sealift made',
-      });
-    }
+    if (!index?.digest) throw noIndex(path);
     const extents = await listExtents(index, iso.readBytes);
-    return { identity: index.digest, size: await sizeOfIso(path, iso, extents), extents };
+    const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
+    if (!own) throw noIndex(path);
+    const size = await sizeOfIso(path, iso, extents);
+    return { identity: index.digest, size, extents, index: own };
   });
 }
 
 async function listExtents(
   { extents }: MediaIndex,
   read: (offset: number, size: number) => Promise<Uint8Array>,
-): Promise<readonly DeltaExtent[]> {
-  const all: DeltaExtent[] = [];
-  for (const { offset, size, digest } of extents) {
-    all.push({ offset, size, digest: digest ?? digestOf(await read(offset, size)) });
+): Promise<readonly MediumExtent[]> {
+  const all: MediumExtent[] = [];
+  for (const { offset, size, digest, paths } of extents) {
+    all.push({ offset, size, paths, digest: digest ?? digestOf(await read(offset, size)) });
   }
   return all.sort((a, b) => a.offset - b.offset);
 }
@@ -65,3 +69,9 @@ async function sizeOfIso(
   const end = last ? last.offset + last.size : 0;
   return roundUp(Math.max(end, volume.volumeSpaceSize * SECTOR_SIZE), SECTOR_SIZE);
 }
+
+const noIndex = (path: string): IntegrityError =>
+  new IntegrityError('delta.no-index', `${path} has no index with a digest`, {
+    expected: 'an ISO of sealift',
+    hint: 'name an ISO that sealift made',
+  });

@@ -1,7 +1,7 @@
 import { rm, type FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../../base/digest.ts';
 import { lockOutput } from '../../../base/disk/lock.ts';
-import { digestFile } from '../../../base/disk/files.ts';
+import { digestFile, writeFileAtomic } from '../../../base/disk/files.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../../base/disk/write-errors.ts';
 import { ConfigError, DiskError, IntegrityError, isErrno } from '../../../base/errors.ts';
@@ -14,9 +14,10 @@ import { namesBeside } from '../../output/claim-iso.ts';
 import { publishChecksum } from '../../output/publish-iso.ts';
 import { findGaps } from '../../verify-contents.ts';
 import { verifyExtents } from '../../verify-extents.ts';
-import { formatDelta, readDelta, type Delta } from '../delta-file.ts';
-import { otherIso, readMedium } from '../read-medium.ts';
-import { leaveOut, listMoves, type OldIso } from './list-moves.ts';
+import { formatDelta, readDeltaHead, type DeltaExtent } from '../delta-file.ts';
+import { openDelta, renderCarried, type DeltaFiles } from '../open-delta.ts';
+import { readMedium, type Medium } from '../read-medium.ts';
+import { leaveOut, listMoves, type NewIso } from './list-moves.ts';
 import { planSteps, type Step } from './plan-steps.ts';
 import { runSteps } from './run-steps.ts';
 import { readStepJournal, startStepJournal, type StepJournal } from './step-journal.ts';
@@ -63,19 +64,20 @@ export async function applyInPlace(
     return file;
   };
   try {
-    const delta = await readDeltaFile(deltaPath);
     const iso = await keep(openToWrite(path));
-    const begun = await begin(path, { ...options, delta, deltaPath, iso });
+    const begun = await begin(path, { ...options, deltaPath, iso });
+    const { now, old, steps } = begun;
     const aside = await keep(openOwnFile(`${options.aside}.saved`));
-    const file = await keep(openToRead(deltaPath));
-    await resize(path, { iso, size: Math.max(begun.old.size, delta.size) });
-    await change({ path, iso, aside, delta: file }, begun, options);
-    await resize(path, { iso, size: delta.size });
-    await requireNew(path, delta, options);
+    const delta = await keep(openToRead(deltaPath));
+    const patched = await keep(openOwnFile(`${options.aside}.patched`));
+    await resize(path, { iso, size: Math.max(old.size, now.size) });
+    await change({ path, iso, aside, delta, patched }, begun, options);
+    await resize(path, { iso, size: now.size });
+    await requireNew(path, now, options);
     const digest = (await iso.stat()).isFile() ? await seal(path, options.signal) : undefined;
-    for (const ending of ['journal', 'saved'])
+    for (const ending of ['journal', 'saved', 'patched'])
       await rm(`${options.aside}.${ending}`, { force: true });
-    return { ...(digest && { digest }), ...summarize(begun.steps, delta) };
+    return { ...(digest && { digest }), ...summarize(steps, now) };
   } finally {
     for (const file of files) await file.close();
     await unlock();
@@ -88,23 +90,20 @@ type Begun = StepJournal & {
   readonly marker: Uint8Array;
 };
 
-type Given = InPlaceOptions & {
-  readonly delta: Delta & { readonly start: number };
-  readonly deltaPath: string;
-  readonly iso: FileHandle;
-};
+type Given = InPlaceOptions & { readonly deltaPath: string; readonly iso: FileHandle };
 
 /** What an earlier run left, or a new plan, for which every byte that it needs was verified. */
 async function begin(path: string, given: Given): Promise<Begun> {
-  const { delta, aside, iso } = given;
-  const name = digestOf(formatDelta(delta));
-  const marker = formatMarker(name);
-  const plan = (old: OldIso, done: number): Begun => {
-    const steps = planSteps(leaveOut(listMoves(old, delta), old, BOOT), BOOT);
-    return { delta: name, old, done, steps, marker };
+  const { aside, deltaPath, iso } = given;
+  const head = await useImage(deltaPath, readDeltaHead);
+  const name = digestOf(formatDelta(head));
+  const plan = (journal: StepJournal): Begun => {
+    const { old, now } = journal;
+    const steps = planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
+    return { ...journal, steps, marker: formatMarker(name) };
   };
   const journal = await readStepJournal(`${aside}.journal`);
-  const known = journal?.delta === name ? plan(journal.old, journal.done) : undefined;
+  const known = journal?.delta === name ? plan(journal) : undefined;
   const begun = await readMarker(iso);
   if (begun !== undefined && begun !== name) {
     throw halfApplied(path, { expected: `the delta ${begun}`, found: `the delta ${name}` });
@@ -113,8 +112,8 @@ async function begin(path: string, given: Given): Promise<Begun> {
     const found = 'none, or one of another delta';
     return known ?? fail(halfApplied(path, { expected: `a journal ${aside}.journal`, found }));
   }
-  if (known && (await isReady(path, { ...known, from: delta.from }))) return known;
-  return plan(await readOld(path, given), 0);
+  if (known && (await isReady(path, { ...known, from: head.from }))) return known;
+  return plan({ delta: name, done: 0, ...(await prepare(path, given)) });
 }
 
 /** Whether all is there but what boots, or some of that: the marker is gone then. */
@@ -148,36 +147,62 @@ function fail(error: Error): never {
   throw error;
 }
 
-async function readOld(path: string, given: Given): Promise<OldIso> {
-  const { delta, deltaPath, signal, onProgress } = given;
-  const { identity, size, extents } = await readMedium(path);
-  if (identity !== delta.from) throw otherIso(path, { found: identity, expected: delta.from });
-  const old = { size, extents };
-  const sources = new Set(
-    listMoves(old, delta).flatMap(({ from }) => (from.kind === 'old' ? from.offset : [])),
+/** Reads both ISOs, verifies every byte that is needed, and makes what is made by patches. */
+async function prepare(
+  path: string,
+  { aside, deltaPath, signal, onProgress }: Given,
+): Promise<Pick<StepJournal, 'old' | 'now'>> {
+  const medium = await readMedium(path);
+  const old = { size: medium.size, extents: medium.extents.map(toDeltaExtent) };
+  const now = await useImage(path, (iso) =>
+    useImage(deltaPath, (delta) => expand({ iso, delta }, medium, `${aside}.patched`)),
   );
-  const needed = extents.filter(({ offset }) => sources.has(offset)).map(toIndexExtent);
-  await requireVerified(path, [...needed, ...findGaps(extents.map(toIndexExtent))], {
-    signal,
-    onProgress,
-  });
-  let position = delta.start;
-  const carried = delta.carried.map((extent): IndexExtent => {
-    const place = toIndexExtent({ ...extent, offset: position });
-    position += extent.size;
-    return place;
-  });
+  const sources = new Set(
+    listMoves(old, now).flatMap(({ from }) => (from.kind === 'old' ? from.offset : [])),
+  );
+  const needed = old.extents.filter(({ offset }) => sources.has(offset)).map(toIndexExtent);
+  const gaps = findGaps(old.extents.map(toIndexExtent));
+  await requireVerified(path, [...needed, ...gaps], { signal, onProgress });
+  const carried = now.carried.filter((extent) => extent.in === 'delta').map(toIndexExtent);
   await requireVerified(deltaPath, carried, { signal, onProgress: () => undefined });
-  return old;
+  return { old, now };
 }
 
-const toIndexExtent = (extent: Omit<IndexExtent, 'paths'>): IndexExtent => ({
-  ...extent,
+async function expand(files: DeltaFiles, old: Medium, patched: string): Promise<NewIso> {
+  const { size, extents, carried } = await openDelta(files, old);
+  const made: Uint8Array[] = [];
+  let end = 0;
+  const places: NewIso['carried'][number][] = [];
+  for (const extent of carried) {
+    const { digest, size, position, patch } = extent;
+    places.push({
+      digest,
+      size,
+      ...(patch ? { in: 'patched', offset: end } : { in: 'delta', offset: position }),
+    });
+    if (!patch) continue;
+    made.push(await renderCarried(files, extent));
+    end += size;
+  }
+  await writeFileAtomic(patched, Buffer.concat(made));
+  return { size, extents, carried: places };
+}
+
+const toDeltaExtent = ({ offset, size, digest }: DeltaExtent): DeltaExtent => ({
+  offset,
+  size,
+  digest,
+});
+
+const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
+  offset,
+  size,
+  digest,
   paths: [],
 });
 
 /** The last check: the new ISO is there, and zeros are between its files. */
-function requireNew(path: string, { extents }: Delta, options: InPlaceOptions): Promise<void> {
+function requireNew(path: string, { extents }: NewIso, options: InPlaceOptions): Promise<void> {
   const all = extents.map(toIndexExtent);
   return requireVerified(path, [...all, ...findGaps(all)], options);
 }
@@ -211,10 +236,10 @@ async function requireVerified(
 
 async function change(
   files: Parameters<typeof runSteps>[0],
-  { steps, done, old, delta, marker }: Begun,
+  { steps, marker, delta, old, now, done }: Begun,
   { aside, signal, onProgress }: InPlaceOptions,
 ): Promise<void> {
-  const journal = await startStepJournal(`${aside}.journal`, { delta, old, done });
+  const journal = await startStepJournal(`${aside}.journal`, { delta, old, now, done });
   const names = namesBeside(files.path);
   for (const name of [names.checksum, names.report]) await rm(name, { force: true });
   const total = steps.reduce((sum, step) => sum + (step.kind === 'write' ? step.size : 0), 0);
@@ -274,7 +299,7 @@ async function seal(path: string, signal: AbortSignal): Promise<Digest> {
 
 function summarize(
   steps: readonly Step[],
-  { size, carried }: Delta,
+  { size, carried }: NewIso,
 ): Omit<InPlaceReport, 'digest'> {
   let [written, saved] = [0, 0];
   for (const step of steps) {
@@ -282,11 +307,6 @@ function summarize(
     else if (step.kind !== 'ready') written += step.size;
   }
   return { size, carried: sumSizes(carried), written, saved };
-}
-
-async function readDeltaFile(path: string): Promise<Given['delta']> {
-  const file = await openRandomAccess(path);
-  return await readDelta(file).finally(() => file.close());
 }
 
 const halfApplied = (

@@ -1,6 +1,6 @@
 import type { Digest } from '../../../base/digest.ts';
 import type { ByteRange } from '../../../iso/random-access.ts';
-import type { Delta, DeltaExtent } from '../delta-file.ts';
+import type { DeltaExtent } from '../delta-file.ts';
 import type { Move } from './plan-steps.ts';
 
 export type OldIso = {
@@ -10,34 +10,36 @@ export type OldIso = {
   readonly extents: readonly DeltaExtent[];
 };
 
-/**
- * Where every byte of the new ISO comes from, by offset and without a gap; undefined where neither the old
- * ISO nor the delta has an extent.
- */
-export function listMoves(old: OldIso, delta: Delta & { readonly start: number }): readonly Move[] {
+/** What it becomes. */
+export type NewIso = OldIso & {
+  /** What the old one has not, and where that is. */
+  readonly carried: readonly (ByteRange & {
+    readonly digest: Digest;
+    /** What of it is made by patches is made before anything else. */
+    readonly in: 'delta' | 'patched';
+  })[];
+};
+
+/** Where every byte of the new ISO comes from, by offset and without a gap. */
+export function listMoves(old: OldIso, now: NewIso): readonly Move[] {
   const places = new Map(old.extents.map(({ digest, offset }) => [digest, offset] as const));
   const atPlace = new Map(old.extents.map(({ digest, offset }) => [offset, digest] as const));
-  const carried = new Map<Digest, number>();
-  let position = delta.start;
-  for (const { digest, size } of delta.carried) {
-    carried.set(digest, position);
-    position += size;
-  }
+  const carried = new Map(now.carried.map((extent) => [extent.digest, extent] as const));
   const moves: Move[] = [];
   let end = 0;
   const fill = (offset: number): void => {
     if (offset > end) moves.push({ offset: end, size: offset - end, from: { kind: 'zeros' } });
   };
-  for (const { offset, size, digest } of delta.extents) {
+  for (const { offset, size, digest } of now.extents) {
     fill(offset);
     end = offset + size;
     const place = atPlace.get(offset) === digest ? offset : places.get(digest);
-    const found = place ?? carried.get(digest);
-    if (found === undefined) continue; // the last check finds it
-    const kind = place === undefined ? 'delta' : 'old';
-    moves.push({ offset, size, from: { kind, offset: found } });
+    const made = carried.get(digest);
+    if (place !== undefined) moves.push({ offset, size, from: { kind: 'old', offset: place } });
+    else if (made) moves.push({ offset, size, from: { kind: made.in, offset: made.offset } });
+    else throw new Error(`nobody knows where the extent at byte ${offset} is`);
   }
-  fill(delta.size);
+  fill(now.size);
   return moves;
 }
 

@@ -1,10 +1,10 @@
 import { SECTOR_SIZE } from '../../../iso/extent.ts';
 import type { ByteRange } from '../../../iso/random-access.ts';
 
-/** Where bytes come from: a place in the old ISO or in the delta, or nowhere. Offsets are bytes. */
+/** Where bytes come from: a place in the old ISO, in the delta, in what its patches made, or nowhere. Offsets are bytes. */
 export type Origin =
   | { readonly kind: 'old'; readonly offset: number }
-  | { readonly kind: 'delta'; readonly offset: number }
+  | { readonly kind: 'delta' | 'patched'; readonly offset: number }
   | { readonly kind: 'zeros' };
 
 /** A run of bytes of the new ISO that is not there yet. */

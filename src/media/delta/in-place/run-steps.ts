@@ -10,6 +10,8 @@ export type StepFiles = {
   readonly path: string;
   readonly iso: FileHandle;
   readonly delta: FileHandle;
+  /** What was made by patches. */
+  readonly patched: FileHandle;
   /** What is saved aside. */
   readonly aside: FileHandle;
 };
@@ -96,11 +98,11 @@ function targetOf(step: Step, { iso, aside }: StepFiles): Place | undefined {
   return { file: iso, offset: step.offset, size };
 }
 
-function sourceOf(step: Step, { iso, aside, delta }: StepFiles): Place | undefined {
+function sourceOf(step: Step, { iso, aside, delta, patched }: StepFiles): Place | undefined {
   if (step.kind === 'save') return { file: iso, offset: step.offset, size: step.size };
   if (step.kind !== 'write' || step.from.kind === 'zeros') return undefined;
   const { kind, offset } = step.from;
-  return { file: { old: iso, slot: aside, delta }[kind], offset, size: step.size };
+  return { file: { old: iso, slot: aside, delta, patched }[kind], offset, size: step.size };
 }
 
 const sizeOfStep = (step: Step): number => (step.kind === 'ready' ? 0 : step.size);

@@ -2,20 +2,21 @@ import type { FileHandle } from 'node:fs/promises';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { explainWriteError } from '../../../base/disk/write-errors.ts';
-import type { OldIso } from './list-moves.ts';
+import type { NewIso, OldIso } from './list-moves.ts';
 
 /**
  * What changing an ISO in place has achieved.
  *
- *     {"delta":"sha256:...","old":{...}}    first line: what is applied, and what the ISO was before
- *     <n>                                   the first n steps are on the disk
+ *     {"delta":"sha256:...","now":{...},"old":{...}}    what is applied, what the ISO becomes, what it was
+ *     <n>                                               the first n steps are on the disk
  *
- * The old ISO stands in it because its index is overwritten soon. A torn last line is ignored.
+ * Both ISOs stand in it because the index that names their extents is overwritten soon. A torn last line is ignored.
  */
 export type StepJournal = {
   /** Names the delta, and with it both ISOs. */
   readonly delta: string;
   readonly old: OldIso;
+  readonly now: NewIso;
   /** Steps that are on the disk. */
   readonly done: number;
 };
@@ -25,19 +26,19 @@ export async function readStepJournal(path: string): Promise<StepJournal | undef
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
   if (!head?.startsWith('{')) return undefined;
-  const { delta, old } = JSON.parse(head) as StepJournal;
-  return { delta, old, done: Number(lines.at(-1) ?? 0) };
+  const { delta, now, old } = JSON.parse(head) as StepJournal;
+  return { delta, now, old, done: Number(lines.at(-1) ?? 0) };
 }
 
 /** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
 export async function startStepJournal(
   path: string,
-  { delta, old, done }: StepJournal,
+  { delta, now, old, done }: StepJournal,
 ): Promise<{
   readonly note: (done: number) => Promise<void>;
   readonly close: () => Promise<void>;
 }> {
-  await writeFileAtomic(path, `${JSON.stringify({ delta, old })}\n${done}\n`);
+  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old })}\n${done}\n`);
   const file: FileHandle = await openOwnFile(path, { create: false, append: true });
   return {
     async note(count) {

@@ -87,7 +87,7 @@ const noise = (seed: number): Buffer =>
 function expectedOf(old: Buffer, delta: Buffer, moves: readonly Move[]): Buffer {
   const made = Buffer.from(old);
   for (const { offset, size, from } of moves) {
-    const source = { old, delta, zeros: Buffer.alloc(SIZE) }[from.kind];
+    const source = { old, delta, patched: delta, zeros: Buffer.alloc(SIZE) }[from.kind];
     const start = from.kind === 'zeros' ? 0 : from.offset;
     source.copy(made, offset, start, start + size);
   }
@@ -112,7 +112,13 @@ test('moves make the new content whatever they overlap, and whenever the power f
         let done = 0;
         for (const cut of [...left, Infinity]) {
           power.left = cut;
-          const files = { path: 'x', iso: iso.file, aside: aside.file, delta: delivered.file };
+          const files = {
+            path: 'x',
+            iso: iso.file,
+            aside: aside.file,
+            delta: delivered.file,
+            patched: delivered.file,
+          };
           const running = runSteps(files, {
             steps,
             done,

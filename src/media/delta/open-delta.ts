@@ -1,0 +1,124 @@
+import { digestOf, type Digest } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { sumSizes } from '../../base/lists.ts';
+import type { RandomAccess } from '../../iso/random-access.ts';
+import { parseMediaIndex } from '../index/media-index.ts';
+import {
+  malformed,
+  readDeltaHead,
+  type DeltaExtent,
+  type DeltaHead,
+  type Patch,
+} from './delta-file.ts';
+import { LARGEST_PATCHED, usePatch } from './patch.ts';
+import { otherIso, type Medium } from './read-medium.ts';
+
+/** An extent that the old ISO has not, and where the delta has it, or its patch. */
+export type Carried = DeltaExtent & { readonly position: number; readonly patch?: Patch };
+
+/** A delta, once the old ISO is known. */
+export type Delta = {
+  /** Bytes of the new ISO. */
+  readonly size: number;
+  /** All of the new ISO but zeros, by offset. */
+  readonly extents: readonly DeltaExtent[];
+  readonly carried: readonly Carried[];
+};
+
+/**
+ * What is carried of a new ISO, the index first: makers and readers of deltas list the same.
+ *
+ * @param known digests of the old ISO
+ */
+export function listCarried<Extent extends DeltaExtent>(
+  extents: readonly Extent[],
+  index: Extent,
+  known: ReadonlySet<string>,
+): readonly Extent[] {
+  const isNew = ({ digest }: Extent): boolean => !known.has(digest);
+  const others = extents.filter(isNew).map((extent) => [extent.digest, extent] as const);
+  const all = new Map([...(isNew(index) ? [[index.digest, index] as const] : []), ...others]);
+  return [...all.values()];
+}
+
+/**
+ * Reads what a delta has for an ISO.
+ *
+ * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.damaged`
+ */
+export async function openDelta(
+  { delta: file, iso }: DeltaFiles,
+  old: Medium,
+): Promise<Delta & { readonly head: DeltaHead }> {
+  const head = await readDeltaHead(file);
+  const { from, size, index, patches } = head;
+  if (old.identity !== from) {
+    throw otherIso(iso.path, { found: old.identity, expected: from });
+  }
+  const known = new Map(old.extents.map((extent) => [extent.digest, extent]));
+  const place = known.get(index.digest);
+  const bytes = place
+    ? await iso.read(place.offset, place.size)
+    : await renderCarried({ delta: file, iso }, placeCarried([index], head)[0] ?? fail(file.path));
+  const extents = parseMediaIndex(bytes)
+    .extents.map(({ offset, size, digest = index.digest }) => ({ offset, size, digest }))
+    .sort((a, b) => a.offset - b.offset);
+  const last = extents.at(-1);
+  if (last && last.offset + last.size > size) return fail(file.path);
+  const carried = placeCarried(listCarried(extents, index, new Set(known.keys())), head);
+  const isWhole = sumSizes(carried.map(({ patch, size }) => patch ?? { size })) === head.bodySize;
+  const numbers = [...patches.keys()];
+  if (!isWhole || numbers.some((number) => number >= carried.length)) return fail(file.path);
+  return { size, extents, carried, head };
+}
+
+export type DeltaFiles = { readonly delta: RandomAccess; readonly iso: RandomAccess };
+
+function fail(path: string): never {
+  throw malformed(path, 'carries something else than it names');
+}
+
+function placeCarried(
+  extents: readonly DeltaExtent[],
+  { patches, start }: Pick<DeltaHead, 'patches'> & { readonly start: number },
+): readonly Carried[] {
+  let end = start;
+  return extents.map((extent, number): Carried => {
+    const patch = patches.get(number);
+    const position = end;
+    end += (patch ?? extent).size;
+    return { ...extent, position, ...(patch && { patch }) };
+  });
+}
+
+/**
+ * The bytes of a carried extent, verified. They are in memory: those with a patch are small.
+ *
+ * @throws IntegrityError `delta.damaged`
+ */
+export async function renderCarried(
+  { delta, iso }: DeltaFiles,
+  { position, size, digest, patch, offset }: Carried,
+): Promise<Uint8Array> {
+  if (size > LARGEST_PATCHED || (patch?.old.size ?? 0) > LARGEST_PATCHED) return fail(delta.path);
+  const stored = await delta.read(position, (patch ?? { size }).size);
+  const bytes = patch
+    ? usePatch(await iso.read(patch.old.offset, patch.old.size), { patch: stored, size })
+    : stored;
+  if (bytes && digestOf(bytes) === digest) return bytes;
+  throw damaged(delta.path, { offset, digest, found: bytes && digestOf(bytes) });
+}
+
+const damaged = (
+  path: string,
+  { offset, digest, found }: { offset: number; digest: Digest; found: Digest | undefined },
+): IntegrityError =>
+  new IntegrityError(
+    'delta.damaged',
+    `${path} and the old ISO do not make the extent at byte ${offset}`,
+    {
+      expected: digest,
+      found: found ?? 'a patch that cannot be used',
+      hint: 'verify the old ISO, and copy the delta again',
+    },
+  );
