@@ -12,6 +12,7 @@ tinyproxy tinyproxy
 gpgv gpgv
 xorriso xorriso
 genisoimage isoinfo
+xdelta3 xdelta3
 libarchive-tools bsdtar
 ignition ignition-validate
 shellcheck shellcheck
