@@ -11,6 +11,17 @@ export function formatSize(bytes: number): string {
   return `${unit === 0 ? value : value.toFixed(1)} ${SIZE_UNITS[unit] ?? ''}`;
 }
 
+/** What `parseSize` reads, for errors and `--help`. */
+export const SIZE_FORM = 'a size such as 700MiB or 4GiB';
+
+/** Bytes of a size with a binary unit or none: `4GiB`, `1024`. undefined for other texts. */
+export function parseSize(text: string): number | undefined {
+  const [, number, unit = 'B'] = /^([1-9]\d{0,11})(B|[KMGT]iB)?$/.exec(text) ?? [];
+  const power = SIZE_UNITS.indexOf(unit as (typeof SIZE_UNITS)[number]);
+  const size = Number(number) * 1024 ** power;
+  return Number.isSafeInteger(size) ? size : undefined;
+}
+
 /** `950 ms`, `12 s`, `3 min 05 s`, `2 h 07 min`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;

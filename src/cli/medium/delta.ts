@@ -1,9 +1,14 @@
 import { dirname, join, relative, resolve } from 'node:path';
-import type { Command } from 'commander';
+import { rm } from 'node:fs/promises';
+import { Option, type Command } from 'commander';
 import { hexOf } from '../../base/digest.ts';
+import { claimOutput } from '../../base/disk/claim-output.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize, parseSize, SIZE_FORM } from '../../base/text/quantities.ts';
 import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make-delta.ts';
+import { isDelta } from '../../media/delta/delta-file.ts';
+import { splitDelta } from '../../media/delta/parts/split-delta.ts';
+import { refuseOption } from '../common-options.ts';
 import { claimIso } from '../../media/output/claim-iso.ts';
 import type { PourOptions } from '../../iso/pour/pour-iso.ts';
 import type { CliHost } from '../host.ts';
@@ -14,7 +19,7 @@ import {
   type OutputFormat,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { requireOnePlace, runInPlace, type InPlaceChoice } from './run-in-place.ts';
+import { requireOnePlace, runInPlace, useDelta, type InPlaceChoice } from './run-in-place.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
 
 type Options = {
@@ -24,28 +29,45 @@ type Options = {
   readonly logFormat: LogFormat;
 };
 
+type DeltaOptions = Options & { readonly maxPartSize?: number };
+
 type ApplyOptions = Omit<Options, 'output'> & InPlaceChoice;
 
 type Work = (
   settings: Pick<PourOptions, 'output' | 'signal' | 'onProgress' | 'warn'>,
-) => Promise<DeltaReport>;
+) => Promise<DeltaReport & { readonly parts?: readonly string[] }>;
 
 /** `sealift delta OLD NEW --output FILE`. */
 export function registerDelta(program: Command, host: CliHost): void {
   addOptions(program.command('delta').requiredOption('--output <file>', 'the delta to write'))
     .description('write what one ISO has and another has not, for sites behind slow links')
+    .addOption(createPartOption())
     .argument('<old>', 'ISO that the site has')
     .argument('<new>', 'ISO that it is to have')
     .addHelpText(
       'after',
       '\nBoth are ISOs of sealift. Every byte that is carried is verified. Run again after an\n' +
         'interruption, it continues.\n' +
-        '\nExample:\n  $ sealift delta monday.iso tuesday.iso --output tuesday.delta',
+        'With --max-part-size, it is cut into files smaller than that and one of their parity: any one of\n' +
+        'them may be lost.\n' +
+        '\nExamples:\n  $ sealift delta monday.iso tuesday.iso --output tuesday.delta\n' +
+        '  $ sealift delta monday.iso tuesday.iso --output tuesday.delta --max-part-size 4GiB',
     )
-    .action((from: string, to: string, options: Options) => {
+    .action((from: string, to: string, options: DeltaOptions) => {
       const inputs = { from: resolve(host.cwd, from), to: resolve(host.cwd, to) };
-      return run('make delta', { options, host, inputs: Object.values(inputs) }, (settings) =>
-        makeDelta(inputs, settings),
+      const { maxPartSize } = options;
+      return run(
+        'make delta',
+        { options, host, inputs: Object.values(inputs) },
+        async (settings) => {
+          const claim = createPartClaim(Object.values(inputs), options);
+          if (maxPartSize === undefined) return makeDelta(inputs, settings);
+          for (const end of ['1', 'parity']) await claim(`${settings.output}.${end}`); // the others come later
+          const report = await makeDelta(inputs, settings);
+          const parts = await splitDelta(settings.output, { ...settings, maxPartSize, claim });
+          await rm(settings.output);
+          return { ...report, parts };
+        },
       );
     });
 }
@@ -57,7 +79,7 @@ export function registerApply(program: Command, host: CliHost): void {
     .option('--work-dir <dir>', 'where a journal is while a device is changed in place', '.sealift')
     .description('make the new ISO of an old one and a delta')
     .argument('<old>', 'ISO that the delta was made from')
-    .argument('<delta>', 'file that "sealift delta" wrote')
+    .argument('<delta...>', 'file that "sealift delta" wrote, or its parts in any order')
     .addHelpText(
       'after',
       '\nEvery byte is verified. A delta for another ISO is refused before a byte is written. Run again\n' +
@@ -65,15 +87,36 @@ export function registerApply(program: Command, host: CliHost): void {
         'all is there, it does not boot.\n' +
         '\nExample:\n  $ sealift apply monday.iso tuesday.delta --output tuesday.iso\n  $ sealift apply /dev/sdX tuesday.delta --in-place',
     )
-    .action((from: string, delta: string, options: ApplyOptions) => {
-      const inputs = { from: resolve(host.cwd, from), delta: resolve(host.cwd, delta) };
+    .action((from: string, deltas: readonly string[], options: ApplyOptions) => {
+      const paths = deltas.map((path) => resolve(host.cwd, path));
+      const old = resolve(host.cwd, from);
       requireOnePlace(options);
-      if (options.output === undefined) return runInPlace(inputs, options, host);
-      return run('apply delta', { options, host, inputs: Object.values(inputs) }, (settings) =>
-        applyDelta(inputs, settings),
+      if (options.output === undefined) return runInPlace(old, paths, { ...options, host });
+      return run('apply delta', { options, host, inputs: [old, ...paths] }, (settings) =>
+        useDelta(paths, { ...settings, joined: `${settings.output}.joined` }, (delta) =>
+          applyDelta({ from: old, delta }, settings),
+        ),
       );
     });
 }
+
+const createPartOption = (): Option =>
+  new Option(
+    '--max-part-size <size>',
+    'cut it into smaller files than this; 4GiB for FAT32',
+  ).argParser((text) => {
+    const size = parseSize(text);
+    if (size !== undefined) return size;
+    throw refuseOption('usage.max-part-size', text, { expected: SIZE_FORM });
+  });
+
+const createPartClaim =
+  (inputs: readonly string[], { force }: Options) =>
+  (path: string): Promise<void> =>
+    claimOutput(
+      { path, inputs },
+      { force, expected: 'a part of a delta', isReplaceable: () => isDelta(path) },
+    );
 
 const addOptions = (command: Command): Command =>
   command
@@ -106,12 +149,19 @@ async function run(stage: string, { options, host, inputs }: Call, work: Work): 
 
 const format = (
   output: string,
-  { size, digest, carried, shared }: DeltaReport,
+  {
+    size,
+    digest,
+    carried,
+    shared,
+    parts = [],
+  }: DeltaReport & { readonly parts?: readonly string[] },
   { cwd }: CliHost,
 ): string =>
   [
     `${relative(cwd, output)} is complete: ${formatSize(size)}`,
     `  sha256    ${hexOf(digest)}`,
     `  bytes     ${formatSize(carried)} in the delta, ${formatSize(shared)} of the old ISO`,
+    ...parts.map((part) => `  part      ${relative(cwd, part)}`),
     '',
   ].join('\n');

@@ -1,10 +1,11 @@
-import { stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { isErrno, UsageError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply-in-place.ts';
+import { isPart, joinParts, type JoinOptions } from '../../media/delta/parts/join-parts.ts';
 import type { CliHost } from '../host.ts';
 import { writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import type { LogFormat } from '../terminal/progress.ts';
@@ -32,19 +33,36 @@ export function requireOnePlace({ output, inPlace }: InPlaceChoice): void {
 
 /** `sealift apply OLD FILE --in-place`: the old ISO becomes the new one. */
 export async function runInPlace(
-  inputs: { readonly from: string; readonly delta: string },
-  options: Options,
-  host: CliHost,
+  path: string,
+  deltas: readonly string[],
+  { host, ...options }: Options & { readonly host: CliHost },
 ): Promise<void> {
-  const { from: path } = inputs;
   const { logFormat, workDir } = options;
   const aside = await nameAsideOf(path, resolve(host.cwd, workDir));
   const report = await runWithProgress({ stage: 'apply delta', logFormat, host }, (watched) =>
-    applyInPlace(inputs, { ...watched, aside }),
+    useDelta(deltas, { ...watched, joined: `${aside}.joined` }, (delta) =>
+      applyInPlace({ from: path, delta }, { ...watched, aside }),
+    ),
   );
   await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
     format(path, report),
   );
+}
+
+/** Works with a delta, which is made of its parts for that where there are several. */
+export async function useDelta<T>(
+  paths: readonly string[],
+  { joined, ...options }: JoinOptions & { readonly joined: string },
+  work: (path: string) => Promise<T>,
+): Promise<T> {
+  const [first] = paths;
+  if (first !== undefined && paths.length === 1 && !(await isPart(first))) return work(first);
+  await joinParts(paths, joined, options);
+  try {
+    return await work(joined);
+  } finally {
+    await rm(joined, { force: true });
+  }
 }
 
 /** Beside a file; for a device, in the work directory. */

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { IntegrityError } from '../../base/errors.ts';
@@ -10,7 +9,7 @@ import { requireSpace } from '../../openshift/mirror/space.ts';
 import type { FilePosition } from '../../registry/blob-source.ts';
 import { openRandomAccess } from '../../iso/random-access.ts';
 import { publishIso } from '../output/publish-iso.ts';
-import { readMedium, type Medium } from './read-medium.ts';
+import { readMedium, readMode, type Medium } from './read-medium.ts';
 import { formatDelta, type DeltaExtent } from './delta-file.ts';
 import { listCarried, openDelta, renderCarried, type Delta } from './open-delta.ts';
 import { makePatches, type MadePatch } from './make-patches.ts';
@@ -131,13 +130,6 @@ async function pour(
     },
   });
   return digest;
-}
-
-/** Who may not read one of both may not read what is made of them: media can have secrets. */
-async function readMode(...paths: readonly string[]): Promise<number> {
-  let mode = 0o644;
-  for (const path of paths) mode &= (await stat(path)).mode;
-  return mode | 0o600;
 }
 
 /** A delta is poured as an ISO is; its size need not be whole sectors. */

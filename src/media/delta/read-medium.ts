@@ -75,3 +75,10 @@ const noIndex = (path: string): IntegrityError =>
     expected: 'an ISO of sealift',
     hint: 'name an ISO that sealift made',
   });
+
+/** Who may not read one of these may not read what is made of them: media can have secrets. */
+export async function readMode(...paths: readonly string[]): Promise<number> {
+  let mode = 0o644;
+  for (const path of paths) mode &= (await stat(path)).mode;
+  return mode | 0o600;
+}

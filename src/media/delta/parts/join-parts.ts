@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto';
+import { rename, rm, type FileHandle } from 'node:fs/promises';
+import { nameAside } from '../../../base/disk/aside.ts';
+import { createFile } from '../../../base/disk/open-file.ts';
+import { explaining } from '../../../base/disk/write-errors.ts';
+import { IntegrityError, isErrno } from '../../../base/errors.ts';
+import { openRandomAccess, type RandomAccess } from '../../../iso/random-access.ts';
+import { readMode } from '../read-medium.ts';
+import {
+  combine,
+  PARITY,
+  readPartHead,
+  sizeOfPart,
+  type PartHead,
+  type PartList,
+} from './part-head.ts';
+
+export type JoinOptions = {
+  readonly signal: AbortSignal;
+  /** Told of a part that was lost and made again. */
+  readonly warn?: (message: string) => void;
+};
+
+const PIECE = 1 << 20;
+
+type Part = PartHead & { readonly file: RandomAccess };
+
+/** Whether a file is a part of a delta; one with a damaged head is not known to be one. */
+export async function isPart(path: string): Promise<boolean> {
+  const file = await openRandomAccess(path);
+  return await readPartHead(file)
+    .then((head) => head !== undefined)
+    .finally(() => file.close());
+}
+
+/**
+ * Makes a delta of its parts, in any order. One that is damaged or missing is made of the others and their
+ * parity.
+ *
+ * @throws IntegrityError `delta.other-part`, `delta.parts-lost`; DiskError of the target
+ */
+export async function joinParts(
+  paths: readonly string[],
+  target: string,
+  { signal, warn }: JoinOptions,
+): Promise<void> {
+  const files: RandomAccess[] = [];
+  const aside = await nameAside(target);
+  try {
+    const absent: string[] = [];
+    for (const path of paths) {
+      const file = await unlessUnreadable(() => openRandomAccess(path));
+      if (file) files.push(file);
+      else absent.push(path);
+    }
+    const { parts, list, damaged } = await readParts(files, signal);
+    const numbers = [...list.parts.map((_, at) => at + 1), PARITY];
+    const lost = numbers.filter((number) => !parts.has(number));
+    const names = lost.map(nameOf).join(', ');
+    const unusable = [...damaged, ...absent];
+    const why = unusable.length > 0 ? `cannot be used: ${unusable.join(', ')}` : 'not given';
+    if (lost.length > 1) throw tooManyLost(names, why);
+    if (lost.length === 1)
+      warn?.(`${names} of the delta is lost (${why}): it is made of the others`);
+    const mode = await readMode(...files.map(({ path }) => path));
+    const file = await explaining(target, () => createFile(aside, mode));
+    try {
+      for (const number of numbers) {
+        if (number !== PARITY) await writePart({ file, target, number, list }, parts, signal);
+      }
+      await explaining(target, () => file.sync());
+    } finally {
+      await file.close();
+    }
+    await rename(aside, target);
+  } finally {
+    for (const file of files) await file.close();
+    await rm(aside, { force: true });
+  }
+}
+
+const nameOf = (number: number): string => (number === PARITY ? 'the parity' : `part ${number}`);
+
+type Parts = ReadonlyMap<number, Part>;
+
+async function readParts(
+  files: readonly RandomAccess[],
+  signal: AbortSignal,
+): Promise<{
+  readonly parts: Parts;
+  readonly list: PartList;
+  readonly damaged: readonly string[];
+}> {
+  const parts = new Map<number, Part>();
+  const damaged: string[] = [];
+  let first: PartHead | undefined;
+  for (const file of files) {
+    const head = await unlessUnreadable(() => readPartHead(file));
+    first ??= head;
+    if (head && first && head.id !== first.id) {
+      throw new IntegrityError('delta.other-part', `${file.path} is a part of another delta`, {
+        expected: first.id,
+        found: head.id,
+        hint: 'name the parts of one delta',
+      });
+    }
+    const part = head && { ...head, file };
+    if (part && (await unlessUnreadable(() => isWhole(part, signal))) === true)
+      parts.set(part.number, part);
+    else damaged.push(file.path);
+  }
+  if (!first) throw tooManyLost('every part', `cannot be used: ${damaged.join(', ')}`);
+  return { parts, list: first.list, damaged };
+}
+
+async function isWhole({ file, number, list, start }: Part, signal: AbortSignal): Promise<boolean> {
+  const size = sizeOfPart(list, number);
+  if (file.size !== start + size) return false;
+  const hash = createHash('sha256');
+  for (let at = 0; at < size; at += PIECE) {
+    signal.throwIfAborted();
+    hash.update(await file.read(start + at, Math.min(PIECE, size - at)));
+  }
+  const expected = number === PARITY ? list.parity : list.parts[number - 1];
+  return `sha256:${hash.digest('hex')}` === expected;
+}
+
+type Writing = {
+  readonly file: FileHandle;
+  readonly target: string;
+  readonly number: number;
+  readonly list: PartList;
+};
+
+async function writePart(
+  { file, target, number, list }: Writing,
+  parts: Parts,
+  signal: AbortSignal,
+): Promise<void> {
+  const part = parts.get(number);
+  const size = sizeOfPart(list, number);
+  for (let at = 0; at < size; at += PIECE) {
+    signal.throwIfAborted();
+    const range = { offset: at, size: Math.min(PIECE, size - at) };
+    const bytes = part
+      ? await part.file.read(part.start + at, range.size)
+      : await recombine(parts, range);
+    const position = (number - 1) * list.partSize + at;
+    await explaining(target, () => file.write(bytes, 0, bytes.length, position));
+  }
+}
+
+/** What a lost part has there: what makes the parity right. */
+async function recombine(
+  parts: Parts,
+  { offset, size }: { readonly offset: number; readonly size: number },
+): Promise<Buffer> {
+  const bytes = Buffer.alloc(size);
+  for (const { file, start, list, number } of parts.values()) {
+    const rest = Math.min(size, sizeOfPart(list, number) - offset);
+    if (rest > 0) combine(bytes, await file.read(start + offset, rest));
+  }
+  return bytes;
+}
+
+/** Undefined where there is no such file, or its disk lost it. */
+async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EIO')) return undefined;
+    throw error;
+  }
+}
+
+const tooManyLost = (names: string, why: string): IntegrityError =>
+  new IntegrityError('delta.parts-lost', `${names} of the delta are lost (${why})`, {
+    expected: 'all parts and the parity, less one',
+    hint: 'copy them again from where the delta was made',
+  });
