@@ -22,6 +22,8 @@ export type SourceAnswer = {
 export type OpenOptions = {
   /** Byte of the object to start at. */
   readonly offset: number;
+  /** Bytes that are wanted from there; default: all. A source may give more. */
+  readonly size?: number;
   readonly signal: AbortSignal;
   /** What the source gave for reading this object. */
   readonly budget?: Budget;

@@ -159,8 +159,12 @@ function readDocument(
   name: string,
   { bytes }: StoredManifest,
 ): { readonly annotations: Readonly<Record<string, unknown>> } {
-  const { artifactType, annotations } = objectOrEmpty(JSON.parse(Buffer.from(bytes).toString()));
-  if (artifactType === ARTIFACT_TYPE) return { annotations: objectOrEmpty(annotations) };
+  const document = objectOrEmpty(JSON.parse(Buffer.from(bytes).toString()));
+  const annotations = objectOrEmpty(document['annotations']);
+  const { artifactType } = document;
+  // Older versions of skopeo write an index again without the members that are new in OCI 1.1.
+  const isOurs = artifactType === ARTIFACT_TYPE || (!artifactType && KEY.size in annotations);
+  if (isOurs) return { annotations };
   throw new IntegrityError('artifact.not-ours', `${name} is not an ISO that sealift pushed`, {
     expected: ARTIFACT_TYPE,
     found: typeof artifactType === 'string' ? artifactType : 'an image or a list of images',

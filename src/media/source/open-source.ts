@@ -10,6 +10,7 @@ import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts'
 import { createCachedAccess } from './cached-access.ts';
 import type { RangeOpener } from './range-opener.ts';
 import { createRangeReader } from './range-reader.ts';
+import { openArtifactRanges } from '../artifact/artifact-ranges.ts';
 import { openWebRanges } from './web-ranges.ts';
 
 /** What opening a source needs of the world. */
@@ -17,6 +18,8 @@ export type SourceHost = {
   readonly env: NodeJS.ProcessEnv;
   /** Relative paths start here. */
   readonly cwd: string;
+  /** `/etc/containers`; absent: registries.conf of the system is not read. */
+  readonly containersDir?: string;
   readonly signal: AbortSignal;
   /** Told of requests, and of hosts that are waited for. */
   readonly emit: (event: RetryEvent | HttpRequestEvent) => void;
@@ -26,6 +29,7 @@ export type SourceHost = {
 const OPENERS: Readonly<Record<string, RangeOpener>> = {
   http: openWebRanges,
   https: openWebRanges,
+  oci: openArtifactRanges,
 };
 
 /** Whether a text names something elsewhere, and no path of this machine. */
@@ -51,7 +55,7 @@ export async function openSource(text: string, host: SourceHost): Promise<Random
   }
   const closing = new AbortController();
   const forget = follow([host.signal], closing);
-  const { env, cwd, emit } = host;
+  const { env, cwd, containersDir, emit } = host;
   const retries = createRetries({ onEvent: emit });
   const http = reportRequests(createHttp({ env, retries }), emit);
   const { signal } = closing;
@@ -61,7 +65,8 @@ export async function openSource(text: string, host: SourceHost): Promise<Random
     await http.close();
   };
   try {
-    const opened = await open(text, { env, cwd, signal, http });
+    const tools = { env, cwd, signal, http, ...withoutUndefined({ containersDir }) };
+    const opened = await open(text, tools);
     const reading = { signal, host: opened.host };
     const openBudget = (signal: AbortSignal) => retries.open(opened.host, signal);
     const readRange = createRangeReader(opened.source, { ...reading, openBudget });

@@ -5,6 +5,8 @@ import type { RangeSource } from '../../base/range-source.ts';
 export type SourceTools = {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
+  /** `/etc/containers`; absent: registries.conf of the system is not read. */
+  readonly containersDir?: string;
   readonly signal: AbortSignal;
   readonly http: Http;
 };

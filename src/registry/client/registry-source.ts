@@ -23,7 +23,8 @@ export function createRegistrySource(
 ): BlobSource {
   const { host } = endpoint;
   const open: BlobSource['open'] = async (blob, options) => {
-    const { offset, signal, budget } = options;
+    const { offset, size, signal, budget } = options;
+    const last = size === undefined ? '' : String(offset + size - 1);
     const ask = {
       endpoint,
       repository,
@@ -32,7 +33,7 @@ export function createRegistrySource(
         'accept': '*/*',
         // Bytes are counted and hashed as stored: no compression on the way.
         'accept-encoding': 'identity',
-        ...(offset > 0 && { range: `bytes=${offset}-` }),
+        ...((offset > 0 || size !== undefined) && { range: `bytes=${offset}-${last}` }),
       },
       signal,
       ...(budget && { budget }),

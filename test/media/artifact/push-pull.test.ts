@@ -3,8 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
+import { registerDiff } from '../../../src/cli/medium/diff.ts';
+import { registerInspect } from '../../../src/cli/medium/inspect.ts';
+import { registerLs } from '../../../src/cli/medium/iso-files.ts';
 import { registerPull } from '../../../src/cli/medium/pull.ts';
 import { registerPush } from '../../../src/cli/medium/push.ts';
+import { registerVerify } from '../../../src/cli/medium/verify.ts';
 import type { PullReport } from '../../../src/media/artifact/pull-iso.ts';
 import type { PushReport } from '../../../src/media/artifact/push-artifact.ts';
 import type { Places } from '../../../src/iso/places/places.ts';
@@ -102,5 +106,46 @@ describe.skipIf(!hasTools)('an ISO as an artifact in docker-registry', () => {
     const { sent, size, mounted } = await push('wednesday.iso', `${registry.host}/m/iso:wed`);
     expect(mounted).toBeGreaterThanOrEqual(4 * LAYER);
     expect(sent / size).toBeLessThanOrEqual(0.01);
+  });
+
+  it('is read in place: inspected, listed, compared and verified by ranges', async () => {
+    const address = `oci://${registry.host}/m/iso:mon`;
+    const run = (register: Parameters<typeof runCommand>[0], ...args: readonly string[]) =>
+      runCommand(register, args, { cwd: home });
+    const inspected = await run(registerInspect, 'inspect', address, '-o', 'json');
+    const local = await run(registerInspect, 'inspect', 'monday.iso', '-o', 'json');
+    expect([inspected.exitCode, inspected.stdout]).toEqual([0, local.stdout]);
+    expect((await run(registerLs, 'ls', address, '/sealift')).stdout).toContain('index.json');
+    const verified = await run(registerVerify, 'verify', address);
+    expect([verified.exitCode, verified.stderr]).toEqual([0, expect.any(String)]);
+    const compared = await run(registerDiff, 'diff', address, 'monday.iso');
+    expect(compared.stdout).toContain('no differences');
+  });
+
+  it('is copied by skopeo to another registry, and pulled from there', async () => {
+    const { digest } = await push('monday.iso', `${registry.host}/m/iso:mon`);
+    const from = `docker://${registry.host}/m/iso`;
+    const raw = await skopeo('inspect', '--raw', '--tls-verify=false', `${from}:mon`);
+    expect(JSON.parse(raw)).toMatchObject({ artifactType: 'application/vnd.sealift.iso.v1' });
+    const tls = ['--src-tls-verify=false', '--dest-tls-verify=false'];
+    await skopeo('copy', '--all', ...tls, `${from}:mon`, `docker://${other.host}/copy/iso:mon`);
+    expect((await pull(`${other.host}/copy/iso:mon`, 'copied.iso')).manifest).toBe(digest);
+    expect(await sha256('copied.iso')).toBe(await sha256('monday.iso'));
+  });
+
+  it('of more layers than one manifest takes is several manifests under an index', async () => {
+    const address = `${registry.host}/m/iso:many`;
+    const { manifests, sent } = await push('monday.iso', address, '--max-layers', '16');
+    expect([manifests, sent]).toEqual([4, 0]);
+    const from = `docker://${address}`;
+    const raw = JSON.parse(await skopeo('inspect', '--raw', '--tls-verify=false', from)) as object;
+    expect(raw).toMatchObject({
+      mediaType: 'application/vnd.oci.image.index.v1+json',
+      artifactType: 'application/vnd.sealift.iso.v1',
+    });
+    const tls = ['--src-tls-verify=false', '--dest-tls-verify=false'];
+    await skopeo('copy', '--all', ...tls, from, `docker://${other.host}/copy/iso:many`);
+    await pull(`${other.host}/copy/iso:many`, 'many.iso', '--seed', 'monday.iso');
+    expect(await sha256('many.iso')).toBe(await sha256('monday.iso'));
   });
 });
