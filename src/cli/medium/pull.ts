@@ -17,7 +17,7 @@ import {
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { parseArtifactAddress } from '../../media/artifact/address.ts';
+import { parseArtifactAddress } from '../../media/artifact/artifact-address.ts';
 
 type Options = AccessOptions & {
   readonly output: string;

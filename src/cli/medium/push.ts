@@ -11,7 +11,7 @@ import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { parseTaggedAddress } from '../../media/artifact/address.ts';
+import { parseTaggedAddress } from '../../media/artifact/artifact-address.ts';
 
 type Options = AccessOptions & {
   readonly mountFrom: readonly string[];

@@ -9,7 +9,7 @@ import { createRegistryClient } from '../../registry/client.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { joinAnswers } from '../../registry/source-answers.ts';
 import type { OpenedRanges, SourceTools } from '../source/range-opener.ts';
-import { parseArtifactAddress } from './address.ts';
+import { parseArtifactAddress } from './artifact-address.ts';
 import type { IsoArtifact } from './artifact-manifest.ts';
 import { fetchArtifact } from './read-artifact.ts';
 

@@ -133,7 +133,7 @@ async function putManifests(
   const size = maxOf(all.map(({ bytes }) => bytes.length));
   const canShrink = most > FEWEST_LAYERS;
   const shrink = (): Promise<ArtifactManifests> =>
-    putManifests(artifact, Math.floor(most / 2), place);
+    putManifests(artifact, Math.floor(Math.min(most, artifact.parts.length) / 2), place);
   if (canShrink && size > MAX_MANIFEST_SIZE) return shrink();
   try {
     await put(manifests, place);
