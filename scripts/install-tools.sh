@@ -31,6 +31,8 @@ apache2-utils htpasswd
 gdisk sgdisk
 fdisk sfdisk
 util-linux unshare
+mount losetup
+e2fsprogs mkfs.ext4
 systemd systemd-analyze
 swift-proxy swift-proxy-server
 swift-account swift-account-server

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../base/members.ts';
 import type { Json } from '../base/text/canonical-json.ts';
 import type { StageTime } from '../engine/engine.ts';
 import type { Digest } from '../base/digest.ts';
@@ -33,7 +34,8 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
     const stages = [...engine.times()];
     return { ...report, digest: finished, bytes, hosts, stages, layout, isUpToDate: true };
   }
-  const poured = await engine.run(pourIso, { ...pour, output });
+  const { device } = place;
+  const poured = await engine.run(pourIso, { ...pour, output, ...withoutUndefined({ device }) });
   const made = { ...report, ...poured, stages: [...engine.times()], layout, isUpToDate: false };
   await engine.run(sealIso, { place, digest: poured.digest, report: made });
   return made;

@@ -1,19 +1,149 @@
+import { readdirSync, readFileSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { Stats } from 'node:fs';
+import { basename, join } from 'node:path';
+import { isErrno } from '../errors.ts';
+import { unlessAbsent } from './files.ts';
 
-/** Where the kernel describes a block device, whatever name it was opened by. */
-const describedAt = ({ rdev }: Pick<Stats, 'rdev'>): string => {
+/** A whole disk or a part of one, as the kernel tells of it. */
+export type BlockDevice = {
+  /** `/dev/sdb`, whatever name it was found by. */
+  readonly path: string;
+  /** `sdb` */
+  readonly name: string;
+  /** Of its maker; for a loop device, the file behind it. Empty where nothing is known. */
+  readonly serial: string;
+  /** Bytes. */
+  readonly size: number;
+  /** The disk that it is a partition of. */
+  readonly partOf?: string;
+  readonly isReadOnly: boolean;
+};
+
+/** Who uses a device, or what is on it. */
+export type DeviceUse = {
+  /** `sdb1` */
+  readonly by: string;
+  readonly kind: 'mounted' | 'swap' | 'held';
+  /** Where it is mounted, or what holds it: `/media/usb`, `dm-0`. */
+  readonly where: string;
+};
+
+/** sysfs-block: the size of a device is in blocks of 512 bytes, whatever its own blocks are. */
+const BLOCK = 512;
+const CLASS = '/sys/class/block';
+
+/** Where the kernel describes a device, whatever name it was opened by. */
+function describedAt({ rdev }: Pick<Stats, 'rdev'>): string {
   // gnu_dev_major(3): 12 bits of the major number above 8 of the minor number, the others above them.
   const device = BigInt(rdev);
   const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);
   const minor = (device & 0xffn) | ((device >> 12n) & 0xffff_ff00n);
   return `/sys/dev/block/${major}:${minor}`;
-};
-
-/** sysfs-block: the size of a device is in blocks of 512 bytes, whatever its own blocks are. */
-const BLOCK = 512;
+}
 
 /** Bytes of a block device, whose size stat(2) does not have. */
 export async function readDeviceSize(stats: Pick<Stats, 'rdev'>): Promise<number> {
   return Number(await readFile(`${describedAt(stats)}/size`, 'utf8')) * BLOCK;
 }
+
+/** The block device of a path, by a link too; undefined where it leads to something else, or nothing. */
+export function findDevice(path: string): BlockDevice | undefined {
+  const stats = unlessUnreadable(() => statSync(path));
+  if (!stats?.isBlockDevice()) return undefined;
+  const described = realpathSync(describedAt(stats));
+  const name = basename(described);
+  const isPart = read(join(described, 'partition')) !== undefined;
+  const disk = isPart ? join(described, '..') : described;
+  return {
+    path: realpathSync(path),
+    name,
+    serial: readSerial(disk),
+    size: Number(read(join(described, 'size')) ?? 0) * BLOCK,
+    isReadOnly: read(join(described, 'ro')) === '1',
+    ...(isPart && { partOf: basename(disk) }),
+  };
+}
+
+/** NVMe and virtio, SCSI and USB (page 0x80 of its vital product data), by the name of the world, loop. */
+const SERIALS = ['serial', 'device/serial', 'device/vpd_pg80', 'device/wwid', 'wwid'] as const;
+
+function readSerial(disk: string): string {
+  const texts = [...SERIALS, 'loop/backing_file'].map((name) => read(join(disk, name)));
+  return texts.find((text) => text !== undefined && text !== '') ?? '';
+}
+
+/** The text of a file of sysfs, without what cannot be printed. */
+function read(path: string): string | undefined {
+  const bytes = unlessUnreadable(() => readFileSync(path));
+  return bytes
+    ?.toString('latin1')
+    .replaceAll(/[^\x20-\x7e]/g, '')
+    .trim();
+}
+
+/** A device may lack an attribute, or refuse it. */
+function unlessUnreadable<Value>(work: () => Value): Value | undefined {
+  try {
+    return unlessAbsent(work);
+  } catch (error) {
+    if (isErrno(error, 'EACCES', 'EIO', 'EINVAL', 'ENODEV', 'ENXIO')) return undefined;
+    throw error;
+  }
+}
+
+/** Who uses a disk, its partitions, and what is made of them (LVM, RAID, encryption). */
+export async function listUses({ name }: BlockDevice): Promise<readonly DeviceUse[]> {
+  const own = [name, ...listPartitions(name)];
+  const held = own.flatMap((by) =>
+    list(join(CLASS, by, 'holders')).map((where) => ({ by, kind: 'held', where }) as const),
+  );
+  const above = listHolders(own);
+  const all = new Set([...own, ...above]);
+  const mounts = parseMounts(await readFile('/proc/self/mountinfo', 'utf8'));
+  const swaps = (await readFile('/proc/swaps', 'utf8')).split('\n').slice(1);
+  return [
+    ...mounts
+      .filter(({ by }) => all.has(by))
+      .map(({ by, where }) => ({ by, kind: 'mounted', where }) as const),
+    ...swaps
+      .map((line) => nameOf(line.split(/\s/)[0] ?? ''))
+      .filter((by) => all.has(by))
+      .map((by) => ({ by, kind: 'swap', where: 'swap' }) as const),
+    ...held,
+  ];
+}
+
+function listHolders(names: readonly string[]): readonly string[] {
+  const holders = names.flatMap((name) => list(join(CLASS, name, 'holders')));
+  if (holders.length === 0) return [];
+  const all = holders.flatMap((name) => [name, ...listPartitions(name)]);
+  return [...all, ...listHolders(all)];
+}
+
+const list = (directory: string): readonly string[] =>
+  unlessUnreadable(() => readdirSync(directory)) ?? [];
+
+const listPartitions = (name: string): readonly string[] =>
+  list(join(CLASS, name)).filter(
+    (entry) => read(join(CLASS, name, entry, 'partition')) !== undefined,
+  );
+
+/** proc_pid_mountinfo(5): the device by its number, and by its name where the number is one of the file system's. */
+function parseMounts(text: string): readonly { readonly by: string; readonly where: string }[] {
+  return text.split('\n').flatMap((line) => {
+    const [, , number, , where] = line.split(' ');
+    const source = line.split(' - ')[1]?.split(' ')[1];
+    if (number === undefined || where === undefined || source === undefined) return [];
+    const named = unlessUnreadable(() => basename(realpathSync(`/sys/dev/block/${number}`)));
+    return [{ by: named ?? nameOf(source), where: unescape(where) }];
+  });
+}
+
+/** `sdb1` of `/dev/disk/by-label/usb`; no name for what is no device. */
+function nameOf(path: string): string {
+  if (!path.startsWith('/dev/')) return '';
+  return basename(unlessUnreadable(() => realpathSync(path)) ?? path);
+}
+
+const unescape = (text: string): string =>
+  text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8)));

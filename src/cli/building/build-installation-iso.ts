@@ -14,7 +14,13 @@ import {
 } from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from '../medium/verify.ts';
-import { formatSignatures, formatBytes, formatVerified, warnOfTls } from './report-lines.ts';
+import {
+  formatSignatures,
+  formatBytes,
+  formatFiles,
+  formatVerified,
+  warnOfTls,
+} from './report-lines.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
 import {
   createForceOption,
@@ -30,7 +36,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .command('installation-iso')
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
     .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
-    .option('--output <file>', 'the ISO to write', INSTALLATION_OUTPUT)
+    .option('--output <file>', 'the ISO to write, or a block device', INSTALLATION_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option(
       '--base-iso <file|url>',
@@ -93,7 +99,7 @@ function formatReport(report: InstallationIsoReport & Verified, host: CliHost): 
     ...formatSignatures(report.signatures, '  release   '),
     ...warnOfTls(report.unverifiedTls, '  warning   '),
     ...report.notes.map((note) => `  note      ${toPrintable(note)}`),
-    `  report    ${output}.report.json, ${output}.sha256`,
+    ...formatFiles(report, output),
     '',
     // Only a medium that carries images has an index to verify it by.
     `next: sealift ${embedded ? 'verify' : 'ignition show'} ${formatShellPath(output)}`,

@@ -19,6 +19,7 @@ import {
   formatImagePolicy,
   formatSignatures,
   formatBytes,
+  formatFiles,
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
@@ -45,6 +46,7 @@ export function registerBuild(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nProducts: live-iso (default), and those listed as commands.\n' +
+        '\nA block device is overwritten with --force, unless it is in use, and read again at the end.\n' +
         '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
         'it, they have the time at which the release was made.\n' +
         '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
@@ -102,7 +104,7 @@ function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.warnings.map((warning) => `  warning   ${warning}`),
     ...warnOfTls(report.unverifiedTls, '  warning   '),
-    `  report    ${output}.report.json, ${output}.sha256`,
+    ...formatFiles(report, output),
     '',
     ...formatNextSteps({ ...report, output }),
     '',

@@ -82,7 +82,7 @@ export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;
 
 const ISO_OUTPUT = {
   flags: '--output <file>',
-  description: 'the ISO to write (default: "appliance.iso")',
+  description: 'the ISO to write, or a block device (default: "appliance.iso")',
 };
 
 /** The options that `plan` and `build` share: what one says of a medium the other makes. */

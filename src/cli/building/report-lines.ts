@@ -3,6 +3,7 @@ import type { DescribedSignature } from '../../recipes/verified-release.ts';
 import { formatNames } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
+import type { DescribedOutput } from '../../media/output/claim-iso.ts';
 import type { Verified } from '../medium/verify.ts';
 import { groupBy } from '../../base/lists.ts';
 
@@ -71,3 +72,12 @@ export const warnOfTls = (hosts: readonly string[], label: string): readonly str
     (host) =>
       `${label}TLS of ${host} was not verified, and passwords were sent to it without encryption`,
   );
+
+/** What tells of the ISO. */
+export const formatFiles = ({ device }: DescribedOutput, output: string): readonly string[] =>
+  device
+    ? [
+        `  device    ${device.serial || 'no serial number'}; all that was written was read from it again`,
+        `  report    ${device.report}`,
+      ]
+    : [`  report    ${output}.report.json, ${output}.sha256`];

@@ -60,7 +60,8 @@ type Handles = {
   readonly bytes: Uint8Array;
 };
 
-function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFile {
+/** Slices of what is open: large aligned writes go by `direct`, where that is given. */
+export function createOutputFile({ path, buffered, direct, bytes }: Handles): OutputFile {
   const writeAll = async (file: FileHandle, slice: Slice, position: number): Promise<void> => {
     let written = 0;
     while (written < slice.size) {

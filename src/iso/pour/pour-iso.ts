@@ -5,6 +5,7 @@ import { DiskError } from '../../base/errors.ts';
 import { hasFile, readAllocated, readFreeBytes, syncDirectory } from '../../base/disk/files.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
+import { openDeviceOutput, type PouredDevice } from '../device/device-output.ts';
 import type { Layout } from '../extent.ts';
 import { BUFFER_SIZE, cutBuffers, probeAlignment } from './buffers.ts';
 import { Frontier } from './frontier.ts';
@@ -20,13 +21,18 @@ export type PourOptions = {
   readonly layout: Layout;
   /** Final path; what is written is `<output>.partial`, with `<output>.partial.journal` beside it. */
   readonly output: string;
+  /** A block device that takes the bytes in place of the partial output. */
+  readonly device?: PouredDevice;
   readonly openExtent: ExtentOpener;
   /** How many extents are poured at a time. */
   readonly lanes: number;
   /** How many of them may be poured right now; by default that depends on idle processors. */
   readonly pace?: Pace;
   readonly signal: AbortSignal;
-  /** Bytes of the ISO that stand, verified or about to be, out of layout.size. */
+  /**
+   * Bytes of the ISO that stand, verified or about to be, out of layout.size; on a device, and those that
+   * were read from it again, out of twice that.
+   */
   readonly onProgress?: (bytes: number) => void;
   /** Permission bits of the output; default 0o644. */
   readonly mode?: number;
@@ -64,10 +70,10 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
   }
 }
 
-/** Gives a poured ISO its name, and removes what continues a pour. */
-export async function publishPour(output: string): Promise<void> {
+/** Gives a poured ISO its name, unless it is on a device, and removes what continues a pour. */
+export async function publishPour(output: string, isDevice = false): Promise<void> {
   const partial = `${output}.partial`;
-  await rename(partial, output);
+  if (!isDevice) await rename(partial, output);
   await syncDirectory(dirname(output));
   await rm(`${partial}.journal`, { force: true });
 }
@@ -86,7 +92,7 @@ async function tellMissing(error: unknown, partial: string, size: number): Promi
 async function continueJournal(partial: string, options: PourOptions): Promise<Journal> {
   const path = `${partial}.journal`;
   const layout = digestLayout(options.layout);
-  const hasPartial = await hasFile(partial);
+  const hasPartial = await hasFile(options.device ? path : partial);
   const achieved = hasPartial ? await readJournal(path, layout) : undefined;
   if (hasPartial && !achieved) {
     options.warn?.('partial output is from different inputs; starting over');
@@ -96,18 +102,25 @@ async function continueJournal(partial: string, options: PourOptions): Promise<J
 
 type Pour = PourOptions & { readonly spans: readonly PourSpan[]; readonly journal: Journal };
 
+/** A partial output beside the output, or the device. */
+async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer) {
+  const { layout, device, journal, mode = 0o644 } = pour;
+  if (device) {
+    const output = await openDeviceOutput(device, layout, memory);
+    return { output, ...output };
+  }
+  const alignment = await probeAlignment(partial, memory);
+  const keep = journal.achieved.size > 0;
+  const direct = alignment !== undefined;
+  const options = { size: layout.size, memory, mode, keep, direct };
+  return { output: await openOutputFile(partial, options), alignment, finish: undefined };
+}
+
 /** Opens all that a pour needs, pours, and closes it again whatever happens. */
 async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
-  const { layout, journal, spans } = pour;
+  const { journal, spans } = pour;
   const memory = new SharedArrayBuffer((POOL_BUFFERS + 1) * BUFFER_SIZE);
-  const alignment = await probeAlignment(partial, memory);
-  const output = await openOutputFile(partial, {
-    size: layout.size,
-    memory,
-    mode: pour.mode ?? 0o644,
-    keep: journal.achieved.size > 0,
-    direct: alignment !== undefined,
-  });
+  const { output, alignment, finish } = await openOutput(partial, pour, memory);
   const hasher = createHasher(memory);
   const stop = new AbortController();
   const signal = AbortSignal.any([pour.signal, stop.signal]);
@@ -132,7 +145,9 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   };
   try {
     await runPour(pour, tools, stop);
-    return { ...counters, digest: await frontier.finished, readBack: frontier.readBack };
+    const digest = await frontier.finished;
+    await finish?.({ digest, hasher, signal, onBytes: tools.onBytes });
+    return { ...counters, digest, readBack: frontier.readBack };
   } finally {
     await hasher.close();
     await output.close();

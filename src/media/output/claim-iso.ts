@@ -1,12 +1,15 @@
 import { rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
 import { isObject } from '../../base/members.ts';
 import { sizeOf } from '../../base/disk/files.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { IsoReuse } from '../seeds/open-seeds.ts';
+import { claimDevice } from './claim-device.ts';
 import { isDelta } from '../delta/delta-file.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
 
@@ -30,15 +33,37 @@ export type IsoPlace = {
   readonly force: boolean;
   /** Absent: nothing. */
   readonly reuses?: IsoReuse;
+  /** The block device that takes the bytes; `output` then names what is known of it in the work directory. */
+  readonly device?: BlockDevice;
 };
 
 /** Where, out of a request that says more. */
-export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace => ({
+export const placeOf = ({ output, workDir, inputs, force, device }: IsoPlace): IsoPlace => ({
   output,
   workDir,
   inputs,
   force,
+  ...withoutUndefined({ device }),
 });
+
+/** Where an ISO went, as its report says. */
+export type DescribedOutput = {
+  /** Of the ISO, or the block device that it was written to. */
+  readonly output: string;
+  readonly device?: {
+    readonly serial: string;
+    /** Bytes. */
+    readonly size: number;
+    /** Where the report is, which an ISO has beside it. */
+    readonly report: string;
+  };
+};
+
+export const describeOutput = ({ output, device }: IsoPlace): DescribedOutput => {
+  if (!device) return { output };
+  const { path, serial, size } = device;
+  return { output: path, device: { serial, size, report: namesBeside(output).report } };
+};
 
 /**
  * Decides, before anything is fetched, whether an ISO and the files beside it may be written. What is
@@ -53,9 +78,10 @@ export const placeOf = ({ output, workDir, inputs, force }: IsoPlace): IsoPlace 
  * | `X.partial.journal`      | it is this user's, and its first line names a layout                  |
  * | `X.lock`                 | it has a process id, a start time and a random number                 |
  *
- * @throws what `claimOutput` throws
+ * @throws what `claimOutput` and `claimDevice` throw
  */
 export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
+  if (place.device) return claimDevice(place.device, { ...place, force });
   const workDirs = await listWorkDirs(place);
   const { inputs } = place;
   for (const { path, expected, isOurs } of listOutputs(place.output)) {
@@ -76,6 +102,7 @@ export async function claimIso({ force, ...place }: IsoPlace): Promise<void> {
  * @throws what `checkOutputPlace` throws
  */
 export async function checkIsoPlace(place: Omit<IsoPlace, 'force'>): Promise<void> {
+  if (place.device) return claimDevice(place.device, { ...place, force: true });
   const workDirs = await listWorkDirs(place);
   const { inputs, output } = place;
   for (const { path } of listOutputs(output)) await checkOutputPlace({ path, inputs, workDirs });

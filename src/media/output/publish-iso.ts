@@ -8,6 +8,8 @@ import { publishPour } from '../../iso/pour/pour-iso.ts';
 import { namesBeside } from './claim-iso.ts';
 
 export type PublishedIso = {
+  /** Whether it is on a block device, which has no name to get and no file beside it but a report. */
+  readonly isDevice?: boolean;
   /** Of the whole ISO. */
   readonly digest: Digest;
   /** Absent: none is written. */
@@ -19,15 +21,18 @@ export type PublishedIso = {
  * are written before the ISO has its name, and get theirs right after it: they are never of an ISO that
  * is not there. The output is locked meanwhile.
  */
-export async function publishIso(output: string, { digest, report }: PublishedIso): Promise<void> {
+export async function publishIso(
+  output: string,
+  { digest, report, isDevice = false }: PublishedIso,
+): Promise<void> {
   const { aside, ...names } = namesBeside(output);
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    await writeFileAtomic(aside.checksum, formatChecksum(output, digest), 0o644);
+    if (!isDevice) await writeFileAtomic(aside.checksum, formatChecksum(output, digest), 0o644);
     if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
-    await publishPour(output);
+    await publishPour(output, isDevice);
     if (report) await rename(aside.report, names.report);
-    await rename(aside.checksum, names.checksum);
+    if (!isDevice) await rename(aside.checksum, names.checksum);
     await syncDirectory(dirname(output));
   } catch (error) {
     for (const path of Object.values(aside)) await rm(path, { force: true });

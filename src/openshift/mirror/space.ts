@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { makeDirectory } from '../../base/disk/files.ts';
+import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { ConfigError, DiskError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { MirrorPlan, PlannedBlob } from './mirror-plan.ts';
@@ -66,6 +67,8 @@ type SpaceNeeds = {
   readonly isoSize: number;
   /** Bytes that an interrupted build has taken there already. */
   readonly allocated: number;
+  /** What takes the ISO in place of a file. */
+  readonly device?: BlockDevice;
   /** Further bytes for the cache, when it is on the same file system; else 0. */
   readonly cacheSize: number;
 };
@@ -74,13 +77,14 @@ type SpaceNeeds = {
  * Fails before anything is downloaded that would not fit.
  *
  * @returns free bytes of the output's file system
- * @throws DiskError `disk.too-small`, `disk.file-too-large`
+ * @throws DiskError `disk.too-small`, `disk.file-too-large`, `device.too-small`
  */
 export async function requireSpace(needs: SpaceNeeds): Promise<number> {
   const directory = dirname(needs.output);
   await makeDirectory(directory);
   const { bavail, bsize, type } = await statfs(directory);
-  if (FAT_TYPES.has(type) && needs.isoSize > FAT_LIMIT) {
+  if (needs.device) requireLarge(needs.device, needs.isoSize);
+  if (!needs.device && FAT_TYPES.has(type) && needs.isoSize > FAT_LIMIT) {
     throw new DiskError(
       'disk.file-too-large',
       `"${directory}" is on FAT, which cannot store a file of ${formatSize(needs.isoSize)}`,
@@ -92,8 +96,9 @@ export async function requireSpace(needs: SpaceNeeds): Promise<number> {
     );
   }
   const free = bavail * bsize;
-  const needed = Math.max(0, needs.isoSize - needs.allocated) + needs.cacheSize;
-  if (needed <= free) return free;
+  const isoSize = needs.device ? 0 : Math.max(0, needs.isoSize - needs.allocated);
+  const needed = isoSize + needs.cacheSize;
+  if (needed <= free) return needs.device?.size ?? free;
   throw new DiskError(
     'disk.too-small',
     `the build needs ${formatSize(needed)} in "${directory}", but only ${formatSize(free)} are free: ` +
@@ -103,5 +108,14 @@ export async function requireSpace(needs: SpaceNeeds): Promise<number> {
       found: String(free),
       hint: 'free some space, or name a larger disk with --output and --work-dir',
     },
+  );
+}
+
+function requireLarge({ path, serial, size }: BlockDevice, isoSize: number): void {
+  if (isoSize <= size) return;
+  throw new DiskError(
+    'device.too-small',
+    `the ISO needs ${formatSize(isoSize)}, and ${path} (${serial}) has ${formatSize(size)}`,
+    { expected: String(isoSize), found: String(size), hint: 'take a larger device' },
   );
 }

@@ -61,7 +61,11 @@ export async function planEmbedded(
     registryImage: server.reference,
     ...(embed.release && release && { release }),
   });
-  await engine.run(checkSpace, { plan, output: request.output });
+  await engine.run(checkSpace, {
+    plan,
+    output: request.output,
+    ...withoutUndefined({ device: request.device }),
+  });
   return { plan: await plan, server };
 }
 

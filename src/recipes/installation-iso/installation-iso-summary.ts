@@ -11,6 +11,7 @@ import { architectureOf } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { formatSentence } from '../../base/problem.ts';
+import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
 import { findIgnitionWarnings } from '../../ignition/check.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 
@@ -33,10 +34,9 @@ export type PreparedInstallationIso = {
 };
 
 /** What is known of an installation ISO before it is poured. */
-type Announced = {
+type Announced = DescribedOutput & {
   readonly format: 1;
   readonly product: 'installation-iso';
-  readonly output: string;
   /** Bytes. */
   readonly isoSize: number;
   readonly architecture: RpmArchitecture;
@@ -90,7 +90,7 @@ export function describeInstallationIso(
   return {
     format: 1,
     product: 'installation-iso',
-    output: request.output,
+    ...describeOutput(request),
     isoSize: layout.size,
     architecture: architectureOf(config),
     base: { digest: base.digest, from: base.from, size: base.size },

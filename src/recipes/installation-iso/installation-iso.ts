@@ -61,7 +61,7 @@ export async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch, output, saved } = request;
+  const { config, epoch, output, device, saved } = request;
   const { engine } = tools;
   checkInstallation(request); // before anything is fetched
   const places = await tools.takeOver();
@@ -81,7 +81,12 @@ export async function prepareInstallationIso(
     }),
   });
   const layout = made.then(({ layout }) => layout);
-  const space = await engine.run(checkSize, { layout, output, plan: embedded?.plan ?? NO_IMAGES });
+  const space = await engine.run(checkSize, {
+    layout,
+    output,
+    plan: embedded?.plan ?? NO_IMAGES,
+    ...withoutUndefined({ device }),
+  });
   const { registriesConf } = tools;
   const plan = embedded?.plan ?? NO_IMAGES;
   const contents = digestContents({ plan, catalogs: [], base: await base });

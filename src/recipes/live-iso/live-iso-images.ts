@@ -31,7 +31,7 @@ export type LiveIsoImages = {
 
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, output, saved, signatures, disableImagePolicy } = request;
+  const { config, graphUrl, output, device, saved, signatures, disableImagePolicy } = request;
   const { maxSize } = config.build;
   const workspace = findWorkspace(config, tools.engine);
   const release = workspace
@@ -64,7 +64,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const reserved = tools.engine.run(checkSpace, {
     plan,
     output,
-    ...withoutUndefined({ maxSize }),
+    ...withoutUndefined({ maxSize, device }),
   });
   return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
 }

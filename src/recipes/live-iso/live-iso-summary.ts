@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../../base/members.ts';
+import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
 import type { AddedBundle } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
 import {
   bundleKey,
@@ -240,22 +241,22 @@ function listSecrets({ config }: Pick<LiveIsoRequest, 'config'>): readonly strin
 }
 
 /** What is known of a live ISO before it is poured. */
-type Announced = LiveIsoPlan & {
-  readonly output: string;
-  /** Whether a person configures the cluster at the web interface of a host. */
-  readonly interactive: boolean;
-  readonly fips: boolean;
-  readonly ignition: 'installer' | 'embedded';
-  readonly unverifiedTls: readonly string[];
-  /** What stays on disk for the next build. */
-  readonly cache: string;
-};
+type Announced = LiveIsoPlan &
+  DescribedOutput & {
+    /** Whether a person configures the cluster at the web interface of a host. */
+    readonly interactive: boolean;
+    readonly fips: boolean;
+    readonly ignition: 'installer' | 'embedded';
+    readonly unverifiedTls: readonly string[];
+    /** What stays on disk for the next build. */
+    readonly cache: string;
+  };
 
 export type LiveIsoReport = Announced & MadeIso;
 
 export const describeLiveIso = (request: LiveIsoRequest, prepared: PreparedLiveIso): Announced => ({
   ...summarizePlan(request, prepared),
-  output: request.output,
+  ...describeOutput(request),
   interactive: request.config.enableInteractiveFlow,
   fips: request.config.enableFips,
   ignition: request.ignition,

@@ -33,7 +33,7 @@ export async function prepareLiveIso(
 ): Promise<PreparedLiveIso> {
   requireLockedConfig(request, tools);
   const { engine } = tools;
-  const { config, output, epoch, isThere } = request;
+  const { config, output, device, epoch, isThere } = request;
   const { maxSize } = config.build;
   const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
@@ -56,7 +56,7 @@ export async function prepareLiveIso(
     plan,
     output,
     isLocal: config.mirrorPath !== undefined,
-    ...withoutUndefined({ maxSize, isThere }),
+    ...withoutUndefined({ maxSize, isThere, device }),
   });
   const { registriesConf } = tools;
   const made = { plan: await plan, catalogs: await catalogs, base: await base, registriesConf };

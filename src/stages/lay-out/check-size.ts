@@ -1,3 +1,5 @@
+import type { BlockDevice } from '../../base/disk/block-device.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
@@ -10,6 +12,8 @@ export type CheckSizeInput = {
   readonly layout: Layout;
   readonly plan: MirrorPlan;
   readonly output: string;
+  /** What takes the ISO, where that is a block device. */
+  readonly device?: BlockDevice;
   /** Bytes. */
   readonly maxSize?: number;
   /** Whether every blob is on this machine. */
@@ -39,7 +43,10 @@ export const checkSize: Stage<
   { readonly cache: BlobCache; readonly seeds: readonly BlobSource[] }
 > = {
   name: 'check size',
-  async run({ layout, plan, output, maxSize, isLocal = false, isThere = false }, { cache, seeds }) {
+  async run(
+    { layout, plan, output, device, maxSize, isLocal = false, isThere = false },
+    { cache, seeds },
+  ) {
     checkMaxSize(layout.size, maxSize, plan);
     const standing = await surveyPartial(layout, output);
     const poured = new Set(layout.extents.map(({ digest }) => digest));
@@ -53,7 +60,13 @@ export const checkSize: Stage<
     return {
       bytesToFetch,
       bytesReused: plan.blobSize - bytesToFetch,
-      freeBytes: await requireSpace({ output, allocated, isoSize: layout.size, cacheSize: 0 }),
+      freeBytes: await requireSpace({
+        output,
+        allocated,
+        isoSize: layout.size,
+        cacheSize: 0,
+        ...withoutUndefined({ device }),
+      }),
       neededBytes: Math.max(0, layout.size - allocated),
     };
   },

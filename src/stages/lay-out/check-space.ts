@@ -1,6 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
@@ -12,6 +14,8 @@ import { sumSizes } from '../../base/lists.ts';
 export type CheckSpaceInput = {
   readonly plan: MirrorPlan;
   readonly output: string;
+  /** What takes the ISO, where that is a block device. */
+  readonly device?: BlockDevice;
   /** Bytes. */
   readonly maxSize?: number;
 };
@@ -30,7 +34,7 @@ export type CheckSpaceTools = {
  */
 export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
   name: 'check space',
-  async run({ plan, output, maxSize }, { cache, seeds, workDir }) {
+  async run({ plan, output, device, maxSize }, { cache, seeds, workDir }) {
     checkPayloadSize(plan, maxSize);
     const missing = await findMissing(plan, { cache, seeds });
     const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
@@ -39,6 +43,7 @@ export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
       output,
       allocated,
       isoSize: plan.blobSize,
+      ...withoutUndefined({ device }),
       cacheSize: (await isSameDisk(output, workDir)) ? 2 * sumSizes(unpacked) : 0,
     });
   },

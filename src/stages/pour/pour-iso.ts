@@ -1,7 +1,9 @@
 import type { Digest } from '../../base/digest.ts';
 import type { FileInput } from '../../base/disk/file-input.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
+import type { PouredDevice } from '../../iso/device/device-output.ts';
 import { pourIso as pourExtents } from '../../iso/pour/pour-iso.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
@@ -16,6 +18,8 @@ export type PourIsoInput = {
   readonly blobs: readonly PlannedBlob[];
   /** Absolute path of the ISO. */
   readonly output: string;
+  /** The block device that takes its bytes; its files are beside `output`. */
+  readonly device?: PouredDevice;
   /** Permission bits of the output. */
   readonly mode: number;
   /** Extents poured at a time. */
@@ -55,7 +59,7 @@ export type PourReport = {
 export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
   name: 'pour ISO',
   async run(
-    { layout, base, blobs, output, mode, lanes },
+    { layout, base, blobs, output, device, mode, lanes },
     { client, cache, digests },
     { signal, onProgress, warn },
   ) {
@@ -65,9 +69,10 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
       mode,
       lanes,
       signal,
+      ...withoutUndefined({ device }),
       openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
       onProgress: (bytes) => {
-        onProgress(bytes, layout.size);
+        onProgress(bytes, device ? 2 * layout.size : layout.size);
       },
       warn,
     });

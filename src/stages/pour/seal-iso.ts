@@ -18,8 +18,9 @@ export const sealIso: Stage<SealIsoInput, undefined, { readonly digests: FileDig
   name: 'seal ISO',
   async run({ place, digest, report }, { digests }) {
     await claimIso(place); // the pour may have taken hours
-    await publishIso(place.output, { digest, report });
-    await digests.remember(place.output, digest);
+    const isDevice = place.device !== undefined;
+    await publishIso(place.output, { digest, report, isDevice });
+    if (!isDevice) await digests.remember(place.output, digest);
     return undefined;
   },
 };

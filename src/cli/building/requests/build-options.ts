@@ -1,6 +1,7 @@
 import { resolve, dirname, join } from 'node:path';
 import { Option, type Command } from 'commander';
 import { ConfigError, UsageError } from '../../../base/errors.ts';
+import { findDevice } from '../../../base/disk/block-device.ts';
 import { isLoopbackHost } from '../../../base/http/no-proxy.ts';
 import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
@@ -10,6 +11,7 @@ import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
 import type { ConfigInput } from '../../../config/load-config.ts';
 import { listNamedPaths } from '../../../config/named-paths.ts';
+import { standInFor } from '../../../media/output/claim-device.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
 import { LOCK_NAME, readLock, type Lock } from '../../../recipes/lock/lock-file.ts';
@@ -213,11 +215,16 @@ export function readIsoPlace(
   from: { readonly config: ConfigInput; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
 ): IsoPlace {
-  const output = resolveOutput(cwd, given);
+  const named = resolveOutput(cwd, given);
+  const device = findDevice(named);
+  const beside = device ? cwd : dirname(named);
+  const place = resolve(cwd, workDir ?? join(beside, '.sealift'));
+  const output = device ? standInFor(device, place) : named;
   const { config, inputs } = from;
   const seeds = (typeof seed === 'boolean' ? [] : seed).map((path) => resolve(cwd, path));
   return {
     output,
+    ...withoutUndefined({ device }),
     force,
     reuses: {
       seeds,
@@ -226,7 +233,7 @@ export function readIsoPlace(
       keepsPlaces: !freshLayout,
       trustsRecords: !rehash,
     },
-    workDir: resolve(cwd, workDir ?? join(dirname(output), '.sealift')),
+    workDir: place,
     inputs: [
       ...config.files.map(({ path }) => path),
       ...seeds.filter((path) => path !== output),

@@ -1,3 +1,5 @@
+import type { BlockDevice } from '../../../base/disk/block-device.ts';
+import { UsageError } from '../../../base/errors.ts';
 import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import {
@@ -36,20 +38,30 @@ export function readUpgradeRequest(
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
   const saved = readSaved(options, 'upgrade-iso', host);
+  const place = readIsoPlace(
+    { ...options, output: options.output ?? UPGRADE_OUTPUT },
+    { config: input, inputs: [options.plan, options.signatures, options.signatureKeys] },
+    host,
+  );
+  if (place.device) throw noDevice(place.device);
   return {
     config: withBuild(config, options),
     configuration: identifyConfig(input),
     machineConfig,
     prepareHosts,
-    ...readIsoPlace(
-      { ...options, output: options.output ?? UPGRADE_OUTPUT },
-      { config: input, inputs: [options.plan, options.signatures, options.signatureKeys] },
-      host,
-    ),
+    ...place,
     signatures: readSignatureGate(options, host, config.build),
     ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
   };
 }
+
+/** It is attached to hosts, with the files beside it, and nothing boots from it. */
+const noDevice = ({ path }: BlockDevice): UsageError =>
+  new UsageError('output.not-a-file', `"${path}" is a block device`, {
+    expected: 'a file, for an upgrade ISO',
+    found: 'a block device',
+    hint: 'name a file',
+  });
 
 function checkVersion(from: string): void {
   if (isVersion(from)) return;
