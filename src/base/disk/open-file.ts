@@ -24,13 +24,6 @@ const {
 /** Opens what a user named: it may be a link, a pipe or a device. */
 export const openToRead = (path: string): Promise<FileHandle> => open(path, O_RDONLY);
 
-/**
- * Opens a block device to read and write, for us alone: EBUSY where it is mounted, swapped to or part of
- * another device, and nothing of that can begin as long as it is open (open(2), O_EXCL).
- */
-export const openExclusive = (path: string): Promise<FileHandle> =>
-  open(path, O_RDWR | O_EXCL | O_NOFOLLOW | O_NONBLOCK);
-
 /** As `openToRead`, for a thread that nobody waits for: opening a pipe does not wait for its writer. */
 export const openToReadSync = (path: string): number => openSync(path, O_RDONLY | O_NONBLOCK);
 

@@ -2,8 +2,8 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { readDeviceSize, type BlockDevice } from '../../base/disk/block-device.ts';
-import { openExclusive, reopen } from '../../base/disk/open-file.ts';
-import { explaining, explainOutputError } from '../../base/disk/write-errors.ts';
+import { openInPlace, reopen } from '../../base/disk/open-file.ts';
+import { explaining } from '../../base/disk/write-errors.ts';
 import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { SYSTEM_AREA_SIZE } from '../boot/hybrid.ts';
 import type { Layout } from '../extent.ts';
@@ -39,7 +39,7 @@ type Expected = {
  * zeros until everything else stands: a device that was pulled out half-way does not boot, neither as
  * what it is to be nor as what it was. Bytes behind the ISO stay as they are.
  *
- * @throws DiskError `device.busy` where the kernel has it in use, `device.changed` where another device has its
+ * @throws DiskError `device.in-use` where the kernel has it in use, `device.changed` where another device has its
  * name by now
  */
 export async function openDeviceOutput(
@@ -74,13 +74,7 @@ export async function openDeviceOutput(
 }
 
 async function openDevice({ path, size }: PouredDevice): Promise<FileHandle> {
-  const file = await openExclusive(path).catch((cause: unknown) => {
-    if (!isErrno(cause, 'EBUSY')) throw explainOutputError(cause, path);
-    throw new DiskError('device.busy', `${path} is in use`, {
-      cause,
-      hint: 'unmount it, and stop what uses it',
-    });
-  });
+  const file = await explaining(path, () => openInPlace(path));
   const stats = await file.stat();
   const found = stats.isBlockDevice() ? await readDeviceSize(stats) : undefined;
   if (found === size) return file;

@@ -77,12 +77,16 @@ function refuseUses(what: string, uses: readonly DeviceUse[]): void {
     });
   }
   const said = {
-    mounted: [`is mounted at ${where}`, `unmount it: umount ${where}`],
-    swap: ['is swapped to', `stop that: swapoff /dev/${by}`],
-    held: [`is part of ${where}`, 'take it out of its volume group, array or mapping'],
+    mounted: ['device.mounted', `is mounted at ${where}`, `unmount it: umount ${where}`],
+    swap: ['device.swap', 'is swapped to', `stop that: swapoff /dev/${by}`],
+    held: [
+      'device.held',
+      `is part of ${where}`,
+      'take it out of its volume group, array or mapping',
+    ],
   } as const;
-  const [problem, hint] = said[kind];
-  throw new DiskError(`device.${kind}`, `${what} is in use: ${by} ${problem}`, {
+  const [code, problem, hint] = said[kind];
+  throw new DiskError(code, `${what} is in use: ${by} ${problem}`, {
     found: `${by} ${problem}`,
     hint,
   });
