@@ -4,6 +4,7 @@ import { withoutUndefined } from '../base/members.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
 import type { IsoFiles } from './open-medium.ts';
+import { sampleExtents, type Sample, type SampleOptions } from './sample-extents.ts';
 import { verifyExtents, type DamagedExtent } from './verify-extents.ts';
 import { sumSizes } from '../base/lists.ts';
 
@@ -41,7 +42,12 @@ function compareFile(
 export const ELSEWHERE = 'is not where the index says';
 
 /** Extents of the index that were hashed, right or wrong. */
-type CheckedExtents = { readonly extents: number; readonly bytes: number };
+type CheckedExtents = {
+  readonly extents: number;
+  readonly bytes: number;
+  /** Absent where all were checked. */
+  readonly sample?: Sample;
+};
 
 /**
  * Every extent of the index against its digest, what lies between them against zeros, and those of which
@@ -50,7 +56,7 @@ type CheckedExtents = { readonly extents: number; readonly bytes: number };
 export async function checkContents(
   iso: IsoFiles,
   index: MediaIndex,
-  { signal, onProgress, report }: VerifyOptions & { readonly report: Report },
+  { signal, onProgress, report, quick }: VerifyOptions & { readonly report: Report },
 ): Promise<CheckedExtents> {
   const present: IndexExtent[] = [];
   const lost: IndexExtent[] = [];
@@ -62,9 +68,10 @@ export async function checkContents(
   }
   const digested = present.filter(({ digest }) => digest !== undefined);
   const gaps = new Set(findGaps(present));
-  const total = sumSizes([...digested, ...gaps]);
+  const { checked, sample } = choose(digested, [...gaps], { quick, identity: index.digest ?? '' });
+  const total = sumSizes(checked);
   const image = { read: iso.readBytes, size: iso.fileSize };
-  const damaged = await verifyExtents(image, [...digested, ...gaps], {
+  const damaged = await verifyExtents(image, checked, {
     signal,
     onProgress: (done) => {
       onProgress(done, total);
@@ -79,7 +86,22 @@ export async function checkContents(
     const isGap = gaps.has(found.extent);
     report(isGap ? describeGap(found) : describeDamaged(found, usersOf(found.extent)));
   }
-  return { extents: digested.length, bytes: sumSizes(digested) };
+  const counted = sample ? checked : digested;
+  return { extents: counted.length, bytes: sumSizes(counted), ...withoutUndefined({ sample }) };
+}
+
+type Chosen = { readonly checked: readonly IndexExtent[]; readonly sample?: Sample };
+
+/** All, or a sample, which has all that is no file: directories, path tables, descriptors. */
+function choose(
+  digested: readonly IndexExtent[],
+  gaps: readonly IndexExtent[],
+  { quick, identity }: { readonly quick: SampleOptions | undefined; readonly identity: string },
+): Chosen {
+  if (!quick) return { checked: [...digested, ...gaps] };
+  const isFile = ({ paths }: IndexExtent): boolean => paths.length > 0;
+  const always = digested.filter((extent) => !isFile(extent));
+  return sampleExtents({ always, others: [...digested.filter(isFile), ...gaps] }, quick, identity);
 }
 
 /** Longer gaps are several, so that the digest of one is soon made. */
@@ -192,11 +214,15 @@ export type Verification = {
   readonly oddities: readonly string[];
   /** What could be checked; bytes are those that were hashed. */
   readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
+  /** What the check of a sample is worth; absent where every byte was checked. */
+  readonly sample?: Sample;
 };
 
 export type VerifyOptions = {
   readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total?: number) => void;
+  /** Default: every byte is checked. */
+  readonly quick?: SampleOptions | undefined;
 };
 
 export type Report = (finding: Finding) => void;

@@ -5,6 +5,7 @@ import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';
 import { type MediaIndex, readDamagedIndex } from './index/media-index.ts';
 import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
+import type { Sample } from './sample-extents.ts';
 import { checkClosure } from '../registry/closure.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree/iso-registry-tree.ts';
 import {
@@ -28,6 +29,7 @@ type Findings = {
   readonly oddities: string[];
   readonly report: Report;
   checked: Verification['checked'];
+  sample?: Sample;
   index?: MediaIndex;
 };
 
@@ -133,8 +135,9 @@ async function verifyFiles(
   findings.index = index;
   if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
-  const checked = await checkContents(iso, index, { ...options, report });
+  const { sample, ...checked } = await checkContents(iso, index, { ...options, report });
   findings.checked = { ...checked, images: index.images.length };
+  if (sample) findings.sample = sample;
 }
 
 async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
@@ -162,7 +165,7 @@ async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise
   for (const problem of problems) report({ kind: 'bundle', problem, path: BUNDLE_PATH });
 }
 
-function conclude({ problems, oddities, checked }: Findings): Verification {
+function conclude({ problems, oddities, checked, sample }: Findings): Verification {
   const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
   const images = new Set(harmed.flatMap(({ images = [] }) => images));
   return {
@@ -171,5 +174,6 @@ function conclude({ problems, oddities, checked }: Findings): Verification {
     oddities,
     checked,
     damagedImages: [...images].sort(),
+    ...withoutUndefined({ sample }),
   };
 }

@@ -1,9 +1,12 @@
+import { randomBytes } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { Option, type Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatNames, formatProblem, type ImageProblem } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
+import type { Sample } from '../../media/sample-extents.ts';
 import type { Verification } from '../../media/verify-contents.ts';
+import { parseWhole } from '../common-options.ts';
 import { verifyIso } from '../../media/verify-iso.ts';
 import type { CliHost } from '../host.ts';
 import {
@@ -17,7 +20,13 @@ import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
 import { groupBy } from '../../base/lists.ts';
 
-type VerifyCliOptions = { readonly outputFormat: OutputFormat; readonly logFormat: LogFormat };
+type VerifyCliOptions = {
+  readonly outputFormat: OutputFormat;
+  readonly logFormat: LogFormat;
+  /** Percent of the bytes; true: the default. */
+  readonly quick?: number | true;
+  readonly sampleSeed?: string;
+};
 
 /** `sealift verify ISO`: exit code 8 when anything is not as it should be. */
 export function registerVerify(program: Command, host: CliHost): void {
@@ -25,6 +34,8 @@ export function registerVerify(program: Command, host: CliHost): void {
     .command('verify')
     .description('check the structure, every byte and every image of an ISO')
     .argument('<iso>', ISO_ARGUMENT)
+    .addOption(createQuickOption())
+    .option('--sample-seed <text>', 'draw the sample of an earlier --quick again')
     .addOption(createLogFormatOption())
     .addOption(createOutputOption())
     .addHelpText(
@@ -32,8 +43,10 @@ export function registerVerify(program: Command, host: CliHost): void {
       '\nA file and a device need no network; of an address, every byte is fetched. An image that sealift\n' +
         'did not make is checked as far as possible: its structure, and its registry where it has one. Of\n' +
         'a truncated one it reports what is lost.\n' +
+        'With --quick, structure, directories, index and small files are checked, and a sample of the rest;\n' +
+        'the result says how much damage it would have found, with what probability.\n' +
         `At most ${SHOWN} problems of a kind are printed; -o json has up to 10000.\n` +
-        '\nExample:\n  $ sealift verify appliance.iso',
+        '\nExample:\n  $ sealift verify appliance.iso\n  $ sealift verify /dev/sdX --quick',
     )
     .action(async (iso: string, options: VerifyCliOptions) => {
       const { name, value } = await verify(iso, options, host);
@@ -45,17 +58,29 @@ export function registerVerify(program: Command, host: CliHost): void {
 
 const verify = (
   iso: string,
-  { logFormat }: Pick<VerifyCliOptions, 'logFormat'>,
+  { logFormat, quick, sampleSeed }: Omit<VerifyCliOptions, 'outputFormat'>,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Verification }> => {
   setFlagsFromString(LITTLE_GARBAGE);
+  const sampling = quick !== undefined && {
+    share: (quick === true ? QUICK_PERCENT : quick) / 100,
+    seed: sampleSeed ?? randomBytes(8).toString('hex'),
+  };
   return runWithProgress({ stage: 'verify', logFormat, host }, (watched) =>
     useWatched(iso, { ...host, ...watched }, async (source, name) => ({
       name,
-      value: await verifyIso(source, watched),
+      value: await verifyIso(source, { ...watched, ...(sampling && { quick: sampling }) }),
     })),
   );
 };
+
+const QUICK_PERCENT = 10;
+
+const createQuickOption = (): Option =>
+  new Option(
+    '--quick [percent]',
+    `check about this part of the bytes, drawn at random (default: ${QUICK_PERCENT})`,
+  ).argParser(parseWhole('usage.quick', [1, 100]));
 
 const differs = (iso: string, { problems }: Verification, hint: string): DifferenceError =>
   new DifferenceError('verify.differences', `${iso} has ${count(problems, 'problem')}`, { hint });
@@ -91,7 +116,7 @@ const LITTLE_GARBAGE = '--heap-growing-percent=30';
 const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
-  const { ok, problems, damagedImages, checked, oddities } = verification;
+  const { ok, problems, damagedImages, checked, oddities, sample } = verification;
   const byKind = groupBy(problems, ({ kind }) => kind);
   const what =
     `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
@@ -100,10 +125,31 @@ function formatVerification(iso: string, verification: Verification): string {
     ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
     ...oddities.map((oddity) => `note: ${oddity}`),
     ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatNames(damagedImages)}`]),
-    ...(ok ? [`${iso} is whole: structure, ${what}`] : []),
+    ...(ok && !sample ? [`${iso} is whole: structure, ${what}`] : []),
+    ...(sample ? formatSample(iso, sample, { ok, what }) : []),
     '',
   ].join('\n');
 }
+
+function formatSample(
+  iso: string,
+  { seed, bytes, extents, confidence }: Sample,
+  { ok, what }: { readonly ok: boolean; readonly what: string },
+): readonly string[] {
+  return [
+    ...(ok ? [`${iso} has no damage in its structure and in ${what}`] : []),
+    `sampled out of ${count(extents, 'extent')} (${formatSize(bytes)}), --sample-seed ${seed}`,
+    ...confidence.map(
+      ({ damaged, scattered, together }) =>
+        `if ${damaged * 100} % of the bytes were damaged, this would have found it with at least ` +
+        `${formatChance(together)} probability; where single blocks are damaged here and there, ` +
+        formatChance(scattered),
+    ),
+  ];
+}
+
+/** Rounded down: nothing is promised that is not so. */
+const formatChance = (chance: number): string => `${Math.floor(chance * 10_000) / 100} %`;
 
 function formatKind(kind: string, found: readonly ImageProblem[]): readonly string[] {
   const more = found.length - SHOWN;
