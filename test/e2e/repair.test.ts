@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { copyFile, open, readFile, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -7,6 +8,10 @@ import { useMedium } from '../../src/media/open-medium.ts';
 import type { RepairReport } from '../../src/media/repair/repair-iso.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { mayMount } from '../support/may-mount.ts';
+import { startNginx } from '../support/nginx.ts';
+import { freePort } from '../support/local-http.ts';
+import { requireTool } from '../support/tools.ts';
 
 let world: LiveWorld;
 let whole: string;
@@ -120,6 +125,36 @@ describe('repair makes a damaged ISO what it was, byte for byte', () => {
     await truncate(at('x.iso'), 40_000);
     await copyFile(at('tuesday.iso.report.json'), at('x.iso.report.json'));
     await expectWhole('tuesday.iso');
+  });
+
+  test.skipIf(!requireTool('nginx'))(
+    'with an ISO of the same build that nginx serves',
+    async () => {
+      const port = await freePort();
+      const nginx = await startNginx(at('web'), port);
+      try {
+        await copyFile(at('tuesday.iso'), at('web/files/tuesday.iso'));
+        const index = extentOf('/sealift/index.json');
+        const address = `http://127.0.0.1:${port}/tuesday.iso`;
+        await damage(17 * 2048, extentOf('bootstrap-appliance').offset, index.offset + 4000);
+        const { bytes } = await expectWhole('monday.iso', address);
+        expect(bytes.read).toBeLessThan(extents.reduce((sum, { size }) => sum + size, 0) / 2);
+      } finally {
+        await nginx.kill();
+      }
+    },
+  );
+
+  test.skipIf(!mayMount())('on a device', async () => {
+    await damage(17 * 2048, blob().offset);
+    const device = execFileSync('losetup', ['--find', '--show', at('x.iso')], { encoding: 'utf8' });
+    try {
+      const args = ['--from', 'tuesday.iso', '--work-dir', 'work'];
+      expect(await world.run('repair', device.trim(), ...args)).toMatchObject({ exitCode: 0 });
+    } finally {
+      execFileSync('losetup', ['--detach', device.trim()]);
+    }
+    expect(await digestFile(at('x.iso'))).toBe(whole);
   });
 
   test('with a damaged index, by what it still says of its digest, or by its report', async () => {

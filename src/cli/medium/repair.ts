@@ -11,14 +11,19 @@ import {
   type RepairReport,
   type RepairSources,
 } from '../../media/repair/repair-iso.ts';
+import type { Medium } from '../../media/open-medium.ts';
+import { keepOpen, readRemoteIso, type RemoteIso } from '../../media/repair/remote-iso.ts';
+import { isElsewhere, openSource } from '../../media/source/open-source.ts';
+import { groupBy } from '../../base/lists.ts';
+import { placeInPlace } from './run-in-place.ts';
 import { openReusable } from '../../media/seeds/open-seeds.ts';
-import { openBuildTools } from '../../recipes/build-tools.ts';
+import { openBuildTools, type BuildTools } from '../../recipes/build-tools.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import { addTo } from '../common-options.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { runWithProgress } from '../terminal/run-with-progress.ts';
+import { runWithProgress, type Watched } from '../terminal/run-with-progress.ts';
 
 type Options = {
   readonly from: readonly string[];
@@ -44,7 +49,8 @@ export function registerRepair(program: Command, host: CliHost): void {
     .addOption(createOutputOption())
     .addHelpText(
       'after',
-      '\nA source is an ISO of sealift (of the same build or another), the root of a registry, an OCI layout,\n' +
+      '\nA source is an ISO of sealift (of the same build or another, https:// too), the root of a registry, an OCI\n' +
+        'layout, ' +
         `${REPOSITORY}HOST/REPOSITORY, or "${ORIGINS}": those that the images came from. Files are asked first.\n` +
         'Structures and files of the base come from an ISO that has the same ones. Every byte is verified\n' +
         'before it is written, and the whole at the end. Run again after an interruption, it continues.\n' +
@@ -52,9 +58,11 @@ export function registerRepair(program: Command, host: CliHost): void {
     )
     .action(async (iso: string, options: Options) => {
       const { logFormat } = options;
+      const path = resolve(host.cwd, iso);
+      const { lock } = await placeInPlace(path, resolve(host.cwd, options.workDir));
       const report = await runWithProgress({ stage: 'repair', logFormat, host }, (watched) =>
-        withSources(options, host, (sources) =>
-          repairIso(resolve(host.cwd, iso), sources(watched.warn), watched),
+        withSources(options, { ...host, ...watched }, (sources) =>
+          repairIso(path, sources, { ...watched, lock }),
         ),
       );
       await writeFormatted({ host, ...options }, report, () => format(iso, report));
@@ -67,46 +75,71 @@ export function registerRepair(program: Command, host: CliHost): void {
     });
 }
 
+type WatchedHost = CliHost & Pick<Watched, 'emit'>;
+
+/** Opens the sources that are named, by their kind, and closes them. */
 async function withSources<T>(
   options: Options,
-  host: CliHost,
-  work: (sources: (warn: (message: string) => void) => RepairSources) => Promise<T>,
+  host: WatchedHost,
+  work: (sources: RepairSources) => Promise<T>,
 ): Promise<T> {
-  const isRemote = (name: string): boolean => name === ORIGINS || name.startsWith(REPOSITORY);
-  const paths = options.from
-    .filter((name) => !isRemote(name))
-    .map((path) => resolve(host.cwd, path));
-  const named = options.from.filter(isRemote);
-  const references = named
-    .filter((name) => name !== ORIGINS)
-    .map((name) => parseReference(name.slice(REPOSITORY.length)));
-  const local = await openReusable({
+  const {
+    registry = [],
+    address = [],
+    path = [],
+  } = Object.fromEntries(groupBy(options.from, kindOf));
+  const paths = path.map((name) => resolve(host.cwd, name));
+  const { seeds } = await openReusable({
     seeds: paths,
     replaced: '',
     takesBlobs: false,
     keepsPlaces: false,
     trustsRecords: false,
   });
-  const isos: string[] = [];
-  for (const path of paths) if (!(await stat(path)).isDirectory()) isos.push(path);
-  const found = { isos, local: local.seeds };
-  if (named.length === 0) return work(() => found);
-  const { client, workDir, close } = await openTools(options, host);
-  const hasOrigins = named.includes(ORIGINS);
+  const isos: Medium[] = [];
+  for (const name of paths) if (!(await stat(name)).isDirectory()) isos.push(name);
+  const open: { readonly close: () => Promise<void> }[] = [];
   try {
-    return await work((warn) => ({
-      ...found,
-      remote: {
-        client,
-        workDir,
-        warn,
-        referencesOf: ({ source }): readonly Reference[] =>
-          hasOrigins ? [...references, parseReference(source)] : references,
-      },
-    }));
+    const elsewhere: RemoteIso[] = [];
+    for (const name of address) {
+      const access = await openSource(name, {
+        ...placesOf(host),
+        signal: host.signal,
+        emit: host.emit,
+      });
+      open.push(access);
+      elsewhere.push(await readRemoteIso(access));
+      isos.push(keepOpen(access));
+    }
+    const found = { isos, local: seeds, elsewhere };
+    if (registry.length === 0) return await work(found);
+    const tools = await openTools(options, host);
+    open.push(tools);
+    return await work({ ...found, remote: describeRegistries(registry, tools) });
   } finally {
-    await close();
+    for (const each of open) await each.close();
   }
+}
+
+function kindOf(name: string): 'registry' | 'address' | 'path' {
+  if (name === ORIGINS || name.startsWith(REPOSITORY)) return 'registry';
+  return isElsewhere(name) ? 'address' : 'path';
+}
+
+function describeRegistries(
+  names: readonly string[],
+  { client, workDir }: Pick<BuildTools, 'client' | 'workDir'>,
+): NonNullable<RepairSources['remote']> {
+  const references = names
+    .filter((name) => name !== ORIGINS)
+    .map((name) => parseReference(name.slice(REPOSITORY.length)));
+  const origins = names.includes(ORIGINS);
+  return {
+    client,
+    workDir,
+    referencesOf: ({ source }): readonly Reference[] =>
+      origins ? [...references, parseReference(source)] : references,
+  };
 }
 
 function openTools({ config, workDir }: Options, host: CliHost) {

@@ -38,10 +38,10 @@ export async function runInPlace(
   { host, ...options }: Options & { readonly host: CliHost },
 ): Promise<void> {
   const { logFormat, workDir } = options;
-  const aside = await nameAsideOf(path, resolve(host.cwd, workDir));
+  const place = await placeInPlace(path, resolve(host.cwd, workDir));
   const report = await runWithProgress({ stage: 'apply delta', logFormat, host }, (watched) =>
-    useDelta(deltas, { ...watched, joined: `${aside}.joined` }, (delta) =>
-      applyInPlace({ from: path, delta }, { ...watched, aside }),
+    useDelta(deltas, { ...watched, joined: `${place.aside}.joined` }, (delta) =>
+      applyInPlace({ from: path, delta }, { ...watched, ...place }),
     ),
   );
   await writeFormatted({ host, ...options }, { output: path, ...report }, () =>
@@ -65,16 +65,21 @@ export async function useDelta<T>(
   }
 }
 
-/** Beside a file; for a device, in the work directory. */
-async function nameAsideOf(path: string, workDir: string): Promise<string> {
+/** What is beside a file that is changed in place; for a device, it is in the work directory. */
+export async function placeInPlace(
+  path: string,
+  workDir: string,
+): Promise<{ readonly aside: string; readonly lock: string }> {
+  const ofFile = { aside: `${path}.apply`, lock: `${path}.lock` };
   try {
-    if (!(await stat(path)).isBlockDevice()) return `${path}.apply`;
+    if (!(await stat(path)).isBlockDevice()) return ofFile;
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return `${path}.apply`;
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return ofFile;
     throw error;
   }
   await makeDirectory(workDir);
-  return join(workDir, `apply-${basename(path)}`);
+  const name = basename(path);
+  return { aside: join(workDir, `apply-${name}`), lock: join(workDir, `device-${name}.lock`) };
 }
 
 const format = (path: string, { size, digest, carried, written, saved }: InPlaceReport): string =>

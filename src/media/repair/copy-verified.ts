@@ -29,47 +29,60 @@ export type Copied = { readonly read: number; readonly written: number };
 /** What is compared, and written where it differs. */
 const PIECE = 64 * 1024;
 
+/** Reads bytes of a run, counted from its start; false where they cannot be had. */
+export type RunReader = (piece: Buffer, at: number) => Promise<boolean>;
+
 /**
- * Writes those pieces of a run that the target has not, out of a file that has the run. The whole of it is
+ * Writes those pieces of a run that the target has not, out of a source that has the run. The whole of it is
  * digested before a byte is written, and each piece again when it is read to be written: a source that
  * changes meanwhile cannot make the target worse.
  *
- * @returns undefined where the file has other bytes than the digest says
- * @throws DiskError of writing; the system's errors of reading the source, but EIO
+ * @returns undefined where the source has other bytes than the digest says
+ * @throws DiskError of writing; what the reader throws
  */
 export async function copyVerified(
+  target: OpenTarget,
+  run: Run,
+  { read: readSource, signal }: { readonly read: RunReader; readonly signal: AbortSignal },
+): Promise<Copied | undefined> {
+  const pieces = await digestPieces(readSource, run, signal);
+  if (!pieces) return undefined;
+  const buffer = Buffer.allocUnsafe(PIECE);
+  let [read, written] = [run.size, 0];
+  for (const [number, digest] of pieces.entries()) {
+    signal.throwIfAborted();
+    const at = number * PIECE;
+    const piece = buffer.subarray(0, Math.min(PIECE, run.size - at));
+    if ((await readPiece(target.file, piece, run.offset + at)) && digestOf(piece) === digest) {
+      continue;
+    }
+    const isWhole = await readSource(piece, at);
+    read += piece.length;
+    if (!isWhole || digestOf(piece) !== digest) return undefined;
+    await writeAt(target, piece, run.offset + at);
+    written += piece.length;
+  }
+  return { read, written };
+}
+
+/** The same out of a file. @throws the system's errors of reading it, but EIO */
+export async function copyFromFile(
   target: OpenTarget,
   run: Run,
   { from, signal }: { readonly from: FilePosition; readonly signal: AbortSignal },
 ): Promise<Copied | undefined> {
   const source = await openToRead(from.path);
   try {
-    const pieces = await digestPieces(source, { ...run, ...from }, signal);
-    if (!pieces) return undefined;
-    const buffer = Buffer.allocUnsafe(PIECE);
-    let [read, written] = [run.size, 0];
-    for (const [number, digest] of pieces.entries()) {
-      signal.throwIfAborted();
-      const at = number * PIECE;
-      const piece = buffer.subarray(0, Math.min(PIECE, run.size - at));
-      if ((await readPiece(target.file, piece, run.offset + at)) && digestOf(piece) === digest) {
-        continue;
-      }
-      const isWhole = await readPiece(source, piece, from.position + at);
-      read += piece.length;
-      if (!isWhole || digestOf(piece) !== digest) return undefined;
-      await writeAt(target, piece, run.offset + at);
-      written += piece.length;
-    }
-    return { read, written };
+    const read: RunReader = (piece, at) => readPiece(source, piece, from.position + at);
+    return await copyVerified(target, run, { read, signal });
   } finally {
     await source.close();
   }
 }
 
 async function digestPieces(
-  source: FileHandle,
-  { position, size, digest }: Run & FilePosition,
+  read: RunReader,
+  { size, digest }: Run,
   signal: AbortSignal,
 ): Promise<readonly Digest[] | undefined> {
   const hash = createHash('sha256');
@@ -78,7 +91,7 @@ async function digestPieces(
   for (let at = 0; at < size; at += PIECE) {
     signal.throwIfAborted();
     const piece = buffer.subarray(0, Math.min(PIECE, size - at));
-    if (!(await readPiece(source, piece, position + at))) return undefined;
+    if (!(await read(piece, at))) return undefined;
     hash.update(piece);
     pieces.push(digestOf(piece));
   }

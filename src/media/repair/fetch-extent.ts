@@ -12,7 +12,7 @@ import type { Reference } from '../../registry/reference.ts';
 import { readImageContents } from '../image-contents.ts';
 import type { IndexExtent, IndexImage, MediaIndex } from '../index/media-index.ts';
 import {
-  copyVerified,
+  copyFromFile,
   readPiece,
   writeAt,
   type OpenTarget,
@@ -65,7 +65,7 @@ export async function openBlobRepair(target: OpenTarget, options: RemoteOptions)
     );
     if (fetched === undefined) return undefined;
     const from = { path, position: 0 };
-    const copied = await copyVerified(target, run, { from, signal });
+    const copied = await copyFromFile(target, run, { from, signal });
     await rm(path, { force: true });
     if (!copied) return undefined;
     return { source: list[0]?.name ?? '', read: fetched, written: copied.written };
@@ -154,7 +154,8 @@ async function copyFront(
   return at;
 }
 
-async function unlessFailed<T>(
+/** What a source does not give now, another one may. */
+export async function unlessFailed<T>(
   warn: (message: string) => void,
   work: () => Promise<T>,
 ): Promise<T | undefined> {

@@ -10,7 +10,7 @@ import {
   type IndexExtent,
   type MediaIndex,
 } from '../index/media-index.ts';
-import { describeDamage, openDamaged, useImage, useMedium } from '../open-medium.ts';
+import { describeDamage, openDamaged, useImage, useMedium, type Medium } from '../open-medium.ts';
 
 /** What an ISO should be, by its own index or by that of an ISO of the same layout. */
 export type Target = {
@@ -32,7 +32,7 @@ type OtherIso = Target & {
  *
  * @throws DifferenceError `repair.no-index`
  */
-export async function readTarget(path: string, sources: readonly string[]): Promise<Target> {
+export async function readTarget(path: string, sources: readonly Medium[]): Promise<Target> {
   const own = await unlessDamaged(() => readOwnIndex(path));
   if (own) return { index: own, extents: own.extents };
   const report = await readReport(namesBeside(path).report);
@@ -69,8 +69,8 @@ const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
     return index?.digest === undefined ? undefined : index;
   });
 
-const readOther = (path: string): Promise<OtherIso | undefined> =>
-  useMedium(path, async ({ find, readFile, readBytes, fileSize }) => {
+const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
+  useMedium(medium, async ({ find, readFile, readBytes, fileSize }) => {
     const index = await readIndex({ find, readFile });
     const own = index?.extents.find(({ digest }) => digest === undefined);
     if (!index?.digest || !own) return undefined;
@@ -79,12 +79,14 @@ const readOther = (path: string): Promise<OtherIso | undefined> =>
       .map((extent) => ({ ...extent, digest: extent.digest ?? digest }))
       .sort((a, b) => a.offset - b.offset);
     const stored = extents.map((extent) => ({ ...extent, source: { kind: 'blob' } as const }));
+    const path = typeof medium === 'string' ? medium : medium.path;
     const place = { path, position: own.offset };
     const indexSource: BlobSource = {
       name: path,
       local: true,
       open: () => Promise.resolve(undefined),
-      fileOf: (blob) => Promise.resolve(blob.digest === digest ? place : undefined),
+      fileOf: (blob) =>
+        Promise.resolve(blob.digest === digest && typeof medium === 'string' ? place : undefined),
     };
     const layout = digestLayout({ size: fileSize, extents: fillGaps(stored, fileSize) });
     return { index, extents, own, layout, indexSource };

@@ -14,11 +14,11 @@ import {
 import type { BlobSource } from '../../registry/blob-source.ts';
 import type { IndexExtent } from '../index/media-index.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
-import { useImage } from '../open-medium.ts';
+import { useImage, type Medium } from '../open-medium.ts';
 import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
 import { verifyIso } from '../verify-iso.ts';
 import {
-  copyVerified,
+  copyFromFile,
   readPiece,
   writeAt,
   type OpenTarget,
@@ -26,6 +26,7 @@ import {
   type Repaired,
 } from './copy-verified.ts';
 import { openBlobRepair, repairFromManifests, type RemoteOptions } from './fetch-extent.ts';
+import { repairFromRemote, type RemoteIso } from './remote-iso.ts';
 import { readTarget } from './read-target.ts';
 
 /** A run of bytes of the ISO that was damaged, by what it belongs to. */
@@ -53,10 +54,19 @@ export type RepairReport = {
 
 export type RepairSources = {
   /** ISOs of ours among the sources, which may say what the damaged one should be. */
-  readonly isos: readonly string[];
+  readonly isos: readonly Medium[];
   /** Asked first, for blobs and for every other extent by digest. */
   readonly local: readonly BlobSource[];
-  readonly remote?: Omit<RemoteOptions, 'index' | 'signal'>;
+  /** Asked next. */
+  readonly elsewhere: readonly RemoteIso[];
+  readonly remote?: Omit<RemoteOptions, 'index' | 'signal' | 'warn'>;
+};
+
+export type RepairOptions = VerifyOptions & {
+  /** Path of the lock: that of builds for a file, in the work directory for a device. */
+  readonly lock: string;
+  /** Told why a source does not have what it should have. */
+  readonly warn: (message: string) => void;
 };
 
 /**
@@ -68,12 +78,12 @@ export type RepairSources = {
 export async function repairIso(
   path: string,
   sources: RepairSources,
-  options: VerifyOptions,
+  options: RepairOptions,
 ): Promise<RepairReport> {
   if (!(await hasFile(path))) {
     throw new ConfigError('iso.unreadable', `${path} cannot be read: there is no such file`);
   }
-  const unlock = await lockOutput(`${path}.lock`);
+  const unlock = await lockOutput(options.lock);
   const file = await openInPlace(path).catch(async (error: unknown) => {
     await unlock();
     throw explainWriteError(error, path);
@@ -87,8 +97,9 @@ export async function repairIso(
     all = await improve(all, repairFromZeros(target, gaps));
     const local = [...sources.local, ...(indexSource ? [indexSource] : [])];
     all = await improve(all, repairFromLocal(target, local, signal));
+    all = await improve(all, repairFromRemote(target, sources.elsewhere, options));
     if (sources.remote && all.some(isOpen)) {
-      const remote = { ...sources.remote, index, signal };
+      const remote = { ...sources.remote, index, ...options };
       all = await improve(all, repairFromManifests(target, remote));
       all = await improve(all, await openBlobRepair(target, remote));
     }
@@ -151,7 +162,7 @@ const repairFromLocal =
     for (const source of sources) {
       const from = await source.fileOf?.({ digest, size, mediaType: '' });
       const copied =
-        from && (await copyVerified(target, { offset, size, digest }, { from, signal }));
+        from && (await copyFromFile(target, { offset, size, digest }, { from, signal }));
       if (copied) return { source: source.name, ...copied };
     }
     return undefined;

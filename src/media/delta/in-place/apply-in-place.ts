@@ -25,6 +25,8 @@ import { readStepJournal, startStepJournal, type StepJournal } from './step-jour
 export type InPlaceOptions = {
   /** What the journal and what is saved aside are called, less their endings. */
   readonly aside: string;
+  /** Path of the lock. */
+  readonly lock: string;
   readonly signal: AbortSignal;
   readonly onProgress: (bytes: number, total?: number) => void;
 };
@@ -56,7 +58,7 @@ export async function applyInPlace(
   { from: path, delta: deltaPath }: { readonly from: string; readonly delta: string },
   options: InPlaceOptions,
 ): Promise<InPlaceReport> {
-  const unlock = await lockOutput(`${options.aside}.lock`);
+  const unlock = await lockOutput(options.lock);
   const files: FileHandle[] = [];
   const keep = async (opening: Promise<FileHandle>): Promise<FileHandle> => {
     const file = await opening;
