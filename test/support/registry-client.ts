@@ -3,7 +3,7 @@ import { createHttp, type Http } from '../../src/base/http/http.ts';
 import type { RetryEvent } from '../../src/base/retry.ts';
 import {
   createRegistryClient,
-  type RegistryClient,
+  type WritingClient,
   type RegistryClientOptions,
 } from '../../src/registry/client.ts';
 import type { Credential, CredentialStore } from '../../src/registry/client/auth/credentials.ts';
@@ -12,7 +12,7 @@ import { createTestRetries } from './test-clock.ts';
 /** A client that never waits and has no proxy; `waits` gathers what it would have waited. */
 export function createTestClient(
   options: Partial<RegistryClientOptions> = {},
-): RegistryClient & { readonly waits: readonly number[]; readonly events: readonly RetryEvent[] } {
+): WritingClient & { readonly waits: readonly number[]; readonly events: readonly RetryEvent[] } {
   const events: RetryEvent[] = [];
   const retries = createTestRetries({ onEvent: (event) => events.push(event) });
   const client = createRegistryClient({

@@ -32,6 +32,8 @@ export function rememberUnreachable(requester: Requester): Requester {
   const answers = new Map<string, number>();
   const failures = new Map<string, SealiftError>();
   return async (ask, take) => {
+    // One failed attempt is not a host that failed: whoever makes it tries again.
+    if (ask.isOnce) return requester(ask, take);
     const { host } = ask.endpoint;
     const countOf = (): number => answers.get(host) ?? 0;
     const addAnswer = (): void => {
