@@ -5,7 +5,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { ConfigError } from '../../src/base/errors.ts';
 import { formatLock, readLock, type Lock } from '../../src/recipes/lock/lock-file.ts';
-import { readLockSecrets } from '../../src/recipes/lock/lock-secrets.ts';
+import { readLockSecrets, type LockSecrets } from '../../src/recipes/lock/lock-secrets.ts';
+import { sealSecrets, unsealSecrets } from '../../src/recipes/lock/sealed-secrets.ts';
+import { Secret } from '../../src/config/secret/secret.ts';
 
 const digest = digestOf('x');
 
@@ -32,6 +34,14 @@ const LOCK: Lock = {
     offsets: [[digest, 16384]],
   },
 };
+
+const SECRETS: LockSecrets = {
+  kind: 'SealiftLockSecrets',
+  format: 1,
+  key: Buffer.alloc(32).toString('base64'),
+  drawn: { stage: { fingerprint: digest, value: 'drawn' } },
+};
+const KEY = new Secret('a key of more than sixteen characters');
 
 describe('the file of a lock', () => {
   const directory = mkdtempSync(join(tmpdir(), 'sealift-locks-'));
@@ -72,6 +82,7 @@ describe('the file of a lock', () => {
     ['without images', formatLock({ ...LOCK, images: undefined as never }), 'images'],
     ['with an image by tag', formatLock({ ...LOCK, images: ['quay.io/a/b:1'] }), 'images'],
     ['with a number for a digest', formatLock({ ...LOCK, program: 7 as never }), 'program'],
+    ['with secrets that are not base64', formatLock({ ...LOCK, secrets: '"' }), 'secrets'],
     ['with another prototype', withPrototype('"tags": {', '{}'), 'tags'],
     ['with a prototype among the places', withPrototype('"offsets": {', '7'), 'places'],
     ['with a place that is negative', placedAt(-2048), 'places'],
@@ -103,7 +114,34 @@ describe('the file of a lock', () => {
       );
     },
   );
+
+  it.each([
+    ['nothing', ''],
+    ['less than a tag', 'AAAA'],
+    ['zeros', Buffer.alloc(400).toString('base64')],
+    ['a changed bit', changeBit(sealSecrets(SECRETS, KEY, undefined))],
+  ])(
+    'with %s in the place of its encrypted secrets is refused as one of another key',
+    (_what, sealed) => {
+      expect(() => unsealSecrets(sealed, KEY, path)).toThrow(
+        expect.objectContaining({ code: 'lock.key-wrong' }),
+      );
+    },
+  );
+
+  it('gives its encrypted secrets back with its key, and with no other', () => {
+    const sealed = sealSecrets(SECRETS, KEY, undefined);
+    expect(sealSecrets(SECRETS, KEY, undefined)).not.toBe(sealed); // each has a salt of its own
+    expect(unsealSecrets(sealed, KEY, path)).toEqual(SECRETS);
+    expect(() => unsealSecrets(sealed, new Secret('another key'), path)).toThrow();
+  });
 });
+
+function changeBit(sealed: string): string {
+  const bytes = Buffer.from(sealed, 'base64');
+  bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1);
+  return bytes.toString('base64');
+}
 
 const withPrototype = (opening: string, value: string): string =>
   formatLock(LOCK).replace(opening, `${opening} "__proto__": ${value},`);

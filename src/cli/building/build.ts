@@ -24,7 +24,7 @@ import {
   warnOfTls,
 } from './report-lines.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from '../medium/verify.ts';
-import { addLockOptions } from './requests/build-options.ts';
+import { addLockOptions } from './requests/lock-options.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 

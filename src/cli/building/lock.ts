@@ -12,7 +12,7 @@ import {
   runLive,
   type LiveCommandOptions,
 } from './recipe-command.ts';
-import { createLockFileOption } from './requests/build-options.ts';
+import { createLockFileOption, createLockKeyOption } from './requests/lock-options.ts';
 
 const OUTPUT = {
   flags: '--output <file>',
@@ -23,6 +23,7 @@ const OUTPUT = {
 export function registerLock(program: Command, host: CliHost): void {
   addLiveOptions(program.command('lock'), OUTPUT)
     .addOption(createLockFileOption())
+    .addOption(createLockKeyOption())
     .description('resolve everything and write it to the lock, by digest, without building')
     .usage('[options] [product] [config...]')
     .argument(...LIVE_ARGUMENTS)
@@ -38,21 +39,24 @@ export function registerLock(program: Command, host: CliHost): void {
       const call = { config, options: { ...options, lock: true }, host };
       const written = await runLive(call, async (request, tools) => {
         const lock = await lockLiveIso(request, tools);
-        return { path: request.lock?.path ?? '', lock };
+        return { path: request.lock?.path ?? '', isSealed: request.lock?.key !== undefined, lock };
       });
-      const result = describe(written.lock, relative(host.cwd, written.path));
+      const result = describe(written, relative(host.cwd, written.path));
       await writeFormatted({ host, ...options }, result, formatResult);
     });
 }
 
-const describe = ({ release, images, catalogs, tags, drawn }: Lock, file: string) => ({
-  file,
-  ...(Object.keys(drawn).length > 0 && { secrets: secretsPathOf(file) }),
-  release,
-  images: images.length,
-  catalogs: Object.keys(catalogs).length,
-  tags: Object.keys(tags).length,
-});
+const describe = ({ lock, isSealed }: { lock: Lock; isSealed: boolean }, file: string) => {
+  const { release, images, catalogs, tags, drawn } = lock;
+  return {
+    file,
+    ...(Object.keys(drawn).length > 0 && !isSealed && { secrets: secretsPathOf(file) }),
+    release,
+    images: images.length,
+    catalogs: Object.keys(catalogs).length,
+    tags: Object.keys(tags).length,
+  };
+};
 
 const formatResult = ({ file, secrets, release, ...counts }: ReturnType<typeof describe>): string =>
   [

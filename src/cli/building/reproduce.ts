@@ -8,6 +8,7 @@ import type { LayoutDifference } from '../../media/compare/compare-layout.ts';
 import { reproduceLiveIso, type Reproduction } from '../../recipes/live-iso/reproduce-live-iso.ts';
 import type { CliHost } from '../host.ts';
 import { writeFormatted } from '../terminal/output.ts';
+import { createLockKeyOption } from './requests/lock-options.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
 
 const CONFIG = {
@@ -25,6 +26,7 @@ export function registerReproduce(program: Command, host: CliHost): void {
   addLiveOptions(program.command('reproduce'), CONFIG)
     .description('compare an ISO with what a build makes of the same configuration and lock')
     .option('--lock <file>', 'the lock that the ISO was built with')
+    .addOption(createLockKeyOption())
     .argument('<iso>', 'live ISO made by sealift')
     .addHelpText(
       'after',

@@ -67,6 +67,6 @@ function requireLockedDrawn(
   throw new ConfigError('lock.secrets-missing', `${field} is in no sealift.lock.secrets`, {
     expected,
     found: 'none',
-    hint: 'put the sealift.lock.secrets that was written with the lock beside it',
+    hint: 'put the sealift.lock.secrets that was written with the lock beside it, or give its --lock-key',
   });
 }

@@ -5,6 +5,7 @@ import { isObject } from '../../base/members.ts';
 import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
 import type { Places } from '../../iso/places/places.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
+import type { SealedSecrets } from './sealed-secrets.ts';
 
 export const LOCK_NAME = 'sealift.lock.json';
 
@@ -33,6 +34,8 @@ export type Lock = {
   readonly tags: TagDigests;
   /** By stage: digest of what was drawn at random. */
   readonly drawn: Readonly<Record<string, string>>;
+  /** What was drawn, where a key was given to encrypt it with; else it is in a file of its own. */
+  readonly secrets?: SealedSecrets;
   /** See `digestContents`. */
   readonly contents: string;
   readonly places: Places;
@@ -99,6 +102,8 @@ const MAX_TEXT = 4096;
 
 const isText = (value: unknown): boolean =>
   typeof value === 'string' && value.length > 0 && value.length <= MAX_TEXT;
+const isBase64 = (value: unknown): boolean =>
+  typeof value === 'string' && /^[A-Za-z0-9+/]+={0,2}$/.test(value);
 const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);
 const isPinned = (value: unknown): boolean =>
   isText(value) && isDigestText(String(value).replace(/^[^@]+@/, ''));
@@ -150,6 +155,7 @@ const FIELDS: Readonly<Record<Exclude<keyof Lock, 'kind'>, Rule>> = {
   },
   tags: digests,
   drawn: digests,
+  secrets: optional({ expected: 'base64', isRight: isBase64 }),
   contents: digest,
   places: {
     expected: 'areas, and offsets by digest',

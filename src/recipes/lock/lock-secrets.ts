@@ -29,7 +29,14 @@ export const formatLockSecrets = (secrets: LockSecrets): string => formatReadabl
 export function readLockSecrets(lock: string): LockSecrets | undefined {
   const path = secretsPathOf(lock);
   const value = readJson(path);
-  if (value === undefined) return undefined;
+  return value === undefined ? undefined : requireSecrets(value, path);
+}
+
+/** @throws ConfigError `lock.secrets-malformed` */
+export const parseLockSecrets = (text: string, path: string): LockSecrets =>
+  requireSecrets(JSON.parse(text) as Json, path);
+
+function requireSecrets(value: Json, path: string): LockSecrets {
   if (isLockSecrets(value)) return value;
   throw new ConfigError('lock.secrets-malformed', `"${path}" has not the secrets of a lock`, {
     hint: 'restore it, or remove it and run "sealift lock"',

@@ -10,6 +10,7 @@ import type { Layout } from '../../iso/extent.ts';
 import type { Places } from '../../iso/places/places.ts';
 import { placesOf } from '../../media/index/media-index.ts';
 import type { IsoPlace } from '../../media/output/claim-iso.ts';
+import type { Secret } from '../../config/secret/secret.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { describeRelease, type Release } from '../../openshift/release/release-payload.ts';
@@ -26,6 +27,7 @@ import {
   type LockSecrets,
 } from './lock-secrets.ts';
 import { mismatch, nameField } from './mismatch.ts';
+import { sealSecrets } from './sealed-secrets.ts';
 
 /** The lock of a run. */
 export type LockUse = {
@@ -37,6 +39,8 @@ export type LockUse = {
   readonly isLocked: boolean;
   /** Whether what was drawn at random for the lock is drawn again, where its secrets are not there. */
   readonly drawsAgain?: boolean;
+  /** What the secrets in the lock are encrypted with; absent: they are in a file beside it. */
+  readonly key?: Secret;
 };
 
 /** What a lock says as a saved plan does. */
@@ -226,16 +230,23 @@ export async function writeLock(
 ): Promise<void> {
   if (!request.lock || request.lock.isLocked) return;
   await claimLock(request);
-  const { path } = request.lock;
+  const { path, key, held } = request.lock;
   const values = drawn.list();
-  if (Object.keys(values).length > 0) {
-    const secrets: LockSecrets = {
-      kind: 'SealiftLockSecrets',
-      format: 1,
-      key: Buffer.from(sealKey).toString('base64'),
-      drawn: values,
-    };
-    await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
+  if (Object.keys(values).length === 0) {
+    await writeFileAtomic(path, formatLock(lock));
+    return;
   }
+  const secrets: LockSecrets = {
+    kind: 'SealiftLockSecrets',
+    format: 1,
+    key: Buffer.from(sealKey).toString('base64'),
+    drawn: values,
+  };
+  if (key) {
+    const sealed = sealSecrets(secrets, key, held?.secrets);
+    await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }));
+    return;
+  }
+  await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
   await writeFileAtomic(path, formatLock(lock));
 }

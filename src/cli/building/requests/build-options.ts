@@ -1,6 +1,6 @@
 import { resolve, dirname, join } from 'node:path';
-import { Option, type Command } from 'commander';
-import { ConfigError, UsageError } from '../../../base/errors.ts';
+import type { Command } from 'commander';
+import { UsageError } from '../../../base/errors.ts';
 import { findDevice } from '../../../base/disk/block-device.ts';
 import { isLoopbackHost } from '../../../base/http/no-proxy.ts';
 import { redactUrl } from '../../../base/text/redact.ts';
@@ -14,9 +14,6 @@ import { listNamedPaths } from '../../../config/named-paths.ts';
 import { standInFor } from '../../../media/output/claim-device.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
-import { LOCK_NAME, readLock, type Lock } from '../../../recipes/lock/lock-file.ts';
-import { readLockSecrets } from '../../../recipes/lock/lock-secrets.ts';
-import { toSavedPlan, type LockUse } from '../../../recipes/lock/use-lock.ts';
 import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
 
 type SignatureOptions = {
@@ -108,84 +105,6 @@ export type BuildOptions = SignatureOptions & {
   /** Milliseconds. */
   readonly retryFor?: number;
 };
-
-/** Of commands that use or write a lock. */
-export type LockOptions = {
-  readonly lock?: boolean;
-  readonly locked?: boolean;
-  readonly lockFile?: string;
-  /** Whether an ISO is compared: without `locked` no lock is read, and one without its secrets will do. */
-  readonly compares?: boolean;
-};
-
-export const createLockFileOption = (): Option =>
-  new Option('--lock-file <file>', `the lock (default: ${LOCK_NAME} beside the configuration)`);
-
-/** `--lock` and `--locked` of commands that build. */
-export const addLockOptions = (command: Command): Command =>
-  command
-    .option('--lock', 'also write the lock; where it is there already, it is written in any case')
-    .addOption(
-      new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
-        'lock',
-        'plan',
-        'freshLayout',
-      ]),
-    )
-    .addOption(createLockFileOption());
-
-/**
- * The lock beside the first file of the configuration; undefined where nothing is there and none is asked for.
- *
- * @throws ConfigError `lock.missing`, `lock.other-product`; what `readLock` and `readLockSecrets` throw
- */
-export function readLockUse(
-  options: LockOptions,
-  { product, config }: { readonly product: string; readonly config: ConfigInput },
-  { cwd }: CliHost,
-): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
-  const { lock: isWritten = false, locked: isLocked = false, lockFile } = options;
-  if (!isLocked && options.compares) return {};
-  const path = findLockPath(options, config, cwd);
-  const held = readLock(path);
-  if (held) {
-    const isNamed = isWritten || isLocked || lockFile !== undefined;
-    return takeLock(withSecrets({ path, isLocked, held }, options), { held, product, isNamed });
-  }
-  if (isLocked) throw noLock(path);
-  return isWritten ? { lock: withSecrets({ path, isLocked }, options) } : {};
-}
-
-const findLockPath = ({ lockFile }: LockOptions, { files }: ConfigInput, cwd: string): string =>
-  resolve(cwd, lockFile ?? join(dirname(files[0].path), LOCK_NAME));
-
-const noLock = (path: string): ConfigError =>
-  new ConfigError('lock.missing', `lock "${path}" does not exist`, {
-    hint: 'write it with "sealift lock", or name another file with --lock-file',
-  });
-
-/** The lock of another product that nobody asked for is left alone. */
-function takeLock(
-  lock: LockUse,
-  given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },
-): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
-  const { held, product, isNamed } = given;
-  if (held.product === product) {
-    return { lock, ...(lock.isLocked && { saved: toSavedPlan(held) }) };
-  }
-  if (!isNamed) return {};
-  throw new ConfigError('lock.other-product', `"${lock.path}" is the lock of another product`, {
-    expected: product,
-    found: held.product,
-    hint: 'name another file with --lock-file',
-  });
-}
-
-function withSecrets(use: LockUse, { compares = false }: LockOptions): LockUse {
-  const secrets = readLockSecrets(use.path);
-  const drawsAgain = compares && secrets === undefined;
-  return { ...use, drawsAgain, ...withoutUndefined({ secrets }) };
-}
 
 /** @throws what `readSavedPlan` throws */
 export const readSaved = (

@@ -16,11 +16,10 @@ import {
   identifyConfig,
   readIsoPlace,
   readSignatureGate,
-  readLockUse,
   readSaved,
   type BuildOptions,
-  type LockOptions,
 } from './build-options.ts';
+import { readLockUse, type LockOptions } from './lock-options.ts';
 
 export type LiveIsoOptions = BuildOptions &
   LockOptions & {

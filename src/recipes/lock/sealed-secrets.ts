@@ -1,0 +1,60 @@
+import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
+import { ConfigError } from '../../base/errors.ts';
+import type { Secret } from '../../config/secret/secret.ts';
+import { formatLockSecrets, parseLockSecrets, type LockSecrets } from './lock-secrets.ts';
+
+/**
+ * The secrets of a lock, encrypted: salt (16 bytes), nonce (12), tag (16) and the JSON text, in base64.
+ * AES-256-GCM (NIST SP 800-38D); its key is scrypt (RFC 7914; N 2^15, r 8, p 1) of what `--lock-key` has.
+ */
+export type SealedSecrets = string;
+
+const SALT = 16;
+const NONCE = 12;
+const TAG = 16;
+const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 << 20 };
+
+/** @param known what is there: it stays where it has the same secrets, so that a lock changes only when they do */
+export function sealSecrets(
+  secrets: LockSecrets,
+  key: Secret,
+  known: SealedSecrets | undefined,
+): SealedSecrets {
+  const text = formatLockSecrets(secrets);
+  if (known !== undefined && openSealed(known, key) === text) return known;
+  const salt = randomBytes(SALT);
+  const nonce = randomBytes(NONCE);
+  const cipher = createCipheriv('aes-256-gcm', deriveKey(key, salt), nonce);
+  const encrypted = [cipher.update(text, 'utf8'), cipher.final()];
+  return Buffer.concat([salt, nonce, cipher.getAuthTag(), ...encrypted]).toString('base64');
+}
+
+/** @throws ConfigError `lock.key-wrong`, `lock.secrets-malformed` */
+export function unsealSecrets(sealed: SealedSecrets, key: Secret, path: string): LockSecrets {
+  const text = openSealed(sealed, key);
+  if (text !== undefined) return parseLockSecrets(text, path);
+  throw new ConfigError('lock.key-wrong', `--lock-key does not open the secrets in "${path}"`, {
+    hint: 'give the key that the lock was written with, or write it again with "sealift lock"',
+  });
+}
+
+/** undefined where it is another key, or the text was changed. */
+function openSealed(sealed: SealedSecrets, key: Secret): string | undefined {
+  const bytes = Buffer.from(sealed, 'base64');
+  const salt = bytes.subarray(0, SALT);
+  const nonce = bytes.subarray(SALT, SALT + NONCE);
+  const tag = bytes.subarray(SALT + NONCE, SALT + NONCE + TAG);
+  if (tag.length < TAG) return undefined;
+  const options = { authTagLength: TAG };
+  const decipher = createDecipheriv('aes-256-gcm', deriveKey(key, salt), nonce, options);
+  decipher.setAuthTag(tag);
+  const text = decipher.update(bytes.subarray(SALT + NONCE + TAG));
+  try {
+    return Buffer.concat([text, decipher.final()]).toString('utf8');
+  } catch {
+    return undefined; // what the tag says, and all that Node.js throws here
+  }
+}
+
+const deriveKey = (key: Secret, salt: Uint8Array): Buffer =>
+  scryptSync(key.reveal(), salt, 32, COST);
