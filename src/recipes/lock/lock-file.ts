@@ -5,7 +5,6 @@ import { isObject } from '../../base/members.ts';
 import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
 import type { Places } from '../../iso/places/places.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
-import type { SealedSecrets } from './sealed-secrets.ts';
 
 export const LOCK_NAME = 'sealift.lock.json';
 
@@ -34,8 +33,8 @@ export type Lock = {
   readonly tags: TagDigests;
   /** By stage: digest of what was drawn at random. */
   readonly drawn: Readonly<Record<string, string>>;
-  /** What was drawn, where a key was given to encrypt it with; else it is in a file of its own. */
-  readonly secrets?: SealedSecrets;
+  /** What was drawn, as `sealSecrets` encrypts it, where a key was given; else it is in a file of its own. */
+  readonly secrets?: string;
   /** See `digestContents`. */
   readonly contents: string;
   readonly places: Places;

@@ -3,23 +3,22 @@ import { ConfigError } from '../../base/errors.ts';
 import type { Secret } from '../../config/secret/secret.ts';
 import { formatLockSecrets, parseLockSecrets, type LockSecrets } from './lock-secrets.ts';
 
-/**
- * The secrets of a lock, encrypted: salt (16 bytes), nonce (12), tag (16) and the JSON text, in base64.
- * AES-256-GCM (NIST SP 800-38D); its key is scrypt (RFC 7914; N 2^15, r 8, p 1) of what `--lock-key` has.
- */
-export type SealedSecrets = string;
-
 const SALT = 16;
 const NONCE = 12;
 const TAG = 16;
 const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 << 20 };
 
-/** @param known what is there: it stays where it has the same secrets, so that a lock changes only when they do */
+/**
+ * The secrets of a lock, encrypted: salt (16 bytes), nonce (12), tag (16) and the JSON text, in base64.
+ * AES-256-GCM (NIST SP 800-38D); its key is scrypt (RFC 7914; N 2^15, r 8, p 1) of what `--lock-key` has.
+ *
+ * @param known what is there: it stays where it has the same secrets, so that a lock changes only when they do
+ */
 export function sealSecrets(
   secrets: LockSecrets,
   key: Secret,
-  known: SealedSecrets | undefined,
-): SealedSecrets {
+  known: string | undefined,
+): string {
   const text = formatLockSecrets(secrets);
   if (known !== undefined && openSealed(known, key) === text) return known;
   const salt = randomBytes(SALT);
@@ -30,7 +29,7 @@ export function sealSecrets(
 }
 
 /** @throws ConfigError `lock.key-wrong`, `lock.secrets-malformed` */
-export function unsealSecrets(sealed: SealedSecrets, key: Secret, path: string): LockSecrets {
+export function unsealSecrets(sealed: string, key: Secret, path: string): LockSecrets {
   const text = openSealed(sealed, key);
   if (text !== undefined) return parseLockSecrets(text, path);
   throw new ConfigError('lock.key-wrong', `--lock-key does not open the secrets in "${path}"`, {
@@ -39,7 +38,7 @@ export function unsealSecrets(sealed: SealedSecrets, key: Secret, path: string):
 }
 
 /** undefined where it is another key, or the text was changed. */
-function openSealed(sealed: SealedSecrets, key: Secret): string | undefined {
+function openSealed(sealed: string, key: Secret): string | undefined {
   const bytes = Buffer.from(sealed, 'base64');
   const salt = bytes.subarray(0, SALT);
   const nonce = bytes.subarray(SALT, SALT + NONCE);
