@@ -14,11 +14,7 @@ const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 << 20 };
  *
  * @param known what is there: it stays where it has the same secrets, so that a lock changes only when they do
  */
-export function sealSecrets(
-  secrets: LockSecrets,
-  key: Secret,
-  known: string | undefined,
-): string {
+export function sealSecrets(secrets: LockSecrets, key: Secret, known: string | undefined): string {
   const text = formatLockSecrets(secrets);
   if (known !== undefined && openSealed(known, key) === text) return known;
   const salt = randomBytes(SALT);
