@@ -5,6 +5,10 @@ import type { Digest } from '../base/digest.ts';
 import type { Http, TlsOptions } from '../base/http/http.ts';
 import { writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
+import { createS3, type S3 } from '../base/s3/s3.ts';
+import { parseS3Address } from '../base/s3/address.ts';
+import { readObjectPlaces } from '../media/object/earlier-object.ts';
+import { isObjectOutput } from '../media/object/object-place.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
@@ -58,6 +62,7 @@ export type StageTools = {
   /** Where blobs may be already, besides the cache; they are the first sources of every image as well. */
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
+  readonly s3: S3;
   readonly workDir: string;
 };
 
@@ -91,13 +96,15 @@ export async function openBuildTools(options: ToolsOptions): Promise<BuildTools>
 }
 
 async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<BuildTools> {
-  const { config, signal, emit } = options;
+  const { config, env, signal, emit } = options;
   const { path: workDir } = held;
   const access = await openRegistryAccess(options);
   const { http, caBundle, registriesConf } = access;
   const plainClient =
     config.mirrorPath === undefined ? access.client : openWorkspace(config.mirrorPath);
-  const reusable = createReusable(options.reuses);
+  const tls = caBundle === undefined ? {} : { ca: [caBundle] };
+  const s3 = createS3({ http, tls, env });
+  const reusable = createReusable(options, s3);
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
@@ -112,7 +119,8 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
       return reusable.seeds();
     },
     workDir,
-    tls: caBundle === undefined ? {} : { ca: [caBundle] },
+    tls,
+    s3,
     digests: createFileDigests(join(workDir, 'cache'), {
       signal,
       trustsRecords: options.reuses?.trustsRecords ?? true,
@@ -146,7 +154,7 @@ type LazyReusable = {
   readonly seeds: () => readonly BlobSource[];
 };
 
-function createReusable(reuses: IsoReuse | undefined): LazyReusable {
+function createReusable({ reuses, signal }: ToolsOptions, s3: S3): LazyReusable {
   let seeds: readonly BlobSource[] = [];
   return {
     seeds: () => seeds,
@@ -154,7 +162,9 @@ function createReusable(reuses: IsoReuse | undefined): LazyReusable {
       if (!reuses) return undefined;
       const found = await openReusable(reuses);
       ({ seeds } = found);
-      return found.places;
+      const { replaced, keepsPlaces } = reuses;
+      if (!keepsPlaces || !isObjectOutput(replaced)) return found.places;
+      return readObjectPlaces(s3, parseS3Address(replaced), signal);
     },
   };
 }

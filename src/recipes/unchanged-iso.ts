@@ -16,7 +16,7 @@ import { findUnchangedIso } from '../stages/pour/find-unchanged-iso.ts';
 import type { BuildTools } from './build-tools.ts';
 import { secretsPathOf } from './lock/lock-secrets.ts';
 import type { LockUse } from './lock/use-lock.ts';
-import type { MadeIso } from './pour-and-seal.ts';
+import type { MadeIso } from './made-iso.ts';
 
 type Request = IsoPlace & {
   readonly lock?: LockUse;

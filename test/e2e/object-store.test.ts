@@ -1,11 +1,24 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { digestOf } from '../../src/base/digest.ts';
+import { InterruptedError } from '../../src/base/errors.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
+import { digestFile } from '../../src/base/disk/files.ts';
 import { openS3Source } from '../../src/base/s3/s3-source.ts';
 import { createS3, type S3 } from '../../src/base/s3/s3.ts';
+import { digestLayout } from '../../src/iso/pour/spans.ts';
+import { sendIso } from '../../src/media/object/send-iso.ts';
+import type { SendOptions } from '../../src/media/object/send-options.ts';
+import { openStoredObject } from '../../src/media/object/stored-object.ts';
+import { makeLayout, MIB, openFrom, REGISTRY } from '../support/pour-layout.ts';
+import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
+import { buildLayeredImage } from '../support/release.ts';
+import { startS3Front, type S3Fault, type S3Front } from '../support/s3-front.ts';
 import { startSwift, type Swift } from '../support/swift.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -18,6 +31,7 @@ const hasSwift = [...SERVERS, 'memcached'].every(requireTool);
 
 let directory: string;
 let swift: Swift;
+let front: S3Front;
 let http: Http;
 let s3: S3;
 
@@ -28,6 +42,7 @@ beforeAll(async () => {
   if (!hasSwift) return;
   directory = await mkdtemp(join(tmpdir(), 'swift-'));
   swift = await startSwift(directory);
+  front = await startS3Front(swift.endpoint);
   http = createHttp({ env: {} });
   s3 = createS3({ http, env: swift.env });
   await s3.call(
@@ -39,6 +54,7 @@ beforeAll(async () => {
 afterAll(async () => {
   if (!hasSwift) return;
   await http.close();
+  await front.close();
   await swift.stop();
   await rm(directory, { recursive: true });
 });
@@ -87,5 +103,266 @@ describe.skipIf(!hasSwift)('an object that is read by ranges', () => {
     const error: unknown = await openS3Source(stranger, address).catch((error: unknown) => error);
     expect(error).toMatchObject({ code: 'object-store.forbidden' });
     expect(String((error as Error).cause) + String(error)).not.toContain('wrong-secret');
+  });
+});
+
+/** An object as the SDK gives it; undefined where there is none. */
+async function get(Key: string): Promise<Uint8Array | undefined> {
+  try {
+    return await s3.call(
+      async ({ sdk, client, options }) => {
+        const { Body } = await client.send(new sdk.GetObjectCommand({ Bucket, Key }), options);
+        return Body?.transformToByteArray();
+      },
+      { about: Key, signal },
+    );
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'object-store.not-found' });
+    return undefined;
+  }
+}
+
+describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
+  let world: LiveWorld;
+  const sizes = [6_500_000, 9_000_000, 13_000_000];
+
+  const addTool = async (index: number): Promise<void> => {
+    const layer = [['usr/bin/tool', randomBytes(sizes[index] ?? 0)]] as const;
+    world.registry.add(`team/tool${index}`, await buildLayeredImage([layer]), '1');
+  };
+
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    Object.assign(world.env, swift.env, { AWS_ENDPOINT_URL_S3: front.endpoint });
+    const names = sizes.map((_, index) => `{name: "${world.registry.host}/team/tool${index}:1"}`);
+    for (const index of sizes.keys()) await addTool(index);
+    await world.writeConfig(`additionalImages: [${names.join(', ')}]`);
+    expectDone(await build('local.iso'));
+  });
+  afterAll(() => world.close());
+
+  const build = (output: string, ...more: readonly string[]): Promise<Outcome> =>
+    world.run('build', '--output', output, '--base-iso', 'test.iso', '-o', 'json', ...more);
+
+  type Report = {
+    readonly digest?: string;
+    readonly noChecksum?: string;
+    readonly isUpToDate: boolean;
+    readonly isoSize: number;
+    readonly bytes: Readonly<Record<string, number>>;
+  };
+
+  function expectDone({ exitCode, stdout, stderr }: Outcome): Report {
+    expect([exitCode, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+    return JSON.parse(stdout) as Report;
+  }
+
+  /** The object, its checksum and report as files, judged by sha256sum. */
+  async function fetchAll(key: string): Promise<string> {
+    const folder = await mkdtemp(join(directory, 'got-'));
+    const [iso, checksum] = await Promise.all([get(key), get(`${key}.sha256`)]);
+    const name = key.split('/').at(-1) ?? '';
+    await writeFile(join(folder, name), iso ?? '');
+    if (checksum) {
+      await writeFile(join(folder, 'checksum'), checksum);
+      execFileSync('sha256sum', ['--check', '--strict', 'checksum'], { cwd: folder });
+    }
+    return digestFile(join(folder, name));
+  }
+
+  const local = (): Promise<string> => digestFile(join(world.directory, 'local.iso'));
+
+  it('has the bytes of a local build, and its checksum and report beside it', async () => {
+    const report = expectDone(await build('s3://media/night/a.iso'));
+    expect(await fetchAll('night/a.iso')).toBe(await local());
+    expect(report).toMatchObject({ digest: await local(), isUpToDate: false });
+    expect(report.bytes).toMatchObject({ written: report.isoSize, copiedByServer: 0 });
+    const beside = await get('night/a.iso.report.json');
+    expect(JSON.parse(Buffer.from(beside ?? '').toString())).toMatchObject({
+      product: 'live-iso',
+      digest: report.digest,
+    });
+  });
+
+  it('is up to date when nothing changed, and no byte of it is sent', async () => {
+    const before = front.sent();
+    const report = expectDone(await build('s3://media/night/a.iso'));
+    expect(report).toMatchObject({ isUpToDate: true, digest: await local() });
+    expect(front.sent()).toBe(before);
+  });
+
+  it('is read by the commands for media, by ranges', async () => {
+    for (const command of ['verify', 'inspect']) {
+      const { exitCode, stderr } = await world.run(command, 's3://media/night/a.iso');
+      expect([exitCode, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+    }
+  });
+
+  it('is sent again only where it changed, and has the bytes of a local rebuild', async () => {
+    await addTool(1);
+    expectDone(await build('local.iso'));
+    const before = front.sent();
+    const report = expectDone(await build('s3://media/night/a.iso'));
+    expect(await fetchAll('night/a.iso')).toBe(await local());
+    const sent = front.sent() - before;
+    // The changed image, and a part of 5 MiB at most at each place where little changed.
+    expect(sent).toBeLessThan((sizes[1] ?? 0) + 3 * (5 << 20));
+    expect(report.bytes).toMatchObject({ written: sent, copiedByServer: report.isoSize - sent });
+    expect(report.noChecksum).toContain('copied by the service');
+    expect(await get('night/a.iso.sha256')).toBeUndefined();
+  });
+
+  it('does not take the place of an object that no build sent, unless it is forced', async () => {
+    await put('foreign.iso', Buffer.from('of somebody else'));
+    const before = world.registry.requests.length;
+    const { exitCode, stderr } = await build('s3://media/foreign.iso');
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('"code":"output.exists"')]);
+    expect(world.registry.requests).toHaveLength(before);
+    const { digest } = expectDone(await build('s3://media/foreign.iso', '--force'));
+    expect(await fetchAll('foreign.iso')).toBe(digest);
+  });
+});
+
+describe.skipIf(!hasSwift)('an upload', () => {
+  const { layout, blobs, whole } = makeLayout([6 * MIB, 22 * MIB, 1000, 5 * MIB]);
+  const digest = digestLayout(layout);
+  const warnings: string[] = [];
+  let behind: S3;
+
+  beforeAll(() => {
+    behind = createS3({ http, env: { ...swift.env, AWS_ENDPOINT_URL_S3: front.endpoint } });
+  });
+  afterEach(() => {
+    front.watch = () => undefined;
+    warnings.length = 0;
+  });
+
+  const send = (key: string, more: Partial<SendOptions> = {}) =>
+    sendIso({
+      layout,
+      digest,
+      metadata: { 'sealift-layout': digest },
+      endpoint: front.endpoint,
+      record: join(directory, `record-${key}`),
+      open: (signal) => openStoredObject(behind, { bucket: Bucket, key }, signal),
+      openExtent: openFrom(blobs),
+      lanes: 1,
+      signal,
+      onProgress: () => undefined,
+      beforeComplete: () => Promise.resolve(),
+      warn: (message) => warnings.push(message),
+      ...more,
+    });
+
+  const listUploads = (key: string): Promise<readonly string[] | undefined> =>
+    openStoredObject(s3, { bucket: Bucket, key }, signal).listUploads();
+
+  /** Sends until so many parts are there, and is interrupted. */
+  async function sendSome(key: string, parts: number, more: Partial<SendOptions> = {}) {
+    const stop = new AbortController();
+    let begun = 0;
+    front.watch = ({ kind }) => {
+      if (kind !== 'part' || ++begun <= parts) return undefined;
+      stop.abort(new InterruptedError('SIGINT'));
+      return 'cut';
+    };
+    const sending = send(key, { ...more, signal: stop.signal });
+    await expect(sending).rejects.toMatchObject({ code: 'interrupted' });
+    front.watch = () => undefined;
+  }
+
+  it('that is interrupted after every part is named, goes on, and sends no part twice', async () => {
+    const before = front.sent();
+    for (let run = 0; run < 4; run += 1) {
+      await sendSome('stopped', 1);
+      expect(warnings.at(-1)).toMatch(/^upload \S+ of s3:\/\/media\/stopped is unfinished/);
+    }
+    const { written, reused, noChecksum } = await send('stopped');
+    expect(whole.equals((await get('stopped')) ?? new Uint8Array())).toBe(true);
+    expect((front.sent() - before) / whole.length).toBeLessThan(1.05);
+    expect([written + reused, noChecksum]).toEqual([whole.length, expect.any(String)]);
+    expect(await listUploads('stopped')).toEqual([]);
+  });
+
+  it('sends parts of a blob again when the blob had other bytes than it should', async () => {
+    const [bad, good] = [{ ...REGISTRY, name: 'bad' }, REGISTRY];
+    const { written, noChecksum } = await send('spoiled', {
+      openExtent: (extent, options) => {
+        const [source] = options.rank([bad, good]);
+        return openFrom(blobs, { source: source ?? good, spoil: source === bad })(extent, options);
+      },
+    });
+    expect(whole.equals((await get('spoiled')) ?? new Uint8Array())).toBe(true);
+    expect(written).toBeGreaterThan(whole.length);
+    expect(noChecksum).toContain('twice');
+  });
+
+  it('is never completed with a blob that nobody has right', async () => {
+    const sending = send('wrong', { openExtent: openFrom(blobs, { spoil: true }) });
+    await expect(sending).rejects.toMatchObject({ code: 'extent.wrong-digest' });
+    expect(await get('wrong')).toBeUndefined();
+  });
+
+  it('is whole after answers of 503, a connection that breaks, and a completion without an answer', async () => {
+    const faults: S3Fault[] = ['status503', 'cut'];
+    front.watch = ({ kind, method, url }) => {
+      if (kind === 'part') return faults.shift();
+      const isEnd = method === 'POST' && url.includes('uploadId=');
+      return isEnd && faults.length === 0 && ends++ === 0 ? 'lose-answer' : undefined;
+    };
+    let ends = 0;
+    const { digest: sha256 } = await send('shaken', { lanes: 3 });
+    expect([faults, ends > 0]).toEqual([[], true]);
+    expect(whole.equals((await get('shaken')) ?? new Uint8Array())).toBe(true);
+    expect(sha256).toBe(digestOf(whole));
+  });
+
+  it('that the service lost ends with a code, and the next run begins another', async () => {
+    await sendSome('lost', 2);
+    const [id = ''] = (await listUploads('lost')) ?? [];
+    front.watch = ({ kind }) => {
+      if (kind === 'part')
+        abort ??= openStoredObject(s3, { bucket: Bucket, key: 'lost' }, signal).abort(id);
+      return undefined;
+    };
+    let abort: Promise<void> | undefined;
+    await expect(send('lost')).rejects.toMatchObject({ code: 'object-store.upload-lost' });
+    await abort;
+    await send('lost');
+    expect(whole.equals((await get('lost')) ?? new Uint8Array())).toBe(true);
+  });
+
+  it('of other bytes is aborted, and one of somebody else is named', async () => {
+    await sendSome('other', 1);
+    const stranger = await openStoredObject(
+      s3,
+      { bucket: Bucket, key: 'other' },
+      signal,
+    ).beginUpload({});
+    const small = makeLayout([MIB]);
+    const other = digestLayout(small.layout);
+    await send('other', {
+      layout: small.layout,
+      digest: other,
+      metadata: { 'sealift-layout': other },
+      openExtent: openFrom(small.blobs),
+    });
+    expect(warnings.filter((text) => text.includes('it is aborted'))).toHaveLength(1);
+    expect(warnings.filter((text) => text.includes(stranger))).toHaveLength(1);
+    expect(await listUploads('other')).toEqual([stranger]);
+  });
+
+  it('does not take the place of an object that came meanwhile', async () => {
+    front.watch = ({ kind }) => {
+      if (kind === 'part') arrival ??= put('taken', Buffer.from('of somebody else'));
+      return undefined;
+    };
+    let arrival: Promise<unknown> | undefined;
+    const beforeComplete = async (): Promise<void> => {
+      await arrival;
+    };
+    const sending = send('taken', { beforeComplete });
+    await expect(sending).rejects.toMatchObject({ code: 'object-store.changed' });
+    expect(await get('taken')).toEqual(new Uint8Array(Buffer.from('of somebody else')));
   });
 });

@@ -1,6 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import type { Http, TlsOptions } from '../http/http.ts';
 import { withoutUndefined } from '../members.ts';
+import type { Retries } from '../retry.ts';
 import { rememberCredential, rememberSecret } from '../text/redact.ts';
 import { createS3Handler } from './handler.ts';
 import { explainS3Failure, noCredentials, noRegion } from './failure.ts';
@@ -36,6 +37,9 @@ export type S3 = {
   ) => Promise<Output>;
   /** The address of the service; undefined where it follows from the region. */
   readonly endpoint: string | undefined;
+  /** Of the service: for messages, and for its retries. */
+  readonly hostOf: (signal: AbortSignal) => Promise<string>;
+  readonly retries: Retries;
 };
 
 export type S3Options = {
@@ -53,11 +57,13 @@ export type S3Options = {
 export function createS3(options: S3Options): S3 {
   const { http, env } = options;
   let opened: Promise<{ readonly sdk: Sdk; readonly client: S3Client }> | undefined;
+  const open = () => (opened ??= openClient(options));
   return {
     endpoint: endpointOf(env),
+    retries: http.retries,
+    hostOf: async (signal) => identify((await open()).client, signal),
     async call(operation, { about, signal, timeout }) {
-      opened ??= openClient(options);
-      const { sdk, client } = await opened;
+      const { sdk, client } = await open();
       const host = await identify(client, signal);
       const given = { abortSignal: signal, ...withoutUndefined({ requestTimeout: timeout }) };
       return http.retries.run({ host, signal }, async () => {

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { relative } from 'node:path';
 import { formatSize } from '../../base/text/quantities.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
 import { toPrintable } from '../../base/text/printable-text.ts';
@@ -18,6 +17,8 @@ import {
   formatSignatures,
   formatBytes,
   formatFiles,
+  formatChecksum,
+  formatOutput,
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
@@ -36,7 +37,7 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
     .command('installation-iso')
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
     .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
-    .option('--output <file>', 'the ISO to write, or a block device', INSTALLATION_OUTPUT)
+    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', INSTALLATION_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option(
       '--base-iso <file|url>',
@@ -76,12 +77,12 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
 /** Values of the configuration may hold anything, but give the terminal no orders. */
 function formatReport(report: InstallationIsoReport & Verified, host: CliHost): string {
   const { base, bytes, embedded } = report;
-  const output = relative(host.cwd, report.output) || report.output;
+  const output = formatOutput(report.output, host);
   return [
     '',
     `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, ${report.architecture}`,
     '',
-    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    formatChecksum(report),
     `  base      ${base.from}`,
     `  seed      ${toPrintable(report.seedImage)}, version ${toPrintable(report.seedVersion)}`,
     `  disk      ${toPrintable(report.installationDisk)}`,

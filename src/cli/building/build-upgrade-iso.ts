@@ -14,6 +14,7 @@ import {
   formatImagePolicy,
   formatSignatures,
   formatBytes,
+  formatChecksum,
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
@@ -91,7 +92,7 @@ function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): strin
     '',
     `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
     '',
-    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    formatChecksum(report),
     `  label     ${report.volumeId}`,
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,

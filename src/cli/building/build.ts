@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { relative } from 'node:path';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
@@ -20,6 +19,8 @@ import {
   formatSignatures,
   formatBytes,
   formatFiles,
+  formatChecksum,
+  formatOutput,
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
@@ -50,6 +51,7 @@ export function registerBuild(program: Command, host: CliHost): void {
         '\nSOURCE_DATE_EPOCH, in seconds since 1970, is the time of the ISO and of all files on it; without\n' +
         'it, they have the time at which the release was made.\n' +
         '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
+        '  $ sealift build live-iso appliance-config.yaml --output s3://media/nightly.iso\n' +
         '  $ sealift lock && sealift build --locked',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
@@ -83,14 +85,14 @@ function refuseLock(build: Command, product: Command): void {
 
 function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
   const { bytes, release } = report;
-  const output = relative(host.cwd, report.output) || report.output;
+  const output = formatOutput(report.output, host);
   const seconds = report.stages.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1000;
   const retries = report.hosts.reduce((sum, host) => sum + host.retries, 0);
   return [
     '',
     `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
     '',
-    `  sha256    ${report.digest.slice('sha256:'.length)}`,
+    formatChecksum(report),
     `  payload   ${report.images} images, ${report.blobs} blobs, ${formatSize(report.payloadSize)}; ` +
       `sharing saved ${formatSize(report.dedupeSaved)}`,
     formatBytes(bytes),

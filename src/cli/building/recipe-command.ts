@@ -3,6 +3,8 @@ import { withoutUndefined } from '../../base/members.ts';
 import { resolve } from 'node:path';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
+import { claimOutputObject } from '../../recipes/send-and-seal.ts';
+import { isObjectOutput } from '../../media/object/object-place.ts';
 import { drawnFor, pinsOf, type LockUse } from '../../recipes/lock/use-lock.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
 import { placesOf, type CliHost } from '../host.ts';
@@ -58,7 +60,8 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
   work: (request: Request, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  await (isBuild ? claimIso(request) : checkIsoPlace(request));
+  const isObject = isObjectOutput(request.output);
+  if (!isObject) await (isBuild ? claimIso(request) : checkIsoPlace(request));
   const progress = createProgress(host, options.logFormat);
   const tools = await openBuildTools({
     ...placesOf(host),
@@ -71,6 +74,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
     emit: progress.listener,
   });
   try {
+    if (isBuild) await claimOutputObject(request, tools);
     return await work(request, tools);
   } finally {
     progress.close();
@@ -82,7 +86,7 @@ export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;
 
 const ISO_OUTPUT = {
   flags: '--output <file>',
-  description: 'the ISO to write, or a block device (default: "appliance.iso")',
+  description: 'a file, a block device, or s3://BUCKET/KEY (default: "appliance.iso")',
 };
 
 /** The options that `plan` and `build` share: what one says of a medium the other makes. */

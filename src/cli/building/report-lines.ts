@@ -1,5 +1,8 @@
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { DescribedSignature } from '../../recipes/verified-release.ts';
+import { relative } from 'node:path';
+import type { CliHost } from '../host.ts';
+import { isObjectOutput } from '../../media/object/object-place.ts';
 import { formatNames } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { PourReport } from '../../stages/pour/pour-iso.ts';
@@ -55,9 +58,23 @@ export const formatSignatures = (
   );
 
 /** What was moved for an ISO, and what was there already. */
-export const formatBytes = ({ fetched, copied, reused, written }: PourReport['bytes']): string =>
-  `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ` +
-  `${formatSize(reused)} reused, ${formatSize(written)} written`;
+export function formatBytes({ copiedByServer, ...bytes }: PourReport['bytes']): string {
+  const { fetched, copied, reused, written } = bytes;
+  const moved = `${formatSize(fetched)} fetched, ${formatSize(copied)} copied, ${formatSize(reused)} reused`;
+  return copiedByServer === undefined
+    ? `  bytes     ${moved}, ${formatSize(written)} written`
+    : `  bytes     ${moved}, ${formatSize(written)} sent, ${formatSize(copiedByServer)} copied by the service`;
+}
+
+type Checksum = Pick<PourReport, 'digest' | 'noChecksum'>;
+
+/** The checksum of the whole ISO, or why there is none. */
+export const formatChecksum = ({ digest, noChecksum = 'not known' }: Checksum): string =>
+  `  sha256    ${digest === undefined ? `none: ${noChecksum}` : digest.slice('sha256:'.length)}`;
+
+/** As a person in the working directory names it. */
+export const formatOutput = (output: string, { cwd }: Pick<CliHost, 'cwd'>): string =>
+  isObjectOutput(output) ? output : relative(cwd, output) || output;
 
 /** What `--verify` found, where it was given. */
 export const formatVerified = ({ verified }: Verified): readonly string[] =>
@@ -74,10 +91,13 @@ export const warnOfTls = (hosts: readonly string[], label: string): readonly str
   );
 
 /** What tells of the ISO. */
-export const formatFiles = ({ device }: DescribedOutput, output: string): readonly string[] =>
+export const formatFiles = (
+  { device, digest }: DescribedOutput & Checksum,
+  output: string,
+): readonly string[] =>
   device
     ? [
         `  device    ${device.serial || 'no serial number'}; all that was written was read from it again`,
         `  report    ${device.report}`,
       ]
-    : [`  report    ${output}.report.json, ${output}.sha256`];
+    : [`  report    ${output}.report.json${digest === undefined ? '' : `, ${output}.sha256`}`];

@@ -7,7 +7,7 @@ import { createProgress } from '../terminal/progress.ts';
 import type { Watched } from '../terminal/run-with-progress.ts';
 
 /** What `<iso>` of these commands may be. */
-export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https:// or oci:// address';
+export const ISO_ARGUMENT = 'ISO: a file, a block device, or an https://, oci:// or s3:// address';
 
 /** Does something with a medium as the command line names it, and closes it; `name` may be printed. */
 export async function useNamed<Result>(

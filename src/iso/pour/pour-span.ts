@@ -3,6 +3,8 @@ import type { Digest } from '../../base/digest.ts';
 import { bringVerified, type Attempt, type Wrong } from '../../base/download/bring-verified.ts';
 import type { Source } from '../../base/download/source.ts';
 import { untilAborted } from '../../base/wait.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import type { Extent } from '../extent.ts';
 import type { LaneTools, Reused } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';
 import type { PourSpan } from './spans.ts';
@@ -62,7 +64,7 @@ async function bring(bringing: Bringing, tools: LaneTools): Promise<Wrong | unde
     if (digest === span.digest) return undefined;
     takeBack();
     const { used, hasPrefix } = writer;
-    return { used, hasPrefix, error: explainWrong(span, digest, used) };
+    return { used, hasPrefix, error: explainWrong(span.extent, digest, used) };
   } catch (error) {
     await writer.abandon({ salvage: !(error instanceof IntegrityError) });
     hash.close();
@@ -87,16 +89,20 @@ async function fill(
   await writer.end();
 }
 
-function explainWrong(
-  { extent, offset, digest }: StoredSpan,
+export function explainWrong(
+  { offset, paths, digest }: Pick<Extent, 'offset' | 'paths' | 'digest'>,
   found: Digest,
   used: ReadonlySet<Source>,
 ): IntegrityError {
-  const what = extent.paths[0] ?? `extent at byte ${offset}`;
+  const what = paths[0] ?? `extent at byte ${offset}`;
   const from = [...used].map(({ name }) => name).join(', ') || 'nobody';
   return new IntegrityError(
     'extent.wrong-digest',
-    `${what} should be ${digest}, but ${from} gave ${found}`,
-    { expected: digest, found, hint: 'compare the mirrors with the origin, or run again later' },
+    `${what} should be ${digest ?? 'known by digest'}, but ${from} gave ${found}`,
+    {
+      ...withoutUndefined({ expected: digest }),
+      found,
+      hint: 'compare the mirrors with the origin, or run again later',
+    },
   );
 }

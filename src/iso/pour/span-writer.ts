@@ -237,7 +237,7 @@ export class SpanWriter {
   }
 }
 
-function tooLong(span: PourSpan, { name }: Source): IntegrityError {
+export function tooLong(span: Pick<PourSpan, 'offset' | 'size'>, { name }: Source): IntegrityError {
   return new IntegrityError(
     'extent.too-long',
     `${name} gave more than the ${span.size} bytes of the extent at byte ${span.offset}`,

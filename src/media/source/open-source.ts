@@ -11,6 +11,7 @@ import { createCachedAccess } from './cached-access.ts';
 import type { RangeOpener } from './range-opener.ts';
 import { createRangeReader } from './range-reader.ts';
 import { openArtifactRanges } from '../artifact/artifact-ranges.ts';
+import { openS3Ranges } from './s3-ranges.ts';
 import { openWebRanges } from './web-ranges.ts';
 
 /** What opening a source needs of the world. */
@@ -30,6 +31,7 @@ const OPENERS: Readonly<Record<string, RangeOpener>> = {
   http: openWebRanges,
   https: openWebRanges,
   oci: openArtifactRanges,
+  s3: openS3Ranges,
 };
 
 /** Whether a text names something elsewhere, and no path of this machine. */

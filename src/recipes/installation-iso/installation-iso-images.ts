@@ -8,6 +8,7 @@ import {
 import { archNames, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { parseReference } from '../../registry/reference.ts';
+import { diskOf } from '../../media/object/object-place.ts';
 import { checkSpace } from '../../stages/lay-out/check-space.ts';
 import { inspectRegistryImage } from '../../stages/content/inspect-registry-image.ts';
 import { planMirror } from '../../stages/content/plan-mirror.ts';
@@ -63,7 +64,7 @@ export async function planEmbedded(
   });
   await engine.run(checkSpace, {
     plan,
-    output: request.output,
+    ...diskOf(request),
     ...withoutUndefined({ device: request.device }),
   });
   return { plan: await plan, server };

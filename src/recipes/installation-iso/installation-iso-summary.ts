@@ -5,7 +5,7 @@ import { formatReference, parseReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out/lay-out-installation-iso.ts';
-import type { MadeIso } from '../pour-and-seal.ts';
+import type { MadeIso } from '../made-iso.ts';
 import type { DescribedSignature } from '../verified-release.ts';
 import { architectureOf } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';

@@ -3,6 +3,7 @@ import { withoutUndefined } from '../../base/members.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
+import { diskOf, lockPathOf } from '../../media/object/object-place.ts';
 import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
 import {
   describeServer,
@@ -37,8 +38,8 @@ export async function buildInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<InstallationIsoReport> {
-  const { output, lanes } = request;
-  const unlock = await lockOutput(`${output}.lock`);
+  const { lanes } = request;
+  const unlock = await lockOutput(lockPathOf(request));
   try {
     const prepared = await prepareInstallationIso(request, tools);
     const report = describeInstallationIso(request, prepared);
@@ -61,7 +62,7 @@ export async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch, output, device, saved } = request;
+  const { config, epoch, device, saved } = request;
   const { engine } = tools;
   checkInstallation(request); // before anything is fetched
   const places = await tools.takeOver();
@@ -83,7 +84,7 @@ export async function prepareInstallationIso(
   const layout = made.then(({ layout }) => layout);
   const space = await engine.run(checkSize, {
     layout,
-    output,
+    ...diskOf(request),
     plan: embedded?.plan ?? NO_IMAGES,
     ...withoutUndefined({ device }),
   });

@@ -7,6 +7,7 @@ import { CONFIGURE, type RegistryImageChoice } from '../../openshift/mirror/regi
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { isMinorVersion } from '../../openshift/release/version.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
+import { diskOf } from '../../media/object/object-place.ts';
 import { checkSpace } from '../../stages/lay-out/check-space.ts';
 import { NODE_REGISTRY_PORT, nodeRegistryDomain } from '../../openshift/node/node-registry.ts';
 import type { SurveyedWorkspace } from '../../openshift/workspace/workspace-set.ts';
@@ -31,7 +32,7 @@ export type LiveIsoImages = {
 
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, output, device, saved, signatures, disableImagePolicy } = request;
+  const { config, graphUrl, device, saved, signatures, disableImagePolicy } = request;
   const { maxSize } = config.build;
   const workspace = findWorkspace(config, tools.engine);
   const release = workspace
@@ -63,7 +64,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const { plan } = selected;
   const reserved = tools.engine.run(checkSpace, {
     plan,
-    output,
+    ...diskOf(request),
     ...withoutUndefined({ maxSize, device }),
   });
   return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };

@@ -18,7 +18,7 @@ import type { PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
-import type { MadeIso } from '../pour-and-seal.ts';
+import type { MadeIso } from '../made-iso.ts';
 import { describeSignatures, type DescribedSignature } from '../verified-release.ts';
 import type { LiveIsoRequest, PreparedIso, PreparedLiveIso } from './live-iso-request.ts';
 import { describeRelease } from '../../openshift/release/release-payload.ts';

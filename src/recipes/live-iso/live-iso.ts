@@ -1,5 +1,6 @@
 import { withoutUndefined } from '../../base/members.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
+import { diskOf, lockPathOf } from '../../media/object/object-place.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { describeCatalogs } from '../../media/index/index-catalogs.ts';
@@ -33,7 +34,7 @@ export async function prepareLiveIso(
 ): Promise<PreparedLiveIso> {
   requireLockedConfig(request, tools);
   const { engine } = tools;
-  const { config, output, device, epoch, isThere } = request;
+  const { config, device, epoch, isThere } = request;
   const { maxSize } = config.build;
   const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
@@ -54,7 +55,7 @@ export async function prepareLiveIso(
   const space = engine.run(checkSize, {
     layout,
     plan,
-    output,
+    ...diskOf(request),
     isLocal: config.mirrorPath !== undefined,
     ...withoutUndefined({ maxSize, isThere, device }),
   });
@@ -93,7 +94,7 @@ export async function buildLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<LiveIsoReport> {
-  const unlock = await lockOutput(`${request.output}.lock`);
+  const unlock = await lockOutput(lockPathOf(request));
   try {
     await claimLock(request);
     const asked = await describeAsked(request, tools);

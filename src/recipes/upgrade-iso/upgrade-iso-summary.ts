@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { MadeIso } from '../pour-and-seal.ts';
+import type { MadeIso } from '../made-iso.ts';
 import { describeSignatures } from '../verified-release.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
 import { formatUpgradeLabel } from '../../media/tree/upgrade-medium.ts';

@@ -1,5 +1,6 @@
 import { withoutUndefined } from '../../base/members.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
+import { lockPathOf } from '../../media/object/object-place.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference } from '../../registry/reference.ts';
@@ -106,7 +107,7 @@ export async function buildUpgradeIso(
   request: UpgradeIsoRequest,
   tools: BuildTools,
 ): Promise<UpgradeIsoReport> {
-  const unlock = await lockOutput(`${request.output}.lock`);
+  const unlock = await lockOutput(lockPathOf(request));
   try {
     const prepared = await prepareUpgradeIso(request, tools);
     await claimSideFiles(prepared.sideFiles, request);

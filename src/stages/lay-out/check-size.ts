@@ -18,7 +18,7 @@ export type CheckSizeInput = {
   readonly maxSize?: number;
   /** Whether every blob is on this machine. */
   readonly isLocal?: boolean;
-  /** Whether the output is there, whole: it needs no room. */
+  /** Whether the output is there, whole, or goes elsewhere: it needs no room here. */
   readonly isThere?: boolean;
 };
 
@@ -56,18 +56,19 @@ export const checkSize: Stage<
       (total, { digest, size }) => total + size - (standing.blobs.get(digest) ?? 0),
       0,
     );
-    const allocated = isThere ? layout.size : standing.allocated;
+    const { allocated } = standing;
+    const onDisk = isThere ? 0 : layout.size;
     return {
       bytesToFetch,
       bytesReused: plan.blobSize - bytesToFetch,
       freeBytes: await requireSpace({
         output,
         allocated,
-        isoSize: layout.size,
+        isoSize: onDisk,
         cacheSize: 0,
         ...withoutUndefined({ device }),
       }),
-      neededBytes: Math.max(0, layout.size - allocated),
+      neededBytes: Math.max(0, onDisk - allocated),
     };
   },
 };

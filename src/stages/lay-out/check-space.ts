@@ -16,6 +16,8 @@ export type CheckSpaceInput = {
   readonly output: string;
   /** What takes the ISO, where that is a block device. */
   readonly device?: BlockDevice;
+  /** Whether the output is there, whole, or goes elsewhere: it needs no room here. */
+  readonly isThere?: boolean;
   /** Bytes. */
   readonly maxSize?: number;
 };
@@ -34,7 +36,7 @@ export type CheckSpaceTools = {
  */
 export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
   name: 'check space',
-  async run({ plan, output, device, maxSize }, { cache, seeds, workDir }) {
+  async run({ plan, output, device, maxSize, isThere = false }, { cache, seeds, workDir }) {
     checkPayloadSize(plan, maxSize);
     const missing = await findMissing(plan, { cache, seeds });
     const unpacked = missing.filter(({ users }) => users.some((user) => UNPACKED.includes(user)));
@@ -42,7 +44,7 @@ export const checkSpace: Stage<CheckSpaceInput, number, CheckSpaceTools> = {
     return requireSpace({
       output,
       allocated,
-      isoSize: plan.blobSize,
+      isoSize: isThere ? 0 : plan.blobSize,
       ...withoutUndefined({ device }),
       cacheSize: (await isSameDisk(output, workDir)) ? 2 * sumSizes(unpacked) : 0,
     });

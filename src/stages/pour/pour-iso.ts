@@ -34,8 +34,9 @@ export type PourIsoTools = {
 
 /** What the pour adds to the report. */
 export type PourReport = {
-  /** Of the whole ISO. */
-  readonly digest: Digest;
+  /** Of the whole ISO; absent where nobody has seen every byte, as `noChecksum` says. */
+  readonly digest?: Digest;
+  readonly noChecksum?: string;
   readonly bytes: {
     /** Over the network while pouring. */
     readonly fetched: number;
@@ -46,6 +47,8 @@ export type PourReport = {
     readonly written: number;
     /** Read again from the output for its digest. */
     readonly readBack: number;
+    /** By an object store, out of the object that was there. */
+    readonly copiedByServer?: number;
   };
   readonly hosts: readonly {
     readonly host: string;
@@ -56,30 +59,31 @@ export type PourReport = {
 };
 
 /** Brings every byte to its place in the partial output, verified and synced. `sealIso` names it. */
-export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
-  name: 'pour ISO',
-  async run(
-    { layout, base, blobs, output, device, mode, lanes },
-    { client, cache, digests },
-    { signal, onProgress, warn },
-  ) {
-    const { digest, fetched, copied, reused, written, readBack } = await pourExtents({
-      layout,
-      output,
-      mode,
-      lanes,
-      signal,
-      ...withoutUndefined({ device }),
-      openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
-      onProgress: (bytes) => {
-        onProgress(bytes, device ? 2 * layout.size : layout.size);
-      },
-      warn,
-    });
-    return {
-      digest,
-      bytes: { fetched, copied, reused, written, readBack },
-      hosts: client.statistics().map((host) => ({ ...host })),
-    };
-  },
-};
+export const pourIso: Stage<PourIsoInput, PourReport & { readonly digest: Digest }, PourIsoTools> =
+  {
+    name: 'pour ISO',
+    async run(
+      { layout, base, blobs, output, device, mode, lanes },
+      { client, cache, digests },
+      { signal, onProgress, warn },
+    ) {
+      const { digest, fetched, copied, reused, written, readBack } = await pourExtents({
+        layout,
+        output,
+        mode,
+        lanes,
+        signal,
+        ...withoutUndefined({ device }),
+        openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
+        onProgress: (bytes) => {
+          onProgress(bytes, device ? 2 * layout.size : layout.size);
+        },
+        warn,
+      });
+      return {
+        digest,
+        bytes: { fetched, copied, reused, written, readBack },
+        hosts: client.statistics().map((host) => ({ ...host })),
+      };
+    },
+  };

@@ -6,6 +6,8 @@ import { isLoopbackHost } from '../../../base/http/no-proxy.ts';
 import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
 import { withoutUndefined } from '../../../base/members.ts';
+import { formatS3Address, parseS3Address } from '../../../base/s3/address.ts';
+import { isObjectOutput } from '../../../media/object/object-place.ts';
 import type { BuildSettings } from '../../../config/appliance-config.ts';
 import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
@@ -118,7 +120,7 @@ export const readSaved = (
  * Where an ISO goes, and what must survive it.
  *
  * @param inputs of the command line, besides the configuration and what that names; undefined: none
- * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`
+ * @throws UsageError `usage.no-stream`, `usage.empty-path`, `output.not-a-file`, `object-store.address`
  */
 export function readIsoPlace(
   {
@@ -136,7 +138,7 @@ export function readIsoPlace(
 ): IsoPlace {
   const named = resolveOutput(cwd, given);
   const device = findDevice(named);
-  const beside = device ? cwd : dirname(named);
+  const beside = device || isObjectOutput(named) ? cwd : dirname(named);
   const place = resolve(cwd, workDir ?? join(beside, '.sealift'));
   const output = device ? standInFor(device, place) : named;
   const { config, inputs } = from;
@@ -169,6 +171,7 @@ export const identifyConfig = ({ files }: ConfigInput): string =>
   files.map(({ path }) => path).join('\n');
 
 function resolveOutput(cwd: string, output: string): string {
+  if (isObjectOutput(output)) return formatS3Address(parseS3Address(output));
   if (output === '-') {
     throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
       hint: 'name a file with --output; it is written out of order and resumable',

@@ -1,5 +1,6 @@
 import type { BlockDevice } from '../../../base/disk/block-device.ts';
 import { UsageError } from '../../../base/errors.ts';
+import { isObjectOutput } from '../../../media/object/object-place.ts';
 import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
 import {
@@ -34,6 +35,7 @@ export function readUpgradeRequest(
 ): UpgradeIsoRequest {
   const { from, machineConfig = false, prepareHosts = false } = options;
   if (from !== undefined) checkVersion(from);
+  refuseObject(options.output);
   const input = readConfigFiles(names, options, host);
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
@@ -62,6 +64,15 @@ const noDevice = ({ path }: BlockDevice): UsageError =>
     found: 'a block device',
     hint: 'name a file',
   });
+
+function refuseObject(output = ''): void {
+  if (!isObjectOutput(output)) return;
+  throw new UsageError('output.no-object', 'an upgrade ISO is not sent to an object store', {
+    expected: 'a file: others are written beside it',
+    found: output,
+    hint: 'name a file with --output, and upload it with the files beside it',
+  });
+}
 
 function checkVersion(from: string): void {
   if (isVersion(from)) return;

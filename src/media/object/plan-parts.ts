@@ -1,0 +1,140 @@
+import { DiskError } from '../../base/errors.ts';
+import { maxOf, sumSizes } from '../../base/lists.ts';
+import type { Extent, Layout } from '../../iso/extent.ts';
+import { fillRuns, type FilledRun } from './fill-runs.ts';
+import { findRuns, type EarlierIso, type Run } from './find-runs.ts';
+
+/** What S3 promises. Bytes, and a count. */
+export const S3_LIMITS = { minPart: 5 << 20, maxPart: 5 * 2 ** 30, maxParts: 10_000 } as const;
+
+/** Bytes of the ISO that are sent or copied by one request. */
+export type Part = {
+  /** From 1. */
+  readonly number: number;
+  readonly offset: number;
+  readonly size: number;
+};
+
+/** What bytes to send are made of: extents, each verified as a whole, or bytes of the earlier object that fill a part. */
+export type Piece = Extent | Filler;
+
+export type Filler = {
+  readonly offset: number;
+  readonly size: number;
+  /** In the earlier object. */
+  readonly from: number;
+};
+
+/** Parts that are made together, because whole spans are in them. */
+export type PartGroup =
+  | { readonly kind: 'copy'; readonly part: Part; readonly from: number }
+  | { readonly kind: 'send'; readonly parts: readonly Part[]; readonly pieces: readonly Piece[] };
+
+export const partsOf = (group: PartGroup): readonly Part[] =>
+  group.kind === 'copy' ? [group.part] : group.parts;
+
+export type PartPlan = {
+  readonly groups: readonly PartGroup[];
+  /** Bytes of the largest part that is sent: what a lane holds in memory. */
+  readonly partSize: number;
+  readonly sent: number;
+  readonly copied: number;
+};
+
+/** Two parts of at least the smallest size fit in. */
+const PART_SIZE = 2 * S3_LIMITS.minPart;
+const COPY_SIZE = 256 << 20;
+
+/**
+ * Cuts an ISO into the parts of an upload. Runs of bytes that the earlier object has are copied by the
+ * server; the rest is sent, in groups of whole spans, so that every span is verified before its group
+ * counts as done. Where few bytes changed between such runs, what a part lacks is filled from them.
+ *
+ * Parts are 5 to 10 MiB, larger ones only where there would be too many: a kill costs little, and a lane
+ * needs little memory. Pure: same layout and same earlier object, same parts.
+ *
+ * @throws DiskError `object-store.too-large`
+ */
+export function planParts(layout: Layout, earlier?: EarlierIso): PartPlan {
+  const runs = findRuns(layout, earlier);
+  for (let scale = 1; scale * PART_SIZE <= S3_LIMITS.maxPart; scale *= 2) {
+    const plan = planWith(scale, runs, layout);
+    const count = plan.groups.reduce((sum, group) => sum + partsOf(group).length, 0);
+    if (count <= S3_LIMITS.maxParts) return plan;
+  }
+  throw new DiskError('object-store.too-large', `the ISO has ${layout.size} bytes`, {
+    expected: `at most ${S3_LIMITS.maxParts} parts of ${S3_LIMITS.maxPart} bytes`,
+    found: String(layout.size),
+  });
+}
+
+function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan {
+  const groups = cutRuns(fillRuns(runs, scale * S3_LIMITS.minPart), scale, layout);
+  const sent = groups.flatMap((group) => (group.kind === 'send' ? group.parts : []));
+  const sizes = sent.map(({ size }) => size);
+  const size = sumSizes(sent);
+  return { groups, partSize: maxOf(sizes, 0), sent: size, copied: layout.size - size };
+}
+
+function cutRuns(
+  runs: readonly FilledRun[],
+  scale: number,
+  { extents }: Layout,
+): readonly PartGroup[] {
+  const cut = createCutter();
+  let next = 0;
+  const piecesOf = (stretch: Run): readonly Piece[] => {
+    if (stretch.kind === 'copy') return [stretch];
+    while ((extents[next]?.offset ?? Infinity) < stretch.offset) next += 1;
+    const first = next;
+    while ((extents[next]?.offset ?? Infinity) < stretch.offset + stretch.size) next += 1;
+    return extents.slice(first, next);
+  };
+  return runs.flatMap((run): readonly PartGroup[] => {
+    if (run.kind === 'copy') {
+      return cut(run, Math.min(S3_LIMITS.maxPart, scale * COPY_SIZE)).map((part) => ({
+        kind: 'copy',
+        from: run.from + part.offset - run.offset,
+        part,
+      }));
+    }
+    const groups = groupPieces(run.stretches.flatMap(piecesOf), scale * S3_LIMITS.minPart);
+    return groups.map((pieces) => {
+      const range = { offset: pieces[0]?.offset ?? 0, size: sumSizes(pieces) };
+      return { kind: 'send', pieces, parts: cut(range, scale * PART_SIZE) };
+    });
+  });
+}
+
+/** Whole pieces of at least so many bytes together; what is left is with the last ones. */
+function groupPieces(pieces: readonly Piece[], least: number): readonly (readonly Piece[])[] {
+  const groups: Piece[][] = [];
+  let size = 0;
+  let left = sumSizes(pieces);
+  for (const piece of pieces) {
+    if (groups.length === 0 || (size >= least && left >= least)) {
+      groups.push([]);
+      size = 0;
+    }
+    groups.at(-1)?.push(piece);
+    size += piece.size;
+    left -= piece.size;
+  }
+  return groups;
+}
+
+type Range = Pick<Part, 'offset' | 'size'>;
+
+/** Cuts a range into as few parts as fit in so many bytes, all about the same size, and numbers them. */
+function createCutter(): (range: Range, most: number) => readonly Part[] {
+  let number = 0;
+  return ({ offset, size }, most) => {
+    const count = Math.ceil(size / most);
+    const edge = (index: number): number => offset + Math.floor((size * index) / count);
+    return Array.from({ length: count }, (_, index) => ({
+      number: (number += 1),
+      offset: edge(index),
+      size: edge(index + 1) - edge(index),
+    }));
+  };
+}

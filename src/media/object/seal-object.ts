@@ -1,0 +1,92 @@
+import { isDigest, hexOf, type Digest } from '../../base/digest.ts';
+import { UsageError } from '../../base/errors.ts';
+import { isObject, withoutUndefined } from '../../base/members.ts';
+import { formatS3Address, type S3Address } from '../../base/s3/address.ts';
+import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import type { FoundObject, StoredObject } from './stored-object.ts';
+import { OBJECT_KEYS } from './earlier-object.ts';
+
+/** Opens an object of the same service. */
+export type OpenStored = (address: S3Address) => StoredObject;
+
+const besides = ({ bucket, key }: S3Address) => ({
+  report: { bucket, key: `${key}.report.json` },
+  checksum: { bucket, key: `${key}.sha256` },
+});
+
+const isOurs = ({ metadata }: FoundObject): boolean => metadata[OBJECT_KEYS.layout] !== undefined;
+
+/**
+ * Decides, before anything is fetched, whether an object and the two beside it may be written: nothing is
+ * there, or what a build of ours sent, or it is forced.
+ *
+ * @throws UsageError `output.exists`; what `StoredObject.look` throws
+ */
+export async function claimObject(
+  address: S3Address,
+  { open, force }: { readonly open: OpenStored; readonly force: boolean },
+): Promise<void> {
+  await open(address).listUploads(); // only this tells that there is no such bucket
+  for (const one of [address, ...Object.values(besides(address))]) {
+    const found = await open(one).look();
+    if (!found || isOurs(found) || force) continue;
+    throw new UsageError('output.exists', `${formatS3Address(one)} exists and would be replaced`, {
+      expected: 'nothing, or an object that a build sent',
+      found: `an object of ${found.size} bytes`,
+      hint: 'name another key, or replace this object with --force',
+    });
+  }
+}
+
+export type FinishedObject = {
+  /** Of the whole ISO, where it is known. */
+  readonly digest?: Digest;
+  /** Whether the report is beside it: a build that is killed at its end leaves none. */
+  readonly isSealed: boolean;
+};
+
+/** Whether the object is of this layout already. */
+export async function findFinished(
+  address: S3Address,
+  wanted: { readonly layout: Digest; readonly size: number; readonly open: OpenStored },
+): Promise<FinishedObject | undefined> {
+  const { layout, size, open } = wanted;
+  const found = await open(address).look();
+  if (found?.metadata[OBJECT_KEYS.layout] !== layout || found.size !== size) return undefined;
+  const report = open(besides(address).report);
+  if ((await report.look())?.metadata[OBJECT_KEYS.layout] !== layout) return { isSealed: false };
+  const digest = digestIn(await report.read());
+  return { isSealed: true, ...withoutUndefined({ digest }) };
+}
+
+function digestIn(report: Uint8Array): Digest | undefined {
+  const found: unknown = JSON.parse(Buffer.from(report).toString('utf8'));
+  const digest = isObject(found) ? found['digest'] : undefined;
+  return typeof digest === 'string' && isDigest(digest) ? digest : undefined;
+}
+
+/** A checksum of other bytes must not stand beside an object: it goes before the object is complete. */
+export const removeChecksum = (address: S3Address, open: OpenStored): Promise<void> =>
+  open(besides(address).checksum).remove();
+
+/** Writes what tells of a finished ISO. */
+export async function sealObject(
+  address: S3Address,
+  made: {
+    readonly layout: Digest;
+    readonly digest?: Digest;
+    readonly report: Readonly<Record<string, Json | undefined>>;
+    readonly open: OpenStored;
+  },
+): Promise<void> {
+  const { layout, digest, report, open } = made;
+  const names = besides(address);
+  const metadata = { [OBJECT_KEYS.layout]: layout };
+  if (digest !== undefined) {
+    const name = address.key.split('/').at(-1) ?? '';
+    const about = { type: 'text/plain', metadata };
+    await open(names.checksum).write(`${hexOf(digest)}  ${name}\n`, about);
+  }
+  const about = { type: 'application/json', metadata };
+  await open(names.report).write(formatReadableJson(report), about);
+}

@@ -1,0 +1,153 @@
+import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
+import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
+import { OBJECT_KEYS } from './earlier-object.ts';
+import { partsOf, type PartGroup, type PartPlan } from './plan-parts.ts';
+import type { SendOptions } from './send-options.ts';
+import type { ListedPart, StoredObject } from './stored-object.ts';
+import {
+  openUploadRecord,
+  readUploadRecord,
+  type OpenRecord,
+  type UploadHeader,
+  type UploadRecord,
+} from './upload-record.ts';
+
+/** An upload that takes parts. */
+export type Upload = {
+  readonly id: string;
+  readonly object: StoredObject;
+  /** Groups that an earlier run finished, with the ETags of their parts. */
+  readonly done: ReadonlyMap<number, readonly string[]>;
+  /** Parts that the service has, by number; what is sent again is taken out. */
+  readonly listed: Map<number, ListedPart>;
+  readonly record: OpenRecord;
+};
+
+/** Continues the upload of an earlier run, where it was of the same parts; else that is aborted. */
+export async function beginUpload(options: SendOptions, plan: PartPlan): Promise<Upload> {
+  const { endpoint, digest: layout, record: path, signal, warn } = options;
+  const object = options.open(signal);
+  const header = {
+    format: 1,
+    object: object.name,
+    endpoint,
+    layout,
+    plan: namePlan(options, plan),
+  } as const;
+  const held = await readUploadRecord(path);
+  const listed = held && (await findParts(held, { header, object, warn }));
+  await nameStrangers(object, { own: held?.upload, warn });
+  const id = held && listed ? held.upload : await object.beginUpload(options.metadata);
+  const record = await openUploadRecord(path, {
+    header: { ...header, upload: id },
+    continues: listed !== undefined,
+  });
+  const done = [...(listed ? held.groups : [])].filter(([index, etags]) =>
+    isThere(plan.groups[index], etags, listed),
+  );
+  return { id, object, record, done: new Map(done), listed: new Map(listed) };
+}
+
+/** Two plans are the same when every part of theirs is made of the same bytes. */
+const namePlan = ({ replaces, digest }: SendOptions, { groups }: PartPlan) =>
+  digestCanonicalJson({
+    layout: digest,
+    replaces: replaces ?? null,
+    groups: groups.map((group) => [
+      group.kind === 'copy' ? group.from : null,
+      ...partsOf(group).map(({ size }) => size),
+    ]),
+  });
+
+type Finding = Pick<SendOptions, 'warn'> & {
+  readonly header: Omit<UploadHeader, 'upload'>;
+  readonly object: StoredObject;
+};
+
+/** The parts of the upload of a record; undefined where it cannot be continued. */
+async function findParts(
+  held: UploadRecord,
+  { header, object, warn }: Finding,
+): Promise<ReadonlyMap<number, ListedPart> | undefined> {
+  const { object: name, upload } = held;
+  if (name !== header.object || held.endpoint !== header.endpoint) {
+    warn(`upload ${upload} of ${name} at ${held.endpoint} is unfinished, and nothing continues it`);
+    return undefined;
+  }
+  if (held.layout !== header.layout || held.plan !== header.plan) {
+    await object.abort(upload);
+    warn(`upload ${upload} of ${name} was of other bytes: it is aborted, and a new one begins`);
+    return undefined;
+  }
+  const listed = await object.listParts(upload);
+  if (!listed) warn(`the service no longer has upload ${upload} of ${name}: a new one begins`);
+  return listed;
+}
+
+/** What others began, or a run that was killed before it could note it, costs room until it is aborted. */
+async function nameStrangers(
+  object: StoredObject,
+  { own, warn }: { readonly own: string | undefined } & Pick<SendOptions, 'warn'>,
+): Promise<void> {
+  for (const id of (await object.listUploads()) ?? []) {
+    if (id === own) continue;
+    warn(
+      `upload ${id} of ${object.name} is unfinished and not ours: abort it where nobody needs it`,
+    );
+  }
+}
+
+const isThere = (
+  group: PartGroup | undefined,
+  etags: readonly string[],
+  listed: ReadonlyMap<number, ListedPart> | undefined,
+): boolean =>
+  group !== undefined &&
+  partsOf(group).length === etags.length &&
+  partsOf(group).every(({ number, size }, index) => {
+    const part = listed?.get(number);
+    return part?.etag === etags[index] && part?.size === size;
+  });
+
+/**
+ * Puts the parts together, unless another object came to the place meanwhile.
+ *
+ * @throws RegistryError `object-store.changed`; IntegrityError `object-store.wrong-size`
+ */
+export async function completeUpload(
+  { replaces, digest, layout }: SendOptions,
+  { object, id }: Upload,
+  etags: readonly string[],
+): Promise<void> {
+  const before = await object.look();
+  if (before?.etag !== replaces) throw changed(object.name);
+  const failure = await completeOrFail(object, { id, etags, replaces: replaces !== undefined });
+  const found = await object.look();
+  const isOurs = found?.etag !== replaces && found?.metadata[OBJECT_KEYS.layout] === digest;
+  if (!isOurs) throw failure ?? changed(object.name);
+  if (found.size === layout.size) return;
+  throw new IntegrityError(
+    'object-store.wrong-size',
+    `${object.name} should have ${layout.size} bytes, but has ${found.size}`,
+    { expected: String(layout.size), found: String(found.size), hint: 'remove it and build again' },
+  );
+}
+
+/** The answer may be lost, and the object complete: who looks at the object knows. */
+async function completeOrFail(
+  object: StoredObject,
+  { id, ...parts }: { id: string; etags: readonly string[]; replaces: boolean },
+): Promise<SealiftError | undefined> {
+  try {
+    await object.complete(id, parts);
+    return undefined;
+  } catch (error) {
+    if (error instanceof SealiftError) return error;
+    throw error;
+  }
+}
+
+const changed = (name: string): RegistryError =>
+  new RegistryError('object-store.changed', `${name} has changed while the ISO was sent`, {
+    hint: 'run again when nobody else writes to it',
+  });

@@ -1,0 +1,48 @@
+import type { Digest } from '../base/digest.ts';
+import { withoutUndefined } from '../base/members.ts';
+import type { Json } from '../base/text/canonical-json.ts';
+import type { IsoPlace } from '../media/output/claim-iso.ts';
+import { isObjectOutput } from '../media/object/object-place.ts';
+import { claimObject } from '../stages/pour/claim-object.ts';
+import { findFinishedObject } from '../stages/pour/find-finished-object.ts';
+import { sealObject } from '../stages/pour/seal-object.ts';
+import { sendIso, type SendIsoInput } from '../stages/pour/send-iso.ts';
+import type { BuildTools } from './build-tools.ts';
+import type { MadeIso } from './made-iso.ts';
+
+/** Refuses a place that must not be written; files are refused before the tools are open. */
+export async function claimOutputObject(
+  { output, force }: Pick<IsoPlace, 'output' | 'force'>,
+  { engine }: BuildTools,
+): Promise<void> {
+  if (isObjectOutput(output)) await engine.run(claimObject, { output, force });
+}
+
+/** The last stages of an ISO that becomes an object; only the first of them where it is there already. */
+export async function sendAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
+  layout: Digest,
+  { engine, client }: BuildTools,
+  { report, ...input }: SendIsoInput & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const { output } = input;
+  const { size } = input.layout;
+  const finished = await engine.run(findFinishedObject, { layout, size, output });
+  const sent = finished ? undefined : await engine.run(sendIso, input);
+  const made = {
+    ...report,
+    ...(sent ?? {
+      bytes: { fetched: 0, copied: 0, reused: size, written: 0, readBack: 0 },
+      hosts: client.statistics().map((host) => ({ ...host })),
+      ...(finished?.digest === undefined
+        ? { noChecksum: 'an earlier run sent it' }
+        : { digest: finished.digest }),
+    }),
+    stages: [...engine.times()],
+    layout,
+    isUpToDate: sent === undefined,
+  };
+  if (finished?.isSealed === true) return made;
+  const { digest } = made;
+  await engine.run(sealObject, { output, layout, report: made, ...withoutUndefined({ digest }) });
+  return made;
+}

@@ -1,0 +1,18 @@
+import { parseS3Address } from '../../base/s3/address.ts';
+import type { S3 } from '../../base/s3/s3.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { claimObject as claim } from '../../media/object/seal-object.ts';
+import { openStoredObject } from '../../media/object/stored-object.ts';
+
+export type ClaimObjectInput = { readonly output: string; readonly force: boolean };
+
+/** Refuses an object that no build sent, before anything is fetched. */
+export const claimObject: Stage<ClaimObjectInput, undefined, { readonly s3: S3 }> = {
+  name: 'claim object',
+  async run({ output, force }, { s3 }, { signal }) {
+    const open = (address: Parameters<typeof openStoredObject>[1]) =>
+      openStoredObject(s3, address, signal);
+    await claim(parseS3Address(output), { open, force });
+    return undefined;
+  },
+};

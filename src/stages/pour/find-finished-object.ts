@@ -1,0 +1,37 @@
+import type { Digest } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { parseS3Address } from '../../base/s3/address.ts';
+import type { S3 } from '../../base/s3/s3.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { recordPathOf } from '../../media/object/object-place.ts';
+import { findFinished, type FinishedObject } from '../../media/object/seal-object.ts';
+import { openStoredObject } from '../../media/object/stored-object.ts';
+import { readUploadRecord } from '../../media/object/upload-record.ts';
+
+export type FinishedObjectInput = {
+  /** Names every byte of what is to be built. */
+  readonly layout: Digest;
+  /** Bytes of it. */
+  readonly size: number;
+  readonly output: string;
+};
+
+/** What is known of the object where it has these bytes already; else undefined. */
+export const findFinishedObject: Stage<
+  FinishedObjectInput,
+  FinishedObject | undefined,
+  { readonly s3: S3; readonly workDir: string }
+> = {
+  name: 'find finished object',
+  async run({ layout, size, output }, { s3, workDir }, { signal }) {
+    const found = await findFinished(parseS3Address(output), {
+      layout,
+      size,
+      open: (address) => openStoredObject(s3, address, signal),
+    });
+    if (found?.isSealed !== false) return found;
+    const record = await readUploadRecord(recordPathOf({ output, workDir }));
+    const digest = record?.layout === layout ? record.digest : undefined;
+    return { ...found, ...withoutUndefined({ digest }) };
+  },
+};

@@ -1,0 +1,34 @@
+import type { Digest } from '../../base/digest.ts';
+import { parseS3Address } from '../../base/s3/address.ts';
+import type { S3 } from '../../base/s3/s3.ts';
+import type { Json } from '../../base/text/canonical-json.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { recordPathOf } from '../../media/object/object-place.ts';
+import { sealObject as seal } from '../../media/object/seal-object.ts';
+import { openStoredObject } from '../../media/object/stored-object.ts';
+import { removeUploadRecord } from '../../media/object/upload-record.ts';
+
+export type SealObjectInput = {
+  readonly output: string;
+  readonly layout: Digest;
+  /** Absent where nobody has seen every byte. */
+  readonly digest?: Digest;
+  readonly report: Readonly<Record<string, Json | undefined>>;
+};
+
+/** Writes checksum and report beside a finished object. Killed before that, the next build does it. */
+export const sealObject: Stage<
+  SealObjectInput,
+  undefined,
+  { readonly s3: S3; readonly workDir: string }
+> = {
+  name: 'seal object',
+  async run({ output, ...made }, { s3, workDir }, { signal }) {
+    await seal(parseS3Address(output), {
+      ...made,
+      open: (address) => openStoredObject(s3, address, signal),
+    });
+    await removeUploadRecord(recordPathOf({ output, workDir }));
+    return undefined;
+  },
+};

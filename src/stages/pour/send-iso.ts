@@ -1,0 +1,62 @@
+import { parseS3Address } from '../../base/s3/address.ts';
+import type { S3 } from '../../base/s3/s3.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import type { Stage } from '../../engine/stage.ts';
+import { digestLayout } from '../../iso/pour/spans.ts';
+import { nameExtents, OBJECT_KEYS, openEarlierObject } from '../../media/object/earlier-object.ts';
+import { recordPathOf } from '../../media/object/object-place.ts';
+import { removeChecksum } from '../../media/object/seal-object.ts';
+import { sendIso as send } from '../../media/object/send-iso.ts';
+import { openStoredObject } from '../../media/object/stored-object.ts';
+import { createExtentOpener } from '../../media/output/open-extents.ts';
+import type { PourIsoInput, PourIsoTools, PourReport } from './pour-iso.ts';
+
+export type SendIsoInput = Omit<PourIsoInput, 'mode'>;
+
+export type SendIsoTools = PourIsoTools & { readonly s3: S3; readonly workDir: string };
+
+/** Brings every byte into the object, verified. `sealObject` tells of it. */
+export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
+  name: 'send ISO',
+  async run({ layout, base, blobs, output, lanes }, tools, { signal, onProgress, warn }) {
+    const { s3, client, workDir, cache, digests } = tools;
+    const address = parseS3Address(output);
+    const open = (signal: AbortSignal) => openStoredObject(s3, address, signal);
+    const found = await open(signal).look();
+    const earlier = await openEarlierObject(s3, address, signal);
+    const digest = digestLayout(layout);
+    const {
+      digest: sha256,
+      noChecksum,
+      ...bytes
+    } = await send({
+      layout,
+      digest,
+      metadata: { [OBJECT_KEYS.layout]: digest, [OBJECT_KEYS.extents]: nameExtents(layout) },
+      endpoint: s3.endpoint ?? '',
+      record: recordPathOf({ output, workDir }),
+      open,
+      ...withoutUndefined({ replaces: found?.etag, earlier }),
+      openExtent: createExtentOpener({
+        ...withoutUndefined({ base }),
+        blobs,
+        cache,
+        client,
+        digests,
+      }),
+      lanes,
+      signal,
+      onProgress: (bytes) => {
+        onProgress(bytes, layout.size);
+      },
+      warn,
+      beforeComplete: () =>
+        removeChecksum(address, (address) => openStoredObject(s3, address, signal)),
+    });
+    return {
+      ...withoutUndefined({ digest: sha256, noChecksum }),
+      bytes: { ...bytes, readBack: 0 },
+      hosts: client.statistics().map((host) => ({ ...host })),
+    };
+  },
+};
