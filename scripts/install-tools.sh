@@ -39,6 +39,7 @@ swift-account swift-account-server
 swift-container swift-container-server
 swift-object swift-object-server
 memcached memcached
+xfsprogs mkfs.xfs
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64

@@ -1,6 +1,7 @@
 import { Argument, Option, type Command } from 'commander';
 import { DURATION_FORM, parseDuration } from '../base/text/quantities.ts';
 import { UsageError } from '../base/errors.ts';
+import { parseSize } from '../config/check-shapes.ts';
 import { readSchema } from '../config/document/schema.ts';
 
 /** The refusal of an option's value; the code is `usage.` and the name of the option. */
@@ -57,18 +58,37 @@ export const createRetryOption = (): Option =>
 export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
     .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
+    .option(
+      '--cache <dir>',
+      'share blobs in this folder with other builds, of any machine and user',
+    )
+    .addOption(
+      new Option(
+        '--cache-limit <size>',
+        'afterwards, leave at most so much in --cache (as in 200GiB)',
+      ).argParser(parseCacheSize('usage.cache-limit')),
+    )
+    .option('--checksum', 'compute the digest of the ISO even where an earlier one is cloned')
     .option('--rehash', 'ignore what earlier builds wrote down of files: read and hash them again');
 
 /** Where commands that write an ISO find blobs before they ask the network. */
 export const addSeedOptions = (command: Command): Command =>
   command
     .option(
-      '--seed <path>',
-      'take blobs from an ISO of sealift, the root of a registry or an OCI layout; may be repeated',
+      '--seed <source>',
+      'take blobs from an ISO (a file or https://), the root of a registry or an OCI layout; may be repeated',
       (value: string, earlier: unknown) =>
         addTo(value, Array.isArray(earlier) ? (earlier as readonly string[]) : []),
     )
     .option('--no-seed', 'take no blobs from the ISO that is replaced');
+
+/** Reads an option's value as a size. */
+export const parseCacheSize =
+  (code: string) =>
+  (text: string): number => {
+    if (/^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text)) return parseSize(text);
+    throw refuseOption(code, text, { expected: 'a size such as 200GiB' });
+  };
 
 export const DEFAULT_CONCURRENCY = 8;
 

@@ -4,6 +4,7 @@ import { startTimer, untilAborted, type Timer } from '../base/wait.ts';
 import { explainLoss } from '../base/disk/work-directory.ts';
 import { registerBuild } from './building/build.ts';
 import { registerCat, registerLs, registerIgnition } from './medium/iso-files.ts';
+import { registerCache } from './cache.ts';
 import { registerCatalog } from './catalog.ts';
 import { registerCompletion } from './completion.ts';
 import { registerConfig } from './config-show.ts';
@@ -63,6 +64,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerPush,
   registerPull,
   registerRegistry,
+  registerCache,
   registerCompletion,
   registerVersion,
 ];

@@ -14,9 +14,16 @@ import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
 import type { Places } from '../iso/places/places.ts';
-import { openReusable, type IsoReuse } from '../media/seeds/open-seeds.ts';
+import { createIsoRecords, type IsoRecords } from '../media/output/iso-records.ts';
+import {
+  openReusable,
+  type IsoReuse,
+  type Reusable,
+  type ReusableIso,
+} from '../media/seeds/open-seeds.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
 import type { BlobSource } from '../registry/blob-source.ts';
+import { createSharedCache, type SharedCache } from '../registry/cache/shared-cache.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
 import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
 import type { RegistryClient } from '../registry/client.ts';
@@ -63,6 +70,9 @@ export type StageTools = {
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
   readonly s3: S3;
+  readonly records: IsoRecords;
+  /** Those among the seeds. */
+  readonly isos: readonly ReusableIso[];
   readonly workDir: string;
 };
 
@@ -104,7 +114,9 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     config.mirrorPath === undefined ? access.client : openWorkspace(config.mirrorPath);
   const tls = caBundle === undefined ? {} : { ca: [caBundle] };
   const s3 = createS3({ http, tls, env });
-  const reusable = createReusable(options, s3);
+  const trustsRecords = options.reuses?.trustsRecords ?? true;
+  const records = createIsoRecords(workDir, trustsRecords);
+  const reusable = createReusable(options, { s3, records });
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
@@ -121,10 +133,11 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     workDir,
     tls,
     s3,
-    digests: createFileDigests(join(workDir, 'cache'), {
-      signal,
-      trustsRecords: options.reuses?.trustsRecords ?? true,
-    }),
+    digests: createFileDigests(join(workDir, 'cache'), { signal, trustsRecords }),
+    records,
+    get isos() {
+      return reusable.isos();
+    },
   };
   const stored = createStageStore(join(workDir, 'stages'), workDir);
   const drawn = createDrawnLedger(stored, options.drawn);
@@ -141,6 +154,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     emit,
     registriesConf: config.mirrorPath === undefined ? registriesConf.files : [],
     async close() {
+      await reusable.close();
       await client.close();
       await http.close();
       await held.close();
@@ -150,18 +164,32 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
 
 type LazyReusable = {
   readonly open: BuildTools['takeOver'];
-  /** None before it is open. */
+  /** What is on this machine: none before it is open, but the cache that builds share. */
   readonly seeds: () => readonly BlobSource[];
+  readonly isos: () => readonly ReusableIso[];
+  readonly close: () => Promise<void>;
+  /** What comes before the registries and mirrors of an image. */
+  readonly before: (remote: readonly BlobSource[]) => readonly BlobSource[];
 };
 
-function createReusable({ reuses, signal }: ToolsOptions, s3: S3): LazyReusable {
-  let seeds: readonly BlobSource[] = [];
+function createReusable(
+  options: ToolsOptions,
+  { s3, records }: Pick<StageTools, 's3' | 'records'>,
+): LazyReusable {
+  const { reuses } = options;
+  const shared = openShared(options);
+  let opened: Omit<Reusable, 'places'> = { seeds: [], isos: [], close: () => Promise.resolve() };
   return {
-    seeds: () => seeds,
+    seeds: () => [...opened.seeds, ...(shared ? [shared.local] : [])],
+    isos: () => opened.isos,
+    close: () => opened.close(),
+    before: (remote) => [...opened.seeds, ...(shared ? [shared.over(remote)] : [])],
     async open() {
       if (!reuses) return undefined;
-      const found = await openReusable(reuses);
-      ({ seeds } = found);
+      const { env, cwd, signal, emit } = options;
+      const host = { env, cwd, signal, emit };
+      const found = await openReusable(reuses, { records, host });
+      opened = found;
       const { replaced, keepsPlaces } = reuses;
       if (!keepsPlaces || !isObjectOutput(replaced)) return found.places;
       return readObjectPlaces(s3, parseS3Address(replaced), signal);
@@ -169,10 +197,23 @@ function createReusable({ reuses, signal }: ToolsOptions, s3: S3): LazyReusable 
   };
 }
 
-/** Seeds are asked before the network, whatever image a blob is of. */
-const plantSeeds = (client: RegistryClient, { seeds }: LazyReusable): RegistryClient => ({
+/** A mirror on this machine needs none. */
+function openShared({ reuses, config, signal, emit }: ToolsOptions): SharedCache | undefined {
+  const directory = reuses?.cache;
+  if (directory === undefined || config.mirrorPath !== undefined) return undefined;
+  const warn = (message: string): void => {
+    emit({ type: 'warning', message });
+  };
+  return createSharedCache({ directory, signal, warn });
+}
+
+/** Seeds are asked before the network, whatever image a blob is of, and the cache that builds share for the rest. */
+const plantSeeds = (client: RegistryClient, { before }: LazyReusable): RegistryClient => ({
   ...client,
-  sourcesOf: (reference) => [...seeds(), ...client.sourcesOf(reference)],
+  sourcesOf(reference) {
+    const remote = client.sourcesOf(reference);
+    return [...before(remote), ...remote];
+  },
 });
 
 /** What was drawn elsewhere is known by the key that it was drawn under. */

@@ -21,16 +21,23 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   const layout = digestLayout(pour.layout);
   if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
   const { engine, client } = tools;
-  const finished = await engine.run(findFinishedIso, { layout, output });
+  const { checksum = false } = request;
+  const finished = await engine.run(findFinishedIso, { layout, output, checksum });
   if (finished !== undefined) {
     const bytes = { fetched: 0, copied: 0, reused: pour.layout.size, written: 0, readBack: 0 };
     const hosts = client.statistics().map((host) => ({ ...host }));
     const stages = [...engine.times()];
-    return { ...report, digest: finished, bytes, hosts, stages, layout, isUpToDate: true };
+    return { ...report, ...finished, bytes, hosts, stages, isUpToDate: true };
   }
   const { device } = place;
-  const poured = await engine.run(pourIso, { ...pour, output, ...withoutUndefined({ device }) });
+  const poured = await engine.run(pourIso, {
+    ...pour,
+    output,
+    checksum,
+    ...withoutUndefined({ device }),
+  });
   const made = { ...report, ...poured, stages: [...engine.times()], layout, isUpToDate: false };
-  await engine.run(sealIso, { place, digest: poured.digest, report: made });
+  const { digest } = poured;
+  await engine.run(sealIso, { place, layout, report: made, ...withoutUndefined({ digest }) });
   return made;
 }

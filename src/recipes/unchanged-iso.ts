@@ -46,7 +46,7 @@ export async function describeAsked(
 }
 
 /** They are described by their files, or do not matter. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['inputs', 'force', 'lock', 'reuses']);
+const LEFT_OUT: ReadonlySet<string> = new Set(['inputs', 'force', 'checksum', 'lock', 'reuses']);
 
 /** Bytes up to which a file counts by its bytes: a checkout of a repository gives all files new times. */
 const SMALL = 1 << 20;
@@ -101,6 +101,7 @@ export async function findUnchanged<Report extends MadeIso>(
     asked: await withLock(asked, request),
     output,
     isPinned: saved !== undefined,
+    checksum: request.checksum ?? false,
     ...withoutUndefined({ graphUrl }),
   });
   if (!known) return undefined;

@@ -19,6 +19,8 @@ export type FilePosition = {
   readonly path: string;
   /** Of the blob's first byte. */
   readonly position: number;
+  /** Whether a record of an earlier build stands for the bytes; else whoever reads verifies. */
+  readonly isRecorded?: boolean;
 };
 
 /** Whether one of these sources has a file of this machine with the blob. */

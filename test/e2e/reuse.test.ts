@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { link, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { useMedium } from '../../src/media/open-medium.ts';
 import { readIndex } from '../../src/media/index/media-index.ts';
+import { freePort } from '../support/local-http.ts';
+import { startNginx } from '../support/nginx.ts';
+import { requireTool } from '../support/tools.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 
 let world: LiveWorld;
@@ -94,6 +97,38 @@ describe('a build finds blobs', () => {
     ]);
     expect(await buildAnew('d.iso', '--seed', 'oci', '--seed', 'tree')).toBe(0);
   });
+
+  test('in an ISO as openshift/appliance makes them, whose data image is read through its parts', async () => {
+    // By its layout: no real one can be had here. The blobs cross the borders of the parts.
+    execFileSync(
+      'sh',
+      [
+        '-ec',
+        'genisoimage -quiet -R -D -iso-level 3 -V agentdata -o data.iso tree/registry; mkdir -p outer/registry; ' +
+          'split -b 500k data.iso outer/registry/data.iso; genisoimage -quiet -R -V rhcos -o appliance-like.iso outer',
+      ],
+      { cwd: world.directory, stdio: 'ignore' },
+    );
+    expect(await buildAnew('f.iso', '--seed', 'appliance-like.iso')).toBe(0);
+    expect(await digestFile(at('f.iso'))).toBe(digest);
+  });
+
+  test.skipIf(!requireTool('nginx'))(
+    'in an ISO at an address, of which it reads ranges',
+    async () => {
+      await mkdir(at('files'));
+      await link(at('seed.iso'), at('files/seed.iso'));
+      const port = await freePort();
+      const nginx = await startNginx(world.directory, port);
+      try {
+        const seed = `http://127.0.0.1:${port}/seed.iso`;
+        expect(await buildAnew('g.iso', '--seed', seed)).toBe(0);
+        expect(await digestFile(at('g.iso'))).toBe(digest);
+      } finally {
+        await nginx.kill();
+      }
+    },
+  );
 
   test('nowhere it was not told to: what is no seed is refused before anything is asked', async () => {
     await writeFile(at('text'), 'text');

@@ -79,6 +79,12 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     [EVIL, '--base-iso', EVIL],
     [`--${EVIL}`],
   ],
+  'cache ls': [['.'], [EVIL]],
+  'cache prune': [
+    ['.', '--max-size', EVIL],
+    [EVIL, '--max-size', '1B'],
+  ],
+  'cache verify': [['.'], [EVIL]],
   'lock': [['a.yaml'], [EVIL]],
   'reproduce': [
     ['evil.iso', '--config', EVIL],

@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
-import { lstat, open, rm, stat, type FileHandle } from 'node:fs/promises';
+import { copyFile, lstat, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { nameAside } from './aside.ts';
 import { isErrno, DiskError } from '../errors.ts';
@@ -19,6 +19,8 @@ const {
   O_NOFOLLOW,
   O_NONBLOCK,
   O_DIRECTORY,
+  COPYFILE_EXCL,
+  COPYFILE_FICLONE_FORCE,
 } = constants;
 
 /** Opens what a user named: it may be a link, a pipe or a device. */
@@ -139,6 +141,10 @@ export async function copyToNew(from: string, to: string, signal: AbortSignal): 
     signal,
   });
 }
+
+/** Makes a new file that shares the blocks of another. Fails where the file system does not clone. */
+export const cloneToNew = (from: string, to: string): Promise<void> =>
+  copyFile(from, to, COPYFILE_FICLONE_FORCE | COPYFILE_EXCL);
 
 /** Where an open file can be executed, and read by child processes, as long as it is open. */
 export const pathOfOpen = (file: FileHandle): string => `/proc/${process.pid}/fd/${file.fd}`;

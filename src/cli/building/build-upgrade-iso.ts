@@ -15,6 +15,7 @@ import {
   formatSignatures,
   formatBytes,
   formatChecksum,
+  formatFiles,
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
@@ -104,7 +105,7 @@ function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): strin
     ...warnOfTls(report.unverifiedTls, '  warning   '),
     ...formatPath(report).map((line) => `  ${line}`),
     ...report.files.map((file) => `  file      ${shown(file)}`),
-    `  report    ${output}.report.json, ${output}.sha256`,
+    ...formatFiles(report, output),
     '',
     ...formatSteps(report, host),
     '',

@@ -11,8 +11,10 @@ import { placesOf, type CliHost } from '../host.ts';
 import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
+import { pruneCache } from '../../registry/cache/keep-cache.ts';
 import {
   createConcurrencyOption,
+  refuseOption,
   addReuseOptions,
   createRetryOption,
   createSetOption,
@@ -37,6 +39,8 @@ export type RecipeOptions = {
   readonly logFormat: LogFormat;
   /** Of commands that build. */
   readonly verify?: boolean;
+  /** Bytes. */
+  readonly cacheLimit?: number;
 };
 
 /** A command line of these options. */
@@ -60,6 +64,7 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   { request, config }: { readonly request: Request; readonly config: ToolsOptions['config'] },
   work: (request: Request, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
+  refuseLimit(request, options);
   const isObject = isObjectOutput(request.output);
   if (!isObject) await (isBuild ? claimIso(request) : checkIsoPlace(request));
   const progress = createProgress(host, options.logFormat);
@@ -75,11 +80,28 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
   });
   try {
     if (isBuild) await claimOutputObject(request, tools);
-    return await work(request, tools);
+    const result = await work(request, tools);
+    await pruneAfter(request, options, host);
+    return result;
   } finally {
     progress.close();
     await tools.close();
   }
+}
+
+/** @throws UsageError `usage.cache-limit` */
+function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
+  if (limit === undefined || reuses?.cache !== undefined) return;
+  throw refuseOption('usage.cache-limit', String(limit), { expected: '--cache <dir> beside it' });
+}
+
+async function pruneAfter(
+  { reuses }: IsoPlace,
+  { cacheLimit: limit }: RecipeOptions,
+  { now }: CliHost,
+): Promise<void> {
+  if (limit !== undefined && reuses?.cache !== undefined)
+    await pruneCache(reuses.cache, limit, now());
 }
 
 export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;

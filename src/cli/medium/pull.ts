@@ -56,7 +56,7 @@ async function pullTo(address: string, options: Options, host: CliHost): Promise
   await claimIso({ output, force, inputs: paths, workDir: join(dirname(output), '.sealift') });
   const unlock = await lockOutput(`${output}.lock`);
   try {
-    const { seeds } = await openReusable({
+    const { seeds, close } = await openReusable({
       seeds: paths,
       replaced: output,
       takesBlobs: seed !== false,
@@ -67,7 +67,7 @@ async function pullTo(address: string, options: Options, host: CliHost): Promise
       useAccess(options, { ...host, ...watched }, (client) =>
         pullIso(reference, { ...watched, client, output, seeds }),
       ),
-    );
+    ).finally(close);
     await writeFormatted({ host, ...options }, { output, ...report }, () =>
       format(output, report, host),
     );

@@ -89,7 +89,7 @@ async function withSources<T>(
     path = [],
   } = Object.fromEntries(groupBy(options.from, kindOf));
   const paths = path.map((name) => resolve(host.cwd, name));
-  const { seeds } = await openReusable({
+  const { seeds, close } = await openReusable({
     seeds: paths,
     replaced: '',
     takesBlobs: false,
@@ -98,7 +98,7 @@ async function withSources<T>(
   });
   const isos: Medium[] = [];
   for (const name of paths) if (!(await stat(name)).isDirectory()) isos.push(name);
-  const open: { readonly close: () => Promise<void> }[] = [];
+  const open: { readonly close: () => Promise<void> }[] = [{ close }];
   try {
     const elsewhere: RemoteIso[] = [];
     for (const name of address) {

@@ -28,6 +28,12 @@ type Waiter = {
   readonly reject: (error: unknown) => void;
 };
 
+/** What lanes and the loop know of a frontier. */
+export type PourFrontier = Omit<Pick<Frontier, keyof Frontier>, 'finished'> & {
+  /** The digest of the whole, where it is computed. */
+  readonly finished: Promise<Digest | undefined>;
+};
+
 export type FrontierOptions = {
   readonly spans: readonly Span[];
   /** Free buffers; the last one is taken first. */

@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import type { Attempt } from '../../base/download/bring-verified.ts';
 import type { Source } from '../../base/download/source.ts';
 import type { Extent } from '../extent.ts';
-import type { Frontier } from './frontier.ts';
+import type { PourFrontier } from './frontier.ts';
 import type { Hasher } from './hasher.ts';
 import type { OutputFile } from './output-file.ts';
 
@@ -23,6 +23,8 @@ export type OpenExtent =
       readonly path: string;
       readonly position: number;
       readonly source: Source;
+      /** Whether a record of an earlier build stands for these bytes: they are not hashed again. */
+      readonly isRecorded?: boolean;
     }
   | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
 
@@ -43,7 +45,7 @@ export type LaneTools = {
   readonly memory: Buffer;
   readonly hasher: Hasher;
   readonly output: OutputFile;
-  readonly frontier: Frontier;
+  readonly frontier: PourFrontier;
   readonly openExtent: ExtentOpener;
   readonly counters: PourCounters;
   readonly notePrefix: (span: number, size: number, digest: Digest) => void;

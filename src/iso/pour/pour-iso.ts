@@ -2,20 +2,21 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
-import { hasFile, readAllocated, readFreeBytes, syncDirectory } from '../../base/disk/files.ts';
+import { readAllocated, readFreeBytes, syncDirectory } from '../../base/disk/files.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { openDeviceOutput, type PouredDevice } from '../device/device-output.ts';
 import type { Layout } from '../extent.ts';
 import { BUFFER_SIZE, cutBuffers, probeAlignment } from './buffers.ts';
-import { Frontier } from './frontier.ts';
+import { Frontier, type PourFrontier } from './frontier.ts';
 import { createHasher } from './hasher.ts';
-import { readJournal, startJournal, type Journal, type Progress } from './journal.ts';
 import { openOutputFile } from './output-file.ts';
 import type { Pace } from './pace.ts';
+import { createPassing } from './earlier/passing.ts';
+import { startPour, type EarlierIso, type Start } from './earlier/start-pour.ts';
 import { runPour, type PourTools } from './pour-loop.ts';
 import type { ExtentOpener, PourCounters } from './lane.ts';
-import { digestLayout, planSpans, type PourSpan } from './spans.ts';
+import { planSpans, type PourSpan } from './spans.ts';
 
 export type PourOptions = {
   readonly layout: Layout;
@@ -34,14 +35,18 @@ export type PourOptions = {
    * were read from it again, out of twice that.
    */
   readonly onProgress?: (bytes: number) => void;
+  /** An ISO of which many bytes are in this one, at the same place. */
+  readonly earlier?: EarlierIso;
+  /** Whether the digest of the whole is computed even where that means reading what need not be read. */
+  readonly checksum?: boolean;
   /** Permission bits of the output; default 0o644. */
   readonly mode?: number;
   readonly warn?: (message: string) => void;
 };
 
 export type PourResult = PourCounters & {
-  /** SHA-256 of the whole ISO. */
-  readonly digest: Digest;
+  /** SHA-256 of the whole ISO; absent where most of it was cloned and not read. */
+  readonly digest?: Digest;
   /** Bytes that were read again from the output for that digest. */
   readonly readBack: number;
 };
@@ -57,12 +62,16 @@ const POOL_BUFFERS = 64;
  * @throws DiskError `output.full`, ...; IntegrityError `extent.wrong-digest`;
  * whatever the opener throws. The partial output stays in every case.
  */
+export async function pourIso(
+  options: PourOptions & { readonly earlier?: never },
+): Promise<PourResult & { readonly digest: Digest }>;
+export async function pourIso(options: PourOptions): Promise<PourResult>;
 export async function pourIso(options: PourOptions): Promise<PourResult> {
   const partial = `${options.output}.partial`;
   const spans = planSpans(options.layout);
-  const journal = await continueJournal(partial, options);
+  const { journal, recorded } = await startPour(partial, options, spans);
   try {
-    return await pourInto(partial, { ...options, spans, journal });
+    return await pourInto(partial, { ...options, spans, journal, recorded });
   } catch (error) {
     throw await tellMissing(error, partial, options.layout.size);
   } finally {
@@ -89,18 +98,10 @@ async function tellMissing(error: unknown, partial: string, size: number): Promi
   );
 }
 
-async function continueJournal(partial: string, options: PourOptions): Promise<Journal> {
-  const path = `${partial}.journal`;
-  const layout = digestLayout(options.layout);
-  const hasPartial = await hasFile(options.device ? path : partial);
-  const achieved = hasPartial ? await readJournal(path, layout) : undefined;
-  if (hasPartial && !achieved) {
-    options.warn?.('partial output is from different inputs; starting over');
-  }
-  return startJournal(path, layout, achieved ?? new Map<number, Progress>());
-}
+type Pour = PourOptions & Start & { readonly spans: readonly PourSpan[] };
 
-type Pour = PourOptions & { readonly spans: readonly PourSpan[]; readonly journal: Journal };
+const sizeOfSpans = (spans: readonly PourSpan[], indices: ReadonlySet<number>): number =>
+  spans.reduce((sum, { size }, index) => (indices.has(index) ? sum + size : sum), 0);
 
 /** A partial output beside the output, or the device. */
 async function openOutput(partial: string, pour: Pour, memory: SharedArrayBuffer) {
@@ -125,10 +126,13 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   const stop = new AbortController();
   const signal = AbortSignal.any([pour.signal, stop.signal]);
   const buffers = cutBuffers(memory, alignment ?? 0);
-  const stream = hasher.openAlone();
-  const frontier = new Frontier({ spans, buffers, stream, output, signal });
-  const counters: PourCounters = { fetched: 0, copied: 0, reused: 0, written: 0 };
-  let bytes = 0;
+  const frontier: PourFrontier =
+    pour.recorded.size > 0
+      ? createPassing({ spans, buffers, signal })
+      : new Frontier({ spans, buffers, stream: hasher.openAlone(), output, signal });
+  const reused = sizeOfSpans(spans, pour.recorded);
+  const counters: PourCounters = { fetched: 0, copied: 0, reused, written: 0 };
+  let bytes = reused;
   const tools: PourTools = {
     memory: Buffer.from(memory),
     hasher,
@@ -146,8 +150,8 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
   try {
     await runPour(pour, tools, stop);
     const digest = await frontier.finished;
-    await finish?.({ digest, hasher, signal, onBytes: tools.onBytes });
-    return { ...counters, digest, readBack: frontier.readBack };
+    if (digest !== undefined) await finish?.({ digest, hasher, signal, onBytes: tools.onBytes });
+    return { ...counters, ...withoutUndefined({ digest }), readBack: frontier.readBack };
   } finally {
     await hasher.close();
     await output.close();

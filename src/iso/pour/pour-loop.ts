@@ -18,6 +18,8 @@ const TICK_MS = 200;
 export type PourWork = {
   readonly spans: readonly PourSpan[];
   readonly journal: Journal;
+  /** Spans that stand in the output by a record of an earlier build: nothing is done about them. */
+  readonly recorded?: ReadonlySet<number>;
   /** Most lanes that pour at a time. */
   readonly lanes: number;
   readonly pace?: Pace;
@@ -70,8 +72,12 @@ type Loop = {
 };
 
 /** Begins what a step says, and changes the state when it ends. */
-function createLoop({ spans, journal }: PourWork, tools: PourTools, stop: AbortController): Loop {
-  const state = beginPour(spans, journal, performance.now());
+function createLoop(
+  { spans, journal, recorded = new Set() }: PourWork,
+  tools: PourTools,
+  stop: AbortController,
+): Loop {
+  const state = beginPour(spans, { journal, recorded }, performance.now());
   let wake = (): void => undefined;
   const fail = (reason: unknown): void => {
     state.failure ??= { reason };
@@ -83,6 +89,7 @@ function createLoop({ spans, journal }: PourWork, tools: PourTools, stop: AbortC
       wake();
     });
   };
+  for (const index of recorded) tools.frontier.verify(index);
   begin(
     tools.frontier.finished.then(() => (state.isDigested = true)),
     () => undefined,

@@ -43,10 +43,18 @@ export type Step =
 const COMMIT_INTERVAL_MS = 3000;
 
 /** The first state: spans in the order of the ISO, so that the digest of the whole follows closely. */
-export function beginPour(spans: readonly PourSpan[], journal: Journal, now: number): PourState {
-  const tasks = spans.map((span, index): Task => {
+export function beginPour(
+  spans: readonly PourSpan[],
+  {
+    journal,
+    recorded = NONE,
+  }: { readonly journal: Journal; readonly recorded?: ReadonlySet<number> },
+  now: number,
+): PourState {
+  const all = spans.map((span, index): Task => {
     return { index, span, reused: reusedOf(span, index, journal), waiting: { since: undefined } };
   });
+  const tasks = all.filter(({ index }) => !recorded.has(index));
   return {
     missing: tasks.filter((task) => !isStanding(task)),
     standing: tasks.filter(isStanding),
@@ -58,6 +66,8 @@ export function beginPour(spans: readonly PourSpan[], journal: Journal, now: num
     failure: undefined,
   };
 }
+
+const NONE: ReadonlySet<number> = new Set();
 
 /**
  * The table of a pour's states.

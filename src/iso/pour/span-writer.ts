@@ -16,6 +16,8 @@ type SpanWriterOptions = {
   readonly hash?: HashStream;
 };
 
+type OpenFile = Extract<OpenExtent, { kind: 'file' }>;
+
 /** A buffer that has filled for so long is written as it is: a kill loses what is in it. */
 const OLD_MS = 250;
 
@@ -31,12 +33,14 @@ export class SpanWriter {
   position = 0;
   /** Whether bytes that stood in the output are among them. */
   hasPrefix = false;
+  /** Whether nothing is compared with the digest of the span. */
+  isTrusted = false;
   /** All that gave the others. */
   readonly used = new Set<Source>();
   readonly #index: number;
   readonly #span: PourSpan;
   readonly #tools: LaneTools;
-  readonly #hash: HashStream | undefined;
+  #hash: HashStream | undefined;
   #buffer: Slice | undefined;
   #filled = 0;
   #underWay: Promise<unknown>[] = [];
@@ -92,8 +96,14 @@ export class SpanWriter {
     return digest === reused.digest;
   }
 
+  /** The bytes stand by a record: only the digest of the whole ISO is computed from them. */
+  trust(): void {
+    this.isTrusted = true;
+    this.#hash = undefined;
+  }
+
   /** The rest of the span out of a local file. */
-  async copyFile(opened: Extract<OpenExtent, { kind: 'file' }>): Promise<void> {
+  async copyFile(opened: OpenFile): Promise<void> {
     this.used.add(opened.source);
     const file = await openToRead(opened.path);
     try {
@@ -104,6 +114,7 @@ export class SpanWriter {
         const slice = { start: free.start, size: this.#roomIn(free) };
         const view = this.#tools.memory.subarray(slice.start, slice.start + slice.size);
         const read = await readFully(file, view, from + this.position);
+        if (this.isTrusted && read < view.length) throw tooShort(this.#span, opened);
         view.fill(0, read); // a file that is too short has the wrong digest, too
         this.#tools.counters.copied += slice.size;
         await this.#handOn(slice);
@@ -244,6 +255,13 @@ export function tooLong(span: Pick<PourSpan, 'offset' | 'size'>, { name }: Sourc
     { expected: String(span.size) },
   );
 }
+
+const tooShort = ({ offset }: PourSpan, { path, source }: OpenFile): IntegrityError =>
+  new IntegrityError(
+    'seed.changed',
+    `${source.name} ends before the extent at byte ${offset} does: "${path}" has changed`,
+    { hint: 'run the same command again with --rehash' },
+  );
 
 /** Short only at the end of the file: the digest then tells that the source is too short. */
 async function readFully(file: FileHandle, view: Uint8Array, position: number): Promise<number> {

@@ -31,6 +31,8 @@ export type IsoPlace = {
   readonly inputs: readonly string[];
   /** Whether a foreign file is replaced. */
   readonly force: boolean;
+  /** Whether the digest of the whole ISO is computed even where an earlier one is cloned. */
+  readonly checksum?: boolean;
   /** Absent: nothing. */
   readonly reuses?: IsoReuse;
   /** The block device that takes the bytes; `output` then names what is known of it in the work directory. */

@@ -46,8 +46,8 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
       if (!source.fileOf) break;
       const found = await source.fileOf(blob);
       if (found) {
-        const { path, position } = found;
-        return { kind: 'file', path, position: position + options.offset, source };
+        const position = found.position + options.offset;
+        return { kind: 'file', ...found, position, source };
       }
       tried += 1;
     }

@@ -10,8 +10,8 @@ import { namesBeside } from './claim-iso.ts';
 export type PublishedIso = {
   /** Whether it is on a block device, which has no name to get and no file beside it but a report. */
   readonly isDevice?: boolean;
-  /** Of the whole ISO. */
-  readonly digest: Digest;
+  /** Of the whole ISO; absent: no checksum stands beside it. */
+  readonly digest?: Digest;
   /** Absent: none is written. */
   readonly report?: Readonly<Record<string, Json | undefined>>;
 };
@@ -23,21 +23,28 @@ export type PublishedIso = {
  */
 export async function publishIso(
   output: string,
-  { digest, report, isDevice = false }: PublishedIso,
+  { report, isDevice = false, digest }: PublishedIso,
 ): Promise<void> {
   const { aside, ...names } = namesBeside(output);
   try {
     for (const path of Object.values(aside)) await sweepAside(path);
-    if (!isDevice) await writeFileAtomic(aside.checksum, formatChecksum(output, digest), 0o644);
+    const hasChecksum = await writeChecksum(aside.checksum, output, isDevice ? undefined : digest);
     if (report) await writeFileAtomic(aside.report, formatReadableJson(report), 0o644);
+    if (!hasChecksum) await rm(names.checksum, { force: true });
     await publishPour(output, isDevice);
     if (report) await rename(aside.report, names.report);
-    if (!isDevice) await rename(aside.checksum, names.checksum);
+    if (hasChecksum) await rename(aside.checksum, names.checksum);
     await syncDirectory(dirname(output));
   } catch (error) {
     for (const path of Object.values(aside)) await rm(path, { force: true });
     throw error;
   }
+}
+
+async function writeChecksum(path: string, output: string, digest?: Digest): Promise<boolean> {
+  if (digest === undefined) return false;
+  await writeFileAtomic(path, formatChecksum(output, digest), 0o644);
+  return true;
 }
 
 /** Writes the checksum beside an ISO that has its name already. */

@@ -8,8 +8,13 @@ import { openListed } from '../../base/disk/open-file.ts';
 import type { BlobSource } from '../../registry/blob-source.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { openIso } from '../../iso/open-iso.ts';
+import type { EarlierIso } from '../../iso/pour/earlier/start-pour.ts';
 import type { Places } from '../../iso/places/places.ts';
 import { placesOf, readIndex, type MediaIndex } from '../index/media-index.ts';
+import type { IsoRecords } from '../output/iso-records.ts';
+import type { RandomAccess } from '../../iso/random-access.ts';
+import { isElsewhere, openLocal, openSource, type SourceHost } from '../source/open-source.ts';
+import { openImageSeed } from './image-seed.ts';
 import { withoutUndefined } from '../../base/members.ts';
 
 /** What a build may take over from files of this machine. Absolute paths. */
@@ -18,28 +23,74 @@ export type IsoReuse = {
   readonly seeds: readonly string[];
   /** The ISO that is replaced: no error where there is none, or none of ours that can be read. */
   readonly replaced: string;
+  /** A folder of blobs that builds share; absent: none. */
+  readonly cache?: string;
   readonly takesBlobs: boolean;
   readonly keepsPlaces: boolean;
   /** Whether what an earlier build wrote down of a file stands for its bytes while its inode says the same. */
   readonly trustsRecords: boolean;
 };
 
+/** An ISO whose bytes may stay where they are. */
+export type ReusableIso = EarlierIso & { readonly stamp: FileStamp };
+
 export type Reusable = {
+  readonly isos: readonly ReusableIso[];
   /** Nothing in them is trusted: who reads a blob verifies it. */
   readonly seeds: readonly BlobSource[];
   /** Where the ISO that is replaced has its bytes. */
   readonly places?: Places;
+  /** Closes what is read while blobs are taken from it. */
+  readonly close: () => Promise<void>;
+};
+
+/** What opening seeds needs. */
+export type SeedTools = {
+  readonly records?: Pick<IsoRecords, 'recall'>;
+  /** Absent: seeds are on this machine. */
+  readonly host?: SourceHost;
 };
 
 /** @throws ConfigError `seed.unreadable`, `seed.unknown`; what `openIso` and `readIndex` throw of what was named */
-export async function openReusable(reuse: IsoReuse): Promise<Reusable> {
+export async function openReusable(reuse: IsoReuse, tools: SeedTools = {}): Promise<Reusable> {
+  const images: RandomAccess[] = [];
+  const close = async (): Promise<void> => {
+    for (const image of images.splice(0)) await image.close();
+  };
+  try {
+    return { ...(await openAll(reuse, { ...tools, images })), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openAll(
+  reuse: IsoReuse,
+  { records, host, images }: SeedTools & { readonly images: RandomAccess[] },
+): Promise<Omit<Reusable, 'close'>> {
   const seeds: BlobSource[] = [];
-  for (const path of reuse.seeds) seeds.push(await openSeed(path));
+  const isos: ReusableIso[] = [];
+  const addIso = async (path: string, iso: OwnIso): Promise<void> => {
+    const earlier = {
+      path,
+      stamp: iso.stamp,
+      extents: listPlaces(iso),
+      isRecorded: (await records?.recall(path)) !== undefined,
+    };
+    isos.push(earlier);
+    seeds.push(sourceOfIso(earlier));
+  };
+  for (const path of reuse.seeds) {
+    const found = await openNamed(path, images, host);
+    if ('index' in found) await addIso(path, found);
+    else seeds.push(found);
+  }
   const { replaced, takesBlobs, keepsPlaces } = reuse;
   const iso = takesBlobs || keepsPlaces ? await readReplaced(replaced) : undefined;
-  if (iso && takesBlobs) seeds.push(sourceOfIso(replaced, iso));
+  if (iso && takesBlobs) await addIso(replaced, iso);
   const places = iso && keepsPlaces ? placesOf(iso.index) : undefined;
-  return { seeds, ...withoutUndefined({ places }) };
+  return { seeds, isos, ...withoutUndefined({ places }) };
 }
 
 /** It saves work, and is never needed. */
@@ -53,13 +104,32 @@ async function readReplaced(path: string): Promise<OwnIso | undefined> {
   }
 }
 
-async function openSeed(path: string): Promise<BlobSource> {
+const openNamed = async (
+  name: string,
+  images: RandomAccess[],
+  host?: SourceHost,
+): Promise<BlobSource | OwnIso> =>
+  (isElsewhere(name) ? undefined : await openSeed(name)) ?? (await openImage(name, images, host));
+
+/** An ISO elsewhere, or one that we did not make. */
+async function openImage(
+  name: string,
+  images: RandomAccess[],
+  host?: SourceHost,
+): Promise<BlobSource> {
+  const image = isElsewhere(name) && host ? await openSource(name, host) : await openLocal(name);
+  images.push(image);
+  const seed = await openImageSeed(image);
+  if (!seed) throw unknown(image.path, 'it has neither an index of ours nor a registry');
+  return seed;
+}
+
+/** undefined: an ISO that we did not make. */
+async function openSeed(path: string): Promise<BlobSource | OwnIso | undefined> {
   try {
     const found = await lstat(path);
     if (found.isDirectory()) return await openFolder(path);
-    const iso = await readOwnIso(path);
-    if (!iso) throw unknown(path, 'it has no index of ours');
-    return sourceOfIso(path, iso);
+    return await readOwnIso(path);
   } catch (cause) {
     if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP')) throw cause;
     throw new ConfigError('seed.unreadable', `seed ${path} cannot be read`, {
@@ -99,19 +169,24 @@ async function readOwnIso(path: string): Promise<OwnIso | undefined> {
   }
 }
 
-function sourceOfIso(path: string, { index, stamp }: OwnIso): BlobSource {
+function listPlaces({ index, stamp }: OwnIso): EarlierIso['extents'] {
   const places = new Map<Digest, { readonly offset: number; readonly size: number }>();
   for (const { digest, offset, size } of index.extents) {
     if (digest !== undefined && offset + size <= stamp.size) places.set(digest, { offset, size });
   }
-  return sourceOf(path, async ({ digest, size }) => {
-    const place = places.get(digest);
+  return places;
+}
+
+const sourceOfIso = ({ path, stamp, extents, isRecorded }: ReusableIso): BlobSource =>
+  sourceOf(path, async ({ digest, size }) => {
+    const place = extents.get(digest);
     if (place?.size !== size) return undefined;
     // The build may take hours: another file may have its name by now.
     const now = await readStamp(path);
-    return now && isSameStamp(now, stamp) ? { path, position: place.offset } : undefined;
+    return now && isSameStamp(now, stamp)
+      ? { path, position: place.offset, isRecorded }
+      : undefined;
   });
-}
 
 /** Below the root of a registry, a mirror or a workspace of oc-mirror; and of an OCI layout. */
 const LAYOUTS: readonly { readonly folder: string; readonly pathOf: (digest: Digest) => string }[] =
@@ -152,6 +227,6 @@ function orAbsent(error: unknown): undefined {
 
 const unknown = (path: string, reason: string): ConfigError =>
   new ConfigError('seed.unknown', `${path} is not a seed: ${reason}`, {
-    expected: 'an ISO of sealift, the root of a registry, or an OCI layout',
+    expected: 'an ISO with a registry, the root of a registry, or an OCI layout',
     hint: 'name another --seed, or none',
   });

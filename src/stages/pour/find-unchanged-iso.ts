@@ -7,7 +7,7 @@ import type { Json } from '../../base/text/canonical-json.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { namesBeside } from '../../media/output/claim-iso.ts';
 import { readFinishedIso } from '../../media/output/finished-iso.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
+import type { IsoRecords } from '../../media/output/iso-records.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import type { RegistryClient } from '../../registry/client.ts';
@@ -21,6 +21,8 @@ export type FindUnchangedIsoInput = {
   readonly output: string;
   /** Whether names stand for what a lock or a plan says, whatever they stand for now. */
   readonly isPinned: boolean;
+  /** Whether the digest of the whole must be known. */
+  readonly checksum: boolean;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
 };
@@ -29,7 +31,7 @@ export type FindUnchangedIsoTools = {
   readonly client: RegistryClient;
   readonly http: Http;
   readonly tls: TlsOptions;
-  readonly digests: FileDigests;
+  readonly records: IsoRecords;
   readonly workDir: string;
 };
 
@@ -47,10 +49,11 @@ export const findUnchangedIso: Stage<
   FindUnchangedIsoTools
 > = {
   name: 'find unchanged ISO',
-  async run({ asked, output, isPinned, graphUrl }, tools, context) {
+  async run({ asked, output, isPinned, checksum, graphUrl }, tools, context) {
     const known = await readFinishedIso(tools.workDir, output);
     if (known?.asked !== asked) return undefined;
-    if (!(await recallFinished(output, tools.digests))) return undefined;
+    const finished = await recallFinished(output, tools.records);
+    if (!finished || (checksum && finished.digest === undefined)) return undefined;
     const text = await readFileIfPresent(namesBeside(output).report);
     if (!text || digestOf(text) !== known.report) return undefined;
     const report = JSON.parse(text.toString('utf8')) as Report;

@@ -9,6 +9,9 @@ import type { FileDigests } from '../../openshift/files/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 import type { RegistryClient } from '../../registry/client.ts';
+import { isSameStamp, readStamp } from '../../base/disk/file-input.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import type { ReusableIso } from '../../media/seeds/open-seeds.ts';
 import { createExtentOpener } from '../../media/output/open-extents.ts';
 
 export type PourIsoInput = {
@@ -22,6 +25,8 @@ export type PourIsoInput = {
   readonly device?: PouredDevice;
   /** Permission bits of the output. */
   readonly mode: number;
+  /** Whether the digest of the whole is computed in any case. */
+  readonly checksum?: boolean;
   /** Extents poured at a time. */
   readonly lanes: number;
 };
@@ -30,6 +35,7 @@ export type PourIsoTools = {
   readonly client: RegistryClient;
   readonly cache: BlobCache;
   readonly digests: FileDigests;
+  readonly isos: readonly ReusableIso[];
 };
 
 /** What the pour adds to the report. */
@@ -59,31 +65,60 @@ export type PourReport = {
 };
 
 /** Brings every byte to its place in the partial output, verified and synced. `sealIso` names it. */
-export const pourIso: Stage<PourIsoInput, PourReport & { readonly digest: Digest }, PourIsoTools> =
-  {
-    name: 'pour ISO',
-    async run(
-      { layout, base, blobs, output, device, mode, lanes },
-      { client, cache, digests },
-      { signal, onProgress, warn },
-    ) {
-      const { digest, fetched, copied, reused, written, readBack } = await pourExtents({
-        layout,
-        output,
-        mode,
-        lanes,
-        signal,
-        ...withoutUndefined({ device }),
-        openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
-        onProgress: (bytes) => {
-          onProgress(bytes, device ? 2 * layout.size : layout.size);
-        },
-        warn,
-      });
-      return {
-        digest,
-        bytes: { fetched, copied, reused, written, readBack },
-        hosts: client.statistics().map((host) => ({ ...host })),
-      };
-    },
-  };
+export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
+  name: 'pour ISO',
+  async run(
+    { layout, base, blobs, output, device, mode, lanes, checksum = false },
+    { client, cache, digests, isos },
+    { signal, onProgress, warn },
+  ) {
+    const earlier = device ? undefined : chooseEarlier(layout, isos);
+    const { digest, fetched, copied, reused, written, readBack } = await pourExtents({
+      layout,
+      output,
+      mode,
+      lanes,
+      checksum,
+      signal,
+      ...withoutUndefined({ device, earlier }),
+      openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
+      onProgress: (bytes) => {
+        onProgress(bytes, device ? 2 * layout.size : layout.size);
+      },
+      warn,
+    });
+    await requireSame(isos);
+    return {
+      ...(digest === undefined ? { noChecksum: CLONED } : { digest }),
+      bytes: { fetched, copied, reused, written, readBack },
+      hosts: client.statistics().map((host) => ({ ...host })),
+    };
+  },
+};
+
+const CLONED = 'most of it was cloned and not read; --checksum reads it';
+
+/** The ISO that has most of the bytes where this one is to have them. */
+function chooseEarlier({ extents }: Layout, isos: readonly ReusableIso[]): ReusableIso | undefined {
+  const countInPlace = (iso: ReusableIso): number =>
+    extents
+      .filter(({ digest, offset }) => digest && iso.extents.get(digest)?.offset === offset)
+      .reduce((sum, { size }) => sum + size, 0);
+  const counted = isos.map((iso) => ({ iso, bytes: countInPlace(iso) }));
+  return counted.sort((a, b) => b.bytes - a.bytes)[0]?.iso;
+}
+
+/**
+ * Whose bytes were taken by their record must be the same file still.
+ *
+ * @throws IntegrityError `seed.changed`
+ */
+async function requireSame(isos: readonly ReusableIso[]): Promise<void> {
+  for (const { path, stamp, isRecorded } of isos) {
+    const now = isRecorded ? await readStamp(path) : stamp;
+    if (now && isSameStamp(now, stamp)) continue;
+    throw new IntegrityError('seed.changed', `"${path}" changed while its bytes were taken over`, {
+      hint: 'run the same command again with --rehash',
+    });
+  }
+}

@@ -1,3 +1,6 @@
+import type { Digest } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import type { IsoRecords } from '../../media/output/iso-records.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
 import { publishIso, type PublishedIso } from '../../media/output/publish-iso.ts';
@@ -5,7 +8,9 @@ import type { FileDigests } from '../../openshift/files/file-digests.ts';
 
 export type SealIsoInput = {
   readonly place: IsoPlace;
-  readonly digest: PublishedIso['digest'];
+  /** Absent where it is not known. */
+  readonly digest?: NonNullable<PublishedIso['digest']>;
+  readonly layout: Digest;
   /** Names hosts and times, which the ISO itself never does; it has no secret. */
   readonly report: NonNullable<PublishedIso['report']>;
 };
@@ -14,13 +19,19 @@ export type SealIsoInput = {
  * Gives a poured ISO its name, checksum and report. Killed before that, the pour finds all of it in place
  * and this stage runs again.
  */
-export const sealIso: Stage<SealIsoInput, undefined, { readonly digests: FileDigests }> = {
+export const sealIso: Stage<
+  SealIsoInput,
+  undefined,
+  { readonly digests: FileDigests; readonly records: IsoRecords }
+> = {
   name: 'seal ISO',
-  async run({ place, digest, report }, { digests }) {
+  async run({ place, digest, layout, report }, { digests, records }) {
     await claimIso(place); // the pour may have taken hours
     const isDevice = place.device !== undefined;
-    await publishIso(place.output, { digest, report, isDevice });
-    if (!isDevice) await digests.remember(place.output, digest);
+    await publishIso(place.output, { report, isDevice, ...withoutUndefined({ digest }) });
+    if (isDevice) return undefined;
+    await records.remember(place.output, layout);
+    if (digest !== undefined) await digests.remember(place.output, digest);
     return undefined;
   },
 };

@@ -29,7 +29,7 @@ function begin(kept: readonly boolean[]): PourState {
     close: done,
     remove: done,
   };
-  return beginPour(spans, journal, 0);
+  return beginPour(spans, { journal }, 0);
 }
 
 /** What ends while the loop waits: one of what is under way, as `choice` says; false when nothing is. */

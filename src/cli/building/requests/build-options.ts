@@ -16,6 +16,8 @@ import { listNamedPaths } from '../../../config/named-paths.ts';
 import { standInFor } from '../../../media/output/claim-device.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
 import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
+import type { IsoReuse } from '../../../media/seeds/open-seeds.ts';
+import { isElsewhere } from '../../../media/source/open-source.ts';
 import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';
 
 type SignatureOptions = {
@@ -97,6 +99,8 @@ export type BuildOptions = SignatureOptions & {
   readonly force?: boolean;
   readonly freshLayout?: boolean;
   readonly rehash?: boolean;
+  readonly checksum?: boolean;
+  readonly cache?: string;
   /** What `--seed` names; false: `--no-seed`. */
   readonly seed?: readonly string[] | boolean;
   /** File with a saved plan, or the report of an earlier build. */
@@ -116,6 +120,24 @@ export const readSaved = (
 ): SavedPlan | undefined =>
   plan === undefined ? undefined : readSavedPlan(resolve(cwd, plan), product);
 
+type ReuseOptions = Pick<BuildOptions, 'freshLayout' | 'rehash' | 'cache' | 'seed'>;
+
+function readReuse(
+  { freshLayout = false, rehash = false, cache, seed = true }: ReuseOptions,
+  output: string,
+  cwd: string,
+): IsoReuse {
+  const named = typeof seed === 'boolean' ? [] : seed;
+  return {
+    seeds: named.map((path) => (isElsewhere(path) ? path : resolve(cwd, path))),
+    replaced: output,
+    takesBlobs: seed !== false,
+    ...(cache !== undefined && { cache: resolve(cwd, cache) }),
+    keepsPlaces: !freshLayout,
+    trustsRecords: !rehash,
+  };
+}
+
 /**
  * Where an ISO goes, and what must survive it.
  *
@@ -127,12 +149,10 @@ export function readIsoPlace(
     output: given,
     workDir,
     force = false,
-    freshLayout = false,
-    rehash = false,
-    seed = true,
-  }: Pick<BuildOptions, 'workDir' | 'force' | 'freshLayout' | 'rehash' | 'seed'> & {
-    readonly output: string;
-  },
+    checksum = false,
+    ...reuse
+  }: Pick<BuildOptions, 'workDir' | 'force' | 'checksum'> &
+    ReuseOptions & { readonly output: string },
   from: { readonly config: ConfigInput; readonly inputs: readonly (string | undefined)[] },
   { cwd, env }: CliHost,
 ): IsoPlace {
@@ -142,22 +162,17 @@ export function readIsoPlace(
   const place = resolve(cwd, workDir ?? join(beside, '.sealift'));
   const output = device ? standInFor(device, place) : named;
   const { config, inputs } = from;
-  const seeds = (typeof seed === 'boolean' ? [] : seed).map((path) => resolve(cwd, path));
+  const reuses = readReuse(reuse, output, cwd);
   return {
     output,
     ...withoutUndefined({ device }),
     force,
-    reuses: {
-      seeds,
-      replaced: output,
-      takesBlobs: seed !== false,
-      keepsPlaces: !freshLayout,
-      trustsRecords: !rehash,
-    },
+    checksum,
+    reuses,
     workDir: place,
     inputs: [
       ...config.files.map(({ path }) => path),
-      ...seeds.filter((path) => path !== output),
+      ...reuses.seeds.filter((path) => path !== output && !isElsewhere(path)),
       ...inputs.flatMap((path) => (path === undefined ? [] : [resolve(cwd, path)])),
       ...config.files.flatMap(({ path, text }) => listNamedPaths(text, dirname(path))),
       ...config.settings.flatMap((text) => listNamedPaths(text.replace(/^[^=]*=/, ''), cwd)),

@@ -1,0 +1,111 @@
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { DifferenceError } from '../base/errors.ts';
+import { sumSizes } from '../base/lists.ts';
+import { formatSize } from '../base/text/quantities.ts';
+import { listCache, pruneCache, verifyCache } from '../registry/cache/keep-cache.ts';
+import { parseCacheSize } from './common-options.ts';
+import type { CliHost } from './host.ts';
+import { createOutputOption, writeFormatted, type OutputFormat } from './terminal/output.ts';
+import { createLogFormatOption, type LogFormat } from './terminal/progress.ts';
+import { runWithProgress } from './terminal/run-with-progress.ts';
+
+type ListOptions = { readonly outputFormat: OutputFormat };
+type PruneOptions = ListOptions & { readonly maxSize: number };
+type VerifyOptions = ListOptions & { readonly logFormat: LogFormat };
+
+/** `sealift cache ls|prune|verify`. */
+export function registerCache(program: Command, host: CliHost): void {
+  const cache = program
+    .command('cache')
+    .description('look after a folder of blobs that builds share with --cache');
+  registerList(cache, host);
+  registerPrune(cache, host);
+  registerVerifyCache(cache, host);
+}
+
+function registerList(cache: Command, host: CliHost): void {
+  cache
+    .command('ls')
+    .description('list its blobs, the longest unused first')
+    .argument('<dir>', 'the folder')
+    .addOption(createOutputOption())
+    .addHelpText('after', '\nExample:\n  $ sealift cache ls /srv/sealift | head')
+    .action(async (dir: string, options: ListOptions) => {
+      const blobs = (await listCache(resolve(host.cwd, dir))).map(({ digest, size, used }) => ({
+        digest,
+        size,
+        used: new Date(used).toISOString(),
+      }));
+      const value = { blobs, bytes: sumSizes(blobs) };
+      await writeFormatted({ host, ...options }, value, () =>
+        [
+          ...blobs.map(({ digest, size, used }) => `${digest}  ${used}  ${formatSize(size)}`),
+          `${blobs.length} blobs, ${formatSize(value.bytes)}`,
+          '',
+        ].join('\n'),
+      );
+    });
+}
+
+function registerPrune(cache: Command, host: CliHost): void {
+  cache
+    .command('prune')
+    .description('remove the blobs that no build has used for longest')
+    .argument('<dir>', 'the folder')
+    .requiredOption(
+      '--max-size <size>',
+      'what it may have afterwards: as in 200GiB',
+      parseCacheSize('usage.max-size'),
+    )
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nBuilds may be running: what was used in the last ten minutes stays, whatever the limit.\n' +
+        'What killed builds left half fetched is removed after a week.\n' +
+        '\nExample:\n  $ sealift cache prune /srv/sealift --max-size 200GiB',
+    )
+    .action(async (dir: string, { maxSize, ...options }: PruneOptions) => {
+      const { removed, bytesLeft } = await pruneCache(resolve(host.cwd, dir), maxSize, host.now());
+      const value = { removed: removed.map(({ digest, size }) => ({ digest, size })), bytesLeft };
+      await writeFormatted(
+        { host, ...options },
+        value,
+        () =>
+          `removed ${removed.length} blobs, ${formatSize(sumSizes(removed))}; ` +
+          `${formatSize(bytesLeft)} are left\n`,
+      );
+    });
+}
+
+function registerVerifyCache(cache: Command, host: CliHost): void {
+  cache
+    .command('verify')
+    .description('hash every blob, and remove those that are damaged')
+    .argument('<dir>', 'the folder')
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nA damaged blob costs builds time, and never reaches a medium. Exit code 8 where there were any.\n' +
+        '\nExample:\n  $ sealift cache verify /srv/sealift',
+    )
+    .action(async (dir: string, { logFormat, ...options }: VerifyOptions) => {
+      const { damaged, ...counted } = await runWithProgress(
+        { stage: 'verify cache', logFormat, host },
+        (watched) => verifyCache(resolve(host.cwd, dir), watched),
+      );
+      const value = { ...counted, damaged: damaged.map(({ digest, size }) => ({ digest, size })) };
+      await writeFormatted({ host, ...options }, value, () =>
+        [
+          ...damaged.map(({ digest, path }) => `removed ${path}: its bytes are not ${digest}`),
+          `${counted.blobs} blobs, ${formatSize(counted.bytes)}: ${damaged.length} were damaged`,
+          '',
+        ].join('\n'),
+      );
+      if (damaged.length === 0) return;
+      throw new DifferenceError('cache.damaged', `"${dir}" had ${damaged.length} damaged blobs`, {
+        hint: 'check the disk; builds fetch what was removed again',
+      });
+    });
+}

@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto';
+import { lstat, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hexOf } from '../../base/digest.ts';
+import { makeDirectory, sizeOf, syncDirectory } from '../../base/disk/files.ts';
+import { copyToNew, openListed, openOwnFile } from '../../base/disk/open-file.ts';
+import { createResumableFile } from '../../base/disk/resumable-file.ts';
+import { fillFile } from '../../base/download/fill-file.ts';
+import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
+import { sleep } from '../../base/wait.ts';
+import type { BlobSource } from '../blob-source.ts';
+import type { Descriptor } from '../descriptor.ts';
+import { describeBlob } from '../read-blob.ts';
+import { createClaims, touch, type Claim, type ClaimsOptions } from './claims.ts';
+
+/** The parts of a shared cache. */
+export const sharedFolders = (directory: string) => ({
+  blobs: join(directory, 'sha256'),
+  partial: join(directory, 'partial'),
+  claims: join(directory, 'claims'),
+});
+
+export type SharedCacheOptions = Pick<ClaimsOptions, 'lease' | 'now'> & {
+  readonly directory: string;
+  readonly signal: AbortSignal;
+  /** Told once, when the folder cannot be used and registries are asked instead. */
+  readonly warn: (message: string) => void;
+};
+
+/**
+ * A folder of blobs that many builds use at once, of several users and machines. Nothing in it is trusted: who reads a
+ * blob verifies it, and what is wrong costs a download from elsewhere.
+ */
+export type SharedCache = {
+  /** What is there. */
+  readonly local: BlobSource;
+  /**
+   * A source that has every blob of others: one that is not there yet is fetched into the folder, by one of all
+   * builds, and the others wait for it.
+   */
+  readonly over: (sources: readonly BlobSource[]) => BlobSource;
+};
+
+/** Milliseconds between two looks at a claim of another. */
+const PAUSE_MS = 200;
+
+export function createSharedCache(options: SharedCacheOptions): SharedCache {
+  const { directory, signal } = options;
+  const folders = sharedFolders(directory);
+  const pathOf = ({ digest }: Descriptor): string => join(folders.blobs, hexOf(digest));
+  const take = createClaims({ folder: folders.claims, ...options });
+  let isReady: Promise<unknown> | undefined;
+  let hasFailed = false;
+
+  const bring = async (blob: Descriptor, sources: readonly BlobSource[]): Promise<void> => {
+    isReady ??= Promise.all(Object.values(folders).map((path) => makeDirectory(path)));
+    await isReady;
+    while (!(await isFile(pathOf(blob), blob.size))) {
+      const claim = await take(hexOf(blob.digest));
+      if (claim) await fetchUnder(claim, blob, { sources, folders, signal });
+      else await sleep(PAUSE_MS, signal);
+    }
+  };
+  const find = async (blob: Descriptor, sources?: readonly BlobSource[]) => {
+    const path = pathOf(blob);
+    try {
+      if (sources && !hasFailed) await bring(blob, sources);
+      if (!(await isFile(path, blob.size))) return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      // The registries themselves say why they do not give a blob.
+      if (error instanceof SealiftError && !(error instanceof DiskError)) return undefined;
+      if (!hasFailed) options.warn(`the cache "${directory}" is not used: ${messageOf(error)}`);
+      hasFailed = true;
+      return undefined;
+    }
+    await touch(path).catch(() => undefined); // of another owner: it counts as older
+    return { path, position: 0 };
+  };
+  return {
+    local: sourceOf(directory, find),
+    over: (sources) => sourceOf(directory, (blob) => find(blob, sources)),
+  };
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+const sourceOf = (name: string, find: NonNullable<BlobSource['fileOf']>): BlobSource => ({
+  name,
+  local: true,
+  fileOf: find,
+  async open(blob, { offset }) {
+    const found = await find(blob);
+    if (!found) return undefined;
+    const file = await openListed(found.path);
+    return { offset, body: file.createReadStream({ start: offset, end: blob.size - 1 }) };
+  },
+});
+
+type Fetching = {
+  readonly sources: readonly BlobSource[];
+  readonly folders: ReturnType<typeof sharedFolders>;
+  readonly signal: AbortSignal;
+};
+
+/** Builds on what those before left: copied, for an owner that is not dead yet may still write to its file. */
+async function fetchUnder(claim: Claim, blob: Descriptor, fetching: Fetching): Promise<void> {
+  const { folders, sources, signal } = fetching;
+  const hex = hexOf(blob.digest);
+  const target = join(folders.blobs, hex);
+  try {
+    if (await isFile(target, blob.size)) return;
+    await rm(target, { force: true });
+    const left = await listLeft(folders.partial, hex);
+    const own = join(folders.partial, `${hex}.${randomBytes(8).toString('hex')}`);
+    const [largest] = left;
+    if (largest !== undefined) await copyToNew(largest, own, signal);
+    const file = await openOwnFile(own);
+    try {
+      await file.chmod(0o644); // whoever comes next may be another user
+      for (const path of left) await rm(path, { force: true });
+      const prefix = (await file.stat()).size;
+      const wanted = describeBlob(blob);
+      const given = { sources, wanted, prefix, signal, cutsOff: true };
+      await fillFile(createResumableFile(file), given);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(own, target);
+    await syncDirectory(folders.blobs);
+  } finally {
+    await claim.release();
+  }
+}
+
+/** Partial files of a blob, the largest first. */
+async function listLeft(folder: string, hex: string): Promise<readonly string[]> {
+  const names = (await readdir(folder)).filter((name) => name.startsWith(`${hex}.`));
+  const sized = await Promise.all(
+    names.map(async (name) => ({
+      path: join(folder, name),
+      size: await sizeOf(join(folder, name)),
+    })),
+  );
+  return sized.sort((a, b) => b.size - a.size).map(({ path }) => path);
+}
+
+async function isFile(path: string, size: number): Promise<boolean> {
+  try {
+    const found = await lstat(path);
+    return found.isFile() && found.size === size;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
