@@ -6,7 +6,7 @@ export type SourceShape = {
   readonly images: number;
   /** Blobs of an image that no other has. */
   readonly own: number;
-  /** Every twentieth image has other layers, different ones each night; absent: as first published. */
+  /** Each night another twentieth of the images has new layers; absent: as first published. */
   readonly night?: number;
   /** Path of the base ISO. */
   readonly base: string;

@@ -48,11 +48,13 @@ const own = planSizes({
 });
 const blobs: Blob[] = [...shared];
 const components: Map<string, SourceImage> = await makeCoreComponents(readFileSync(shape.base), []);
-/** One of an image that was built again tonight is a little larger. */
-const makeLayer = (image: number, layer: number, size: number): Blob =>
-  shape.night !== undefined && image % 20 === shape.night % 20
-    ? createBlobFactory(`night ${shape.night} layer ${layer}`)(0, Math.ceil(size * 1.01))
+/** Each night another twentieth of the images was built again; their layers are a little larger. */
+const makeLayer = (image: number, layer: number, size: number): Blob => {
+  const night = image % 20;
+  return night >= 1 && night <= (shape.night ?? 0)
+    ? createBlobFactory(`night ${night} layer ${layer}`)(0, Math.ceil(size * 1.01))
     : makeBlob(100 + layer, size);
+};
 for (let index = 0; index < shape.images; index++) {
   const layers = own
     .slice(index * shape.own, (index + 1) * shape.own)
