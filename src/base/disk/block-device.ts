@@ -50,7 +50,8 @@ export async function readDeviceSize(stats: Pick<Stats, 'rdev'>): Promise<number
 export function findDevice(path: string): BlockDevice | undefined {
   const stats = unlessUnreadable(() => statSync(path));
   if (!stats?.isBlockDevice()) return undefined;
-  const described = realpathSync(describedAt(stats));
+  const described = unlessUnreadable(() => realpathSync(describedAt(stats)));
+  if (described === undefined) return undefined; // a node of a device that the kernel does not have
   const name = basename(described);
   const isPart = read(join(described, 'partition')) !== undefined;
   const disk = isPart ? join(described, '..') : described;

@@ -25,6 +25,9 @@ const PLACES = [
   'stages',
   'stages/drawn',
   'tags',
+  'finished',
+  'uploads',
+  'devices',
   'cache',
   'cache/base',
   'cache/catalogs',
@@ -37,7 +40,8 @@ const PLACES = [
 ];
 
 /** Names that programs of any version give to what is in it. */
-const OURS = /^(?:stages|cache|tags|seal\.key|(?:installer|untrusted)-.+|.+\.tmp)$/;
+const OURS =
+  /^(?:stages|cache|tags|finished|uploads|devices|seal\.key|(?:installer|untrusted)-.+|.+\.tmp)$/;
 
 /**
  * Opens the work directory, or makes it, for us alone. It may be a link that we or root made. Results
