@@ -1,8 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
-import { hasFile } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { namesBeside, readReport } from '../../media/output/claim-iso.ts';
+import { recallFinished, type KnownIso } from '../../media/output/recall-finished.ts';
 import type { IsoRecords } from '../../media/output/iso-records.ts';
 
 export type FinishedIsoInput = {
@@ -13,9 +11,6 @@ export type FinishedIsoInput = {
   /** Whether the digest of the whole must be known. */
   readonly checksum?: boolean;
 };
-
-/** An ISO that an earlier build finished; its digest where that build computed it. */
-export type KnownIso = { readonly layout: Digest; readonly digest?: Digest };
 
 /**
  * The output where an earlier build has finished it and nothing has touched it since, as its inode says; else
@@ -33,17 +28,3 @@ export const findFinishedIso: Stage<
     return known?.layout === layout ? known : undefined;
   },
 };
-
-/** What the report beside an ISO says, where it is of the file that an earlier build gave this name. */
-export async function recallFinished(
-  output: string,
-  records: IsoRecords,
-): Promise<KnownIso | undefined> {
-  const names = namesBeside(output);
-  const layout = await records.recall(output);
-  const report = await readReport(names.report);
-  if (layout === undefined || report?.layout !== layout) return undefined;
-  const digest = report.digest as Digest | undefined; // of a layout that we finished
-  if (digest !== undefined && !(await hasFile(names.checksum))) return undefined;
-  return { layout, ...withoutUndefined({ digest }) };
-}

@@ -12,7 +12,6 @@ import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts'
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { parseReference } from '../../registry/reference.ts';
-import { recallFinished } from './find-finished-iso.ts';
 
 export type FindUnchangedIsoInput = {
   /** Of the request, the files that it names, and the program. */
