@@ -1,3 +1,4 @@
+import { recallFinished } from '../../media/output/recall-finished.ts';
 import type { Digest } from '../../base/digest.ts';
 import { digestOf } from '../../base/digest.ts';
 import { readFileIfPresent } from '../../base/disk/files.ts';
