@@ -9,19 +9,8 @@ import { isErrno, DiskError } from '../errors.ts';
  * writing is a new file, or a regular file of our own that no link leads to.
  */
 
-const {
-  O_RDONLY,
-  O_RDWR,
-  O_WRONLY,
-  O_CREAT,
-  O_EXCL,
-  O_APPEND,
-  O_NOFOLLOW,
-  O_NONBLOCK,
-  O_DIRECTORY,
-  COPYFILE_EXCL,
-  COPYFILE_FICLONE_FORCE,
-} = constants;
+const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_APPEND } = constants;
+const { O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY, COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = constants;
 
 /** Opens what a user named: it may be a link, a pipe or a device. */
 export const openToRead = (path: string): Promise<FileHandle> => open(path, O_RDONLY);

@@ -44,9 +44,8 @@ const OURS =
   /^(?:stages|cache|tags|finished|uploads|devices|seal\.key|(?:installer|untrusted)-.+|.+\.tmp)$/;
 
 /**
- * Opens the work directory, or makes it, for us alone. It may be a link that we or root made. Results
- * that others could have written are put aside, but for blobs, whose digests are checked when they are
- * read.
+ * Opens the work directory, or makes it, for us alone. It may be a link that we or root made. Results that
+ * others could have written are put aside; blobs stay, whose digests are checked when they are read.
  *
  * @param warn called for a directory that was too open, and once for parents that others can write
  * @throws DiskError `work-dir.foreign`, `work-dir.shared`, `work-dir.link`, `work-dir.unwritable`
@@ -162,10 +161,8 @@ const describeOpen = (path: string, aside: string | undefined): string =>
       `they are in "${join(path, basename(aside))}"`;
 
 /** Nobody else's directory becomes private by accident: there is nothing in it but what builds make. */
-async function makePrivate(
-  directory: FileHandle,
-  { path, root }: Pick<Claim, 'path' | 'root'>,
-): Promise<void> {
+async function makePrivate(directory: FileHandle, claim: Claim): Promise<void> {
+  const { path, root } = claim;
   const other = (await readdir(root)).find((name) => !OURS.test(name));
   const { mode } = await directory.stat();
   if (other !== undefined || (mode & 0o1000) !== 0) throw shared(path, mode, other);

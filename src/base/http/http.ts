@@ -1,7 +1,5 @@
-import { existsSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import type { Readable } from 'node:stream';
-import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { Agent, request, type Dispatcher } from 'undici';
 import { withoutUndefined } from '../members.ts';
 import { formatDuration } from '../text/quantities.ts';
@@ -16,22 +14,14 @@ import {
   passLookup,
   type Lookup,
 } from './address.ts';
-import { readInputFile, readListed } from '../disk/files.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
 import { watchBody } from './pieces.ts';
 import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
+import { connectOptions, type ConnectOptions, type TlsOptions } from './tls.ts';
 import { createRetries, type Retries } from '../retry.ts';
 import { follow, startTimer, waitFor, type Timer } from '../wait.ts';
 
-/** TLS of one origin. PEM texts. Absent members mean the system's roots and verification on. */
-export type TlsOptions = {
-  /** Trusted besides the system's roots, not instead of them. */
-  readonly ca?: readonly string[];
-  readonly cert?: string;
-  readonly key?: string;
-  /** Switches verification off: explicit, per registry, and shown in the report. */
-  readonly insecure?: boolean;
-};
+export type { TlsOptions };
 
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -84,13 +74,6 @@ export type HttpOptions = {
 
 /** Bytes of a body that wait for their reader; four times Node's default halves the stops of a socket. */
 const BODY_BUFFER = 256 * 1024;
-
-/** Where Linux distributions keep all trusted roots in one PEM file; the first that exists is read. */
-const SYSTEM_ROOTS = [
-  '/etc/pki/tls/certs/ca-bundle.crt',
-  '/etc/ssl/certs/ca-certificates.crt',
-  '/etc/ssl/ca-bundle.pem',
-];
 
 /**
  * Keep-alive connections, one pool an origin and TLS setting. HTTPS_PROXY, HTTP_PROXY and NO_PROXY
@@ -276,29 +259,3 @@ function createDispatcher(
 }
 
 const CONNECT_TIMEOUT = 20_000;
-
-type ConnectOptions = {
-  readonly secureContext: SecureContext;
-  readonly rejectUnauthorized?: boolean;
-};
-
-/** One context for all connections: reading some 300 roots takes 40 ms. */
-function connectOptions(tls: TlsOptions, env: NodeJS.ProcessEnv): ConnectOptions {
-  const secureContext = createSecureContext({
-    ca: [...rootCertificates, ...readSystemRoots(env), ...(tls.ca ?? [])],
-    ...withoutUndefined({ cert: tls.cert, key: tls.key }),
-    minVersion: 'TLSv1.2',
-  });
-  return { secureContext, ...(tls.insecure === true && { rejectUnauthorized: false }) };
-}
-
-/** @throws ConfigError `ca-bundle.unreadable`, `ca-bundle.too-large` */
-function readSystemRoots(env: NodeJS.ProcessEnv): string[] {
-  const system = env['SSL_CERT_FILE'] ?? SYSTEM_ROOTS.find((path) => existsSync(path));
-  return [system, env['NODE_EXTRA_CA_CERTS']]
-    .filter((path): path is string => path !== undefined && path !== '')
-    .map((path) => {
-      const rules = { domain: 'ca-bundle' };
-      return readListed(path, rules, () => readInputFile(path, rules).toString('latin1'));
-    });
-}
