@@ -160,9 +160,11 @@ const describeOpen = (path: string, aside: string | undefined): string =>
     : `work directory "${path}" could be written by others: its mode is 0700 now, and results in it are not used; ` +
       `they are in "${join(path, basename(aside))}"`;
 
+type ClaimedPlace = Pick<Claim, 'path' | 'root'>;
+
 /** Nobody else's directory becomes private by accident: there is nothing in it but what builds make. */
-async function makePrivate(directory: FileHandle, claim: Claim): Promise<void> {
-  const { path, root } = claim;
+async function makePrivate(directory: FileHandle, place: ClaimedPlace): Promise<void> {
+  const { path, root } = place;
   const other = (await readdir(root)).find((name) => !OURS.test(name));
   const { mode } = await directory.stat();
   if (other !== undefined || (mode & 0o1000) !== 0) throw shared(path, mode, other);
