@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, realpathSync, statSync, type Stats } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, type FileHandle } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { isErrno } from '../errors.ts';
 import { unlessAbsent } from './files.ts';
@@ -12,6 +12,8 @@ export type BlockDevice = {
   readonly name: string;
   /** Of its maker; for a loop device, the file behind it. Empty where nothing is known. */
   readonly serial: string;
+  /** Another one for each disk since the machine began; empty where the kernel does not count. */
+  readonly sequence: string;
   /** Bytes. */
   readonly size: number;
   /** The disk that it is a partition of. */
@@ -49,16 +51,29 @@ export async function readDeviceSize(stats: Pick<Stats, 'rdev'>): Promise<number
 /** The block device of a path, by a link too; undefined where it leads to something else, or nothing. */
 export function findDevice(path: string): BlockDevice | undefined {
   const stats = unlessUnreadable(() => statSync(path));
-  if (!stats?.isBlockDevice()) return undefined;
+  return stats && describeDevice(stats, () => realpathSync(path));
+}
+
+/** The block device of an open file; undefined where it is none. */
+export async function findOpenDevice(
+  file: FileHandle,
+  path: string,
+): Promise<BlockDevice | undefined> {
+  return describeDevice(await file.stat(), () => path);
+}
+
+function describeDevice(stats: Stats, realPath: () => string): BlockDevice | undefined {
+  if (!stats.isBlockDevice()) return undefined;
   const described = unlessUnreadable(() => realpathSync(describedAt(stats)));
   if (described === undefined) return undefined; // a node of a device that the kernel does not have
   const name = basename(described);
   const isPart = read(join(described, 'partition')) !== undefined;
   const disk = isPart ? join(described, '..') : described;
   return {
-    path: realpathSync(path),
+    path: realPath(),
     name,
     serial: readSerial(disk),
+    sequence: read(join(disk, 'diskseq')) ?? '',
     size: Number(read(join(described, 'size')) ?? 0) * BLOCK,
     isReadOnly: read(join(described, 'ro')) === '1',
     ...(isPart && { partOf: basename(disk) }),
@@ -71,6 +86,16 @@ const SERIALS = ['serial', 'device/serial', 'device/vpd_pg80', 'device/wwid', 'w
 function readSerial(disk: string): string {
   const texts = [...SERIALS, 'loop/backing_file'].map((name) => read(join(disk, name)));
   return texts.find((text) => text !== undefined && text !== '') ?? '';
+}
+
+/** Whether a path is a disk, a partition of it, or the file behind a loop device. */
+export function isWithinDevice({ name }: BlockDevice, path: string): boolean {
+  const found = findDevice(path);
+  if (found) return (found.partOf ?? found.name) === name;
+  const behind = unlessUnreadable(() => readFileSync(join(CLASS, name, 'loop/backing_file')));
+  if (!behind) return false;
+  const real = unlessUnreadable(() => realpathSync(behind.toString().replace(/\n$/, '')));
+  return real !== undefined && real === unlessUnreadable(() => realpathSync(path));
 }
 
 /** The text of a file of sysfs, without what cannot be printed. */

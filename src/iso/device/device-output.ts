@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { readDeviceSize, type BlockDevice } from '../../base/disk/block-device.ts';
+import { findOpenDevice, type BlockDevice } from '../../base/disk/block-device.ts';
 import { openInPlace, reopen } from '../../base/disk/open-file.ts';
 import { explaining } from '../../base/disk/write-errors.ts';
 import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
@@ -12,7 +12,7 @@ import type { Hasher, Slice } from '../pour/hasher.ts';
 import { createOutputFile, DIRECT_ALIGNMENT, type OutputFile } from '../pour/output-file.ts';
 
 /** Which device, as it was found. */
-export type PouredDevice = Pick<BlockDevice, 'path' | 'size'>;
+export type PouredDevice = Pick<BlockDevice, 'path' | 'serial' | 'sequence' | 'size'>;
 
 /** A block device that is poured into. */
 export type DeviceOutput = OutputFile & {
@@ -73,18 +73,24 @@ export async function openDeviceOutput(
   }
 }
 
-async function openDevice({ path, size }: PouredDevice): Promise<FileHandle> {
+/** Hours after it was found: its name may be that of another disk, of the same size too. */
+async function openDevice(device: PouredDevice): Promise<FileHandle> {
+  const { path } = device;
   const file = await explaining(path, () => openInPlace(path));
-  const stats = await file.stat();
-  const found = stats.isBlockDevice() ? await readDeviceSize(stats) : undefined;
-  if (found === size) return file;
+  const found = await findOpenDevice(file, path);
+  if (found && SAME.every((key) => found[key] === device[key])) return file;
   await file.close();
   throw new DiskError('device.changed', `${path} is another device by now`, {
-    expected: `${size} bytes`,
-    found: found === undefined ? 'no block device' : `${found} bytes`,
+    expected: tell(device),
+    found: found === undefined ? 'no block device' : tell(found),
     hint: 'run the same command again',
   });
 }
+
+const SAME = ['serial', 'sequence', 'size'] as const;
+
+const tell = ({ serial, sequence, size }: PouredDevice): string =>
+  `${serial === '' ? 'no serial number' : serial}, ${size} bytes${sequence === '' ? '' : `, disk ${sequence} since the machine began`}`;
 
 /** ECMA-119 7.1.1: the first descriptor of an image is in the first sector behind the System Area. */
 const DESCRIPTORS = SYSTEM_AREA_SIZE;

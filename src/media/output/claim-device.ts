@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import {
-  findDevice,
+  isWithinDevice,
   listUses,
   type BlockDevice,
   type DeviceUse,
@@ -48,7 +48,7 @@ export async function claimDevice(
       hint: 'unlock it, or take another device',
     });
   }
-  const input = inputs.find((path) => findDevice(path)?.path === device.path);
+  const input = inputs.find((path) => isWithinDevice(device, path));
   if (input !== undefined) {
     throw new UsageError('device.is-input', `${what} is an input of this run`, {
       expected: 'a device that is not read',

@@ -1,10 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findDevice, type BlockDevice } from '../../../src/base/disk/block-device.ts';
+import { openDeviceOutput } from '../../../src/iso/device/device-output.ts';
 import { claimDevice } from '../../../src/media/output/claim-device.ts';
 import { attachLoop, mayAttachLoops, type LoopDevice } from '../../support/loop-device.ts';
 import { requireTool } from '../../support/tools.ts';
@@ -89,6 +90,37 @@ describe.skipIf(!hasAll || !mayAttachLoops())('a block device', () => {
     await expect(claim(usual, [device.path])).rejects.toMatchObject({ code: 'device.is-input' });
     const part = { ...usual, partOf: 'sdb' };
     await expect(claim(part)).rejects.toMatchObject({ code: 'device.partition' });
+  });
+
+  it('is refused when the file behind it is an input, or a partition of it', async (context) => {
+    const device = await attach();
+    const link = join(directory, 'link to image');
+    await symlink(join(directory, 'image'), link);
+    await expect(claim(device, [link])).rejects.toMatchObject({ code: 'device.is-input' });
+    await claim(device, [directory]);
+    execFileSync('addpart', [device.path, '1', '2048', '4096']);
+    const part = `${device.path}p1`;
+    if (!existsSync(part)) return context.skip();
+    await expect(claim(device, [part])).rejects.toMatchObject({ code: 'device.is-input' });
+  });
+
+  it('is not poured into when another of its size has its name by then', async () => {
+    const device = await attach();
+    const other = attachLoop(join(directory, 'image'));
+    try {
+      const changed = { ...device, path: other.path }; // of the same serial and size
+      const opening = openDeviceOutput(
+        changed,
+        { size: 0, extents: [] },
+        new SharedArrayBuffer(4096),
+      );
+      await expect(opening).rejects.toMatchObject({
+        code: 'device.changed',
+        expected: expect.stringContaining(`${device.serial}, ${device.size} bytes`) as string,
+      });
+    } finally {
+      other.detach();
+    }
   });
 });
 
