@@ -1,5 +1,10 @@
 import { ConfigError, RegistryError, SealiftError, type ErrorDetails } from '../errors.ts';
-import { isPassingStatus, TransientError } from '../http/network-failure.ts';
+import {
+  explainNetworkFailure,
+  isPassingStatus,
+  networkCodeOf,
+  TransientError,
+} from '../http/network-failure.ts';
 import { isObject, withoutUndefined } from '../members.ts';
 import { parseRetryAfter } from '../retry.ts';
 
@@ -31,13 +36,14 @@ const BY_STATUS: Readonly<Record<number, { readonly code: string; readonly hint:
 
 /**
  * What a thrown value of the SDK means: a TransientError where another try may help, a RegistryError with
- * `object-store.not-found`, `object-store.forbidden`, `object-store.changed`, `object-store.upload-lost` or `object-store.answer`, and anything else as it
- * is, because it is a bug or ours.
+ * `object-store.not-found`, `object-store.forbidden`, `object-store.changed`, `object-store.upload-lost` or `object-store.answer`, what
+ * `explainNetworkFailure` makes of an answer that breaks off, and anything else as it is, because it is a bug or ours.
  */
 export function explainS3Failure(error: unknown, { about, host }: Asked): unknown {
   if (error instanceof SealiftError || !(error instanceof Error)) return error;
   const status = statusOf(error);
-  if (status === undefined) return error;
+  const isBroken = status !== undefined && status < 300 && networkCodeOf(error) !== undefined;
+  if (status === undefined || isBroken) return explainNetworkFailure(host, error);
   const answer = `${host} answers ${status} ${nameOf(error)} to what is asked of ${about}`;
   const details: ErrorDetails = { cause: error, found: String(status) };
   if (isPassingStatus(status) || PASSING.has(error.name)) {
