@@ -26,8 +26,9 @@ export const sealIso: Stage<
 > = {
   name: 'seal ISO',
   async run({ place, digest, layout, report }, { digests, records }) {
-    await claimIso(place); // the pour may have taken hours
     const isDevice = place.device !== undefined;
+    // The pour may have taken hours. A device is written by now, and a desktop may have mounted it.
+    if (!isDevice) await claimIso(place);
     await publishIso(place.output, { report, isDevice, ...withoutUndefined({ digest }) });
     if (isDevice) return undefined;
     await records.remember(place.output, layout);
