@@ -131,9 +131,17 @@ function maskRuns(text: string, form: string): string {
   return result + text.slice(done);
 }
 
+/**
+ * User info of addresses that are not of the web: `s3://KEY:SECRET@bucket`, where a secret may have slashes
+ * that a port has not before it. Bounded, so that no text takes long.
+ */
+const USER_INFO =
+  /(?<![A-Za-z0-9+.-])((?!https?:)[A-Za-z][A-Za-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#"'<>]{0,1000}@|[^\s/?#:"'<>]{1,200}:(?!\d*[/?#])[^\s@"'<>]{0,1000}@)/g;
+
 /** The same, and every URL without user info and with the values of secret-looking parameters masked. */
 export function redact(text: string): string {
-  return redactValues(text).replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
+  const plain = redactValues(text).replaceAll(USER_INFO, '$1');
+  return plain.replaceAll(/https?:\/\/[^\s"'<>]+/g, (match) => {
     const end = /[;:,.!?)\]]*$/.exec(match)?.[0] ?? ''; // of the sentence, not of the URL
     const url = match.slice(0, match.length - end.length);
     try {

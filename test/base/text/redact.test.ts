@@ -8,6 +8,11 @@ describe('what is printed of a text with URLs', () => {
     ['(https://u:pw@a.example/x)', '(https://a.example/x)'],
     ['https://a.example/?token=abc, then', 'https://a.example/?token=[redacted], then'],
     ['http://[::1', '[redacted]'],
+    ['ftp://user:pw@a.example/x: no', 'ftp://a.example/x: no'],
+    ['"s3://KEY:SEC/RET+1=@bucket/a.iso"', '"s3://bucket/a.iso"'],
+    ['oci://token@a.example/x:1', 'oci://a.example/x:1'],
+    ['s3://bucket/a@b.iso and me@a.example', 's3://bucket/a@b.iso and me@a.example'],
+    ['oci://a.example:5000/x@sha256:00', 'oci://a.example:5000/x@sha256:00'],
   ])('is, of %j, %j', (text, printed) => {
     expect(redact(text)).toBe(printed);
   });
