@@ -1,6 +1,7 @@
 import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
+import type { RangeSource } from '../../base/range-source.ts';
 import type { S3Address } from '../../base/s3/address.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import { openS3Source } from '../../base/s3/s3-source.ts';
@@ -12,7 +13,7 @@ import { placesOf, readIndex, type IndexExtent, type MediaIndex } from '../index
 import { createCachedAccess } from '../source/cached-access.ts';
 import { createRangeReader } from '../source/range-reader.ts';
 import type { EarlierObject } from './send-options.ts';
-import { openStoredObject } from './stored-object.ts';
+import { bareEtag, openStoredObject } from './stored-object.ts';
 
 /** What an object says of itself, in its metadata. */
 export const OBJECT_KEYS = { layout: 'sealift-layout', extents: 'sealift-extents' } as const;
@@ -53,7 +54,9 @@ export async function openEarlierObject(
   const found = await openStoredObject(s3, address, signal).look();
   const named = found?.metadata[OBJECT_KEYS.extents];
   if (!found || named === undefined) return undefined;
-  const access = await openAccess(s3, address, signal);
+  const source = await openS3Source(s3, address, signal);
+  if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another one by now
+  const access = await openAccess(s3, source, signal);
   const index = await readOwnIndex(access);
   if (!index) return undefined;
   const { size } = access;
@@ -67,8 +70,7 @@ export async function openEarlierObject(
   return { size, extents, etag: found.etag, access };
 }
 
-async function openAccess(s3: S3, address: S3Address, signal: AbortSignal): Promise<RandomAccess> {
-  const source = await openS3Source(s3, address, signal);
+async function openAccess(s3: S3, source: RangeSource, signal: AbortSignal): Promise<RandomAccess> {
   const host = await s3.hostOf(signal);
   const openBudget = (signal: AbortSignal) => s3.retries.open(host, signal);
   const readRange = createRangeReader(source, { signal, host, openBudget });
@@ -93,6 +95,7 @@ export async function readObjectPlaces(
 ): Promise<Places | undefined> {
   const found = await openStoredObject(s3, address, signal).look();
   if (found?.metadata[OBJECT_KEYS.extents] === undefined) return undefined;
-  const index = await readOwnIndex(await openAccess(s3, address, signal));
+  const source = await openS3Source(s3, address, signal);
+  const index = await readOwnIndex(await openAccess(s3, source, signal));
   return index && placesOf(index);
 }

@@ -32,16 +32,18 @@ export type StoredObject = {
   readonly listParts: (upload: string) => Promise<ReadonlyMap<number, ListedPart> | undefined>;
   /** @returns its ETag */
   readonly sendPart: (part: PartOf, bytes: Uint8Array) => Promise<string>;
-  /** Copies bytes of the object that is there. @returns the ETag of the part */
-  readonly copyPart: (part: PartOf, range: { offset: number; size: number }) => Promise<string>;
+  /** Copies bytes of the object that is there, if it has the ETag. @returns the ETag of the part */
+  readonly copyPart: (part: PartOf, range: Copied) => Promise<string>;
   readonly complete: (upload: string, parts: Completed) => Promise<void>;
   readonly abort: (upload: string) => Promise<void>;
 };
 
+type Copied = { readonly offset: number; readonly size: number; readonly etag: string };
+
 type Completed = {
   readonly etags: readonly string[];
-  /** Whether it may take the place of another object. */
-  readonly replaces: boolean;
+  /** ETag of the object whose place it may take. */
+  readonly replaces: string | undefined;
 };
 
 /** Milliseconds: a part may take a slow line, and a service long to copy or put together. */
@@ -54,14 +56,7 @@ export function openStoredObject(s3: S3, address: S3Address, signal: AbortSignal
     s3.call(operation, { about: name, signal, ...withoutUndefined({ timeout }) });
   return {
     name,
-    look: () =>
-      orAbsent(async () => {
-        const found = await ask(({ sdk, client, options }) =>
-          client.send(new sdk.HeadObjectCommand(at), options),
-        );
-        const { ContentLength: size = 0, ETag: etag = '', Metadata: metadata = {} } = found;
-        return { size, etag: bare(etag), metadata };
-      }),
+    look: () => look(ask, at),
     read: () =>
       ask(async ({ sdk, client, options }) => {
         const { Body: body } = await client.send(new sdk.GetObjectCommand(at), options);
@@ -81,6 +76,15 @@ export function openStoredObject(s3: S3, address: S3Address, signal: AbortSignal
   };
 }
 
+const look = (ask: Ask, at: At): Promise<FoundObject | undefined> =>
+  orAbsent(async () => {
+    const found = await ask(({ sdk, client, options }) =>
+      client.send(new sdk.HeadObjectCommand(at), options),
+    );
+    const { ContentLength: size = 0, ETag: etag = '', Metadata: metadata = {} } = found;
+    return { size, etag: bareEtag(etag), metadata };
+  });
+
 type Ask = <Output>(
   operation: (call: S3Call) => Promise<Output>,
   timeout?: number,
@@ -90,7 +94,6 @@ type At = { readonly Bucket: string; readonly Key: string };
 type Uploads = Omit<StoredObject, 'name' | 'look' | 'read' | 'write' | 'remove'>;
 
 function openUploads(ask: Ask, at: At): Uploads {
-  const partOf = ({ upload, number }: PartOf) => ({ ...at, UploadId: upload, PartNumber: number });
   return {
     listUploads: () => listUploads(ask, at),
     async beginUpload(metadata) {
@@ -104,38 +107,12 @@ function openUploads(ask: Ask, at: At): Uploads {
     async sendPart(part, bytes) {
       const { ETag: etag = '' } = await ask(
         ({ sdk, client, options }) =>
-          client.send(new sdk.UploadPartCommand({ ...partOf(part), Body: bytes }), options),
+          client.send(new sdk.UploadPartCommand({ ...partOf(at, part), Body: bytes }), options),
         LONG,
       );
-      return bare(etag);
+      return bareEtag(etag);
     },
-    async copyPart(part, { offset, size }) {
-      const from = {
-        CopySource: `${at.Bucket}/${at.Key.split('/').map(encodeURIComponent).join('/')}`,
-        CopySourceRange: `bytes=${offset}-${offset + size - 1}`,
-      };
-      const { CopyPartResult: result } = await ask(
-        ({ sdk, client, options }) =>
-          client.send(new sdk.UploadPartCopyCommand({ ...partOf(part), ...from }), options),
-        LONG,
-      );
-      return bare(result?.ETag ?? '');
-    },
-    async complete(upload, { etags, replaces }) {
-      const Parts = etags.map((etag, index) => ({ PartNumber: index + 1, ETag: `"${etag}"` }));
-      const wanted = { ...at, UploadId: upload, MultipartUpload: { Parts } };
-      const complete = (condition: { readonly IfNoneMatch?: string }): Promise<unknown> =>
-        ask(({ sdk, client, options }) => {
-          const command = new sdk.CompleteMultipartUploadCommand({ ...wanted, ...condition });
-          return client.send(command, options);
-        }, LONG);
-      try {
-        await complete(replaces ? {} : { IfNoneMatch: '*' });
-      } catch (error) {
-        if (!(error instanceof RegistryError) || error.found !== '501') throw error;
-        await complete({}); // a service without conditions
-      }
-    },
+    ...openConditional(ask, at),
     abort: (upload) =>
       orNothing(() =>
         ask(({ sdk, client, options }) =>
@@ -143,6 +120,91 @@ function openUploads(ask: Ask, at: At): Uploads {
         ),
       ),
   };
+}
+
+const partOf = (at: At, { upload, number }: PartOf) => ({
+  ...at,
+  UploadId: upload,
+  PartNumber: number,
+});
+
+/** What may be done only while the object is the one that was looked at. */
+function openConditional(ask: Ask, at: At): Pick<StoredObject, 'copyPart' | 'complete'> {
+  return {
+    async copyPart(part, { offset, size, etag }) {
+      const from = {
+        ...partOf(at, part),
+        CopySource: `${at.Bucket}/${at.Key.split('/').map(encodeURIComponent).join('/')}`,
+        CopySourceRange: `bytes=${offset}-${offset + size - 1}`,
+      };
+      const copy = async (condition: { readonly CopySourceIfMatch?: string }): Promise<string> => {
+        const { CopyPartResult: result } = await ask(
+          ({ sdk, client, options }) =>
+            client.send(new sdk.UploadPartCopyCommand({ ...from, ...condition }), options),
+          LONG,
+        );
+        return bareEtag(result?.ETag ?? '');
+      };
+      return unlessRefused(
+        () => copy({ CopySourceIfMatch: `"${etag}"` }),
+        async () => {
+          await requireSame(ask, at, etag);
+          const copied = await copy({});
+          await requireSame(ask, at, etag);
+          return copied;
+        },
+      );
+    },
+    async complete(upload, { etags, replaces }) {
+      const Parts = etags.map((etag, index) => ({ PartNumber: index + 1, ETag: `"${etag}"` }));
+      const wanted = { ...at, UploadId: upload, MultipartUpload: { Parts } };
+      const complete = (condition: { readonly IfNoneMatch?: string; readonly IfMatch?: string }) =>
+        ask(({ sdk, client, options }) => {
+          const command = new sdk.CompleteMultipartUploadCommand({ ...wanted, ...condition });
+          return client.send(command, options);
+        }, LONG);
+      const condition =
+        replaces === undefined ? { IfNoneMatch: '*' } : { IfMatch: `"${replaces}"` };
+      await unlessRefused(
+        () => complete(condition),
+        async () => {
+          if (replaces !== undefined) await requireSame(ask, at, replaces);
+          return complete({});
+        },
+        replaces !== undefined,
+      );
+    },
+  };
+}
+
+/**
+ * Asks with a condition, and without one where the service has none: it says so with 501, or finds that an
+ * object has not the ETag that it says itself, as Swift does with one that was sent in parts.
+ */
+async function unlessRefused<Output>(
+  conditional: () => Promise<Output>,
+  checked: () => Promise<Output>,
+  isOfEtag = true,
+): Promise<Output> {
+  try {
+    return await conditional();
+  } catch (error) {
+    if (!(error instanceof RegistryError)) throw error;
+    if (error.found !== '501' && !(isOfEtag && error.found === '412')) throw error;
+    return checked();
+  }
+}
+
+/** @throws RegistryError `object-store.changed` */
+async function requireSame(ask: Ask, at: At, expected: string): Promise<void> {
+  const found = (await look(ask, at))?.etag;
+  if (found === expected) return;
+  const name = formatS3Address({ bucket: at.Bucket, key: at.Key });
+  throw new RegistryError('object-store.changed', `${name} has changed while the ISO was sent`, {
+    expected,
+    found: found ?? 'no object',
+    hint: 'run again when nobody else writes to it',
+  });
 }
 
 async function listParts(ask: Ask, upload: At & { readonly UploadId: string }) {
@@ -153,7 +215,7 @@ async function listParts(ask: Ask, upload: At & { readonly UploadId: string }) {
       client.send(new sdk.ListPartsCommand({ ...upload, PartNumberMarker }), options),
     );
     for (const { PartNumber: number = 0, Size: size = 0, ETag: etag = '' } of page.Parts ?? []) {
-      listed.set(number, { size, etag: bare(etag) });
+      listed.set(number, { size, etag: bareEtag(etag) });
     }
     marker = page.IsTruncated === true ? page.NextPartNumberMarker : undefined;
   }
@@ -178,7 +240,7 @@ async function listUploads(ask: Ask, { Bucket, Key }: At): Promise<readonly stri
 const REFUSALS = new Set(['object-store.forbidden', 'object-store.answer']);
 
 /** ETags are compared without the quotes that some services leave out. */
-const bare = (etag: string): string => etag.replaceAll('"', '');
+export const bareEtag = (etag: string): string => etag.replaceAll('"', '');
 
 const ABSENT = new Set(['object-store.not-found', 'object-store.upload-lost']);
 

@@ -121,7 +121,7 @@ export async function completeUpload(
 ): Promise<void> {
   const before = await object.look();
   if (before?.etag !== replaces) throw changed(object.name);
-  const failure = await completeOrFail(object, { id, etags, replaces: replaces !== undefined });
+  const failure = await completeOrFail(object, { id, etags, replaces });
   const found = await object.look();
   const isOurs = found?.etag !== replaces && found?.metadata[OBJECT_KEYS.layout] === digest;
   if (!isOurs) throw failure ?? changed(object.name);
@@ -136,7 +136,7 @@ export async function completeUpload(
 /** The answer may be lost, and the object complete: who looks at the object knows. */
 async function completeOrFail(
   object: StoredObject,
-  { id, ...parts }: { id: string; etags: readonly string[]; replaces: boolean },
+  { id, ...parts }: { id: string; etags: readonly string[]; replaces: string | undefined },
 ): Promise<SealiftError | undefined> {
   try {
     await object.complete(id, parts);

@@ -23,7 +23,8 @@ export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
     const address = parseS3Address(output);
     const open = (signal: AbortSignal) => openStoredObject(s3, address, signal);
     const found = await open(signal).look();
-    const earlier = await openEarlierObject(s3, address, signal);
+    const opened = await openEarlierObject(s3, address, signal);
+    const earlier = opened?.etag === found?.etag ? opened : undefined;
     const digest = digestLayout(layout);
     const {
       digest: sha256,
