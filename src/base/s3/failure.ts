@@ -42,8 +42,7 @@ const BY_STATUS: Readonly<Record<number, { readonly code: string; readonly hint:
 export function explainS3Failure(error: unknown, { about, host }: Asked): unknown {
   if (error instanceof SealiftError || !(error instanceof Error)) return error;
   const status = statusOf(error);
-  const isBroken = status !== undefined && status < 300 && networkCodeOf(error) !== undefined;
-  if (status === undefined || isBroken) return explainNetworkFailure(host, error);
+  if (status === undefined || breaksOff(error, status)) return explainNetworkFailure(host, error);
   const answer = `${host} answers ${status} ${nameOf(error)} to what is asked of ${about}`;
   const details: ErrorDetails = { cause: error, found: String(status) };
   if (isPassingStatus(status) || PASSING.has(error.name)) {
@@ -58,6 +57,9 @@ export function explainS3Failure(error: unknown, { about, host }: Asked): unknow
   const { code, hint } = NAMED[error.name] ?? BY_STATUS[status] ?? { code: 'object-store.answer' };
   return new RegistryError(code, answer, { ...details, ...withoutUndefined({ hint }) });
 }
+
+const breaksOff = (error: Error, status: number): boolean =>
+  status < 300 && networkCodeOf(error) !== undefined;
 
 /** Answers with a status below 500, or with 200 in front, that say "later" all the same. */
 const PASSING = new Set(['SlowDown', 'RequestTimeout', 'InternalError', 'ServiceUnavailable']);
@@ -79,8 +81,9 @@ function headerOf(error: Error, name: string): string | undefined {
 }
 
 export const noCredentials = (cause: unknown): ConfigError =>
-  new ConfigError('object-store.credentials', 'there are no credentials for the object store', {
+  new ConfigError('object-store.credentials', 'no credentials for the object store were found', {
     cause,
+    ...withoutUndefined({ found: cause instanceof Error ? cause.message : undefined }),
     hint: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE',
   });
 

@@ -3,6 +3,7 @@ import type { Http, TlsOptions } from '../http/http.ts';
 import { withoutUndefined } from '../members.ts';
 import type { Retries } from '../retry.ts';
 import { rememberCredential, rememberSecret } from '../text/redact.ts';
+import { untilAborted } from '../wait.ts';
 import { createS3Handler } from './handler.ts';
 import { explainS3Failure, noCredentials, noRegion } from './failure.ts';
 import type * as sdkModule from './sdk.ts';
@@ -121,13 +122,15 @@ function staticCredentials(env: NodeJS.ProcessEnv) {
  * @returns the host of the service
  */
 async function identify({ config }: S3Client, signal: AbortSignal): Promise<string> {
-  const region = await config.region().catch((cause: unknown) => {
+  // Both may ask a service of the machine, which may not answer.
+  const finding = config.region().catch((cause: unknown) => {
     throw noRegion(cause);
   });
-  const found = await config.credentials().catch((cause: unknown) => {
+  const region = await untilAborted(finding, signal);
+  const asking = config.credentials().catch((cause: unknown) => {
     throw noCredentials(cause);
   });
-  signal.throwIfAborted();
+  const found = await untilAborted(asking, signal);
   rememberCredential(found.accessKeyId, found.secretAccessKey);
   if (found.sessionToken !== undefined) rememberSecret(found.sessionToken);
   const endpoint = await config.endpoint?.();

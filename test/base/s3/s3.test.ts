@@ -43,4 +43,61 @@ describe('an object store', () => {
     else expect(Buffer.from(await object.read()).toString()).toBe(body);
     expect(server.requests).toHaveLength(2);
   });
+
+  it('is not waited for while nobody says who we are, once the run is interrupted', async () => {
+    server = await serveLocally(() => undefined); // takes the question, and never answers
+    const stop = new AbortController();
+    process.env['AWS_CONTAINER_CREDENTIALS_FULL_URI'] = `${server.url}/credentials`;
+    try {
+      const s3 = open({ AWS_ENDPOINT_URL_S3: server.url });
+      const asking = openStoredObject(s3, { bucket: 'media', key: 'a' }, stop.signal).look();
+      const reason = new Error('interrupted');
+      stop.abort(reason);
+      await expect(asking).rejects.toBe(reason);
+    } finally {
+      delete process.env['AWS_CONTAINER_CREDENTIALS_FULL_URI'];
+    }
+  });
+
+  it.each(['412', '501'])(
+    'that answers a condition with %s is looked at before and after each copy, and before the end',
+    async (status) => {
+      const object = await openScripted({ status, etags: ['old', 'old', 'old', 'new'] });
+      const part = { upload: '7', number: 1 };
+      const range = { offset: 0, size: 5, etag: 'old' };
+      expect(await object.copyPart(part, range)).toBe('part');
+      expect(asked).toEqual(['PUT if old', 'HEAD', 'PUT', 'HEAD']);
+      await expect(object.copyPart(part, range)).rejects.toMatchObject({
+        code: 'object-store.changed',
+        expected: 'old',
+        found: 'new',
+      });
+      const completing = object.complete('7', { etags: ['part'], replaces: 'old' });
+      await expect(completing).rejects.toMatchObject({ code: 'object-store.changed' });
+      expect(asked.slice(-2)).toEqual(['POST if old', 'HEAD']);
+    },
+  );
+
+  const asked: string[] = [];
+
+  /** Refuses each condition, and has these ETags one after another. */
+  async function openScripted({ status, etags }: { status: string; etags: readonly string[] }) {
+    asked.length = 0;
+    const left = [...etags];
+    server = await serveLocally((request, response) => {
+      request.resume();
+      const { method = '', headers } = request;
+      const condition = headers['x-amz-copy-source-if-match'] ?? headers['if-match'];
+      asked.push(
+        condition === undefined ? method : `${method} if ${String(condition).replaceAll('"', '')}`,
+      );
+      if (condition !== undefined) response.writeHead(Number(status)).end();
+      else if (method === 'HEAD') {
+        const etag = left.length > 1 ? left.shift() : left[0];
+        response.writeHead(200, { etag: `"${etag ?? ''}"` }).end();
+      } else response.end('<CopyPartResult><ETag>"part"</ETag></CopyPartResult>');
+    });
+    const s3 = open({ ...KEYS, AWS_ENDPOINT_URL_S3: server.url });
+    return openStoredObject(s3, { bucket: 'media', key: 'a' }, signal);
+  }
 });
