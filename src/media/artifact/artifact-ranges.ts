@@ -41,8 +41,9 @@ type Range = Parameters<RangeSource['open']>[0];
 
 type Reading = { readonly sources: readonly BlobSource[]; readonly signal: AbortSignal };
 
-async function* readRange(
-  { parts }: IsoArtifact,
+/** Ends where a layer breaks off: the reader asks again from there. */
+export async function* readRange(
+  { parts }: Pick<IsoArtifact, 'parts'>,
   { offset, size }: Range,
   reading: Reading,
 ): AsyncGenerator<Uint8Array> {
@@ -54,7 +55,7 @@ async function* readRange(
     yield* zeros(part.offset - at);
     at = maxOf([at, part.offset]);
     const wanted = { offset: at - part.offset, size: Math.min(end, part.offset + part.size) - at };
-    yield* readPart(part, wanted, reading);
+    if (!(yield* readPart(part, wanted, reading))) return;
     at += wanted.size;
   }
   yield* zeros(end - at);
@@ -66,12 +67,12 @@ function* zeros(size: number): Generator<Uint8Array> {
   for (let left = size; left > 0; left -= ZEROS.length) yield ZEROS.subarray(0, left);
 }
 
-/** Ends where its source breaks off: the reader asks again for the rest. */
+/** Returns whether all came, and not less because its source broke off. */
 async function* readPart(
   part: IsoArtifact['parts'][number],
   wanted: Range,
   reading: Reading,
-): AsyncGenerator<Uint8Array> {
+): AsyncGenerator<Uint8Array, boolean> {
   const { body, offset } = await openPart(part, wanted, reading);
   if (offset !== wanted.offset) {
     body.destroy();
@@ -90,8 +91,9 @@ async function* readPart(
     const bytes = (piece as Uint8Array).subarray(0, left);
     left -= bytes.length;
     yield bytes;
-    if (left === 0) return;
+    if (left === 0) return true;
   }
+  return false;
 }
 
 async function openPart(
