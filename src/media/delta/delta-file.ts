@@ -36,6 +36,9 @@ const MAGIC = `${KIND}2 `;
 const LARGEST_JSON = 16 * 1024 * 1024;
 const MOST_VALUES = 1_100_000;
 
+/** Bytes; an ISO has 2**32 sectors at most (ECMA-119 8.4.8). */
+const LARGEST_ISO = 2 ** 43;
+
 /** The first bytes of a delta, before those that it carries. */
 export function formatDelta({ bodySize, from, index, patches, size }: DeltaHead): Uint8Array {
   const json = JSON.stringify({
@@ -64,6 +67,7 @@ export async function readDeltaHead(
   const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
   const { bodySize, from, index, patches, size } = parseObject(text, refuse);
   if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
+  if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
   const place = parseExtent(index);
   if (!place || !Array.isArray(patches)) throw refuse();
   const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));

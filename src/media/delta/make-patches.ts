@@ -2,7 +2,7 @@ import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { openRandomAccess, type ByteRange } from '../../iso/random-access.ts';
 import type { Patch } from './delta-file.ts';
-import { LARGEST_PATCHED, makePatch } from './patch.ts';
+import { LARGEST_PATCHED, makePatch, MOST_PATCHED } from './patch.ts';
 import type { Medium, MediumExtent } from './read-medium.ts';
 
 export type MadePatch = Patch & { readonly bytes: Uint8Array };
@@ -21,26 +21,32 @@ export async function makePatches({
   to,
   old,
   carried,
+  most = MOST_PATCHED,
 }: {
   readonly from: string;
   readonly to: string;
   readonly old: Medium;
   readonly carried: readonly MediumExtent[];
+  /** Bytes that they make together. */
+  readonly most?: number;
 }): Promise<ReadonlyMap<number, MadePatch>> {
   const [oldFile, file] = [await openRandomAccess(from), await openRandomAccess(to)];
   const findEarlier = createLookup(old.extents);
   const patches = new Map<number, MadePatch>();
+  let made = 0;
   try {
     for (const [number, extent] of carried.entries()) {
       const earlier = canPatch(extent) ? findEarlier(extent) : undefined;
-      if (!earlier || !canPatch(earlier)) continue;
+      if (!earlier || !canPatch(earlier) || made + extent.size > most) continue;
       const { offset, size, digest } = extent;
       const bytes = await file.read(offset, size);
       const found = digestOf(bytes);
       if (found !== digest) throw wrong(to, { offset, digest, found });
       const patch = makePatch(await oldFile.read(earlier.offset, earlier.size), bytes);
       const range = { offset: earlier.offset, size: earlier.size };
-      if (patch) patches.set(number, { old: range, size: patch.length, bytes: patch });
+      if (!patch) continue;
+      patches.set(number, { old: range, size: patch.length, bytes: patch });
+      made += size;
     }
     return patches;
   } finally {

@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { RandomAccess } from '../../iso/random-access.ts';
-import { parseMediaIndex } from '../index/media-index.ts';
+import { LARGEST_INDEX, parseMediaIndex } from '../index/media-index.ts';
 import {
   malformed,
   readDeltaHead,
@@ -10,7 +10,7 @@ import {
   type DeltaHead,
   type Patch,
 } from './delta-file.ts';
-import { LARGEST_PATCHED, usePatch } from './patch.ts';
+import { LARGEST_PATCHED, MOST_PATCHED, usePatch } from './patch.ts';
 import { otherIso, type Medium } from './read-medium.ts';
 
 /** An extent that the old ISO has not, and where the delta has it, or its patch. */
@@ -68,6 +68,9 @@ export async function openDelta(
   const carried = placeCarried(listCarried(extents, index, new Set(known.keys())), head);
   const isWhole = sumSizes(carried.map(({ patch, size }) => patch ?? { size })) === head.bodySize;
   const numbers = [...patches.keys()];
+  if (sumSizes(carried.filter(({ patch }) => patch)) > MOST_PATCHED) {
+    throw malformed(file.path, `has patches that make more than ${MOST_PATCHED} bytes`);
+  }
   if (!isWhole || numbers.some((number) => number >= carried.length)) return fail(file.path);
   return { size, extents, carried, head };
 }
@@ -92,7 +95,7 @@ function placeCarried(
 }
 
 /**
- * The bytes of a carried extent, verified. They are in memory: those with a patch are small.
+ * The bytes of a carried extent, verified. They are in memory: those with a patch are small, and so is an index.
  *
  * @throws IntegrityError `delta.damaged`
  */
@@ -100,7 +103,8 @@ export async function renderCarried(
   { delta, iso }: DeltaFiles,
   { position, size, digest, patch, offset }: Carried,
 ): Promise<Uint8Array> {
-  if (size > LARGEST_PATCHED || (patch?.old.size ?? 0) > LARGEST_PATCHED) return fail(delta.path);
+  const largest = patch ? LARGEST_PATCHED : LARGEST_INDEX;
+  if (size > largest || (patch?.old.size ?? 0) > LARGEST_PATCHED) return fail(delta.path);
   const stored = await delta.read(position, (patch ?? { size }).size);
   const bytes = patch
     ? usePatch(await iso.read(patch.old.offset, patch.old.size), { patch: stored, size })

@@ -5,6 +5,9 @@ import { isErrno } from '../../base/errors.ts';
 /** Larger extents are files of the base and layers: they are compressed, and change all over. */
 export const LARGEST_PATCHED = 16 * 1024 * 1024;
 
+/** Bytes that the patches of one delta make, at most: whoever applies it has them in memory. */
+export const MOST_PATCHED = 512 * 1024 * 1024;
+
 /** Above this part of the new bytes, a patch is not worth its reading. */
 const WORTH = 0.9;
 

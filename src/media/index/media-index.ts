@@ -207,7 +207,7 @@ function isImage(value: unknown): boolean {
 }
 
 /** 3,000 images with 60,000 blobs and 72,000 links take 48,000,000 bytes. */
-const LIMIT = 48 * 1024 * 1024;
+export const LARGEST_INDEX = 48 * 1024 * 1024;
 
 type Files = Pick<IsoImage, 'find' | 'readFile'>;
 
@@ -237,7 +237,9 @@ export async function readDamagedIndex(
 
 async function readText(iso: Files): Promise<string | undefined> {
   const node = await iso.find(INDEX_PATH);
-  return node?.kind === 'file' ? checkIndexText(await iso.readFile(node, LIMIT)) : undefined;
+  return node?.kind === 'file'
+    ? checkIndexText(await iso.readFile(node, LARGEST_INDEX))
+    : undefined;
 }
 
 /** What a later layout needs to leave bytes where they are; undefined for media that do not name their areas. */

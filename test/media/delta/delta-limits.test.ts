@@ -1,0 +1,106 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { digestOf } from '../../../src/base/digest.ts';
+import type { RandomAccess } from '../../../src/iso/random-access.ts';
+import { formatMediaIndex } from '../../../src/media/index/media-index.ts';
+import { formatDelta, readDeltaHead, type DeltaHead } from '../../../src/media/delta/delta-file.ts';
+import { makePatches } from '../../../src/media/delta/make-patches.ts';
+import { openDelta, renderCarried } from '../../../src/media/delta/open-delta.ts';
+import type { Medium } from '../../../src/media/delta/read-medium.ts';
+import { fakeDigest } from '../../support/sparse-medium.ts';
+
+const MIB = 2 ** 20;
+
+const inMemory = (bytes: Uint8Array): RandomAccess => ({
+  path: 'x.delta',
+  size: bytes.length,
+  read: (offset, size) => Promise.resolve(Buffer.from(bytes.subarray(offset, offset + size))),
+  close: () => Promise.resolve(),
+});
+
+const old: Medium = {
+  identity: fakeDigest('old'),
+  size: 2048,
+  index: { offset: 0, size: 1, digest: fakeDigest('old'), paths: [] },
+  extents: [],
+};
+const iso = inMemory(Buffer.alloc(0));
+
+/** A delta of an index alone, whose other extents of 16 MiB each are patches. */
+function deltaOf(count: number): RandomAccess {
+  const extents = Array.from({ length: count }, (_, at) => ({
+    ...{ offset: (at + 1) * 16 * MIB, size: 16 * MIB, digest: fakeDigest(`${at}`), paths: [] },
+  }));
+  const digest = digestOf('bytes');
+  const index = Buffer.from(
+    formatMediaIndex({
+      format: 1,
+      product: 'live-iso',
+      base: { digest, size: 2048 },
+      release: { version: '4.21.3', reference: `quay.io/a/b@${digest}`, architecture: 'amd64' },
+      images: [],
+      extents: [{ offset: 4096, size: 8192, paths: ['/sealift/index.json'] }, ...extents],
+    }).padEnd(8192),
+  );
+  const patch = { old: { offset: 0, size: 1 }, size: 1 };
+  const head: DeltaHead = {
+    from: old.identity,
+    size: (count + 1) * 16 * MIB,
+    index: { offset: 4096, size: index.length, digest: digestOf(index) },
+    patches: new Map(extents.map((_, at) => [at + 1, patch] as const)),
+    bodySize: index.length + count,
+  };
+  return inMemory(Buffer.concat([formatDelta(head), index, Buffer.alloc(count)]));
+}
+
+describe('a delta', () => {
+  it('may carry an index as it is that is as large as an index may be', async () => {
+    const bytes = Buffer.alloc(20 * MIB, 'index');
+    const carried = { offset: 4096, size: bytes.length, digest: digestOf(bytes), position: 0 };
+    const delta = inMemory(bytes);
+    expect((await renderCarried({ delta, iso }, carried)).length).toBe(20 * MIB);
+    const patch = { old: { offset: 0, size: 1 }, size: 1 };
+    const refused = { code: 'delta.malformed' };
+    for (const other of [
+      { ...carried, patch },
+      { ...carried, size: 49 * MIB },
+    ])
+      await expect(renderCarried({ delta, iso }, other)).rejects.toMatchObject(refused);
+  });
+
+  it('has patches that make 512 MiB at most', async () => {
+    const { carried } = await openDelta({ delta: deltaOf(32), iso }, old);
+    expect(carried).toHaveLength(33);
+    await expect(openDelta({ delta: deltaOf(33), iso }, old)).rejects.toMatchObject({
+      code: 'delta.malformed',
+      message: expect.stringContaining('536870912') as string,
+    });
+  });
+
+  it('makes no ISO that is larger than an ISO can be', async () => {
+    const index = { offset: 0, size: 1, digest: fakeDigest('index') };
+    const of = (size: number): RandomAccess =>
+      inMemory(formatDelta({ from: '', size, index, patches: new Map(), bodySize: 0 }));
+    expect((await readDeltaHead(of(2 ** 43))).size).toBe(2 ** 43);
+    await expect(readDeltaHead(of(2 ** 43 + 1))).rejects.toMatchObject({ code: 'delta.malformed' });
+  });
+
+  it('gets no more patches than may be used', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'sealift-patches-'));
+    const [from, to] = [join(home, 'from'), join(home, 'to')];
+    const [before, after] = ['a', 'b'].map((end) => `${'x'.repeat(999)}${end}`.repeat(3));
+    await writeFile(from, before ?? '');
+    await writeFile(to, after ?? '');
+    const listOf = (text = '') =>
+      [0, 1000, 2000].map((offset) => ({
+        ...{ offset, size: 1000, digest: digestOf(text.slice(0, 1000)), paths: [`/${offset}`] },
+      }));
+    const medium = { ...old, extents: listOf(before) };
+    const options = { from, to, old: medium, carried: listOf(after) };
+    expect((await makePatches(options)).size).toBe(3);
+    expect((await makePatches({ ...options, most: 2500 })).size).toBe(2);
+    await rm(home, { recursive: true });
+  });
+});
