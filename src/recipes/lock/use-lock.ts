@@ -1,7 +1,8 @@
+import { rm } from 'node:fs/promises';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { writeFileAtomic } from '../../base/disk/files.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { SealiftError } from '../../base/errors.ts';
+import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { FileInput } from '../../base/disk/file-input.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
@@ -190,13 +191,15 @@ function flatten(value: Json | undefined, path: string): readonly (readonly [str
 }
 
 /**
- * Refuses, before anything is fetched, what is in the place of the lock and is not one.
+ * Refuses, before anything is fetched, what is in the place of the lock and is not one, and to put plain text in
+ * the place of what is encrypted.
  *
- * @throws what `claimOutput` throws
+ * @throws ConfigError `lock.key-missing`; what `claimOutput` throws
  */
 export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promise<void> {
   if (!lock || lock.isLocked) return;
-  const { path } = lock;
+  const { path, held, key } = lock;
+  if (held?.secrets !== undefined && !key) throw noKey(path);
   const files = [
     { path, expected: 'a lock', read: () => readLock(path) },
     {
@@ -212,6 +215,17 @@ export async function claimLock({ lock, inputs, workDir }: LockedRequest): Promi
     );
   }
 }
+
+const noKey = (path: string): ConfigError =>
+  new ConfigError(
+    'lock.key-missing',
+    `"${path}" has encrypted secrets, and would be written without`,
+    {
+      expected: '--lock-key',
+      found: 'no key',
+      hint: 'give the key with --lock-key, or name another lock with --lock-file',
+    },
+  );
 
 function canRead(read: () => unknown): boolean {
   try {
@@ -245,6 +259,7 @@ export async function writeLock(
   if (key) {
     const sealed = sealSecrets(secrets, key, held?.secrets);
     await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }));
+    await rm(secretsPathOf(path), { force: true }); // they were there in plain text before
     return;
   }
   await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
