@@ -33,7 +33,7 @@ export async function describeAsked(
   request: Request,
   { program, sealKey, registriesConf }: BuildTools,
 ): Promise<Digest | undefined> {
-  const { inputs, reuses } = request;
+  const { inputs, reuses, lock } = request;
   const values = Object.fromEntries(
     Object.entries(request).filter(([name]) => !LEFT_OUT.has(name)),
   ) as Record<string, StageValue>;
@@ -41,7 +41,9 @@ export async function describeAsked(
   const files = await Promise.all(paths.map(describeFile));
   if (files.includes(undefined)) return undefined;
   const keepsPlaces = reuses?.keepsPlaces ?? false;
-  const all = { values, paths, files: files as Json[], keepsPlaces, registriesConf };
+  const lockKey = lock?.key;
+  const described = { paths, files: files as Json[], keepsPlaces, registriesConf };
+  const all = { values, ...described, ...withoutUndefined({ lockKey }) };
   return fingerprintOf({ stage: 'find unchanged ISO', inputs: all, program, sealKey });
 }
 
@@ -64,17 +66,31 @@ async function describeFile(path: string): Promise<Json | undefined> {
   }
 }
 
-/** A mirror has tens of thousands of files: they count by what their inodes say. */
-async function describeFolder(folder: string): Promise<Json> {
+/**
+ * A mirror has tens of thousands of files: they count by what their inodes say. Undefined where a link leads to
+ * another folder, which may change unseen.
+ */
+async function describeFolder(folder: string): Promise<Json | undefined> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries.filter((entry) => !entry.isDirectory());
   const described = await Promise.all(
-    paths.map(async ({ parentPath, name }) => {
-      const path = join(parentPath, name);
+    paths.map(async (entry) => {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.isSymbolicLink() && (await leadsToFolder(path))) return undefined;
       return [path.slice(folder.length), await describeStamp(path)] as const;
     }),
   );
-  return Object.fromEntries(described);
+  const known = described.filter((each) => each !== undefined);
+  return known.length === described.length ? Object.fromEntries(known) : undefined;
+}
+
+async function leadsToFolder(link: string): Promise<boolean> {
+  try {
+    return (await stat(link)).isDirectory();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP')) return false;
+    throw error;
+  }
 }
 
 const describeStamp = async (path: string): Promise<Json> => (await readStamp(path)) ?? 'absent';

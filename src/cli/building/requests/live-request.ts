@@ -45,11 +45,12 @@ export function readLiveIsoRequest(
   const nmstate = readNmstate(config);
   const saved = readSaved(options, 'live-iso', host);
   const locking = readLockUse(options, { product: 'live-iso', config: input }, host);
+  const signatures = readSignatureGate(options, host, config.build);
   return {
     config: withBuild(config, options),
     manifests,
     overrides: readOverrides(dirname(file)),
-    signatures: readSignatureGate(options, host, config.build),
+    signatures,
     ...readIsoPlace(
       { ...options, output: options.output ?? DEFAULT_OUTPUT },
       {
@@ -59,8 +60,8 @@ export function readLiveIsoRequest(
           options.plan,
           ...listFolders(dirname(file)),
           mirrorPath,
-          options.signatures,
-          options.signatureKeys,
+          signatures.files,
+          signatures.keys,
           ...(locking.saved ? [locking.lock?.path] : []),
         ],
       },

@@ -40,9 +40,10 @@ export function readUpgradeRequest(
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
   const saved = readSaved(options, 'upgrade-iso', host);
+  const signatures = readSignatureGate(options, host, config.build);
   const place = readIsoPlace(
     { ...options, output: options.output ?? UPGRADE_OUTPUT },
-    { config: input, inputs: [options.plan, options.signatures, options.signatureKeys] },
+    { config: input, inputs: [options.plan, signatures.files, signatures.keys] },
     host,
   );
   if (place.device) throw noDevice(place.device);
@@ -52,7 +53,7 @@ export function readUpgradeRequest(
     machineConfig,
     prepareHosts,
     ...place,
-    signatures: readSignatureGate(options, host, config.build),
+    signatures,
     ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
   };
 }
