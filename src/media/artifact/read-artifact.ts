@@ -2,6 +2,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { Digest } from '../../base/digest.ts';
 import type { RegistryClient } from '../../registry/client.ts';
+import type { Descriptor } from '../../registry/descriptor.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseArtifact, type IsoArtifact } from './artifact-manifest.ts';
@@ -28,13 +29,27 @@ export async function fetchArtifact(
     const { manifests } = top.manifest;
     requireFew(name, sumSizes(manifests));
     parseArtifact(name, top, []); // an index of anything else is not followed
-    for (const { digest } of manifests) {
+    for (const { digest, size } of manifests) {
       const { registry, repository } = reference;
-      others.push(await client.fetchManifest({ registry, repository, digest }, { signal }));
+      const other = await client.fetchManifest({ registry, repository, digest }, { signal });
+      if (other.bytes.length !== size) throw wrongSize(name, { digest, size }, other);
+      others.push(other);
     }
   }
   return { artifact: parseArtifact(name, top, others), manifest: top.descriptor.digest };
 }
+
+/** The limit stands on the sizes that the index tells. */
+const wrongSize = (
+  name: string,
+  { digest, size }: Pick<Descriptor, 'digest' | 'size'>,
+  { bytes }: StoredManifest,
+): IntegrityError =>
+  new IntegrityError('artifact.malformed', `${name} tells a wrong size of ${digest}`, {
+    expected: `${size} bytes`,
+    found: `${bytes.length} bytes`,
+    hint: 'push the ISO again',
+  });
 
 function requireFew(name: string, size: number): void {
   if (size <= LARGEST) return;
