@@ -43,7 +43,7 @@ export type IsoArtifact = {
   readonly digest?: Digest;
   /** Digest of the medium's index, which names every other byte. */
   readonly index: string;
-  /** Whether only its owner might read the file that was pushed. */
+  /** Whether not everybody might read the file that was pushed. */
   readonly isPrivate: boolean;
   /** By offset, without overlaps; between them are zeros. */
   readonly parts: readonly Required<Part>[];

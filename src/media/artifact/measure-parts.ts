@@ -39,12 +39,17 @@ export async function measureParts(
   const reading = { file, whole, buffer, ...options };
   try {
     let end = 0;
+    let extent = createHash('sha256');
     for (const part of parts) {
-      await readRange(reading, { offset: end, size: part.offset - end }, requireZeros(path));
-      const digest = await measurePart(reading, part);
-      const { offset, size } = part;
+      const { offset, size, pieceOf } = part;
+      await readRange(reading, { offset: end, size: offset - end }, requireZeros(path));
+      if (pieceOf?.offset === offset) extent = createHash('sha256');
+      const digest = await measurePart(reading, part, extent);
       measured.push({ offset, size, digest });
       end = offset + size;
+      if (pieceOf && pieceOf.offset + pieceOf.size === end) {
+        requireDigest(path, pieceOf, finish(extent));
+      }
     }
     await readRange(reading, { offset: end, size: file.size - end }, requireZeros(path));
     return { digest: finish(whole), parts: measured };
@@ -59,12 +64,14 @@ type Reading = MeasureOptions & {
   readonly buffer: Buffer;
 };
 
-async function measurePart(reading: Reading, part: PlannedPart): Promise<Digest> {
+/** @param extent what the bytes of a piece are also hashed with */
+async function measurePart(reading: Reading, part: PlannedPart, extent: Hash): Promise<Digest> {
   const hash = createHash('sha256');
   const { path } = reading.file;
   const pieces: Buffer[] = [];
   await readRange(reading, part, (piece) => {
     hash.update(piece);
+    if (part.pieceOf) extent.update(piece);
     if (part.extents) pieces.push(Buffer.from(piece));
   });
   const run = Buffer.concat(pieces);

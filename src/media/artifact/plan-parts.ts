@@ -15,6 +15,8 @@ export type Part = {
 export type PlannedPart = Part & {
   /** What stands in it, where it is several small extents; none is larger than a run may be. */
   readonly extents?: readonly Part[];
+  /** The extent that it is a piece of, where that is too large for one layer. */
+  readonly pieceOf?: Part;
 };
 
 /** Bytes; registries refuse layers over some 10 GiB. */
@@ -70,12 +72,13 @@ function joinRun(run: readonly Part[]): PlannedPart | undefined {
   return { offset: first.offset, size: last.offset + last.size - first.offset, extents: run };
 }
 
-function* cut(extent: Part, largest: number): Generator<Part> {
+function* cut(extent: Part, largest: number): Generator<PlannedPart> {
   if (extent.size <= largest) {
     yield extent;
     return;
   }
   for (let done = 0; done < extent.size; done += largest) {
-    yield { offset: extent.offset + done, size: Math.min(largest, extent.size - done) };
+    const size = Math.min(largest, extent.size - done);
+    yield { offset: extent.offset + done, size, pieceOf: extent };
   }
 }

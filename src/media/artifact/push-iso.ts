@@ -45,7 +45,7 @@ export async function readIsoToPush(
       onProgress(bytes, size);
     },
   });
-  const isPrivate = (mode & 0o077) === 0;
+  const isPrivate = (mode & 0o004) === 0;
   return {
     artifact: { title: basename(path), ...about, size, digest, isPrivate, parts },
     sourcesOf: (blob) => sources.get(blob) ?? [],

@@ -1,4 +1,4 @@
-import { access, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { access, chmod, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -158,6 +158,15 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
     expect(await refusalOf()).toBe('5 artifact.malformed');
     await put(index([{ ...entry, size: 2 ** 40 }]), INDEX);
     expect(await refusalOf()).toBe('5 artifact.malformed');
+  });
+
+  it('is private where not everybody might read the ISO, as one of a group', async () => {
+    await chmod(join(home, 'iso'), 0o640);
+    await push(registry.host, 'm/iso:group');
+    await chmod(join(home, 'iso'), 0o644);
+    const { annotations } = (await (await manifestOf('group')).json()) as Document;
+    expect(annotations['dev.sealift.iso.private']).toBe('true');
+    expect((JSON.parse(good) as Document).annotations['dev.sealift.iso.private']).toBe(undefined);
   });
 
   it('is refused where the registry lost a layer or has no such tag', async () => {
