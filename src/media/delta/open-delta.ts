@@ -101,10 +101,10 @@ function placeCarried(
  */
 export async function renderCarried(
   { delta, iso }: DeltaFiles,
-  { position, size, digest, patch, offset }: Carried,
+  carried: Carried,
 ): Promise<Uint8Array> {
-  const largest = patch ? LARGEST_PATCHED : LARGEST_INDEX;
-  if (size > largest || (patch?.old.size ?? 0) > LARGEST_PATCHED) return fail(delta.path);
+  if (isTooLarge(carried)) return fail(delta.path);
+  const { position, size, digest, patch, offset } = carried;
   const stored = await delta.read(position, (patch ?? { size }).size);
   const bytes = patch
     ? usePatch(await iso.read(patch.old.offset, patch.old.size), { patch: stored, size })
@@ -112,6 +112,9 @@ export async function renderCarried(
   if (bytes && digestOf(bytes) === digest) return bytes;
   throw damaged(delta.path, { offset, digest, found: bytes && digestOf(bytes) });
 }
+
+const isTooLarge = ({ size, patch }: Carried): boolean =>
+  patch ? Math.max(size, patch.old.size) > LARGEST_PATCHED : size > LARGEST_INDEX;
 
 const damaged = (
   path: string,
