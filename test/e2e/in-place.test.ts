@@ -88,8 +88,18 @@ describe('a delta applied in place', () => {
     await copyFile(at('x.iso.apply.journal'), at('journal'));
     await rm(at('x.iso.apply.journal'));
     await expectRefused('delta.half-applied', ...IN_PLACE);
+    const journal = await readFile(at('journal'), 'utf8'); // as of another stick, half-way by the same delta
+    await writeFile(
+      at('x.iso.apply.journal'),
+      journal.replace(/"run":"[0-9a-f]{32}"/, '"run":"other"'),
+    );
+    await expectRefused('delta.half-applied', ...IN_PLACE);
     await copyFile(at('journal'), at('x.iso.apply.journal'));
     await expectRefused('delta.half-applied', 'x.iso', 'back.delta', '--in-place');
+    const patched = await readFile(at('x.iso.apply.patched'));
+    await writeFile(at('x.iso.apply.patched'), Buffer.alloc(patched.length));
+    await expectRefused('delta.damaged', ...IN_PLACE);
+    await writeFile(at('x.iso.apply.patched'), patched);
     await copyFile(at('monday.iso'), at('x.iso')); // as somebody would who starts over
     await expectDone('apply', ...IN_PLACE);
     expectTuesday();

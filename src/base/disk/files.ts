@@ -260,3 +260,14 @@ export async function sizeOf(path: string): Promise<number> {
     throw error;
   }
 }
+
+/** Writes all of the bytes: one call may write less. */
+export async function writeWhole(
+  file: Pick<FileHandle, 'write'>,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
+  }
+}

@@ -1,11 +1,14 @@
-import { rm, stat } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
-import { isErrno, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
+import { findDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply-in-place.ts';
 import { isPart, joinParts, type JoinOptions } from '../../media/delta/parts/join-parts.ts';
+import { standInFor } from '../../media/output/claim-device.ts';
 import type { CliHost } from '../host.ts';
 import { writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import type { LogFormat } from '../terminal/progress.ts';
@@ -57,11 +60,13 @@ export async function useDelta<T>(
 ): Promise<T> {
   const [first] = paths;
   if (first !== undefined && paths.length === 1 && !(await isPart(first))) return work(first);
-  await joinParts(paths, joined, options);
+  const unlock = await lockOutput(`${joined}.lock`);
   try {
+    await joinParts(paths, joined, options);
     return await work(joined);
   } finally {
     await rm(joined, { force: true });
+    await unlock();
   }
 }
 
@@ -70,16 +75,11 @@ export async function placeInPlace(
   path: string,
   workDir: string,
 ): Promise<{ readonly aside: string; readonly lock: string }> {
-  const ofFile = { aside: `${path}.apply`, lock: `${path}.lock` };
-  try {
-    if (!(await stat(path)).isBlockDevice()) return ofFile;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return ofFile;
-    throw error;
-  }
-  await makeDirectory(workDir);
-  const name = basename(path);
-  return { aside: join(workDir, `apply-${name}`), lock: join(workDir, `device-${name}.lock`) };
+  const device = findDevice(path);
+  if (!device) return { aside: `${path}.apply`, lock: `${path}.lock` };
+  const place = standInFor(device, workDir); // whatever name it has today
+  await makeDirectory(dirname(place));
+  return { aside: `${place}.apply`, lock: `${place}.lock` };
 }
 
 const format = (path: string, { size, digest, carried, written, saved }: InPlaceReport): string =>

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errors.ts';
+import { writeWhole } from '../../base/disk/files.ts';
 import { explaining } from '../../base/disk/write-errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import type { DamagedExtent } from '../verify-extents.ts';
@@ -122,10 +123,4 @@ export const writeAt = (
   { path, file }: OpenTarget,
   bytes: Uint8Array,
   position: number,
-): Promise<void> =>
-  explaining(path, async () => {
-    for (let done = 0; done < bytes.length;) {
-      const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done);
-      done += bytesWritten;
-    }
-  });
+): Promise<void> => explaining(path, () => writeWhole(file, bytes, position));

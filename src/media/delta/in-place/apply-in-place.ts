@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { rm, type FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../../base/digest.ts';
 import { lockOutput } from '../../../base/disk/lock.ts';
@@ -8,18 +9,17 @@ import { ConfigError, DiskError, IntegrityError, isErrno } from '../../../base/e
 import { sumSizes } from '../../../base/lists.ts';
 import { SECTOR_SIZE } from '../../../iso/extent.ts';
 import { openRandomAccess } from '../../../iso/random-access.ts';
-import type { IndexExtent } from '../../index/media-index.ts';
 import { useImage } from '../../open-medium.ts';
 import { namesBeside } from '../../output/claim-iso.ts';
 import { publishChecksum } from '../../output/publish-iso.ts';
 import { findGaps } from '../../verify-contents.ts';
-import { verifyExtents } from '../../verify-extents.ts';
 import { formatDelta, readDeltaHead, type DeltaExtent } from '../delta-file.ts';
 import { openDelta, renderCarried, type DeltaFiles } from '../open-delta.ts';
 import { readMedium, type Medium } from '../read-medium.ts';
 import { leaveOut, listMoves, type NewIso } from './list-moves.ts';
 import { planSteps, type Step } from './plan-steps.ts';
 import { runSteps } from './run-steps.ts';
+import { hasExtent, requireCarried, requireVerified, toIndexExtent } from './verify-parts.ts';
 import { readStepJournal, startStepJournal, type StepJournal } from './step-journal.ts';
 
 export type InPlaceOptions = {
@@ -102,51 +102,57 @@ async function begin(path: string, given: Given): Promise<Begun> {
   const plan = (journal: StepJournal): Begun => {
     const { old, now } = journal;
     const steps = planSteps(leaveOut(listMoves(old, now), old, BOOT), BOOT);
-    return { ...journal, steps, marker: formatMarker(name) };
+    return { ...journal, steps, marker: formatMarker(journal) };
+  };
+  const goOn = async (known: Begun): Promise<Begun> => {
+    const left = known.steps.slice(known.done);
+    const files = { delta: deltaPath, patched: `${aside}.patched`, signal: given.signal };
+    await requireCarried(known.now.carried, left, files);
+    return known;
   };
   const journal = await readStepJournal(`${aside}.journal`);
   const known = journal?.delta === name ? plan(journal) : undefined;
   const begun = await readMarker(iso);
-  if (begun !== undefined && begun !== name) {
-    throw halfApplied(path, { expected: `the delta ${begun}`, found: `the delta ${name}` });
+  if (begun && begun.delta !== name) {
+    throw halfApplied(path, { expected: `the delta ${begun.delta}`, found: `the delta ${name}` });
   }
-  if (begun !== undefined) {
-    const found = 'none, or one of another delta';
-    return known ?? fail(halfApplied(path, { expected: `a journal ${aside}.journal`, found }));
+  if (begun) {
+    const found = 'none, or one of another delta or medium';
+    if (known?.run === begun.run) return goOn(known);
+    throw halfApplied(path, { expected: `a journal ${aside}.journal of it`, found });
   }
-  if (known && (await isReady(path, { ...known, from: head.from }))) return known;
-  return plan({ delta: name, done: 0, ...(await prepare(path, given)) });
+  if (known && (await isReady(path, known, { ...given, index: head.index }))) return goOn(known);
+  const run = randomBytes(16).toString('hex');
+  return plan({ delta: name, run, done: 0, ...(await prepare(path, given)) });
 }
 
-/** Whether all is there but what boots, or some of that: the marker is gone then. */
-async function isReady(
+/**
+ * Whether all is there but what boots, or some of that: the marker is gone then, and the index of the new ISO
+ * tells it from another medium and from the old ISO.
+ */
+const isReady = async (
   path: string,
-  { steps, done, from }: Begun & { readonly from: string },
-): Promise<boolean> {
-  if (done <= steps.findIndex(({ kind }) => kind === 'ready')) return false;
-  try {
-    return (await readMedium(path)).identity !== from; // else somebody has put the old one back
-  } catch (error) {
-    if (error instanceof IntegrityError) return true;
-    throw error;
-  }
-}
+  { steps, done }: Begun,
+  { index, signal }: { readonly index: DeltaExtent; readonly signal: AbortSignal },
+): Promise<boolean> =>
+  done > steps.findIndex(({ kind }) => kind === 'ready') && (await hasExtent(path, index, signal));
 
 const MARKER = 'sealift: not whole yet, apply the delta ';
 
 /** What an ISO begins with that is half-way; a sector at most. */
-const formatMarker = (delta: string): Buffer => Buffer.from(`${MARKER}${delta} again\n`);
+const formatMarker = ({ delta, run }: Marked): Buffer =>
+  Buffer.from(`${MARKER}${delta} again (run ${run})\n`);
+
+type Marked = Pick<StepJournal, 'delta' | 'run'>;
 
 /** The delta that is half applied, if one is. */
-async function readMarker(iso: FileHandle): Promise<string | undefined> {
+async function readMarker(iso: FileHandle): Promise<Marked | undefined> {
   const start = Buffer.alloc(SECTOR_SIZE);
   await iso.read(start, 0, start.length, 0);
   const text = start.toString('latin1');
-  return text.startsWith(MARKER) ? text.slice(MARKER.length).split(' ')[0] : undefined;
-}
-
-function fail(error: Error): never {
-  throw error;
+  if (!text.startsWith(MARKER)) return undefined;
+  const [delta = '', , , run = ''] = text.slice(MARKER.length).split(/[ )\n]/);
+  return { delta, run };
 }
 
 /** Reads both ISOs, verifies every byte that is needed, and makes what is made by patches. */
@@ -196,52 +202,18 @@ const toDeltaExtent = ({ offset, size, digest }: DeltaExtent): DeltaExtent => ({
   digest,
 });
 
-const toIndexExtent = ({ offset, size, digest }: DeltaExtent): IndexExtent => ({
-  offset,
-  size,
-  digest,
-  paths: [],
-});
-
 /** The last check: the new ISO is there, and zeros are between its files. */
 function requireNew(path: string, { extents }: NewIso, options: InPlaceOptions): Promise<void> {
   const all = extents.map(toIndexExtent);
   return requireVerified(path, [...all, ...findGaps(all)], options);
 }
 
-async function requireVerified(
-  path: string,
-  extents: readonly IndexExtent[],
-  { signal, onProgress }: Pick<InPlaceOptions, 'signal' | 'onProgress'>,
-): Promise<void> {
-  const total = sumSizes(extents);
-  const [first] = await useImage(path, (image) =>
-    verifyExtents(image, extents, {
-      signal,
-      onProgress: (bytes) => {
-        onProgress(bytes, total);
-      },
-    }),
-  );
-  if (!first) return;
-  const { extent, found = first.unreadable ?? '' } = first;
-  throw new IntegrityError(
-    'delta.damaged',
-    `${path} has other bytes at ${extent.offset} than it should have`,
-    {
-      expected: `${extent.digest ?? ''} for ${extent.size} bytes`,
-      found,
-      hint: 'repair it with "sealift repair", or copy it again',
-    },
-  );
-}
-
 async function change(
   files: Parameters<typeof runSteps>[0],
-  { steps, marker, delta, old, now, done }: Begun,
+  { steps, marker, done, ...begun }: Begun,
   { aside, signal, onProgress }: InPlaceOptions,
 ): Promise<void> {
-  const journal = await startStepJournal(`${aside}.journal`, { delta, old, now, done });
+  const journal = await startStepJournal(`${aside}.journal`, { ...begun, done });
   const names = namesBeside(files.path);
   for (const name of [names.checksum, names.report]) await rm(name, { force: true });
   const total = steps.reduce((sum, step) => sum + (step.kind === 'write' ? step.size : 0), 0);

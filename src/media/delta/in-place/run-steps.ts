@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { IntegrityError } from '../../../base/errors.ts';
+import { writeWhole } from '../../../base/disk/files.ts';
 import { explaining } from '../../../base/disk/write-errors.ts';
 import { maxOf } from '../../../base/lists.ts';
 import type { ByteRange } from '../../../iso/random-access.ts';
@@ -53,7 +54,8 @@ export async function runSteps(files: StepFiles, options: RunOptions): Promise<v
     }
     if (steps[number - 1]?.kind === 'close' || log.needsFlush(target)) await log.flush(number);
     const source = sourceOf(step, files);
-    await writeWhole(files, await readStep(step, buffer, { source, marker }), target);
+    const piece = await readStep(step, buffer, { source, marker });
+    await explaining(files.path, () => writeWhole(target.file, piece, target.offset));
     log.add(source, target.size);
     options.onBytes(step.kind === 'write' ? target.size : 0);
   }
@@ -132,11 +134,3 @@ async function readStep(
   }
   return piece;
 }
-
-const writeWhole = ({ path }: StepFiles, piece: Buffer, { file, offset }: Place): Promise<void> =>
-  explaining(path, async () => {
-    for (let done = 0; done < piece.length;) {
-      const rest = piece.length - done;
-      done += (await file.write(piece, done, rest, offset + done)).bytesWritten;
-    }
-  });

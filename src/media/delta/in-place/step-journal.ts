@@ -7,7 +7,7 @@ import type { NewIso, OldIso } from './list-moves.ts';
 /**
  * What changing an ISO in place has achieved.
  *
- *     {"delta":"sha256:...","now":{...},"old":{...}}    what is applied, what the ISO becomes, what it was
+ *     {"delta":"sha256:...","now":{...},"old":{...},"run":"..."}    what is applied, what the ISO becomes, what it was
  *     <n>                                               the first n steps are on the disk
  *
  * Both ISOs stand in it because the index that names their extents is overwritten soon. A torn last line is ignored.
@@ -15,6 +15,8 @@ import type { NewIso, OldIso } from './list-moves.ts';
 export type StepJournal = {
   /** Names the delta, and with it both ISOs. */
   readonly delta: string;
+  /** Stands on the medium, too: two media may be half-way by one delta. */
+  readonly run: string;
   readonly old: OldIso;
   readonly now: NewIso;
   /** Steps that are on the disk. */
@@ -26,19 +28,19 @@ export async function readStepJournal(path: string): Promise<StepJournal | undef
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
   if (!head?.startsWith('{')) return undefined;
-  const { delta, now, old } = JSON.parse(head) as StepJournal;
-  return { delta, now, old, done: Number(lines.at(-1) ?? 0) };
+  const { delta, now, old, run } = JSON.parse(head) as StepJournal;
+  return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
 }
 
 /** Writes the first line, and opens the journal to append; `note` returns when the line is on the disk. */
 export async function startStepJournal(
   path: string,
-  { delta, now, old, done }: StepJournal,
+  { delta, now, old, run, done }: StepJournal,
 ): Promise<{
   readonly note: (done: number) => Promise<void>;
   readonly close: () => Promise<void>;
 }> {
-  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old })}\n${done}\n`);
+  await writeFileAtomic(path, `${JSON.stringify({ delta, now, old, run })}\n${done}\n`);
   const file: FileHandle = await openOwnFile(path, { create: false, append: true });
   return {
     async note(count) {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { nameAside } from '../../../base/disk/aside.ts';
+import { writeWhole } from '../../../base/disk/files.ts';
 import { createFile } from '../../../base/disk/open-file.ts';
 import { explaining } from '../../../base/disk/write-errors.ts';
 import { IntegrityError, isErrno } from '../../../base/errors.ts';
@@ -146,7 +147,7 @@ async function writePart(
       ? await part.file.read(part.start + at, range.size)
       : await recombine(parts, range);
     const position = (number - 1) * list.partSize + at;
-    await explaining(target, () => file.write(bytes, 0, bytes.length, position));
+    await explaining(target, () => writeWhole(file, bytes, position));
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { nameAside } from '../../../base/disk/aside.ts';
+import { writeWhole } from '../../../base/disk/files.ts';
 import { createFile } from '../../../base/disk/open-file.ts';
 import { explaining } from '../../../base/disk/write-errors.ts';
 import { UsageError } from '../../../base/errors.ts';
@@ -92,8 +93,8 @@ async function fill(
   { read, signal }: Filling,
 ): Promise<void> {
   const start = formatPartHead(PARITY, list).length;
-  const put = (part: Part, bytes: Uint8Array, at: number): Promise<unknown> =>
-    explaining(part.path, () => part.file.write(bytes, 0, bytes.length, at));
+  const put = (part: Part, bytes: Uint8Array, at: number): Promise<void> =>
+    explaining(part.path, () => writeWhole(part.file, bytes, at));
   for (let at = 0; at < list.partSize; at += PIECE) {
     signal.throwIfAborted();
     const parity = Buffer.alloc(Math.min(PIECE, list.partSize - at));
