@@ -18,7 +18,8 @@ type VerifyOptions = ListOptions & { readonly logFormat: LogFormat };
 export function registerCache(program: Command, host: CliHost): void {
   const cache = program
     .command('cache')
-    .description('look after a folder of blobs that builds share with --cache');
+    .description('look after a folder of blobs that builds share with --cache')
+    .addHelpText('after', '\nExample:\n  $ sealift cache ls /srv/sealift');
   registerList(cache, host);
   registerPrune(cache, host);
   registerVerifyCache(cache, host);
