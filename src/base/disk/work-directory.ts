@@ -161,7 +161,6 @@ const describeOpen = (path: string, aside: string | undefined): string =>
       `they are in "${join(path, basename(aside))}"`;
 
 type ClaimedPlace = Pick<Claim, 'path' | 'root'>;
-
 /** Nobody else's directory becomes private by accident: there is nothing in it but what builds make. */
 async function makePrivate(directory: FileHandle, place: ClaimedPlace): Promise<void> {
   const { path, root } = place;
