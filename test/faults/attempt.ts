@@ -31,7 +31,8 @@ export type Attempt = {
 export async function attemptBuild(folder: string, kill: Kill | undefined): Promise<Attempt> {
   const child = spawn(
     process.execPath,
-    [SEALIFT, 'build', 'live-iso', '--output', 'out.iso', '--retry-for', '10s'],
+    // Places of an earlier output would stay, and a quiet build has none to keep.
+    [SEALIFT, 'build', 'live-iso', '--output', 'out.iso', '--fresh-layout', '--retry-for', '10s'],
     {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
