@@ -1,4 +1,5 @@
 import type { OpenBytes, OpenOptions, Source } from '../base/download/source.ts';
+import { openListed } from '../base/disk/open-file.ts';
 import type { Descriptor } from './descriptor.ts';
 
 /**
@@ -22,6 +23,24 @@ export type FilePosition = {
   /** Whether a record of an earlier build stands for the bytes; else whoever reads verifies. */
   readonly isRecorded?: boolean;
 };
+
+/** A place on this machine that has blobs in files. */
+export const createLocalSource = (
+  name: string,
+  fileOf: NonNullable<BlobSource['fileOf']>,
+): BlobSource => ({
+  name,
+  local: true,
+  fileOf,
+  async open(blob, { offset }) {
+    const found = await fileOf(blob);
+    if (!found) return undefined;
+    const file = await openListed(found.path);
+    const start = found.position + offset;
+    const body = file.createReadStream({ start, end: found.position + blob.size - 1 });
+    return { offset, body };
+  },
+});
 
 /** Whether one of these sources has a file of this machine with the blob. */
 export async function hasLocal(sources: readonly BlobSource[], blob: Descriptor): Promise<boolean> {

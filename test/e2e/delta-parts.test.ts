@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { buildTwoNights, expectDone } from '../support/two-nights.ts';
 
 let world: LiveWorld;
 let tuesday: string;
@@ -16,13 +17,9 @@ const LARGEST = 9 * 1024;
 /** Monday's ISO, tuesday's, and the delta in parts. */
 beforeAll(async () => {
   world = await createLiveWorld();
-  await world.writeConfig();
-  await expectDone('build', '--output', 'monday.iso', '--base-iso', 'test.iso');
-  await copyFile(at('monday.iso'), at('tuesday.iso'));
-  await world.writeConfig('  kernelArguments: [debug]', 'stopLocalRegistry: true');
-  await expectDone('build', '--output', 'tuesday.iso', '--base-iso', 'test.iso');
+  await buildTwoNights(world, { replaces: true });
   tuesday = await digestFile(at('tuesday.iso'));
-  await expectDone(...DELTA);
+  await done(...DELTA);
 });
 afterAll(() => world.close());
 
@@ -36,14 +33,11 @@ const DELTA = [
   `${LARGEST}`,
 ];
 
-async function expectDone(...args: readonly string[]): Promise<string> {
-  const { exitCode, stderr } = await world.run(...args);
-  expect([args, exitCode, stderr]).toEqual([args, 0, expect.not.stringContaining('error')]);
-  return stderr;
-}
+const done = async (...args: readonly string[]): Promise<string> =>
+  (await expectDone(world, ...args)).stderr;
 
 async function expectMade(parts: readonly string[]): Promise<string> {
-  const stderr = await expectDone('apply', 'monday.iso', ...parts, '--output', 'x.iso');
+  const stderr = await done('apply', 'monday.iso', ...parts, '--output', 'x.iso');
   expect(await digestFile(at('x.iso'))).toBe(tuesday);
   await rm(at('x.iso'));
   return stderr;
@@ -112,13 +106,13 @@ describe('a delta in parts', () => {
       expectRefused('delta.parts-lost', [...PARTS.slice(1), PARITY]),
     );
     const other = DELTA.map((word) => (word === 'night.delta' ? 'back.delta' : word));
-    await expectDone(...other.with(1, 'tuesday.iso').with(2, 'monday.iso'));
+    await done(...other.with(1, 'tuesday.iso').with(2, 'monday.iso'));
     await expectRefused('delta.other-part', [...PARTS, 'back.delta.1']);
   });
 
   test('is applied in place as well, and overwrites nothing of others', async () => {
     await copyFile(at('monday.iso'), at('y.iso'));
-    await expectDone('apply', 'y.iso', ...PARTS.slice(1), PARITY, '--in-place');
+    await done('apply', 'y.iso', ...PARTS.slice(1), PARITY, '--in-place');
     expect(await digestFile(at('y.iso'))).toBe(tuesday);
     await writeFile(at('night.delta.1'), 'a text');
     expect((await world.run(...DELTA)).stderr).toContain('[output.exists]');

@@ -7,6 +7,7 @@ import type { DeltaReport } from '../../src/media/delta/make-delta.ts';
 import { readIndex, type IndexExtent } from '../../src/media/index/media-index.ts';
 import { useMedium } from '../../src/media/open-medium.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { buildTwoNights, expectDone } from '../support/two-nights.ts';
 import { requireTool } from '../support/tools.ts';
 
 let world: LiveWorld;
@@ -15,27 +16,20 @@ let tuesday: string;
 /** Monday's ISO, tuesday's in its place with other Ignition and one more kernel argument, and the delta. */
 beforeAll(async () => {
   world = await createLiveWorld();
-  await world.writeConfig();
-  await expectDone('build', '--output', 'monday.iso', '--base-iso', 'test.iso');
-  await copyFile(at('monday.iso'), at('tuesday.iso'));
-  await world.writeConfig('  kernelArguments: [debug]', 'stopLocalRegistry: true');
-  await expectDone('build', '--output', 'tuesday.iso', '--base-iso', 'test.iso');
+  await buildTwoNights(world, { replaces: true });
   tuesday = await digestFile(at('tuesday.iso'));
-  await expectDone('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
+  await done('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
 });
 afterAll(() => world.close());
 
 const at = (name: string): string => join(world.directory, name);
 
-async function expectDone(...args: readonly string[]): Promise<string> {
-  const { exitCode, stdout, stderr } = await world.run(...args);
-  expect([args, exitCode, stderr]).toEqual([args, 0, expect.not.stringContaining('error')]);
-  return stdout;
-}
+const done = async (...args: readonly string[]): Promise<string> =>
+  (await expectDone(world, ...args)).stdout;
 
 /** What `delta` and `apply` report. */
 async function report(...args: readonly string[]): Promise<DeltaReport> {
-  return JSON.parse(await expectDone(...args, '-o', 'json')) as DeltaReport;
+  return JSON.parse(await done(...args, '-o', 'json')) as DeltaReport;
 }
 
 async function expectRefused(old: string, code: string): Promise<void> {
@@ -63,7 +57,7 @@ describe('a delta', () => {
     expect(digest).toBe(tuesday);
     expect(await digestFile(at('x.iso'))).toBe(tuesday);
     expect(await readFile(at('x.iso.sha256'), 'utf8')).toBe(`${tuesday.slice(7)}  x.iso\n`);
-    await expectDone('verify', 'x.iso');
+    await done('verify', 'x.iso');
   });
 
   test('carries no byte that the old ISO has', async () => {
@@ -96,15 +90,15 @@ describe('a delta', () => {
   test('between the same ISO twice carries nothing', async () => {
     const { carried } = await report('delta', 'monday.iso', 'monday.iso', '--output', 'no.delta');
     expect(carried).toBe(0);
-    await expectDone('apply', 'monday.iso', 'no.delta', '--output', 'same.iso');
+    await done('apply', 'monday.iso', 'no.delta', '--output', 'same.iso');
     expect(await digestFile(at('same.iso'))).toBe(await digestFile(at('monday.iso')));
   });
 
   test('and what is made of it are as private as the ISO with secrets', async () => {
     await copyFile(at('tuesday.iso'), at('secret.iso'));
     await chmod(at('secret.iso'), 0o600);
-    await expectDone('delta', 'monday.iso', 'secret.iso', '--output', 'secret.delta');
-    await expectDone('apply', 'monday.iso', 'secret.delta', '--output', 'made.iso');
+    await done('delta', 'monday.iso', 'secret.iso', '--output', 'secret.delta');
+    await done('apply', 'monday.iso', 'secret.delta', '--output', 'made.iso');
     for (const name of ['secret.delta', 'made.iso']) {
       expect((await stat(at(name))).mode & 0o777).toBe(0o600);
     }
@@ -166,6 +160,6 @@ describe('a delta', () => {
       '[output.is-input]',
     );
     await truncate(at('night.delta'), 200 * 1024 * 1024); // as large as real ones
-    await expectDone(...args, 'night.delta');
+    await done(...args, 'night.delta');
   });
 });

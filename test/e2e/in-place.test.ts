@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { digestFile } from '../../src/base/disk/files.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { buildTwoNights, expectDone } from '../support/two-nights.ts';
 import { mayMount } from '../support/may-mount.ts';
 
 let world: LiveWorld;
@@ -14,12 +15,9 @@ const at = (name: string): string => join(world.directory, name);
 /** Monday's ISO, tuesday's elsewhere with other contents, and deltas there and back. */
 beforeAll(async () => {
   world = await createLiveWorld();
-  await world.writeConfig();
-  await expectDone('build', '--output', 'monday.iso', '--base-iso', 'test.iso');
-  await world.writeConfig('  kernelArguments: [debug]', 'stopLocalRegistry: true');
-  await expectDone('build', '--output', 'tuesday.iso', '--base-iso', 'test.iso');
-  await expectDone('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
-  await expectDone('delta', 'tuesday.iso', 'monday.iso', '--output', 'back.delta');
+  await buildTwoNights(world, { replaces: false });
+  await done('delta', 'monday.iso', 'tuesday.iso', '--output', 'night.delta');
+  await done('delta', 'tuesday.iso', 'monday.iso', '--output', 'back.delta');
 });
 afterAll(() => world.close());
 beforeEach(async () => {
@@ -28,11 +26,8 @@ beforeEach(async () => {
 
 const IN_PLACE = ['x.iso', 'night.delta', '--in-place'];
 
-async function expectDone(...args: readonly string[]): Promise<string> {
-  const { exitCode, stdout, stderr } = await world.run(...args);
-  expect([args, exitCode, stderr]).toEqual([args, 0, expect.not.stringContaining('error')]);
-  return stdout;
-}
+const done = async (...args: readonly string[]): Promise<string> =>
+  (await expectDone(world, ...args)).stdout;
 
 async function expectRefused(code: string, ...args: readonly string[]): Promise<void> {
   const before = await digestFile(at(args[0] ?? ''));
@@ -62,9 +57,9 @@ const KILLER = new URL('../support/kill-at-write.mjs', import.meta.url).href;
 
 describe('a delta applied in place', () => {
   test('makes the old ISO the new one, byte for byte, and back again', async () => {
-    await expectDone('apply', ...IN_PLACE);
+    await done('apply', ...IN_PLACE);
     expectTuesday();
-    await expectDone('apply', 'x.iso', 'back.delta', '--in-place');
+    await done('apply', 'x.iso', 'back.delta', '--in-place');
     execFileSync('cmp', ['x.iso', 'monday.iso'], { cwd: world.directory });
     const left = (await readdir(world.directory)).filter((name) => name.startsWith('x.iso'));
     expect(left.sort()).toEqual(['x.iso', 'x.iso.sha256']);
@@ -101,7 +96,7 @@ describe('a delta applied in place', () => {
     await expectRefused('delta.damaged', ...IN_PLACE);
     await writeFile(at('x.iso.apply.patched'), patched);
     await copyFile(at('monday.iso'), at('x.iso')); // as somebody would who starts over
-    await expectDone('apply', ...IN_PLACE);
+    await done('apply', ...IN_PLACE);
     expectTuesday();
   });
 
@@ -127,7 +122,7 @@ describe('a delta applied in place', () => {
       encoding: 'utf8',
     }).trim();
     try {
-      await expectDone('apply', device, 'night.delta', '--in-place', '--work-dir', 'work');
+      await done('apply', device, 'night.delta', '--in-place', '--work-dir', 'work');
       execFileSync('cmp', ['--bytes', String(size), device, at('tuesday.iso')]);
     } finally {
       execFileSync('losetup', ['--detach', device]);

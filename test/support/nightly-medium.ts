@@ -7,6 +7,7 @@ import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import type { Places } from '../../src/iso/places/places.ts';
 import { scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
+import { listIndexExtents } from '../../src/media/index/describe-medium.ts';
 import { formatMediaIndex, placesOf, type MediaIndex } from '../../src/media/index/media-index.ts';
 import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
@@ -108,14 +109,7 @@ export async function writeNightly(
           formatMediaIndex({
             ...index,
             areas,
-            extents: extents
-              .filter(({ source }) => source.kind !== 'zero')
-              .map(({ offset, size, paths, digest }) => ({
-                offset,
-                size,
-                paths,
-                ...(digest !== undefined && { digest }),
-              })),
+            extents: listIndexExtents(extents),
           }),
         ),
     },

@@ -3,6 +3,7 @@ import type { Digest } from '../../src/base/digest.ts';
 import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import { scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
+import { listIndexExtents } from '../../src/media/index/describe-medium.ts';
 import { formatMediaIndex, type MediaIndex } from '../../src/media/index/media-index.ts';
 import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
 import { blobPath } from './medium.ts';
@@ -56,14 +57,7 @@ export async function writeSparseMedium(
             base: { digest: base.digest, size: base.size },
             ...medium,
             ...(medium.format !== 1 && { areas }),
-            extents: extents
-              .filter(({ source }) => source.kind !== 'zero')
-              .map(({ offset, size, paths, digest }) => ({
-                offset,
-                size,
-                paths,
-                ...(digest !== undefined && { digest }),
-              })),
+            extents: listIndexExtents(extents),
           }),
         ),
     },

@@ -165,7 +165,7 @@ function parseMounts(text: string): readonly { readonly by: string; readonly whe
   });
 }
 
-/** `sdb1` of `/dev/disk/by-label/usb`; no name for what is no device. */
+/** `sdb1` for `/dev/disk/by-label/usb`; an empty name when the path is not below `/dev`. */
 function nameOf(path: string): string {
   if (!path.startsWith('/dev/')) return '';
   return basename(unlessUnreadable(() => realpathSync(path)) ?? path);

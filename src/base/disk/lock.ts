@@ -39,6 +39,16 @@ export async function lockOutput(path: string): Promise<() => Promise<void>> {
   }
 }
 
+/** Does something with the right to write an output, and gives it back in any case. @throws what `lockOutput` throws */
+export async function withLock<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  const unlock = await lockOutput(path);
+  try {
+    return await work();
+  } finally {
+    await unlock();
+  }
+}
+
 async function claim(path: string, aside: string): Promise<() => Promise<void>> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (await tryToTake({ path, aside, isPatient: attempt < PATIENCE })) {

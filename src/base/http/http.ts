@@ -21,8 +21,6 @@ import { connectOptions, type ConnectOptions, type TlsOptions } from './tls.ts';
 import { createRetries, type Retries } from '../retry.ts';
 import { follow, startTimer, waitFor, type Timer } from '../wait.ts';
 
-export type { TlsOptions };
-
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly url: URL;

@@ -1,4 +1,5 @@
-import type { Http, TlsOptions } from '../http/http.ts';
+import type { Http } from '../http/http.ts';
+import type { TlsOptions } from '../http/tls.ts';
 import { withoutUndefined } from '../members.ts';
 
 type S3Request = {

@@ -1,5 +1,6 @@
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Http, TlsOptions } from '../http/http.ts';
+import type { Http } from '../http/http.ts';
+import type { TlsOptions } from '../http/tls.ts';
 import { withoutUndefined } from '../members.ts';
 import type { Retries } from '../retry.ts';
 import { rememberCredential, rememberSecret } from '../text/redact.ts';

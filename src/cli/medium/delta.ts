@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
 import { hexOf } from '../../base/digest.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { formatSize, parseSize, SIZE_FORM } from '../../base/text/quantities.ts';
 import { applyDelta, makeDelta, type DeltaReport } from '../../media/delta/make-delta.ts';
 import { isDelta } from '../../media/delta/delta-file.ts';
@@ -134,17 +134,14 @@ async function run(stage: string, { options, host, inputs }: Call, work: Work): 
   const output = resolve(host.cwd, options.output ?? '');
   const { force, logFormat } = options;
   await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') });
-  const unlock = await lockOutput(`${output}.lock`);
-  try {
+  return withLock(`${output}.lock`, async () => {
     const report = await runWithProgress({ stage, logFormat, host }, (watched) =>
       work({ ...watched, output }),
     );
     await writeFormatted({ host, ...options }, { output, ...report }, () =>
       format(output, report, host),
     );
-  } finally {
-    await unlock();
-  }
+  });
 }
 
 const format = (

@@ -1,7 +1,7 @@
 import { dirname, join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { hexOf } from '../../base/digest.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { pullIso, type PullReport } from '../../media/artifact/pull-iso.ts';
 import { claimIso } from '../../media/output/claim-iso.ts';
@@ -54,8 +54,7 @@ async function pullTo(address: string, options: Options, host: CliHost): Promise
   const { force, logFormat, seed } = options;
   const paths = Array.isArray(seed) ? seed.map((path: string) => resolve(host.cwd, path)) : [];
   await claimIso({ output, force, inputs: paths, workDir: join(dirname(output), '.sealift') });
-  const unlock = await lockOutput(`${output}.lock`);
-  try {
+  return withLock(`${output}.lock`, async () => {
     const { seeds, close } = await openReusable({
       seeds: paths,
       replaced: output,
@@ -71,9 +70,7 @@ async function pullTo(address: string, options: Options, host: CliHost): Promise
     await writeFormatted({ host, ...options }, { output, ...report }, () =>
       format(output, report, host),
     );
-  } finally {
-    await unlock();
-  }
+  });
 }
 
 const format = (

@@ -4,7 +4,7 @@ import { hexOf } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
 import { findDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply-in-place.ts';
 import { isPart, joinParts, type JoinOptions } from '../../media/delta/parts/join-parts.ts';
@@ -60,14 +60,14 @@ export async function useDelta<T>(
 ): Promise<T> {
   const [first] = paths;
   if (first !== undefined && paths.length === 1 && !(await isPart(first))) return work(first);
-  const unlock = await lockOutput(`${joined}.lock`);
-  try {
-    await joinParts(paths, joined, options);
-    return await work(joined);
-  } finally {
-    await rm(joined, { force: true });
-    await unlock();
-  }
+  return withLock(`${joined}.lock`, async () => {
+    try {
+      await joinParts(paths, joined, options);
+      return await work(joined);
+    } finally {
+      await rm(joined, { force: true });
+    }
+  });
 }
 
 /** What is beside a file that is changed in place; for a device, it is in the work directory. */

@@ -39,7 +39,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
     ...withoutUndefined({ catalogs }),
     areas,
-    extents: extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent),
+    extents: listIndexExtents(extents),
   });
   return Buffer.from(text);
 }
@@ -52,6 +52,10 @@ const describeImage = (image: PlannedImage): IndexImage => ({
   tags: image.destination.tags,
   manifests: image.manifests.map(({ digest }) => digest),
 });
+
+/** Those that an index names: all but padding. */
+export const listIndexExtents = (extents: DescribedMedium['extents']): readonly IndexExtent[] =>
+  extents.filter(({ source }) => source.kind !== 'zero').map(describeExtent);
 
 const describeExtent = ({ offset, size, digest, paths }: IndexExtent): IndexExtent => ({
   offset,

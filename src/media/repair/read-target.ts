@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import { fillGaps } from '../../iso/live-base/extent-list.ts';
 import { digestLayout } from '../../iso/pour/spans.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
+import { createLocalSource, type BlobSource } from '../../registry/blob-source.ts';
 import { namesBeside, readReport } from '../output/claim-iso.ts';
 import {
   decodeMediaIndex,
@@ -81,13 +81,9 @@ const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
     const stored = extents.map((extent) => ({ ...extent, source: { kind: 'blob' } as const }));
     const path = typeof medium === 'string' ? medium : medium.path;
     const place = { path, position: own.offset };
-    const indexSource: BlobSource = {
-      name: path,
-      local: true,
-      open: () => Promise.resolve(undefined),
-      fileOf: (blob) =>
-        Promise.resolve(blob.digest === digest && typeof medium === 'string' ? place : undefined),
-    };
+    const indexSource = createLocalSource(path, (blob) =>
+      Promise.resolve(blob.digest === digest && typeof medium === 'string' ? place : undefined),
+    );
     const layout = digestLayout({ size: fileSize, extents: fillGaps(stored, fileSize) });
     return { index, extents, own, layout, indexSource };
   });

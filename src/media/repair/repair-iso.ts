@@ -1,6 +1,6 @@
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { openInPlace } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
@@ -83,9 +83,15 @@ export async function repairIso(
   if (!(await hasFile(path))) {
     throw new ConfigError('iso.unreadable', `${path} cannot be read: there is no such file`);
   }
-  const unlock = await lockOutput(options.lock);
-  const file = await openInPlace(path).catch(async (error: unknown) => {
-    await unlock();
+  return withLock(options.lock, () => repairLocked(path, sources, options));
+}
+
+async function repairLocked(
+  path: string,
+  sources: RepairSources,
+  options: RepairOptions,
+): Promise<RepairReport> {
+  const file = await openInPlace(path).catch((error: unknown) => {
     throw explainWriteError(error, path);
   });
   const target = { path, file };
@@ -108,7 +114,6 @@ export async function repairIso(
     return describe(all, await verifyIso(path, options));
   } finally {
     await file.close();
-    await unlock();
   }
 }
 

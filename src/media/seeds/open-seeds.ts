@@ -4,8 +4,7 @@ import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, isErrno, SealiftError } from '../../base/errors.ts';
 import { isSameStamp, readStamp, type FileStamp } from '../../base/disk/file-input.ts';
 import { hasFile } from '../../base/disk/files.ts';
-import { openListed } from '../../base/disk/open-file.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
+import { createLocalSource, type BlobSource } from '../../registry/blob-source.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { EarlierIso } from '../../iso/pour/earlier/start-pour.ts';
@@ -139,20 +138,6 @@ async function openSeed(path: string): Promise<BlobSource | OwnIso | undefined> 
   }
 }
 
-const sourceOf = (path: string, find: NonNullable<BlobSource['fileOf']>): BlobSource => ({
-  name: path,
-  local: true,
-  fileOf: find,
-  async open(blob, { offset }) {
-    const found = await find(blob);
-    if (!found) return undefined;
-    const file = await openListed(found.path);
-    const start = found.position + offset;
-    const body = file.createReadStream({ start, end: found.position + blob.size - 1 });
-    return { offset, body };
-  },
-});
-
 type OwnIso = {
   readonly index: MediaIndex;
   readonly stamp: FileStamp;
@@ -178,7 +163,7 @@ function listPlaces({ index, stamp }: OwnIso): EarlierIso['extents'] {
 }
 
 const sourceOfIso = ({ path, stamp, extents, isRecorded }: ReusableIso): BlobSource =>
-  sourceOf(path, async ({ digest, size }) => {
+  createLocalSource(path, async ({ digest, size }) => {
     const place = extents.get(digest);
     if (place?.size !== size) return undefined;
     // The build may take hours: another file may have its name by now.
@@ -201,7 +186,7 @@ const LAYOUTS: readonly { readonly folder: string; readonly pathOf: (digest: Dig
 async function openFolder(root: string): Promise<BlobSource> {
   for (const { folder, pathOf } of LAYOUTS) {
     if (!(await isDirectory(join(root, folder)))) continue;
-    return sourceOf(root, async ({ digest, size }) => {
+    return createLocalSource(root, async ({ digest, size }) => {
       const path = join(root, pathOf(digest));
       return (await isFile(path, size)) ? { path, position: 0 } : undefined;
     });

@@ -1,5 +1,6 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import type { Http, HttpResponse } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import {
   explainNetworkFailure,
   isPassingStatus,

@@ -1,5 +1,6 @@
 import { ConfigError, IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import type { Http, HttpResponse } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError, DiskError, UsageError, isErrno } from '../../base/errors.ts';
 import { syncDirectory, unlessAbsent } from '../../base/disk/files.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { explainOutputError } from '../../base/disk/write-errors.ts';
 import {
   ONLY_SITE,
@@ -60,15 +60,12 @@ export async function buildConfigIsos(
   try {
     await claimFolder(request);
     const state = await makeStateDirectory(out);
-    const unlock = await lockOutput(join(state, 'build.lock'));
-    try {
+    return await withLock(join(state, 'build.lock'), async () => {
       await sweepDirectory(out, { alone: true });
       await sweepDirectory(state, { alone: true });
       await adoptOldState(out);
-      return await buildLocked(request, tools);
-    } finally {
-      await unlock();
-    }
+      return buildLocked(request, tools);
+    });
   } catch (error) {
     throw explainObstacle(error, out);
   }

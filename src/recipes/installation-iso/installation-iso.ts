@@ -2,7 +2,7 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { diskOf, lockPathOf } from '../../media/object/object-place.ts';
 import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
 import {
@@ -39,8 +39,7 @@ export async function buildInstallationIso(
   tools: BuildTools,
 ): Promise<InstallationIsoReport> {
   const { lanes } = request;
-  const unlock = await lockOutput(lockPathOf(request));
-  try {
+  return withLock(lockPathOf(request), async () => {
     const prepared = await prepareInstallationIso(request, tools);
     const report = describeInstallationIso(request, prepared);
     const { base, layout, embedded } = prepared;
@@ -52,9 +51,7 @@ export async function buildInstallationIso(
       blobs: (embedded?.plan ?? NO_IMAGES).blobs,
       mode: 0o600, // the pull secret is on it
     });
-  } finally {
-    await unlock();
-  }
+  });
 }
 
 /** From a configuration to every byte of the ISO: what feeds what. */

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/members.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { diskOf, lockPathOf } from '../../media/object/object-place.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
@@ -94,8 +94,7 @@ export async function buildLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<LiveIsoReport> {
-  const unlock = await lockOutput(lockPathOf(request));
-  try {
+  return withLock(lockPathOf(request), async () => {
     await claimLock(request);
     const asked = await describeAsked(request, tools);
     const unchanged = await findUnchanged<LiveIsoReport>({ asked, request }, tools);
@@ -114,9 +113,7 @@ export async function buildLiveIso(
     await writeLock(request, prepared.lock, tools);
     await rememberFinished({ asked, request, tags: prepared.tags }, tools);
     return made;
-  } finally {
-    await unlock();
-  }
+  });
 }
 
 /** From a configuration to a lock, without an ISO. */

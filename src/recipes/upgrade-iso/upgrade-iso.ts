@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/members.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { lockPathOf } from '../../media/object/object-place.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
@@ -107,8 +107,7 @@ export async function buildUpgradeIso(
   request: UpgradeIsoRequest,
   tools: BuildTools,
 ): Promise<UpgradeIsoReport> {
-  const unlock = await lockOutput(lockPathOf(request));
-  try {
+  return withLock(lockPathOf(request), async () => {
     const prepared = await prepareUpgradeIso(request, tools);
     await claimSideFiles(prepared.sideFiles, request);
     const report = describeUpgradeIso(request, prepared);
@@ -122,7 +121,5 @@ export async function buildUpgradeIso(
     });
     await writeSideFiles(prepared.sideFiles, request);
     return made;
-  } finally {
-    await unlock();
-  }
+  });
 }

@@ -3,12 +3,12 @@ import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { makeDirectory, sizeOf, syncDirectory } from '../../base/disk/files.ts';
-import { copyToNew, openListed, openOwnFile } from '../../base/disk/open-file.ts';
+import { copyToNew, openOwnFile } from '../../base/disk/open-file.ts';
 import { createResumableFile } from '../../base/disk/resumable-file.ts';
 import { fillFile } from '../../base/download/fill-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
 import { sleep } from '../../base/wait.ts';
-import type { BlobSource } from '../blob-source.ts';
+import { createLocalSource, type BlobSource } from '../blob-source.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { describeBlob } from '../read-blob.ts';
 import { createClaims, touch, type Claim, type ClaimsOptions } from './claims.ts';
@@ -78,25 +78,13 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
     return { path, position: 0 };
   };
   return {
-    local: sourceOf(directory, find),
-    over: (sources) => sourceOf(directory, (blob) => find(blob, sources)),
+    local: createLocalSource(directory, find),
+    over: (sources) => createLocalSource(directory, (blob) => find(blob, sources)),
   };
 }
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
-
-const sourceOf = (name: string, find: NonNullable<BlobSource['fileOf']>): BlobSource => ({
-  name,
-  local: true,
-  fileOf: find,
-  async open(blob, { offset }) {
-    const found = await find(blob);
-    if (!found) return undefined;
-    const file = await openListed(found.path);
-    return { offset, body: file.createReadStream({ start: offset, end: blob.size - 1 }) };
-  },
-});
 
 type Fetching = {
   readonly sources: readonly BlobSource[];

@@ -1,4 +1,5 @@
-import type { Http, HttpRequest, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import type { Http, HttpRequest, HttpResponse } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { RegistryError } from '../../base/errors.ts';
 import type { CertsReader } from './certs.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lock.ts';
 import { indexGenerations } from './generations.ts';
 import { placesOf, stateDirectoryOf, type SitePlaces } from './site-places.ts';
 
@@ -80,8 +80,7 @@ export async function adoptOldState(out: string): Promise<void> {
   const files = await readdir(old);
   for (const file of files.filter((name) => OLD_FILE.test(name)))
     await readOwnFile(join(old, file));
-  const unlock = await lockOutput(join(old, 'build.lock'));
-  try {
+  await withLock(join(old, 'build.lock'), async () => {
     const numbersOf = indexGenerations(out);
     for (const name of names) {
       const places = placesOf(out, name);
@@ -91,9 +90,7 @@ export async function adoptOldState(out: string): Promise<void> {
     for (const name of names) await removeOld(join(old, name), placesOf(out, name));
     await moveMarker(old, stateDirectoryOf(out));
     await syncDirectory(stateDirectoryOf(out));
-  } finally {
-    await unlock();
-  }
+  });
   if ((await readdir(old)).length === 0) await rmdir(old);
 }
 

@@ -1,5 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
-import type { Http, TlsOptions } from '../../base/http/http.ts';
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';

@@ -1,4 +1,5 @@
-import type { Http, TlsOptions } from '../../base/http/http.ts';
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';

@@ -1,7 +1,8 @@
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
-import type { Http, HttpResponse, TlsOptions } from '../../base/http/http.ts';
+import type { Http, HttpResponse } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import { withoutUndefined } from '../../base/members.ts';

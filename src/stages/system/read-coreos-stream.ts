@@ -1,7 +1,8 @@
 import type { Stage } from '../../engine/stage.ts';
 import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import type { Http, TlsOptions } from '../../base/http/http.ts';
+import type { Http } from '../../base/http/http.ts';
+import type { TlsOptions } from '../../base/http/tls.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { fetchText } from '../../openshift/files/fetch-text.ts';
 import { findStreamIso, type StreamIso } from '../../openshift/release/coreos-stream.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { rm, type FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../../base/digest.ts';
-import { lockOutput } from '../../../base/disk/lock.ts';
+import { withLock } from '../../../base/disk/lock.ts';
 import { digestFile, writeFileAtomic } from '../../../base/disk/files.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../../base/disk/write-errors.ts';
@@ -54,11 +54,17 @@ const BOOT = { offset: 0, size: 18 * SECTOR_SIZE };
  * @throws IntegrityError `delta.malformed`, `delta.other-iso`, `delta.no-index`, `delta.half-applied`,
  * `delta.damaged`; DiskError
  */
-export async function applyInPlace(
-  { from: path, delta: deltaPath }: { readonly from: string; readonly delta: string },
+export const applyInPlace = (
+  paths: InPlacePaths,
+  options: InPlaceOptions,
+): Promise<InPlaceReport> => withLock(options.lock, () => applyLocked(paths, options));
+
+type InPlacePaths = { readonly from: string; readonly delta: string };
+
+async function applyLocked(
+  { from: path, delta: deltaPath }: InPlacePaths,
   options: InPlaceOptions,
 ): Promise<InPlaceReport> {
-  const unlock = await lockOutput(options.lock);
   const files: FileHandle[] = [];
   const keep = async (opening: Promise<FileHandle>): Promise<FileHandle> => {
     const file = await opening;
@@ -82,7 +88,6 @@ export async function applyInPlace(
     return { ...(digest && { digest }), ...summarize(steps, now) };
   } finally {
     for (const file of files) await file.close();
-    await unlock();
   }
 }
 
