@@ -7,7 +7,7 @@ import { findFinishedIso } from '../stages/pour/find-finished-iso.ts';
 import { sealIso } from '../stages/pour/seal-iso.ts';
 import { isObjectOutput } from '../media/object/object-place.ts';
 import type { BuildTools } from './build-tools.ts';
-import type { MadeIso } from './made-iso.ts';
+import { describeUntouched, type MadeIso } from './made-iso.ts';
 import { sendAndSeal } from './send-and-seal.ts';
 
 /** The last stages of every ISO; only the first of them where it is there already. @param pour with what is known of the ISO before it is poured */
@@ -20,14 +20,13 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   const { output } = place;
   const layout = digestLayout(pour.layout);
   if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
-  const { engine, client } = tools;
+  const { engine } = tools;
   const { checksum = false } = request;
   const finished = await engine.run(findFinishedIso, { layout, output, checksum });
   if (finished !== undefined) {
-    const bytes = { fetched: 0, copied: 0, reused: pour.layout.size, written: 0, readBack: 0 };
-    const hosts = client.statistics().map((host) => ({ ...host }));
+    const untouched = describeUntouched(pour.layout.size, tools);
     const stages = [...engine.times()];
-    return { ...report, ...finished, bytes, hosts, stages, isUpToDate: true };
+    return { ...report, ...finished, ...untouched, stages, isUpToDate: true };
   }
   const { device } = place;
   const poured = await engine.run(pourIso, {

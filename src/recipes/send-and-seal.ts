@@ -8,7 +8,7 @@ import { findFinishedObject } from '../stages/pour/find-finished-object.ts';
 import { sealObject } from '../stages/pour/seal-object.ts';
 import { sendIso, type SendIsoInput } from '../stages/pour/send-iso.ts';
 import type { BuildTools } from './build-tools.ts';
-import type { MadeIso } from './made-iso.ts';
+import { describeUntouched, type MadeIso } from './made-iso.ts';
 
 /** Refuses a place that must not be written; files are refused before the tools are open. */
 export async function claimOutputObject(
@@ -31,8 +31,7 @@ export async function sendAndSeal<Report extends Readonly<Record<string, Json | 
   const made = {
     ...report,
     ...(sent ?? {
-      bytes: { fetched: 0, copied: 0, reused: size, written: 0, readBack: 0 },
-      hosts: client.statistics().map((host) => ({ ...host })),
+      ...describeUntouched(size, { client }),
       ...(finished?.digest === undefined
         ? { noChecksum: 'an earlier run sent it' }
         : { digest: finished.digest }),

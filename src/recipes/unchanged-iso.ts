@@ -16,7 +16,7 @@ import { findUnchangedIso } from '../stages/pour/find-unchanged-iso.ts';
 import type { BuildTools } from './build-tools.ts';
 import { secretsPathOf } from './lock/lock-secrets.ts';
 import type { LockUse } from './lock/use-lock.ts';
-import type { MadeIso } from './made-iso.ts';
+import { describeUntouched, type MadeIso } from './made-iso.ts';
 
 type Request = IsoPlace & {
   readonly lock?: LockUse;
@@ -96,7 +96,7 @@ async function leadsToFolder(link: string): Promise<boolean> {
 const describeStamp = async (path: string): Promise<Json> => (await readStamp(path)) ?? 'absent';
 
 /** The lock counts as it stands after a build, which writes it. */
-async function withLock(asked: Digest, { lock }: Request): Promise<Digest> {
+async function digestWithLock(asked: Digest, { lock }: Request): Promise<Digest> {
   const paths = lock ? [lock.path, secretsPathOf(lock.path)] : [];
   const files = await Promise.all(paths.map(readFileIfPresent));
   return digestOf(
@@ -114,7 +114,7 @@ export async function findUnchanged<Report extends MadeIso>(
   if (asked === undefined) return undefined;
   const { output, graphUrl, saved } = request;
   const known = await engine.run(findUnchangedIso, {
-    asked: await withLock(asked, request),
+    asked: await digestWithLock(asked, request),
     output,
     isPinned: saved !== undefined,
     checksum: request.checksum ?? false,
@@ -129,8 +129,7 @@ export async function findUnchanged<Report extends MadeIso>(
     bytesReused: payloadSize,
     neededBytes: 0,
     freeBytes: await readFreeBytes(dirname(output)),
-    bytes: { fetched: 0, copied: 0, reused: isoSize, written: 0, readBack: 0 },
-    hosts: client.statistics().map((host) => ({ ...host })),
+    ...describeUntouched(Number(isoSize), { client }),
     stages: [...engine.times()],
     isUpToDate: true,
   };
@@ -148,7 +147,7 @@ export async function rememberFinished(
   if (asked === undefined || !report) return;
   const names = Object.entries(tags).filter(([name]) => !OF_DIGEST.test(name));
   await writeFinishedIso(workDir, request.output, {
-    asked: await withLock(asked, request),
+    asked: await digestWithLock(asked, request),
     names: Object.fromEntries(names),
     report: digestOf(report),
   });

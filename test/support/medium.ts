@@ -48,6 +48,18 @@ async function makeImages(): Promise<readonly Placed[]> {
   }));
 }
 
+/** The files of a registry with these images, each tagged with its name. */
+export const listRegistryFiles = (
+  images: readonly Pick<Placed, 'name' | 'repository' | 'image'>[],
+): TreeFile[] =>
+  planDistributionTree(
+    images.map(({ name, repository, image: { manifests } }) => ({
+      repository,
+      tags: [name],
+      manifests,
+    })),
+  ).map(({ path, content }) => ({ path: `/registry${path}`, content }));
+
 /** A medium with a registry and an index, over the smallest base there is; without foreign programs. */
 export async function makeMedium(
   directory: string,
@@ -62,13 +74,7 @@ export async function makeMedium(
     index = describeMedium(images, extents);
     return Buffer.from(edit(formatMediaIndex(index)));
   };
-  const files = planDistributionTree(
-    images.map(({ name, repository, image: { manifests } }) => ({
-      repository,
-      tags: [name],
-      manifests,
-    })),
-  ).map(({ path, content }): TreeFile => ({ path: `/registry${path}`, content }));
+  const files = listRegistryFiles(images);
   const layout = layOutIso({
     base,
     files,

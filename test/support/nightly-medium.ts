@@ -3,17 +3,16 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { digestOf, hexOf, type Digest } from '../../src/base/digest.ts';
-import type { TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out.ts';
 import type { Places } from '../../src/iso/places/places.ts';
 import { scanBaseIso } from '../../src/iso/live-base/scan-base.ts';
 import { listIndexExtents } from '../../src/media/index/describe-medium.ts';
 import { formatMediaIndex, placesOf, type MediaIndex } from '../../src/media/index/media-index.ts';
 import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
-import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
 import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 import { descriptorOf, storeManifest, type TestImage } from './images.ts';
 import { makeIso } from './iso.ts';
+import { listRegistryFiles } from './medium.ts';
 import { writeLayout } from './write-layout.ts';
 
 /** Bytes that nothing compresses, the same at every call. */
@@ -88,13 +87,9 @@ export async function writeNightly(
       manifests: image.manifests.map(({ descriptor }) => descriptor.digest),
     })),
   };
-  const files = planDistributionTree(
-    images.map(({ name, image: { manifests } }) => ({
-      repository: 'openshift/release',
-      tags: [name],
-      manifests,
-    })),
-  ).map(({ path, content }): TreeFile => ({ path: `/registry${path}`, content }));
+  const files = listRegistryFiles(
+    images.map(({ name, image }) => ({ name, image, repository: 'openshift/release' })),
+  );
   const layout = layOutIso({
     base,
     files,

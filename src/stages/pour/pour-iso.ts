@@ -91,7 +91,7 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
     return {
       ...(digest === undefined ? { noChecksum: CLONED } : { digest }),
       bytes: { fetched, copied, reused, written, readBack },
-      hosts: client.statistics().map((host) => ({ ...host })),
+      hosts: client.statistics(),
     };
   },
 };

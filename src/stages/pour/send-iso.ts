@@ -57,7 +57,7 @@ export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
     return {
       ...withoutUndefined({ digest: sha256, noChecksum }),
       bytes: { ...bytes, readBack: 0 },
-      hosts: client.statistics().map((host) => ({ ...host })),
+      hosts: client.statistics(),
     };
   },
 };
