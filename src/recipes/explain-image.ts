@@ -99,7 +99,7 @@ function describe(
 }
 
 const nothing = (what: string, plan: MirrorPlan): UsageError =>
-  new UsageError('why.nothing', `nothing of the plan is called "${what}"`, {
+  new UsageError('why.nothing', `the plan has nothing named "${what}"`, {
     expected: `one of ${plan.images.length} images or ${plan.blobs.length} blobs`,
     found: what,
     hint: 'name a digest, its first digits, or a part of a reference',

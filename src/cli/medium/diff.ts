@@ -24,7 +24,7 @@ export function registerDiff(program: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nReads the indexes, kernel arguments and Ignition configs, no blob. Of Ignition it names files,\n' +
-        'units and users that differ, and shows nothing of what is in them.\n' +
+        'units and users that differ, and never shows their contents.\n' +
         '\nExample:\n  $ sealift diff monday.iso tuesday.iso -o markdown > changes.md',
     )
     .action(async (old: string, now: string, { exitCode, outputFormat }: DiffOptions) => {
