@@ -16,9 +16,7 @@ export async function runReferenceChain(
 ): Promise<{ readonly total: number; readonly steps: Record<string, number> }> {
   const { directory, base } = options;
   rmSync(directory, { recursive: true, force: true });
-  mkdirSync(`${directory}/root`, { recursive: true });
-  const port = 20_000 + (process.pid % 10_000);
-  const registry = startRegistry(directory, port);
+  const registry = await startDockerRegistry(directory);
   const steps: Record<string, number> = {};
   const time = async (name: string, work: () => Promise<unknown>): Promise<void> => {
     const started = performance.now();
@@ -26,10 +24,9 @@ export async function runReferenceChain(
     steps[name] = (performance.now() - started) / 1000;
   };
   try {
-    await waitFor(`http://127.0.0.1:${port}/v2/`);
-    await time('mirror', () => mirror(source, port));
+    await time('mirror', () => mirror(source, registry.port));
   } finally {
-    await stop(registry);
+    await registry.stop();
   }
   await time('data ISO', () =>
     shell(
@@ -51,7 +48,12 @@ export async function runReferenceChain(
   return { total, steps };
 }
 
-function startRegistry(directory: string, port: number) {
+/** Debian's registry on loopback, with its data in `root` below a folder. */
+export async function startDockerRegistry(
+  directory: string,
+): Promise<{ readonly port: number; readonly stop: () => Promise<void> }> {
+  mkdirSync(`${directory}/root`, { recursive: true });
+  const port = 20_000 + (process.pid % 10_000);
   const config = [
     'version: 0.1',
     'log: {level: error, accesslog: {disabled: true}}',
@@ -60,7 +62,11 @@ function startRegistry(directory: string, port: number) {
     '',
   ].join('\n');
   writeFileSync(`${directory}/registry.yml`, config);
-  return spawn('docker-registry', ['serve', `${directory}/registry.yml`], { stdio: 'ignore' });
+  const child = spawn('docker-registry', ['serve', `${directory}/registry.yml`], {
+    stdio: 'ignore',
+  });
+  await waitFor(`http://127.0.0.1:${port}/v2/`);
+  return { port, stop: () => stop(child) };
 }
 
 /** Four images at a time, as oc-mirror does by default. */

@@ -4,6 +4,7 @@ import { readIndex, type IndexExtent } from '../src/media/index/media-index.ts';
 import { useMedium } from '../src/media/open-medium.ts';
 import { prepare, type Site } from './build.ts';
 import { addFigures, type Figures } from './figures.ts';
+import { startDockerRegistry } from './reference.ts';
 import { runSealift, shell, startSource } from './run.ts';
 import type { SourceShape } from './source-shape.ts';
 
@@ -33,6 +34,7 @@ export async function benchReuse(shape: SourceShape, site: Site, figures: Figure
     unchangedSeconds: { value: recorded.unchanged, atMost: 1 },
   });
   await benchDelta(work.path, places.changed, figures);
+  await benchPush(work.path, figures);
 }
 type Night = {
   readonly seconds: number;
@@ -104,6 +106,24 @@ async function benchDelta(work: string, changed: number, figures: Figures): Prom
     deltaOverXdelta3: { value: sizeOf('night.delta') / sizeOf('night.xdelta'), atMost: 1.02 },
     deltaTimeOverXdelta3: { value: made.seconds / peer.seconds, atMost: 0.1 },
   });
+}
+
+/** The ISOs of two nights, pushed one after the other to a registry that has nothing. */
+async function benchPush(work: string, figures: Figures): Promise<void> {
+  const registry = await startDockerRegistry(join(work, 'pushed'));
+  try {
+    const push = async (name: string): Promise<number> => {
+      const address = `oci://127.0.0.1:${registry.port}/nightly/ove:${name}`;
+      const { stdout } = await runSealift(['push', `${name}.iso`, address, '-o', 'json'], work);
+      return (JSON.parse(stdout) as { sent: number }).sent;
+    };
+    await push('old');
+    const sent = await push('out');
+    const value = sent / statSync(join(work, 'out.iso')).size;
+    addFigures(figures, { pushedNight: { value, atMost: 0.06 } });
+  } finally {
+    await registry.stop();
+  }
 }
 
 /** The part of the new ISO's bytes that are where the old one has them, and the bytes that it has not at all. */

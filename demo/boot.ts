@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { listMissing } from '../test/boot/boot-host.ts';
-import { buildLiveMedium } from '../test/boot/live-medium.ts';
+import { makeLiveMedium } from '../test/boot/live-medium.ts';
 import { boot, BOOT_FAILURES } from '../test/boot/qemu.ts';
 
 /** An emulated machine is slow, and nothing is known of the one that emulates it. */
@@ -20,7 +20,7 @@ export async function bootDemo(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-demo-'));
   console.log('Making a live system out of Debian packages (a few minutes the first time), and');
   console.log('building a live ISO on it ...');
-  const iso = await buildLiveMedium(directory);
+  const iso = await makeLiveMedium(directory);
   console.log(
     `\nBooting ${iso} in QEMU, without network. What the live system proves of itself:\n`,
   );

@@ -4,56 +4,59 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasBootHost } from './boot-host.ts';
 import { digestTree } from './digest-tree.ts';
-import { buildLiveMedium } from './live-medium.ts';
+import { makeLiveMedium } from './live-medium.ts';
 import { bootMatrix, MATRIX, type MatrixResult } from './matrix.ts';
 
-describe.skipIf(!hasBootHost())('a live ISO that sealift built', () => {
-  let work = '';
-  let iso = '';
-  let results: readonly MatrixResult[] = [];
+describe.skipIf(!hasBootHost())(
+  'a live ISO that reached its site as a pulled artifact and a delta',
+  () => {
+    let work = '';
+    let iso = '';
+    let results: readonly MatrixResult[] = [];
 
-  beforeAll(async () => {
-    work = await mkdtemp(join(tmpdir(), 'live-iso-'));
-    iso = await buildLiveMedium(work);
-    results = await bootMatrix(iso);
-    for (const { firmware, as, seconds, proofs } of results) {
-      console.log(`${firmware} ${as}: ${seconds.toFixed(0)} s\n${proofs.join('\n')}`);
-    }
-  }, 2_400_000);
+    beforeAll(async () => {
+      work = await mkdtemp(join(tmpdir(), 'live-iso-'));
+      iso = await makeLiveMedium(work);
+      results = await bootMatrix(iso);
+      for (const { firmware, as, seconds, proofs } of results) {
+        console.log(`${firmware} ${as}: ${seconds.toFixed(0)} s\n${proofs.join('\n')}`);
+      }
+    }, 2_400_000);
 
-  afterAll(async () => {
-    await rm(work, { recursive: true, force: true });
-  });
+    afterAll(async () => {
+      await rm(work, { recursive: true, force: true });
+    });
 
-  const proofsOf = (firmware: string, as: string): string => {
-    const result = results.find((each) => each.firmware === firmware && each.as === as);
-    return result?.proofs.join('\n') ?? '';
-  };
+    const proofsOf = (firmware: string, as: string): string => {
+      const result = results.find((each) => each.firmware === firmware && each.as === as);
+      return result?.proofs.join('\n') ?? '';
+    };
 
-  it.each(MATRIX)('boots with $firmware as $as and mounts its registry data', (entry) => {
-    const proofs = proofsOf(entry.firmware, entry.as);
-    expect(proofs).toMatch(/^PROOF ignition-user ok/m);
-    expect(proofs).toMatch(/^PROOF ignition-base ok .*99-bootstrap\.ign/m);
-    expect(proofs).toMatch(/^PROOF agentdata ok .*\[\/registry\] iso9660 ro/m);
-  });
+    it.each(MATRIX)('boots with $firmware as $as and mounts its registry data', (entry) => {
+      const proofs = proofsOf(entry.firmware, entry.as);
+      expect(proofs).toMatch(/^PROOF ignition-user ok/m);
+      expect(proofs).toMatch(/^PROOF ignition-base ok .*99-bootstrap\.ign/m);
+      expect(proofs).toMatch(/^PROOF agentdata ok .*\[\/registry\] iso9660 ro/m);
+    });
 
-  it('serves its images to the host that it booted', () => {
-    const proofs = proofsOf('seabios', 'disk');
-    expect(proofs).toMatch(/^PROOF registry tls 22625 ok/m);
-    expect(proofs).toMatch(/^PROOF pull component sha256:[0-9a-f]{64} ok quay\.io/m);
-    expect(proofs).toMatch(/^PROOF pull additional sha256:[0-9a-f]{64} ok quay\.io/m);
-    expect(proofs).toMatch(/^PROOF ssh key mode ok 600 core/m);
-    expect(proofs).toMatch(/^PROOF pull-secret mode ok 600 root:root/m);
-    expect(proofs).toMatch(/^PROOF files \d+ ok/m);
-  });
+    it('serves its images to the host that it booted', () => {
+      const proofs = proofsOf('seabios', 'disk');
+      expect(proofs).toMatch(/^PROOF registry tls 22625 ok/m);
+      expect(proofs).toMatch(/^PROOF pull component sha256:[0-9a-f]{64} ok quay\.io/m);
+      expect(proofs).toMatch(/^PROOF pull additional sha256:[0-9a-f]{64} ok quay\.io/m);
+      expect(proofs).toMatch(/^PROOF ssh key mode ok 600 core/m);
+      expect(proofs).toMatch(/^PROOF pull-secret mode ok 600 root:root/m);
+      expect(proofs).toMatch(/^PROOF files \d+ ok/m);
+    });
 
-  it('keeps the EFI system partition bootable and its volume label findable', () => {
-    const stick = results.find(({ firmware, as }) => firmware === 'ovmf' && as === 'usb-esp');
-    expect(stick?.lines).toContain('Booting via ESP...');
-  });
+    it('keeps the EFI system partition bootable and its volume label findable', () => {
+      const stick = results.find(({ firmware, as }) => firmware === 'ovmf' && as === 'usb-esp');
+      expect(stick?.lines).toContain('Booting via ESP...');
+    });
 
-  it("shows the Linux kernel the same files as sealift's own reader", async () => {
-    const tree = /^PROOF tree (\d+) ([0-9a-f]{64})$/m.exec(proofsOf('seabios', 'disk'));
-    expect([Number(tree?.[1]), tree?.[2]]).toEqual(await digestTree(iso));
-  });
-});
+    it("shows the Linux kernel the same files as sealift's own reader", async () => {
+      const tree = /^PROOF tree (\d+) ([0-9a-f]{64})$/m.exec(proofsOf('seabios', 'disk'));
+      expect([Number(tree?.[1]), tree?.[2]]).toEqual(await digestTree(iso));
+    });
+  },
+);
