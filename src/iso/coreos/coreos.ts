@@ -36,7 +36,7 @@ export async function readCoreosLive(iso: IsoImage): Promise<CoreosLive> {
     const embedArea = await findEmbedArea(iso);
     const kargs = await readKargAreas(iso);
     return {
-      features: await readFeatures(iso),
+      features: await readCoreosFeatures(iso),
       embedArea,
       kargs,
       liveisoLabel: findLiveisoLabel(kargs, iso.volume.volumeId),
@@ -65,7 +65,8 @@ function findLiveisoLabel(kargs: KargAreas, volumeId: string): string {
   );
 }
 
-async function readFeatures(iso: IsoImage): Promise<CoreosFeatures> {
+/** @throws IntegrityError `iso.malformed-json` */
+export async function readCoreosFeatures(iso: IsoImage): Promise<CoreosFeatures> {
   const node = await iso.find('/coreos/features.json');
   const json: JsonObject = node
     ? parseJsonObject(await iso.readFile(node, 65_536), 'coreos/features.json')

@@ -1,0 +1,99 @@
+import { IntegrityError } from '../../base/errors.ts';
+import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
+import { findEmbedArea, type EmbedArea } from '../../iso/coreos/embed-area.ts';
+import { readKargAreas, type KargAreas } from '../../iso/coreos/karg-areas.ts';
+import { encodeKargs } from '../../iso/coreos/kargs.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import type { Keyfile } from '../../openshift/customisation/custom-values.ts';
+import type { OverlayPart } from './overlay.ts';
+
+/** The places of a live ISO of CoreOS that are there to be changed, and what is in them. */
+export type LiveAreas = {
+  readonly embed: EmbedArea & { readonly bytes: Uint8Array };
+  /** Absent on images from before there were any. */
+  readonly kargs?: KargAreas;
+};
+
+/** What the embed area holds. */
+export type Embedded = {
+  /** JSON text. */
+  readonly config?: string;
+  /** Network profiles that the initramfs takes over. */
+  readonly keyfiles: readonly Keyfile[];
+};
+
+const CONFIG = 'config.ign';
+const NETWORK = 'etc/coreos-firstboot-network';
+
+/** @throws IntegrityError `iso.no-embed-area`, `kargs.areas-differ` and the like */
+export async function readLiveAreas(iso: IsoImage): Promise<LiveAreas> {
+  const area = await findEmbedArea(iso);
+  const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
+  try {
+    return { embed, kargs: await readKargAreas(iso) };
+  } catch (error) {
+    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return { embed };
+    throw error;
+  }
+}
+
+/** @throws IntegrityError where the bytes are no initrd */
+export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
+  const keyfiles: Keyfile[] = [];
+  let config: string | undefined;
+  for (const [name, data] of await decodeInitrd(bytes)) {
+    const content = Buffer.from(data).toString('utf8');
+    if (name === CONFIG) config = content;
+    else if (name.startsWith(`${NETWORK}/`)) {
+      keyfiles.push({ name: name.slice(NETWORK.length + 1), content });
+    }
+  }
+  return { keyfiles, ...(config !== undefined && { config }) };
+}
+
+/** The initrd for an embed area; empty where there is nothing to embed: CoreOS embeds no empty archive. */
+export function encodeEmbedded({ config, keyfiles }: Embedded): Uint8Array {
+  const names = keyfiles.map(({ name }) => name).toSorted();
+  const contents = new Map(keyfiles.map(({ name, content }) => [name, content]));
+  const members = [
+    ...(config === undefined ? [] : [{ name: CONFIG, mode: 0o100600, data: Buffer.from(config) }]),
+    // The kernel makes no directory that the archive does not name.
+    ...(names.length === 0 ? [] : ['etc', NETWORK]).map((name) => ({
+      name,
+      mode: 0o040755,
+      data: new Uint8Array(),
+    })),
+    ...names.map((name) => ({
+      name: `${NETWORK}/${name}`,
+      mode: 0o100600,
+      data: Buffer.from(contents.get(name) ?? ''),
+    })),
+  ];
+  return members.length === 0 ? new Uint8Array() : encodeInitrd(members);
+}
+
+/** The whole area: the archive, and zeros behind it. */
+export function planEmbedPart({ offset, size }: EmbedArea, archive: Uint8Array): OverlayPart {
+  if (archive.length > size) {
+    throw new IntegrityError(
+      'customize.too-large',
+      `compressed Ignition config takes ${archive.length} bytes, but its area has ${size}`,
+      {
+        expected: `at most ${size}`,
+        found: String(archive.length),
+        hint: 'embed less, or build the ISO with a larger area',
+      },
+    );
+  }
+  const bytes = new Uint8Array(size);
+  bytes.set(archive);
+  return { offset, bytes };
+}
+
+/**
+ * The same arguments in every area.
+ *
+ * @throws UsageError `kargs.too-large`
+ */
+export const planKargParts = ({ areas, size }: KargAreas, text: string): readonly OverlayPart[] =>
+  areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));

@@ -1,0 +1,170 @@
+import { ConfigError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { formatValidIgnition } from '../../ignition/check.ts';
+import {
+  decodeFileContent,
+  parseIgnition,
+  textFile,
+  type File,
+  type IgnitionConfig,
+} from '../../ignition/config.ts';
+import { mergeConfigs } from '../../ignition/merge.ts';
+import { renderEnabledUnit } from '../node/templates.ts';
+import {
+  configureInfraEnv,
+  configurePullSecret,
+  formatProxy,
+  formatPullSecret,
+  formatSshKeys,
+  INFRA_ENV,
+  PULL_SECRET_MANIFEST,
+} from './agent-manifests.ts';
+import type { CustomValues } from './custom-values.ts';
+import { planHostNetworks } from './host-networks.ts';
+import { renderRendezvousHost } from './rendezvous-host.ts';
+
+const DOCKER_CONFIG = '/root/.docker/config.json';
+const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
+const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
+const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
+const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
+
+/**
+ * The Ignition config of a medium with a site's values: the one way by which they get there, whether the medium is
+ * built with them or gets them later. Where the config is that of the agent-based installer, the result is what the
+ * installer writes when it is given the values itself, and what it has no place for besides.
+ *
+ * Same inputs, same text. No value means the pristine config.
+ *
+ * @param pristine JSON text; undefined where the medium has no config of its own
+ * @throws ConfigError `customize.no-effect` for a value that nothing on the medium reads, `customize.rendezvous-ip`,
+ * `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`; IntegrityError `ignition.malformed`,
+ * `ignition.version`, `ignition.invalid`
+ */
+export function configure(pristine: string | undefined, values: CustomValues): string {
+  const config = parseIgnition(pristine ?? EMPTY, 'the Ignition config of the medium');
+  const files = new Map((config.storage?.files ?? []).map((file) => [file.path, file]));
+  requireEffect(files, values);
+  const own = addUnits(addSshKeys(changeFiles(config, planFiles(files, values)), values), values);
+  const { ignitionOverride } = values;
+  const merged =
+    ignitionOverride === undefined
+      ? own
+      : mergeConfigs(own, parseIgnition(ignitionOverride, 'the Ignition override'));
+  return formatValidIgnition(merged, 'the configured Ignition config');
+}
+
+const EMPTY = '{"ignition":{"version":"3.2.0"}}';
+
+/** Whether the services of the agent-based installer are in a config: they read what is handed to them. */
+export const isForAgents = (config: IgnitionConfig): boolean =>
+  (config.storage?.files ?? []).some(({ path }) => path === INFRA_ENV);
+
+type Files = ReadonlyMap<string, File>;
+
+/** A value that nothing reads would look as if it had been taken. */
+function requireEffect(files: Files, values: CustomValues): void {
+  if (values.rendezvousIp !== undefined && !findRendezvousTemplate(files)) {
+    throw noEffect('a rendezvous IP', 'a rendezvous-host.env that waits for one');
+  }
+  if (files.has(INFRA_ENV)) return;
+  const { ntpSources = [], hostnames = [], manifests = [], hosts = [], infraEnv } = values;
+  const unread: readonly (readonly [boolean, string])[] = [
+    [ntpSources.length > 0, 'a time server'],
+    [hostnames.length > 0, 'a host name'],
+    [manifests.length > 0, 'a manifest'],
+    [hosts.length > 0, 'the network of a host'],
+    [infraEnv !== undefined, 'an InfraEnv'],
+  ];
+  const found = unread.find(([isGiven]) => isGiven);
+  if (found) throw noEffect(found[1], 'the services of the agent-based installer');
+}
+
+const noEffect = (what: string, lacking: string): ConfigError =>
+  new ConfigError('customize.no-effect', `${what} has no effect on this ISO: it lacks ${lacking}`, {
+    hint: 'leave the value out, or give an ISO that installs with agents',
+  });
+
+const findRendezvousTemplate = (files: Files): File | undefined =>
+  files.get(`${RENDEZVOUS}.template`) ?? files.get(RENDEZVOUS);
+
+/** Files that are new or take the place of one, in the installer's order. */
+function planFiles(files: Files, values: CustomValues): readonly File[] {
+  const { pullSecret, rendezvousIp, hosts = [], hostnames = [], manifests = [] } = values;
+  const proxy = formatProxy(values);
+  const { trustBundle } = values;
+  return [
+    ...(rendezvousIp === undefined ? [] : planRendezvous(files, rendezvousIp)),
+    ...planHostNetworks(hosts),
+    ...(proxy ? [textFile(PROXY_CONFIG, renderProxy(proxy), 0o600)] : []),
+    ...(pullSecret === undefined
+      ? []
+      : [textFile(DOCKER_CONFIG, formatPullSecret(pullSecret), 0o600)]),
+    ...rewrite(files.get(INFRA_ENV), (text) => configureInfraEnv(text, values)),
+    ...rewrite(files.get(PULL_SECRET_MANIFEST), (text) => configurePullSecret(text, values)),
+    ...(trustBundle === undefined ? [] : [textFile(TRUST_ANCHOR, trustBundle, 0o600)]),
+    ...hostnames.map(({ macAddress, name }) =>
+      textFile(`/etc/assisted/hostnames/${macAddress.toLowerCase()}`, name, 0o600),
+    ),
+    ...manifests.map(({ name, text }) => textFile(`${EXTRA_MANIFESTS}/${name}`, text, 0o644)),
+  ];
+}
+
+function planRendezvous(files: Files, address: string): readonly File[] {
+  const template = findRendezvousTemplate(files);
+  const text = template && decodeFileContent(template)?.toString('utf8');
+  if (text === undefined) return [];
+  return [textFile(RENDEZVOUS, renderRendezvousHost(text, address), template?.mode ?? 0o644)];
+}
+
+function rewrite(file: File | undefined, change: (text: string) => string): readonly File[] {
+  const text = file && decodeFileContent(file)?.toString('utf8');
+  return file === undefined || text === undefined
+    ? []
+    : [textFile(file.path, change(text), file.mode ?? 0o600)];
+}
+
+/** systemd takes `%` for the start of a specifier; the installer doubles it in addresses alone. */
+function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
+  const names = { httpProxy: 'HTTP_PROXY', httpsProxy: 'HTTPS_PROXY', noProxy: 'NO_PROXY' };
+  const lines = Object.entries(names).flatMap(([member, name]) => {
+    const value = proxy[member];
+    if (typeof value !== 'string') return [];
+    const text = member === 'noProxy' ? value : value.replaceAll('%', '%%');
+    return [`DefaultEnvironment=${name}="${text}"\n`];
+  });
+  return ['[Manager]\n', ...lines].join('');
+}
+
+/** At the place of the file of the same path; new ones in front, as the installer has those of a site. */
+function changeFiles(config: IgnitionConfig, changed: readonly File[]): IgnitionConfig {
+  if (changed.length === 0) return config;
+  const files = config.storage?.files ?? [];
+  const known = new Set(files.map(({ path }) => path));
+  const byPath = new Map(changed.map((file) => [file.path, file]));
+  const added = [...byPath.values()].filter(({ path }) => !known.has(path));
+  const all = [...added, ...files.map((file) => byPath.get(file.path) ?? file)];
+  return { ...config, storage: { ...config.storage, files: all } };
+}
+
+function addSshKeys(config: IgnitionConfig, values: CustomValues): IgnitionConfig {
+  const key = formatSshKeys(values);
+  if (key === undefined) return config;
+  const { users = [], ...others } = config.passwd ?? {};
+  const core = users.find(({ name }) => name === 'core') ?? { name: 'core' };
+  const changed = { ...core, sshAuthorizedKeys: [key] };
+  const rest = users.filter(({ name }) => name !== 'core');
+  return { ...config, passwd: { ...others, users: [changed, ...rest] } };
+}
+
+/** The installer enables the service that places the profiles only where there are some. */
+function addUnits(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
+  if (hosts.length === 0) return config;
+  const units = config.systemd?.units ?? [];
+  const unit = renderEnabledUnit('pre-network-manager-config.service');
+  const others = units.filter(({ name }) => name !== unit.name);
+  return {
+    ...config,
+    ...withoutUndefined({ systemd: { ...config.systemd, units: [...others, unit] } }),
+  };
+}
