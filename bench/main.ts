@@ -48,7 +48,7 @@ const figures: Figures = { values: { size, runs }, rows: [] };
 function requireTools(): void {
   const needed = [
     ...(parts.has('reference') ? ['docker-registry', 'skopeo', 'mkisofs'] : []),
-    ...(parts.has('reuse') ? ['xdelta3', 'docker-registry'] : []),
+    ...(parts.has('reuse') ? ['xdelta3', 'casync', 'zck', 'zsync', 'docker-registry'] : []),
   ];
   const folders = (process.env['PATH'] ?? '').split(':');
   const missing = needed.filter((tool) => !folders.some((each) => existsSync(join(each, tool))));
