@@ -4,6 +4,7 @@ import { digestOf, hexOf } from '../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/disk/files.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { EventListener } from '../engine/events.ts';
+import { noteOfRelease } from '../openshift/release/noted-names.ts';
 import { digestOfRelease, type Release } from '../openshift/release/release-payload.ts';
 import type { TagDigests } from '../registry/tag-ledger.ts';
 import type { BuildTools } from './build-tools.ts';
@@ -21,7 +22,7 @@ export async function settleTags(
 ): Promise<TagDigests> {
   const { config, ...place } = request;
   const { url = '', version, channel } = config.ocpRelease;
-  if (url === '') tags.note(`release ${version} of ${channel}`, digestOfRelease(await release));
+  if (url === '') tags.note(noteOfRelease(version, channel), digestOfRelease(await release));
   await reportMovedTags(tags.list(), { ...place, workDir, emit });
   return tags.list();
 }

@@ -3,6 +3,7 @@ import { findCatalogServer } from '../openshift/catalog/image/local-catalog.ts';
 import { ConfigError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/members.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
+import { noteOfRelease } from '../openshift/release/noted-names.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
 import { type Release, digestOfRelease } from '../openshift/release/release-payload.ts';
 import { isMinorVersion, stripBuild } from '../openshift/release/version.ts';
@@ -177,7 +178,7 @@ export async function selectRegistryImage(
     otherwise: { message: describeNewerRelease(version, minor), hint: configure },
   };
   const newer = await resolveVerified(wanted, tools, { signatures });
-  tools.tags.note(`release ${minor} of ${CHANNEL}`, digestOfRelease(newer));
+  tools.tags.note(noteOfRelease(minor, CHANNEL), digestOfRelease(newer));
   const reference = getRegistryComponent(newer, configure);
   return tools.engine.run(inspectRegistryImage, { reference, ...component });
 }

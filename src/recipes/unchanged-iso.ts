@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { readStamp } from '../base/disk/file-input.ts';
-import { readFileIfPresent, readFreeBytes } from '../base/disk/files.ts';
+import { digestFile, readFileIfPresent, readFreeBytes } from '../base/disk/files.ts';
 import { isErrno } from '../base/errors.ts';
 import { withoutUndefined } from '../base/members.ts';
 import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
@@ -22,6 +22,9 @@ type Request = IsoPlace & {
   readonly lock?: LockUse;
   readonly saved?: unknown;
   readonly graphUrl?: string;
+  /** Address of the CoreOS stream that names the live ISO. */
+  readonly streamUrl?: string;
+  readonly elsewhere?: readonly string[];
 };
 
 /**
@@ -33,11 +36,12 @@ export async function describeAsked(
   request: Request,
   { program, sealKey, registriesConf }: BuildTools,
 ): Promise<Digest | undefined> {
-  const { inputs, reuses, lock } = request;
+  const { inputs, reuses, lock, elsewhere = [] } = request;
   const values = Object.fromEntries(
     Object.entries(request).filter(([name]) => !LEFT_OUT.has(name)),
   ) as Record<string, StageValue>;
-  const paths = inputs.filter((path) => reuses?.seeds.includes(path) !== true);
+  const unread = new Set([...(reuses?.seeds ?? []), ...elsewhere]);
+  const paths = inputs.filter((path) => !unread.has(path));
   const files = await Promise.all(paths.map(describeFile));
   if (files.includes(undefined)) return undefined;
   const keepsPlaces = reuses?.keepsPlaces ?? false;
@@ -112,23 +116,26 @@ export async function findUnchanged<Report extends MadeIso>(
   { engine, client }: BuildTools,
 ): Promise<Report | undefined> {
   if (asked === undefined) return undefined;
-  const { output, graphUrl, saved } = request;
+  const { output, graphUrl, streamUrl, saved } = request;
   const known = await engine.run(findUnchangedIso, {
     asked: await digestWithLock(asked, request),
     output,
     isPinned: saved !== undefined,
     checksum: request.checksum ?? false,
-    ...withoutUndefined({ graphUrl }),
+    ...withoutUndefined({ graphUrl, streamUrl }),
   });
   if (!known) return undefined;
   const report = known as unknown as Report; // written by a build of this product
   const { isoSize, payloadSize } = known;
-  return {
-    ...report,
+  const space = {
     bytesToFetch: 0,
     bytesReused: payloadSize,
     neededBytes: 0,
     freeBytes: await readFreeBytes(dirname(output)),
+  };
+  return {
+    ...report,
+    ...('bytesToFetch' in known ? space : {}),
     ...describeUntouched(Number(isoSize), { client }),
     stages: [...engine.times()],
     isUpToDate: true,
@@ -138,9 +145,15 @@ export async function findUnchanged<Report extends MadeIso>(
 /** A tag that stands for a digest, as those of signatures do: its image is carried as it is. */
 const OF_DIGEST = /:sha256-[0-9a-f]{64}(?:\.\w+)?$/;
 
+type Finished = {
+  readonly tags: TagDigests;
+  /** Paths of other files that were written beside the ISO. */
+  readonly beside: readonly string[];
+};
+
 /** What a build that ends now lets the next one know. */
 export async function rememberFinished(
-  { asked, request, tags }: Asked & { readonly tags: TagDigests },
+  { asked, request, tags, beside }: Asked & Finished,
   { workDir }: BuildTools,
 ): Promise<void> {
   const report = await readFileIfPresent(namesBeside(request.output).report);
@@ -150,5 +163,11 @@ export async function rememberFinished(
     asked: await digestWithLock(asked, request),
     names: Object.fromEntries(names),
     report: digestOf(report),
+    beside: await digestFiles(beside),
   });
+}
+
+async function digestFiles(paths: readonly string[]): Promise<Readonly<Record<string, Digest>>> {
+  const digest = async (path: string) => [path, await digestFile(path)] as const;
+  return Object.fromEntries(await Promise.all(paths.map(digest)));
 }

@@ -64,7 +64,7 @@ const rows = (directory: string): readonly Row[] => [
 const OTHERS = [
   ...['build', 'build installation-iso'], // test/e2e/iso-output.test.ts
   'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
-  'lock', // test/recipes/lock.test.ts
+  ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/recipes/lock.test.ts
   ...['delta', 'apply'], // test/e2e/delta.test.ts
   'pull', // test/media/artifact/push-pull.test.ts
   'extract installer', // test/media/extract-installer.test.ts

@@ -86,6 +86,11 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'cache verify': [['.'], [EVIL]],
   'lock': [['a.yaml'], [EVIL]],
+  'lock upgrade-iso': [['a.yaml'], [EVIL]],
+  'lock installation-iso': [
+    ['installation.yaml', '--base-iso', EVIL],
+    [EVIL, '--base-iso', EVIL],
+  ],
   'reproduce': [
     ['evil.iso', '--config', EVIL],
     [EVIL, '--config', 'a.yaml'],

@@ -153,10 +153,14 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining('output.link')]);
   });
 
-  it('is not ignored by products that have none', async () => {
-    const { exitCode, stderr } = await world.run('build', '--locked', 'upgrade-iso');
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('usage.other-product')]);
-  });
+  it.each(['--lock', '--locked', '--lock-file=a', '--lock-key=env:A'])(
+    'is not ignored where %s stands in front of another product',
+    async (option) => {
+      const { exitCode, stderr } = await world.run('build', option, 'upgrade-iso');
+      expect([exitCode, stderr]).toEqual([2, expect.stringContaining('usage.other-product')]);
+      expect(stderr).toContain(`put ${option.replace(/=.*/, '')} behind the name`);
+    },
+  );
 
   it.each([
     ['program', (lock: Lock) => ({ program: lock.contents })],

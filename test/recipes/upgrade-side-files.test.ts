@@ -12,7 +12,7 @@ afterEach(() => rm(directory, { recursive: true }));
 
 const at = (name: string): string => join(directory, name);
 
-const write = (text = sealSideFile('new\n')): Promise<void> =>
+const write = (text = sealSideFile('new\n')): Promise<unknown> =>
   writeSideFiles(
     { resources: { path: at('upgrade-4.22.1.yaml'), text } },
     { output: at('upgrade.iso'), workDir: at('.sealift'), inputs: [], force: false },

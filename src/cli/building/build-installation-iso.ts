@@ -23,6 +23,7 @@ import {
   warnOfTls,
 } from './report-lines.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
+import { addLockOptions } from './requests/lock-options.ts';
 import {
   createForceOption,
   createOutputOption,
@@ -33,27 +34,14 @@ import { createLogFormatOption } from '../terminal/progress.ts';
 
 /** `sealift build installation-iso [CONFIG]`. */
 export function registerInstallationIso(build: Command, host: CliHost): void {
-  const command = build
-    .command('installation-iso')
+  addLockOptions(addInstallationIsoOptions(build.command('installation-iso')))
     .description('the ISO that installs a seed image on a disk, the same for any number of sites')
-    .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
-    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', INSTALLATION_OUTPUT)
-    .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
-    .option(
-      '--base-iso <file|url>',
-      'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
-    )
-    .addOption(createConcurrencyOption())
     .addOption(createVerifyOption())
     .addOption(createForceOption())
     .option(
       '--plan <file>',
       'take exactly the images of this report of an earlier build, even if tags have moved',
     )
-    .addOption(createRetryOption());
-  addInstallationOptions(addReuseOptions(addSignatureOptions(command)))
-    .addOption(createLogFormatOption())
-    .addOption(createOutputOption())
     .addHelpText(
       'after',
       '\nOPENSHIFT_INSTALL_OS_IMAGE_OVERRIDE names a live ISO where no option does.\n' +
@@ -73,6 +61,23 @@ export function registerInstallationIso(build: Command, host: CliHost): void {
       await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
     });
 }
+
+/** What all commands that have a name for the product have in common. */
+export const addInstallationIsoOptions = (command: Command): Command =>
+  addInstallationOptions(
+    addReuseOptions(addSignatureOptions(command))
+      .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
+      .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', INSTALLATION_OUTPUT)
+      .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
+      .option(
+        '--base-iso <file|url>',
+        'CoreOS live ISO: a file, or https://...?sha256=HEX; may be .gz or .xz',
+      )
+      .addOption(createConcurrencyOption())
+      .addOption(createRetryOption()),
+  )
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption());
 
 /** Values of the configuration may hold anything, but give the terminal no orders. */
 function formatReport(report: InstallationIsoReport & Verified, host: CliHost): string {

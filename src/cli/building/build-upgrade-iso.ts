@@ -38,6 +38,7 @@ import {
 import { createLogFormatOption } from '../terminal/progress.ts';
 import { runRecipe, type RecipeCall, type RecipeOptions } from './recipe-command.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
+import { addLockOptions } from './requests/lock-options.ts';
 import {
   readUpgradeRequest,
   UPGRADE_OUTPUT,
@@ -46,7 +47,7 @@ import {
 
 /** `sealift build upgrade-iso [CONFIG]`. */
 export function registerUpgradeIso(build: Command, host: CliHost): void {
-  addUpgradeOptions(build.command('upgrade-iso'))
+  addLockOptions(addUpgradeOptions(build.command('upgrade-iso')))
     .description('the ISO that brings an installed cluster, without network, to a later release')
     .option(
       '--plan <file>',
@@ -186,19 +187,21 @@ function placeCommand(command: string, { files }: UpgradeIsoPlan, { cwd }: CliHo
   return file === undefined ? command : `oc apply -f ${formatShellPath(relative(cwd, file))}`;
 }
 
-type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
+export type UpgradeCommandOptions = UpgradeRequestOptions & RecipeOptions;
 
-/** What `plan` and `build` have in common for an upgrade ISO. */
-const addUpgradeOptions = (command: Command): Command =>
-  addReuseOptions(addSignatureOptions(command))
+export const addFromOption = (command: Command): Command =>
+  command.option(
+    '--from <version>',
+    'version of the cluster: also carry the releases that it passes by the update graph',
+  );
+
+/** What all commands have in common for an upgrade ISO. */
+export const addUpgradeOptions = (command: Command): Command =>
+  addFromOption(addReuseOptions(addSignatureOptions(command)))
     .addArgument(createConfigArgument())
     .addOption(createSetOption())
     .option('--output <file>', 'the ISO to write', UPGRADE_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
-    .option(
-      '--from <version>',
-      'version of the cluster: also carry the releases that it passes by the update graph',
-    )
     .option(
       '--machine-config',
       'also write a MachineConfig that upgrades the cluster and removes itself',
@@ -213,7 +216,7 @@ const addUpgradeOptions = (command: Command): Command =>
     .addOption(createOutputOption());
 
 /** Runs a recipe of an upgrade ISO. */
-async function runUpgrade<Result>(
+export async function runUpgrade<Result>(
   call: RecipeCall<UpgradeCommandOptions>,
   work: (request: UpgradeIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
@@ -25,7 +24,7 @@ import {
   warnOfTls,
 } from './report-lines.ts';
 import { createVerifyOption, verifyBuilt, type Verified } from '../medium/verify.ts';
-import { addLockOptions } from './requests/lock-options.ts';
+import { addLockOptions, refuseLockInFront } from './requests/lock-options.ts';
 import { formatNextSteps } from './next-steps.ts';
 import { createForceOption, writeFormatted } from '../terminal/output.ts';
 
@@ -67,20 +66,9 @@ export function registerBuild(program: Command, host: CliHost): void {
       const told = { ...report, ...(await verifyBuilt(report.output, options, host)) };
       await writeFormatted({ host, ...options }, told, () => formatReport(told, host));
     });
-  build.hook('preSubcommand', refuseLock);
+  build.hook('preSubcommand', refuseLockInFront);
   registerInstallationIso(build, host);
   registerUpgradeIso(build, host);
-}
-
-/** Options in front of another product are not that product's: a lock must not be lost without a word. */
-function refuseLock(build: Command, product: Command): void {
-  const { lock, locked } = build.opts<LiveCommandOptions>();
-  if (lock !== true && locked !== true) return;
-  throw new UsageError('usage.other-product', 'locks are for live ISOs', {
-    expected: 'live-iso',
-    found: product.name(),
-    hint: 'leave out --lock and --locked',
-  });
 }
 
 function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {

@@ -1,10 +1,7 @@
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { maxOf } from '../../base/lists.ts';
-import { isInstallationConfig } from '../../sites/installation/read-installation-config.ts';
-import { readConfigText, type ConfigNames } from '../../config/load-config.ts';
+import type { ConfigNames } from '../../config/load-config.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import {
   summarizeInstallationPlan,
@@ -13,15 +10,14 @@ import {
 import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import { summarizePlan, type LiveIsoPlan } from '../../recipes/live-iso/live-iso-summary.ts';
 import type { CliHost } from '../host.ts';
+import { addOtherProducts, isInstallationNamed } from './other-products.ts';
 import {
-  addInstallationOptions,
   runInstallation,
   type InstallationCommandOptions,
   addLiveOptions,
   runLive,
   type LiveCommandOptions,
   findConfigArgument,
-  refuseOverlays,
 } from './recipe-command.ts';
 import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
@@ -41,12 +37,7 @@ const OUTPUT = {
 export function registerPlan(program: Command, host: CliHost): void {
   // Options behind the name of another product belong to that product.
   const command = addLiveOptions(program.enablePositionalOptions().command('plan'), OUTPUT);
-  const common = new Set(command.options);
-  addInstallationOptions(command.optionsGroup('Options for installation ISOs:'));
-  const ofInstallations = command.options.filter((option) => !common.has(option));
-  const ofLiveIsos = command.options.filter(
-    ({ long }) => long === '--ignition' || long === '--set',
-  );
+  const refuseOthers = addOtherProducts(command);
   command
     .enablePositionalOptions()
     .helpCommand(false)
@@ -59,13 +50,8 @@ export function registerPlan(program: Command, host: CliHost): void {
     .addHelpText('after', HELP)
     .action(async (args: readonly string[], options: Options) => {
       const config = await findConfigArgument(args, ['live-iso', 'installation-iso'], host);
-      const path = resolve(host.cwd, config[0]);
-      const isInstallation = isInstallationConfig(path, readConfigText(path));
-      if (isInstallation) refuseOverlays(config);
-      for (const option of isInstallation ? ofLiveIsos : ofInstallations) {
-        if (command.getOptionValue(option.attributeName()) === undefined) continue;
-        throw otherProduct(option.long ?? option.flags, isInstallation);
-      }
+      const isInstallation = isInstallationNamed(config, host);
+      refuseOthers(isInstallation ? 'installation-iso' : 'live-iso');
       await (isInstallation ? planInstallation : planLive)(config, options, host);
     });
   registerUpgradePlan(command, host);
@@ -79,21 +65,6 @@ const HELP =
   'it, they have the time at which the release was made.\n' +
   '\nExamples:\n  $ sealift plan -o json | jq .isoSize\n' +
   '  $ sealift plan image-based-installation-config.yaml --base-iso rhcos-live.x86_64.iso';
-
-function otherProduct(option: string, isInstallation: boolean): UsageError {
-  const [expected, found] = isInstallation
-    ? ['an appliance', 'an installation ISO']
-    : ['an installation ISO', 'an appliance'];
-  return new UsageError(
-    'usage.other-product',
-    `${option} is for the configuration of ${expected}`,
-    {
-      expected: `the configuration of ${expected}`,
-      found: `that of ${found}`,
-      hint: `leave ${option} out`,
-    },
-  );
-}
 
 async function planLive(config: ConfigNames, options: Options, host: CliHost): Promise<void> {
   const value = await runLive({ config, options, host }, async (request, tools) =>

@@ -5,50 +5,92 @@ import { formatSize } from '../../base/text/quantities.ts';
 import type { ConfigNames } from '../../config/load-config.ts';
 import { useMedium } from '../../media/open-medium.ts';
 import type { LayoutDifference } from '../../media/compare/compare-layout.ts';
-import { reproduceLiveIso, type Reproduction } from '../../recipes/live-iso/reproduce-live-iso.ts';
+import { isUpgradeLabel } from '../../media/tree/upgrade-medium.ts';
+import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
+import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
+import { reproduceIso, type Reproduction } from '../../recipes/lock/reproduce-iso.ts';
+import { prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
 import { writeFormatted } from '../terminal/output.ts';
 import { createLockKeyOption } from './requests/lock-options.ts';
-import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
+import { addFromOption, runUpgrade, type UpgradeCommandOptions } from './build-upgrade-iso.ts';
+import { addOtherProducts, isInstallationNamed } from './other-products.ts';
+import {
+  addLiveOptions,
+  runInstallation,
+  runLive,
+  type InstallationCommandOptions,
+  type LiveCommandOptions,
+  type RecipeCall,
+} from './recipe-command.ts';
 
 const CONFIG = {
   flags: '--config <file...>',
   description: 'configuration files, later ones laid over (default: "appliance-config.yaml")',
 };
 
-type ReproduceOptions = Omit<LiveCommandOptions, 'lock'> & {
+type ReproduceOptions = Omit<
+  LiveCommandOptions & UpgradeCommandOptions & InstallationCommandOptions,
+  'lock'
+> & {
   readonly config?: ConfigNames;
   readonly lock?: string;
 };
 
 /** `sealift reproduce ISO`: exit code 8 where a build would make other bytes. */
 export function registerReproduce(program: Command, host: CliHost): void {
-  addLiveOptions(program.command('reproduce'), CONFIG)
+  const command = addLiveOptions(program.command('reproduce'), CONFIG)
     .description('compare an ISO with what a build makes of the same configuration and lock')
     .option('--lock <file>', 'the lock that the ISO was built with')
     .addOption(createLockKeyOption())
-    .argument('<iso>', 'live ISO made by sealift')
-    .addHelpText(
-      'after',
-      '\nDecides every byte again and reads the ISO once; nothing is written, and no blob is fetched.\n' +
-        'Without the lock, or without the sealift.lock.secrets beside it, what the installer draws at\n' +
-        'random is not known: then base, blobs and directories are compared.\n' +
-        '\nExample:\n  $ sealift reproduce ove.iso --config appliance-config.yaml --lock sealift.lock.json',
-    )
-    .action(async (iso: string, options: ReproduceOptions) => {
-      const { config = ['appliance-config.yaml'], lock, ...given } = options;
-      const output = resolve(host.cwd, iso);
-      await useMedium(output, () => Promise.resolve());
-      const locking = lock === undefined ? {} : { locked: true, lockFile: lock };
-      const call = { config, options: { ...given, output, compares: true, ...locking }, host };
-      const result = await runLive(call, reproduceLiveIso);
-      const name = relative(host.cwd, output);
-      await writeFormatted({ host, ...options }, result, (result) => format(name, result));
-      if (result.result !== 'different') return;
-      throw new DifferenceError('reproduce.differences', `${name} is not what a build makes`, {
-        hint: 'give the configuration, lock, base ISO and environment that it was built with',
-      });
+    .argument('<iso>', 'ISO made by sealift');
+  const refuseOthers = addOtherProducts(command, addFromOption);
+  command.addHelpText('after', HELP).action(async (iso: string, options: ReproduceOptions) => {
+    const { config = ['appliance-config.yaml'], lock, ...given } = options;
+    const output = resolve(host.cwd, iso);
+    const product = await findProduct(output, config, host);
+    refuseOthers(product);
+    const locking = lock === undefined ? {} : { locked: true, lockFile: lock };
+    const call = { config, options: { ...given, output, compares: true, ...locking }, host };
+    const result = await REPRODUCE[product](call);
+    const name = relative(host.cwd, output);
+    await writeFormatted({ host, ...options }, result, (result) => format(name, result));
+    if (result.result !== 'different') return;
+    throw new DifferenceError('reproduce.differences', `${name} is not what a build makes`, {
+      hint: 'give the configuration, lock, base ISO and environment that it was built with',
     });
+  });
+}
+
+const HELP =
+  '\nDecides every byte again and reads the ISO once; nothing is written, and no blob is fetched.\n' +
+  'Without the lock, or without the sealift.lock.secrets beside it, what the installer draws at\n' +
+  'random is not known: then base, blobs and directories are compared. Give the options that the build\n' +
+  'was given; --from of an upgrade ISO is in the lock, too.\n' +
+  '\nExample:\n  $ sealift reproduce ove.iso --config appliance-config.yaml --lock sealift.lock.json';
+
+type ReproduceCall = RecipeCall<
+  LiveCommandOptions & UpgradeCommandOptions & InstallationCommandOptions
+>;
+
+const REPRODUCE = {
+  'live-iso': (call: ReproduceCall) =>
+    runLive(call, (...given) => reproduceIso(...given, prepareLiveIso)),
+  'upgrade-iso': (call: ReproduceCall) =>
+    runUpgrade(call, (...given) => reproduceIso(...given, prepareUpgradeIso)),
+  'installation-iso': (call: ReproduceCall) =>
+    runInstallation(call, (...given) => reproduceIso(...given, prepareInstallationIso)),
+} as const;
+
+/** Installation ISOs are told by their configuration: they have the label of their base. */
+async function findProduct(
+  output: string,
+  config: ConfigNames,
+  host: CliHost,
+): Promise<keyof typeof REPRODUCE> {
+  const label = await useMedium(output, ({ volume }) => Promise.resolve(volume.volumeId));
+  if (isInstallationNamed(config, host)) return 'installation-iso';
+  return isUpgradeLabel(label) ? 'upgrade-iso' : 'live-iso';
 }
 
 /** Of each kind; `-o json` has all. */

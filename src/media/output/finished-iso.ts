@@ -12,6 +12,8 @@ export type FinishedIso = {
   readonly names: Readonly<Record<string, Digest>>;
   /** Of the report beside the ISO. */
   readonly report: Digest;
+  /** By path, of other files that the build wrote beside it. */
+  readonly beside?: Readonly<Record<string, Digest>>;
 };
 
 const pathOf = (workDir: string, output: string): string =>
@@ -43,7 +45,10 @@ const isFinishedIso = (value: unknown): value is FinishedIso =>
   isObject(value) &&
   value['format'] === 1 &&
   [value['asked'], value['report']].every(isDigestText) &&
-  isObject(value['names']) &&
-  Object.values(value['names']).every(isDigestText);
+  areDigests(value['names']) &&
+  areDigests(value['beside'] ?? {});
+
+const areDigests = (value: unknown): boolean =>
+  isObject(value) && Object.values(value).every(isDigestText);
 
 const isDigestText = (value: unknown): boolean => typeof value === 'string' && isDigest(value);

@@ -25,6 +25,8 @@ export function formatUpgradeLabel(release: Pick<Release, 'version' | 'reference
   return `${`${LABEL_PREFIX}${core}`.slice(0, MAX_LABEL - HASH_SIZE - 1)}_${hash}`;
 }
 
+export const isUpgradeLabel = (label: string): boolean => label.startsWith(LABEL_PREFIX);
+
 /**
  * The small root of an upgrade ISO: `release.env`, which upgrade scripts of any maker read, and
  * `release.json`, which says what the ISO is for.

@@ -2,7 +2,10 @@ import { describeValue } from '../../base/text/printable-text.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { packingOf } from '../files/unpack.ts';
+import { redactUrl } from '../../base/text/redact.ts';
+import { fetchText } from '../files/fetch-text.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
+import type { GraphAccess } from './update-graph.ts';
 import { isObject } from '../../base/members.ts';
 
 /** A live ISO, as a CoreOS stream names it; the digest is that of the ISO, however it is packed. */
@@ -33,6 +36,20 @@ export function findStreamIso(text: string, arch: RpmArchitecture, name: string)
     throw missing(name, `no ISO found to download for ${arch}`, known);
   }
   return readDisk(disk, name);
+}
+
+/** Bytes; real ones have some 100,000. */
+const MAX_SIZE = 16 * 1024 * 1024;
+
+/** The same of metadata at an address. @throws what `fetchText` throws */
+export async function fetchStreamIso(
+  streamUrl: string,
+  arch: RpmArchitecture,
+  { http, tls, signal }: Pick<GraphAccess, 'http' | 'tls' | 'signal'>,
+): Promise<StreamIso> {
+  const url = new URL(streamUrl);
+  const text = await fetchText(http, { signal, url, limit: MAX_SIZE, ...(tls && { tls }) });
+  return findStreamIso(text, arch, redactUrl(url));
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;

@@ -65,7 +65,7 @@ export async function planEmbedded(
   await engine.run(checkSpace, {
     plan,
     ...diskOf(request),
-    ...withoutUndefined({ device: request.device }),
+    ...withoutUndefined({ device: request.device, isThere: request.isThere }),
   });
   return { plan: await plan, server };
 }

@@ -1,29 +1,22 @@
 import type { InstallationConfig } from '../../sites/installation/installation-config.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { RegistryImageChoice } from '../../openshift/mirror/registry-image.ts';
-import type { SavedPlan } from '../saved-plan.ts';
+import type { IsoRequest } from '../build-iso.ts';
 import type { GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { CoreosStream } from '../../stages/system/read-coreos-stream.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
-import type { IsoPlace } from '../../media/output/claim-iso.ts';
 
 /** Everything an installation ISO is made from. */
-export type InstallationIsoRequest = IsoPlace & {
+export type InstallationIsoRequest = IsoRequest & {
   readonly config: InstallationConfig;
   /** What could not be checked of it. */
   readonly notes: readonly string[];
   /** post.sh beside the configuration. */
   readonly postScript?: Uint8Array;
-  /** Path of the configuration: the digests of its tags are stored under it. */
-  readonly configuration: string;
-  /** Whose images are taken, even if tags have moved. */
-  readonly saved?: SavedPlan;
   /** The live ISO to build on, or the CoreOS stream that names it; default: that of the release. */
   readonly base?: GivenBaseIso | CoreosStream;
   /** Pullspec of a release payload, which has a live ISO, a registry server and the release images. */
   readonly release?: string;
-  /** UPDATE_URL_OVERRIDE. */
-  readonly graphUrl?: string;
   /** What it takes for the release to be trusted. */
   readonly signatures: SignatureGate;
   readonly embed: EmbedRequest;

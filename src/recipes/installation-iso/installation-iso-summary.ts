@@ -5,6 +5,7 @@ import { formatReference, parseReference } from '../../registry/reference.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { EmbedAreaUse } from '../../stages/lay-out/lay-out-installation-iso.ts';
+import type { Lock } from '../lock/lock-file.ts';
 import type { MadeIso } from '../made-iso.ts';
 import type { DescribedSignature } from '../verified-release.ts';
 import { architectureOf } from './installation-iso-images.ts';
@@ -22,6 +23,7 @@ export type PreparedInstallationIso = {
   readonly tags: TagDigests;
   /** A digest of everything that is carried. */
   readonly contents: string;
+  readonly lock: Lock;
   readonly layout: Layout;
   readonly embedArea: EmbedAreaUse;
   /** Absent where the medium carries no images. */

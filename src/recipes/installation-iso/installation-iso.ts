@@ -2,8 +2,9 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
-import { withLock } from '../../base/disk/lock.ts';
-import { diskOf, lockPathOf } from '../../media/object/object-place.ts';
+import { readUserInfo } from '../../base/http/address.ts';
+import type { Digest } from '../../base/digest.ts';
+import { diskOf } from '../../media/object/object-place.ts';
 import { renderInstallationIgnition } from '../../openshift/installation/installation-ignition.ts';
 import {
   describeServer,
@@ -14,8 +15,11 @@ import { mergeMirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { layOutInstallationIso } from '../../stages/lay-out/lay-out-installation-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
+import { buildIso } from '../build-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { pourAndSeal } from '../pour-and-seal.ts';
+import type { LockedBase } from '../lock/lock-file.ts';
+import { flatten, makeLock, requireSame } from '../lock/make-lock.ts';
+import { findPlaces, heldBy, requireLocked, requireLockedInputs } from '../lock/use-lock.ts';
 import { describeSignatures } from '../verified-release.ts';
 import { fileOf } from '../../base/disk/file-input.ts';
 import { reportMovedTags } from '../moved-tags.ts';
@@ -28,73 +32,76 @@ import {
   type PreparedInstallationIso,
 } from './installation-iso-summary.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
+import { noteOfStream } from '../../openshift/release/noted-names.ts';
+import type { StreamIso } from '../../openshift/release/coreos-stream.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { readCoreosStream, type CoreosStream } from '../../stages/system/read-coreos-stream.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';
 
-/** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
-export async function buildInstallationIso(
+/** From a configuration to a sealed ISO. */
+export const buildInstallationIso = (
   request: InstallationIsoRequest,
   tools: BuildTools,
-): Promise<InstallationIsoReport> {
-  const { lanes } = request;
-  return withLock(lockPathOf(request), async () => {
-    const prepared = await prepareInstallationIso(request, tools);
-    const report = describeInstallationIso(request, prepared);
-    const { base, layout, embedded } = prepared;
-    return await pourAndSeal(request, tools, {
-      layout,
-      report,
+): Promise<InstallationIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareInstallationIso,
+    describe: describeInstallationIso,
+    pour: async ({ lanes }, { base, embedded }) => ({
       lanes,
       base: await fileOf(base),
       blobs: (embedded?.plan ?? NO_IMAGES).blobs,
       mode: 0o600, // the pull secret is on it
-    });
+    }),
   });
-}
 
 /** From a configuration to every byte of the ISO: what feeds what. */
 export async function prepareInstallationIso(
   request: InstallationIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedInstallationIso> {
-  const { config, epoch, device, saved } = request;
+  const { config, epoch, device, saved, isThere } = request;
   const { engine } = tools;
   checkInstallation(request); // before anything is fetched
-  const places = await tools.takeOver();
+  const seed = describeSeed(config);
+  requireLockedInputs(request, tools, Object.fromEntries(flatten(seed, 'seed')));
+  const places = await findPlaces(request, tools);
   const release = resolveNamedRelease(request, tools);
   const releases = Promise.all(release ? [release] : []);
   releases.catch(() => undefined); // what waits for the release tells
   const embedded = await planEmbedded(request, tools, release);
-  const base = findBase(request, tools, release);
+  const { base, url } = findBase(request, tools, release);
   const made = engine.run(layOutInstallationIso, {
     base: fileOf(base),
     scan: engine.run(scanBase, { base: fileOf(base) }),
-    architecture: architectureOf(config),
+    architecture: seed.architecture,
     ignition: new Secret(renderIgnition(request, embedded)),
     ...withoutUndefined({ epoch, places }),
     ...(embedded && {
-      embedded: { plan: embedded.plan, release: describeSeed(config), releases: await releases },
+      embedded: { plan: embedded.plan, release: seed, releases: await releases },
     }),
   });
   const layout = made.then(({ layout }) => layout);
+  const plan = embedded?.plan ?? NO_IMAGES;
   const space = await engine.run(checkSize, {
     layout,
+    plan,
     ...diskOf(request),
-    plan: embedded?.plan ?? NO_IMAGES,
-    ...withoutUndefined({ device }),
+    ...withoutUndefined({ device, isThere }),
   });
   const { registriesConf } = tools;
-  const plan = embedded?.plan ?? NO_IMAGES;
   const contents = digestContents({ plan, catalogs: [], base: await base });
-  if (saved) requirePlanned(saved, { contents, base: await base });
   const tags = tools.tags.list();
   await reportMovedTags(tags, { ...request, workDir: tools.workDir, emit: tools.emit });
+  const found = { releases: await releases, plan, catalogs: [], tags, contents };
+  const { digest } = await base;
+  const locked = { ...found, seed, base: { digest, ...withoutUndefined({ url: await url }) } };
+  const lock = makeLock({ product: 'installation-iso', layout: await layout, ...locked }, tools);
+  requireLocked(request.lock, lock);
+  if (saved) requirePlanned(saved, { contents, base: await base });
   const signatures = describeSignatures(await releases);
-  const found = { tags, contents, registriesConf, signatures, space };
-  const prepared = { base: await base, ...(await made), ...found };
-  return { ...prepared, ...(embedded && { embedded }) };
+  const prepared = { base: await base, ...(await made), tags, contents, registriesConf };
+  return { ...prepared, signatures, space, lock, ...(embedded && { embedded }) };
 }
 
 /** What the index of the medium says that it installs. */
@@ -149,19 +156,51 @@ const describeRegistry = (
   mirrors: planLocalMirrors(plan.images, releaseRegistry),
 });
 
-/** The live ISO to build on: the one that is named, or that of the release. */
+/** The live ISO to build on: the one that is named, or that of the release. `url` is what a stream named. */
+type FoundBase = { readonly base: Promise<BaseIso>; readonly url?: Promise<string | undefined> };
+
 function findBase(
-  { base, config }: InstallationIsoRequest,
-  { engine }: BuildTools,
+  { base, config, lock }: InstallationIsoRequest,
+  { engine, tags }: BuildTools,
   release: Promise<Release> | undefined,
-): Promise<BaseIso> {
-  const arch = architectureOf(config);
+): FoundBase {
+  const held = heldBy(lock)?.base;
+  if (base !== undefined && isStream(base)) {
+    const arch = architectureOf(config);
+    const asked =
+      findLockedStream(base, held) ?? engine.run(readCoreosStream, { stream: base, arch });
+    const given = asked.then((given) => requireLockedBase(held, given));
+    const url = given.then(({ url, sha256 }) => {
+      if ('streamUrl' in base) tags.note(noteOfStream(base.streamUrl), sha256);
+      return readUserInfo(new URL(url)) ? undefined : url; // a lock has no secret
+    });
+    url.catch(() => undefined); // the stage tells
+    return { base: engine.run(takeBaseIso, { given }), url };
+  }
   if (base !== undefined) {
-    const given = isStream(base) ? engine.run(readCoreosStream, { stream: base, arch }) : base;
-    return engine.run(takeBaseIso, { given });
+    return { base: engine.run(takeBaseIso, { given: requireLockedBase(held, base) }) };
   }
   if (release === undefined) throw new Error('a request names a live ISO or a release');
-  return engine.run(fetchBaseIso, { release });
+  return { base: engine.run(fetchBaseIso, { release }) };
+}
+
+/** A stream at an address is not asked where a lock has what it named. */
+function findLockedStream(
+  stream: CoreosStream,
+  held: LockedBase | undefined,
+): Promise<StreamIso> | undefined {
+  if (held?.url === undefined || !('streamUrl' in stream)) return undefined;
+  return Promise.resolve({ url: held.url, sha256: held.digest as Digest });
+}
+
+/** Before it is fetched. @throws ConfigError `lock.mismatch` */
+function requireLockedBase<Given extends GivenBaseIso>(
+  held: LockedBase | undefined,
+  given: Given,
+): Given {
+  const found = 'sha256' in given ? given.sha256 : undefined;
+  if (held && found !== undefined) requireSame('base.digest', held.digest, found);
+  return given;
 }
 
 const isStream = (base: GivenBaseIso | CoreosStream): base is CoreosStream =>

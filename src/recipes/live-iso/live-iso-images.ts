@@ -32,7 +32,7 @@ export type LiveIsoImages = {
 
 /** The release and every image by digest; `reserved` when there is room for them. */
 export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIsoImages {
-  const { config, graphUrl, device, saved, signatures, disableImagePolicy } = request;
+  const { config, graphUrl, device, saved, signatures, disableImagePolicy, isThere } = request;
   const { maxSize } = config.build;
   const workspace = findWorkspace(config, tools.engine);
   const release = workspace
@@ -65,7 +65,7 @@ export function selectImages(request: LiveIsoRequest, tools: BuildTools): LiveIs
   const reserved = tools.engine.run(checkSpace, {
     plan,
     ...diskOf(request),
-    ...withoutUndefined({ maxSize, device }),
+    ...withoutUndefined({ maxSize, device, isThere }),
   });
   return { release, registryImage, ...selected, reserved, ...(workspace && { workspace }) };
 }

@@ -8,35 +8,24 @@ import type { Release } from '../../openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../openshift/files/given-iso.ts';
 import type { UserManifests } from '../../openshift/node/manifests/extra-manifests.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
-import type { SavedPlan } from '../saved-plan.ts';
+import type { IsoRequest } from '../build-iso.ts';
 import type { Lock } from '../lock/lock-file.ts';
-import type { LockUse } from '../lock/use-lock.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
-import type { IsoPlace } from '../../media/output/claim-iso.ts';
 
 /** Everything a live ISO is made from. */
-export type LiveIsoRequest = IsoPlace & {
+export type LiveIsoRequest = IsoRequest & {
   readonly config: ApplianceConfig;
   readonly manifests: UserManifests;
   /** Of the folder of the configuration. */
   readonly overrides: Overrides;
   /** NMStateConfig documents for the installer. */
   readonly nmstate?: string;
-  /** Path of the configuration: the digests of its tags are stored under it. */
-  readonly configuration: string;
-  /** Whose images are taken, even if tags have moved. */
-  readonly saved?: SavedPlan;
-  readonly lock?: LockUse;
-  /** Whether the output is only compared: it needs no room. */
-  readonly isThere?: boolean;
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
   /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */
   readonly disableImagePolicy?: boolean;
-  /** UPDATE_URL_OVERRIDE. */
-  readonly graphUrl?: string;
   /** What it takes for the release to be trusted. */
   readonly signatures: SignatureGate;
   /** SOURCE_DATE_EPOCH, seconds; default: the release's creation. */
@@ -57,10 +46,10 @@ export type PreparedIso = {
   readonly space: Space;
   /** The files with mirrors that were read, in order: a later one replaces entries. */
   readonly registriesConf: readonly string[];
+  readonly lock: Lock;
 };
 
 export type PreparedLiveIso = PreparedIso & {
-  readonly lock: Lock;
   readonly base: BaseIso;
   /** Of manifests that the cluster cannot take as they are. */
   readonly warnings: readonly string[];

@@ -1,25 +1,17 @@
 import { withoutUndefined } from '../../base/members.ts';
-import { withLock } from '../../base/disk/lock.ts';
-import { diskOf, lockPathOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../media/object/object-place.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
 import { describeCatalogs } from '../../media/index/index-catalogs.ts';
 import { layOutLiveIso } from '../../stages/lay-out/lay-out-live-iso.ts';
 import { scanBase } from '../../stages/system/scan-base.ts';
 import { takeBaseIso } from '../../stages/system/take-base-iso.ts';
+import { buildIso } from '../build-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
-import type { Lock } from '../lock/lock-file.ts';
-import {
-  claimLock,
-  findPlaces,
-  makeLock,
-  requireLocked,
-  requireLockedConfig,
-  writeLock,
-} from '../lock/use-lock.ts';
-import { pourAndSeal } from '../pour-and-seal.ts';
+import { makeLock } from '../lock/make-lock.ts';
+import { nameField } from '../lock/mismatch.ts';
+import { findPlaces, requireLocked, requireLockedInputs } from '../lock/use-lock.ts';
 import { fileOf } from '../../base/disk/file-input.ts';
-import { describeAsked, findUnchanged, rememberFinished } from '../unchanged-iso.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
@@ -32,7 +24,9 @@ export async function prepareLiveIso(
   request: LiveIsoRequest,
   tools: BuildTools,
 ): Promise<PreparedLiveIso> {
-  requireLockedConfig(request, tools);
+  requireLockedInputs(request, tools, {
+    [nameField('release', 'channel')]: request.config.ocpRelease.channel,
+  });
   const { engine } = tools;
   const { config, device, epoch, isThere } = request;
   const { maxSize } = config.build;
@@ -69,6 +63,7 @@ export async function prepareLiveIso(
     {
       product: 'live-iso',
       channel: config.ocpRelease.channel,
+      releases: [prepared.release],
       ...settled,
       ...(installer && { installer: await installer }),
     },
@@ -89,40 +84,18 @@ const findBase = (
     ? engine.run(fetchBaseIso, { release }, reserved)
     : engine.run(takeBaseIso, { given: baseIso }, reserved);
 
-/** From a configuration to a sealed ISO. Two builds of one output exclude each other. */
-export async function buildLiveIso(
-  request: LiveIsoRequest,
-  tools: BuildTools,
-): Promise<LiveIsoReport> {
-  return withLock(lockPathOf(request), async () => {
-    await claimLock(request);
-    const asked = await describeAsked(request, tools);
-    const unchanged = await findUnchanged<LiveIsoReport>({ asked, request }, tools);
-    if (unchanged) return unchanged;
-    const prepared = await prepareLiveIso(request, tools);
-    const report = describeLiveIso(request, prepared);
-    const { layout, base, plan } = prepared;
-    const made = await pourAndSeal(request, tools, {
-      layout,
-      report,
+/** From a configuration to a sealed ISO. */
+export const buildLiveIso = (request: LiveIsoRequest, tools: BuildTools): Promise<LiveIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareLiveIso,
+    describe: describeLiveIso,
+    pour: async (request, { base, plan }) => ({
       blobs: plan.blobs,
       base: await fileOf(base),
       mode: isConfidential(request) ? 0o600 : 0o644,
       lanes: request.config.build.concurrency ?? 8,
-    });
-    await writeLock(request, prepared.lock, tools);
-    await rememberFinished({ asked, request, tags: prepared.tags }, tools);
-    return made;
+    }),
   });
-}
-
-/** From a configuration to a lock, without an ISO. */
-export async function lockLiveIso(request: LiveIsoRequest, tools: BuildTools): Promise<Lock> {
-  await claimLock(request);
-  const { lock } = await prepareLiveIso(request, tools);
-  await writeLock(request, lock, tools);
-  return lock;
-}
 
 /** Whether the ISO holds what other users of this machine must not read. */
 const isConfidential = ({ config }: LiveIsoRequest): boolean =>

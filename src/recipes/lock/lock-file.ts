@@ -4,6 +4,7 @@ import { ConfigError, isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
 import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
 import type { Places } from '../../iso/places/places.ts';
+import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 
 export const LOCK_NAME = 'sealift.lock.json';
@@ -15,16 +16,23 @@ export type Lock = {
   readonly product: string;
   /** Digest of the program: another one may make other bytes. */
   readonly program: string;
-  readonly release: {
+  /** Absent on media that are made from none. */
+  readonly release?: {
     readonly version: string;
-    readonly channel: string;
+    /** Absent where a pullspec is given. */
+    readonly channel?: string;
     readonly architecture: string;
     /** By digest. */
     readonly reference: string;
   };
+  /** What upgrade ISOs lead from and to, as the update graph had it. */
+  readonly path?: UpgradePath;
+  /** What installation ISOs install. */
+  readonly seed?: LockedSeed;
   /** By version: fingerprint of the key, and digest of the messages; or `unsigned`. */
   readonly signatures: Readonly<Record<string, { readonly key: string; readonly digest: string }>>;
-  readonly base: { readonly digest: string };
+  /** Absent on media that do not boot. */
+  readonly base?: LockedBase;
   readonly installer?: { readonly digest: string };
   readonly registryImage?: string;
   readonly catalogs: Readonly<Record<string, string>>;
@@ -37,14 +45,27 @@ export type Lock = {
   readonly secrets?: string;
   /** See `digestContents`. */
   readonly contents: string;
-  readonly places: Places;
+  /** Absent on media without an index. */
+  readonly places?: Places;
 };
+
+export type LockedSeed = {
+  readonly version: string;
+  /** As it is configured. */
+  readonly reference: string;
+  readonly architecture: string;
+};
+
+/** The live ISO that a medium grew from; `url` where a CoreOS stream named it. */
+export type LockedBase = { readonly digest: string; readonly url?: string };
 
 /** One line a value: of two locks, Git shows what is different. */
 export const formatLock = ({ places, ...lock }: Lock): string =>
   formatReadableJson({
     ...lock,
-    places: { areas: places.areas, offsets: Object.fromEntries(places.offsets) },
+    ...(places && {
+      places: { areas: places.areas, offsets: Object.fromEntries(places.offsets) },
+    }),
   });
 
 /** Bytes; 130,000 places take 12 MB. */
@@ -63,12 +84,12 @@ export function readLock(path: string): Lock | undefined {
   for (const [field, { expected, isRight }] of Object.entries(FIELDS)) {
     if (!isRight(value[field])) throw malformed(path, { field, expected, found: value[field] });
   }
-  const stored = value as unknown as Omit<Lock, 'places'> & { readonly places: StoredPlaces };
-  const { areas, offsets } = stored.places;
-  return {
-    ...stored,
-    places: { areas, offsets: Object.entries(offsets) as [Digest, number][] },
+  const { places, ...stored } = value as unknown as Omit<Lock, 'places'> & {
+    readonly places?: StoredPlaces;
   };
+  if (!places) return stored;
+  const { areas, offsets } = places;
+  return { ...stored, places: { areas, offsets: Object.entries(offsets) as [Digest, number][] } };
 }
 
 type StoredPlaces = Pick<Places, 'areas'> & { readonly offsets: Readonly<Record<Digest, number>> };
@@ -112,15 +133,29 @@ const hasMembers = (value: unknown, members: Readonly<Record<string, Rule['isRig
   isObject(value) && Object.entries(members).every(([name, isRight]) => isRight(value[name]));
 const isRecord = (value: unknown, isRight: Rule['isRight']): boolean =>
   isObject(value) && Object.values(value).every(isRight);
+const isListOf = (value: unknown, isRight: Rule['isRight']): boolean =>
+  Array.isArray(value) && value.every(isRight);
+const isRisk = (value: unknown): boolean =>
+  isObject(value) && ['name', 'message', 'url'].every((name) => typeof value[name] === 'string');
+const isHop = (value: unknown): boolean =>
+  hasMembers(value, {
+    version: isText,
+    image: isPinned,
+    risks: (risks) => isListOf(risks, isRisk),
+  });
 const isDigestObject = (value: unknown): boolean => hasMembers(value, { digest: isDigestText });
 
 const digests: Rule = {
   expected: 'digests by name',
   isRight: (value) => isRecord(value, isDigestText),
 };
+const isOptional =
+  (isRight: Rule['isRight']): Rule['isRight'] =>
+  (value) =>
+    value === undefined || isRight(value);
 const optional = ({ expected, isRight }: Rule): Rule => ({
   expected,
-  isRight: (value) => value === undefined || isRight(value),
+  isRight: isOptional(isRight),
 });
 const digestObject: Rule = { expected: 'a digest', isRight: isDigestObject };
 const digest: Rule = { expected: 'a digest', isRight: isDigestText };
@@ -129,34 +164,47 @@ const FIELDS: Readonly<Record<Exclude<keyof Lock, 'kind'>, Rule>> = {
   format: { expected: '1', isRight: (value) => value === 1 },
   product: { expected: 'a product', isRight: isText },
   program: digest,
-  release: {
+  release: optional({
     expected: 'version, channel, architecture and a reference by digest',
     isRight: (value) =>
       hasMembers(value, {
         version: isText,
-        channel: isText,
+        channel: isOptional(isText),
         architecture: isText,
         reference: isPinned,
       }),
-  },
+  }),
+  path: optional({
+    expected: 'the version of the cluster, and updates with an image by digest',
+    isRight: (value) =>
+      hasMembers(value, { from: isOptional(isText), hops: (hops) => isListOf(hops, isHop) }),
+  }),
+  seed: optional({
+    expected: 'version, reference and architecture',
+    isRight: (value) =>
+      hasMembers(value, { version: isText, reference: isText, architecture: isText }),
+  }),
   signatures: {
     expected: 'keys and digests by version',
     isRight: (value) =>
       isRecord(value, (one) => hasMembers(one, { key: isText, digest: isDigestText })),
   },
-  base: digestObject,
+  base: optional({
+    expected: 'a digest',
+    isRight: (value) => hasMembers(value, { digest: isDigestText, url: isOptional(isText) }),
+  }),
   installer: optional(digestObject),
   registryImage: optional({ expected: 'a reference by digest', isRight: isPinned }),
   catalogs: digests,
   images: {
     expected: 'references by digest',
-    isRight: (value) => Array.isArray(value) && value.every(isPinned),
+    isRight: (value) => isListOf(value, isPinned),
   },
   tags: digests,
   drawn: digests,
   secrets: optional({ expected: 'base64', isRight: isBase64 }),
   contents: digest,
-  places: {
+  places: optional({
     expected: 'areas, and offsets by digest',
     isRight: (value) =>
       hasMembers(value, {
@@ -171,7 +219,7 @@ const FIELDS: Readonly<Record<Exclude<keyof Lock, 'kind'>, Rule>> = {
         offsets: (offsets) =>
           isRecord(offsets, isOffset) && Object.keys(offsets as object).every(isDigestText),
       }),
-  },
+  }),
 };
 
 function malformed(

@@ -1,25 +1,16 @@
 import { rm } from 'node:fs/promises';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { writeFileAtomic } from '../../base/disk/files.ts';
-import { digestOf, type Digest } from '../../base/digest.ts';
+import type { Digest } from '../../base/digest.ts';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { FileInput } from '../../base/disk/file-input.ts';
-import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
-import type { ApplianceConfig } from '../../config/appliance-config.ts';
-import type { Layout } from '../../iso/extent.ts';
 import type { Places } from '../../iso/places/places.ts';
-import { placesOf } from '../../media/index/media-index.ts';
 import type { IsoPlace } from '../../media/output/claim-iso.ts';
 import type { Secret } from '../../config/secret/secret.ts';
-import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
-import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import { describeRelease, type Release } from '../../openshift/release/release-payload.ts';
-import { formatReference } from '../../registry/reference.ts';
-import type { Pinned, TagDigests } from '../../registry/tag-ledger.ts';
+import type { Pinned } from '../../registry/tag-ledger.ts';
 import type { BuildTools } from '../build-tools.ts';
 import type { SavedPlan } from '../saved-plan.ts';
-import { digestOfDrawn, type DrawnSource } from './drawn-ledger.ts';
+import type { DrawnSource } from './drawn-ledger.ts';
 import { formatLock, readLock, type Lock } from './lock-file.ts';
 import {
   formatLockSecrets,
@@ -27,7 +18,7 @@ import {
   secretsPathOf,
   type LockSecrets,
 } from './lock-secrets.ts';
-import { mismatch, nameField } from './mismatch.ts';
+import { flatten, listFields, requireSame } from './make-lock.ts';
 import { sealSecrets } from './sealed-secrets.ts';
 
 /** The lock of a run. */
@@ -46,17 +37,19 @@ export type LockUse = {
 
 /** What a lock says as a saved plan does. */
 export const toSavedPlan = ({ release, registryImage, base, tags, contents }: Lock): SavedPlan => ({
-  release,
-  base,
   tags,
   contents,
   isLock: true,
-  ...withoutUndefined({ registryImage }),
+  ...withoutUndefined({ release, registryImage, base }),
 });
+
+/** The lock of a build that takes nothing else. */
+export const heldBy = (use: LockUse | undefined): Lock | undefined =>
+  use?.isLocked === true ? use.held : undefined;
 
 /** What is resolved already, for the tools of a run. */
 export function pinsOf(saved: SavedPlan, use: LockUse | undefined): Pinned {
-  const { held } = use?.isLocked === true ? use : {};
+  const held = heldBy(use);
   if (!held) return { tags: saved.tags };
   const findField = (digest: Digest): string | undefined =>
     [...listFields(held), ...flatten(held.tags, 'tags')].find(([, value]) =>
@@ -85,66 +78,21 @@ export async function findPlaces(
 /**
  * What is known at once, before anything is fetched.
  *
+ * @param given fields of the lock, and what the request says of them
  * @throws ConfigError `lock.mismatch`
  */
-export function requireLockedConfig(
-  { lock, config }: { readonly lock?: LockUse; readonly config: ApplianceConfig },
+export function requireLockedInputs(
+  { lock }: LockedRequest,
   { program }: BuildTools,
+  given: Readonly<Record<string, string | undefined>>,
 ): void {
-  if (lock?.isLocked !== true || !lock.held) return;
-  const { held } = lock;
-  requireSame('program', held.program, program);
-  requireSame(nameField('release', 'channel'), held.release.channel, config.ocpRelease.channel);
-}
-
-function requireSame(field: string, expected: string, found: string): void {
-  if (expected !== found) throw mismatch(field, { expected, found });
-}
-
-export type LockedContents = {
-  readonly product: string;
-  readonly channel: string;
-  readonly release: Release;
-  readonly base: { readonly digest: Digest };
-  readonly installer?: FileInput;
-  readonly plan: MirrorPlan;
-  readonly catalogs: readonly SelectedCatalog[];
-  readonly tags: TagDigests;
-  readonly contents: Digest;
-  readonly layout: Layout;
-};
-
-/** The lock of what was prepared. */
-export function makeLock(made: LockedContents, { program, drawn }: BuildTools): Lock {
-  const { product, channel, release, installer, plan, tags, contents, layout } = made;
-  const places = placesOf(layout);
-  if (!places) throw new Error('a medium with an index has places');
-  const { registryImage } = plan;
-  return {
-    kind: 'SealiftLock',
-    format: 1,
-    product,
-    program,
-    release: { ...describeRelease(release), channel },
-    signatures: describeSignature(release),
-    base: { digest: made.base.digest },
-    ...(installer && { installer: { digest: installer.digest } }),
-    ...(registryImage && { registryImage: formatReference(registryImage.source) }),
-    catalogs: Object.fromEntries(made.catalogs.map(({ name, digest }) => [name, digest])),
-    images: [...new Set(plan.images.map(({ source }) => formatReference(source)))].sort(),
-    tags,
-    drawn: Object.fromEntries(
-      Object.entries(drawn.list()).map(([stage, { value }]) => [stage, digestOfDrawn(value)]),
-    ),
-    contents,
-    places,
-  };
-}
-
-function describeSignature({ version, signature }: Release): Lock['signatures'] {
-  if (signature?.status !== 'verified') return {};
-  const { key, messages } = signature;
-  return { [version]: { key, digest: digestOf(formatCanonicalJson(messages)) } };
+  const locked = heldBy(lock);
+  if (!locked) return;
+  requireSame('program', locked.program, program);
+  const held = new Map(listFields(locked));
+  for (const [field, found = 'none'] of Object.entries(given)) {
+    requireSame(field, held.get(field) ?? 'none', found);
+  }
 }
 
 /**
@@ -153,41 +101,16 @@ function describeSignature({ version, signature }: Release): Lock['signatures'] 
  * @throws ConfigError `lock.mismatch`
  */
 export function requireLocked(lock: LockUse | undefined, found: Lock): void {
-  if (lock?.isLocked !== true || !lock.held) return;
+  const held = heldBy(lock);
+  if (!held) return;
   const fieldsOf = ({ drawn, ...others }: Lock): ReturnType<typeof listFields> =>
-    listFields({ ...others, drawn: lock.drawsAgain === true ? {} : drawn });
+    listFields({ ...others, drawn: lock?.drawsAgain === true ? {} : drawn });
   const now = new Map(fieldsOf(found));
-  for (const [field, expected] of fieldsOf(lock.held)) {
+  for (const [field, expected] of fieldsOf(held)) {
     requireSame(field, expected, now.get(field) ?? 'none');
     now.delete(field);
   }
   for (const [field, value] of now) requireSame(field, 'none', value);
-}
-
-/** What must fit, in the order in which it explains the rest. Tags are asked of the lock itself. */
-function listFields(lock: Lock): readonly (readonly [string, string])[] {
-  const { product, release, signatures, base, installer, registryImage } = lock;
-  const { catalogs, images, drawn, contents } = lock;
-  const fields = {
-    product,
-    release,
-    signatures,
-    base,
-    installer,
-    registryImage,
-    catalogs,
-    images: Object.fromEntries(images.map((image) => [image, image])),
-    drawn,
-    contents,
-  };
-  return Object.entries(fields).flatMap(([name, value]) => flatten(value, name));
-}
-
-function flatten(value: Json | undefined, path: string): readonly (readonly [string, string])[] {
-  if (value === undefined) return [];
-  if (typeof value === 'string') return [[path, value]];
-  const members = Object.entries((value ?? {}) as Readonly<Record<string, Json | undefined>>);
-  return members.flatMap(([name, member]) => flatten(member, nameField(path, name)));
 }
 
 /**

@@ -63,11 +63,17 @@ const takesOutput = (path: string): UsageError =>
 /**
  * Pouring takes hours, in which somebody may have put a file there: the places are claimed again.
  *
+ * @returns their paths
  * @throws DiskError `disk.full`, ...; what `claimSideFiles` throws
  */
-export async function writeSideFiles(files: SideFiles, place: IsoPlace): Promise<void> {
+export async function writeSideFiles(
+  files: SideFiles,
+  place: IsoPlace,
+): Promise<readonly string[]> {
   await claimSideFiles(files, place);
-  for (const { path, text } of listSideFiles(files)) await writeFileAtomic(path, text, 0o644);
+  const all = listSideFiles(files);
+  for (const { path, text } of all) await writeFileAtomic(path, text, 0o644);
+  return all.map(({ path }) => path);
 }
 
 /** Bytes; many times what the resources of a cluster have. */

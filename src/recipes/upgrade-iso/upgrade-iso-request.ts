@@ -1,17 +1,14 @@
 import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { IsoPlace } from '../../media/output/claim-iso.ts';
+import type { IsoRequest } from '../build-iso.ts';
 import type { LiveIsoRequest, PreparedIso } from '../live-iso/live-iso-request.ts';
 import type { View } from '../../config/document/view.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../live-iso/live-iso-rules.ts';
 
 /** Everything an upgrade ISO is made from: what of an appliance's configuration it can carry. */
-export type UpgradeIsoRequest = IsoPlace &
-  Pick<
-    LiveIsoRequest,
-    'config' | 'configuration' | 'saved' | 'graphUrl' | 'signatures' | 'epoch'
-  > & {
+export type UpgradeIsoRequest = IsoRequest &
+  Pick<LiveIsoRequest, 'config' | 'signatures' | 'epoch'> & {
     /** The version of the cluster; absent: the release alone is carried. */
     readonly from?: string;
     /** Whether a MachineConfig is written that upgrades the cluster by itself. */

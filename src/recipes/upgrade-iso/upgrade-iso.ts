@@ -1,15 +1,18 @@
 import { withoutUndefined } from '../../base/members.ts';
-import { withLock } from '../../base/disk/lock.ts';
-import { lockPathOf } from '../../media/object/object-place.ts';
+import { diskOf } from '../../media/object/object-place.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
+import { digestOfPath, noteOfPath } from '../../openshift/release/noted-names.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import { formatReference } from '../../registry/reference.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { describeCatalogs } from '../../media/index/index-catalogs.ts';
 import { layOutUpgradeIso } from '../../stages/lay-out/lay-out-upgrade-iso.ts';
 import { planUpgradePath } from '../../stages/content/plan-upgrade-path.ts';
+import { buildIso } from '../build-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { pourAndSeal } from '../pour-and-seal.ts';
+import { makeLock } from '../lock/make-lock.ts';
+import { nameField } from '../lock/mismatch.ts';
+import { findPlaces, heldBy, requireLocked, requireLockedInputs } from '../lock/use-lock.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { findRelease, selectPayload } from '../select-payload.ts';
@@ -24,9 +27,14 @@ export async function prepareUpgradeIso(
   tools: BuildTools,
 ): Promise<PreparedUpgradeIso> {
   const { engine, registriesConf } = tools;
-  const { config, output, epoch, saved } = request;
+  const { config, epoch, saved, isThere } = request;
+  const { channel } = config.ocpRelease;
+  requireLockedInputs(request, tools, {
+    [nameField('release', 'channel')]: channel,
+    'path.from': request.from,
+  });
   const { maxSize } = config.build;
-  const places = await tools.takeOver();
+  const places = await findPlaces(request, tools);
   const release = findRelease(request, tools);
   const path = findPath(request, tools, release);
   const passed = resolvePassed(request, tools, { release, path });
@@ -43,42 +51,50 @@ export async function prepareUpgradeIso(
   const space = engine.run(checkSize, {
     layout,
     plan,
-    output,
-    ...withoutUndefined({ maxSize }),
+    ...diskOf(request),
+    ...withoutUndefined({ maxSize, isThere }),
   });
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
   const contents = digestContents(made);
-  if (saved) requirePlanned(saved, { contents });
   const releases = [...(await passed), await release];
   const prepared = { ...made, contents, release: await release, path: await path, releases };
-  const checked = { ...prepared, imagePolicy: await imagePolicy };
+  const tags = await settleTags(request, tools, release);
+  const settled = { ...prepared, layout: await layout, tags };
+  const lock = makeLock({ product: 'upgrade-iso', channel, ...settled }, tools);
+  requireLocked(request.lock, lock);
+  if (saved) requirePlanned(saved, { contents });
   return {
-    ...checked,
-    layout: await layout,
+    ...settled,
+    lock,
+    imagePolicy: await imagePolicy,
     space: await space,
-    tags: await settleTags(request, tools, release),
     sideFiles: renderSideFiles(request, prepared),
   };
 }
 
 /** From where the cluster is, as far as that is known, to the release of the medium. */
 async function findPath(
-  { from, config, graphUrl }: UpgradeIsoRequest,
-  { engine }: BuildTools,
+  { from, config, graphUrl, lock }: UpgradeIsoRequest,
+  { engine, tags }: BuildTools,
   release: Promise<Release>,
 ): Promise<UpgradePath> {
-  if (from === undefined) {
+  const held = heldBy(lock)?.path;
+  if (held || from === undefined) {
     const { version, reference } = await release;
-    return { hops: [{ version, image: formatReference(reference), risks: [] }] };
+    const target = { version, image: formatReference(reference) };
+    const { hops, ...start } = held ?? { hops: [] };
+    return { ...start, hops: [...hops.slice(0, -1), { risks: [], ...hops.at(-1), ...target }] };
   }
   const { channel } = config.ocpRelease;
-  return engine.run(planUpgradePath, {
+  const path = await engine.run(planUpgradePath, {
     from,
     release,
     channel,
     arch: release.then(({ arch }) => arch),
     ...withoutUndefined({ graphUrl }),
   });
+  tags.note(noteOfPath(from, (await release).version, channel), digestOfPath(path));
+  return path;
 }
 
 /** The releases between, each by the digest that the graph names. */
@@ -99,27 +115,22 @@ async function resolvePassed(
   );
 }
 
-/**
- * From a configuration to the sealed ISO, and then the files beside it. Two builds of one output exclude
- * each other.
- */
-export async function buildUpgradeIso(
+/** From a configuration to the sealed ISO, and then the files beside it. */
+export const buildUpgradeIso = (
   request: UpgradeIsoRequest,
   tools: BuildTools,
-): Promise<UpgradeIsoReport> {
-  return withLock(lockPathOf(request), async () => {
-    const prepared = await prepareUpgradeIso(request, tools);
-    await claimSideFiles(prepared.sideFiles, request);
-    const report = describeUpgradeIso(request, prepared);
-    const { layout, plan } = prepared;
-    const made = await pourAndSeal(request, tools, {
-      layout,
-      report,
-      blobs: plan.blobs,
-      mode: 0o644,
-      lanes: request.config.build.concurrency ?? 8,
-    });
-    await writeSideFiles(prepared.sideFiles, request);
-    return made;
+): Promise<UpgradeIsoReport> =>
+  buildIso(request, tools, {
+    prepare: prepareUpgradeIso,
+    describe: describeUpgradeIso,
+    pour: ({ config }, { plan }) =>
+      Promise.resolve({
+        blobs: plan.blobs,
+        mode: 0o644,
+        lanes: config.build.concurrency ?? 8,
+      }),
+    beside: {
+      claim: (request, { sideFiles }) => claimSideFiles(sideFiles, request),
+      write: (request, { sideFiles }) => writeSideFiles(sideFiles, request),
+    },
   });
-}

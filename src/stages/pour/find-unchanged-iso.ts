@@ -8,10 +8,18 @@ import { withoutUndefined } from '../../base/members.ts';
 import type { Json } from '../../base/text/canonical-json.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { namesBeside } from '../../media/output/claim-iso.ts';
-import { readFinishedIso } from '../../media/output/finished-iso.ts';
+import { readFinishedIso, type FinishedIso } from '../../media/output/finished-iso.ts';
 import type { IsoRecords } from '../../media/output/iso-records.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
+import { fetchStreamIso } from '../../openshift/release/coreos-stream.ts';
+import {
+  digestOfPath,
+  noteOfStream,
+  parseNotedName,
+  type NotedName,
+} from '../../openshift/release/noted-names.ts';
 import { resolveInGraph } from '../../openshift/release/update-graph.ts';
+import { resolveUpgradePath } from '../../openshift/release/resolve-upgrade-path.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { parseReference } from '../../registry/reference.ts';
 
@@ -26,6 +34,8 @@ export type FindUnchangedIsoInput = {
   readonly checksum: boolean;
   /** UPDATE_URL_OVERRIDE. */
   readonly graphUrl?: string;
+  /** Address of the CoreOS stream that names the live ISO. */
+  readonly streamUrl?: string;
 };
 
 export type FindUnchangedIsoTools = {
@@ -36,7 +46,16 @@ export type FindUnchangedIsoTools = {
   readonly workDir: string;
 };
 
-type Report = Readonly<Record<string, Json>>;
+/** What builds of this program wrote. */
+type Report = Readonly<Record<string, Json>> & {
+  /** Of installation ISOs, whose release is not carried. */
+  readonly architecture?: RpmArchitecture;
+  readonly release?: {
+    readonly version: string;
+    readonly reference: string;
+    readonly architecture: RpmArchitecture;
+  };
+};
 
 /**
  * The report of the output where an earlier build of this work directory finished it, the same was asked for, every
@@ -50,17 +69,12 @@ export const findUnchangedIso: Stage<
   FindUnchangedIsoTools
 > = {
   name: 'find unchanged ISO',
-  async run({ asked, output, isPinned, checksum, graphUrl }, tools, context) {
-    const known = await readFinishedIso(tools.workDir, output);
-    if (known?.asked !== asked) return undefined;
-    const finished = await recallFinished(output, tools.records);
-    if (!finished || (checksum && finished.digest === undefined)) return undefined;
-    const text = await readFileIfPresent(namesBeside(output).report);
-    if (!text || digestOf(text) !== known.report) return undefined;
-    const report = JSON.parse(text.toString('utf8')) as Report;
-    const { architecture: arch } = report['release'] as { architecture: RpmArchitecture };
-    if (isPinned) return report;
-    const ask = createAsk({ arch, ...withoutUndefined({ graphUrl }) }, { ...tools, ...context });
+  async run({ isPinned, graphUrl, streamUrl, ...wanted }, tools, context) {
+    const known = await readFinishedIso(tools.workDir, wanted.output);
+    const report = known && (await readReport(known, wanted, tools));
+    if (!report || isPinned) return report;
+    const given = { report, ...withoutUndefined({ graphUrl, streamUrl }) };
+    const ask = createAsk(given, { ...tools, ...context });
     const names = Object.entries(known.names);
     const same = await Promise.all(
       names.map(async ([name, digest]) => (await ask(name)) === digest),
@@ -69,21 +83,61 @@ export const findUnchangedIso: Stage<
   },
 };
 
-/** As `settleTags` notes what an update graph was asked. */
-const IN_GRAPH = /^release (\S+) of (\S+)$/;
+/** The report of an ISO that was made of the same and that nothing has touched since. */
+async function readReport(
+  known: FinishedIso,
+  { asked, output, checksum }: Pick<FindUnchangedIsoInput, 'asked' | 'output' | 'checksum'>,
+  { records }: FindUnchangedIsoTools,
+): Promise<Report | undefined> {
+  if (known.asked !== asked) return undefined;
+  const finished = await recallFinished(output, records);
+  if (!finished || (checksum && finished.digest === undefined)) return undefined;
+  const text = await readFileIfPresent(namesBeside(output).report);
+  if (!text || digestOf(text) !== known.report) return undefined;
+  return (await areUntouched(known.beside ?? {}))
+    ? (JSON.parse(text.toString('utf8')) as Report)
+    : undefined;
+}
+
+async function areUntouched(files: Readonly<Record<string, Digest>>): Promise<boolean> {
+  for (const [path, digest] of Object.entries(files)) {
+    const bytes = await readFileIfPresent(path);
+    if (!bytes || digestOf(bytes) !== digest) return false;
+  }
+  return true;
+}
+
+type Given = Pick<FindUnchangedIsoInput, 'graphUrl' | 'streamUrl'> & { readonly report: Report };
+
+type Asking = FindUnchangedIsoTools & StageContext;
 
 /** Asks what a name stands for now. */
 const createAsk =
-  (
-    graph: { readonly arch: RpmArchitecture; readonly graphUrl?: string },
-    { client, http, tls, signal }: FindUnchangedIsoTools & StageContext,
-  ) =>
+  (given: Given, tools: Asking) =>
   async (name: string): Promise<Digest | undefined> => {
-    const [, version, channel] = IN_GRAPH.exec(name) ?? [];
-    if (version === undefined || channel === undefined) {
-      return (await client.resolveTag(parseReference(name), { signal }))?.digest;
-    }
-    const { arch, graphUrl: url } = graph;
-    const access = { http, tls, arch, signal, ...withoutUndefined({ url }) };
-    return (await resolveInGraph({ version, channel, ...access })).payload.digest;
+    const { client, signal } = tools;
+    const noted = parseNotedName(name);
+    if (noted) return askNoted(name, noted, { ...given, ...tools });
+    return (await client.resolveTag(parseReference(name), { signal }))?.digest;
   };
+
+async function askNoted(
+  name: string,
+  noted: NotedName,
+  { report, graphUrl: url, streamUrl, ...tools }: Given & Asking,
+): Promise<Digest | undefined> {
+  const { http, tls, signal } = tools;
+  const { release } = report;
+  const arch = release?.architecture ?? report.architecture;
+  if (!arch) return undefined;
+  const access = { http, tls, arch, signal, ...withoutUndefined({ url }) };
+  if (noted.kind === 'release')
+    return (await resolveInGraph({ ...noted, ...access })).payload.digest;
+  if (noted.kind === 'path') {
+    if (release?.version !== noted.to) return undefined;
+    const target = { version: noted.to, reference: parseReference(release.reference) };
+    return digestOfPath(await resolveUpgradePath({ ...noted, release: target }, access));
+  }
+  if (streamUrl === undefined || noteOfStream(streamUrl) !== name) return undefined;
+  return (await fetchStreamIso(streamUrl, arch, access)).sha256;
+}

@@ -3,9 +3,11 @@ import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/tls.ts';
-import { redactUrl } from '../../base/text/redact.ts';
-import { fetchText } from '../../openshift/files/fetch-text.ts';
-import { findStreamIso, type StreamIso } from '../../openshift/release/coreos-stream.ts';
+import {
+  fetchStreamIso,
+  findStreamIso,
+  type StreamIso,
+} from '../../openshift/release/coreos-stream.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 
 /** Where the metadata of a CoreOS stream is. It vouches for the ISO, so its address is https. */
@@ -21,9 +23,6 @@ export type ReadCoreosStreamTools = {
   readonly tls?: TlsOptions;
 };
 
-/** Bytes; real ones have some 100,000. */
-const MAX_SIZE = 16 * 1024 * 1024;
-
 /**
  * Address and digest of the live ISO that a CoreOS stream has for an architecture. It changes with the next
  * build of CoreOS, so it is read each time.
@@ -38,9 +37,7 @@ export const readCoreosStream: Stage<ReadCoreosStreamInput, StreamIso, ReadCoreo
       const { streamFile } = stream;
       return findStreamIso(readStreamFile(streamFile), arch, `"${streamFile}"`);
     }
-    const url = new URL(stream.streamUrl);
-    const text = await fetchText(http, { signal, url, limit: MAX_SIZE, ...(tls && { tls }) });
-    return findStreamIso(text, arch, redactUrl(url));
+    return fetchStreamIso(stream.streamUrl, arch, { http, signal, ...(tls && { tls }) });
   },
 };
 

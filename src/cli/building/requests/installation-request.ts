@@ -16,23 +16,25 @@ import { listUnusableEntries } from '../../../registry/client/auth/credentials.t
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import { DEFAULT_CONCURRENCY } from '../../common-options.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './lock-options.ts';
 import { readIsoPlace, readSignatureGate, readSaved, type BuildOptions } from './build-options.ts';
 
 export const INSTALLATION_OUTPUT = 'rhcos-ibi.iso';
 
-export type InstallationRequestOptions = BuildOptions & {
-  readonly baseIso?: string;
-  readonly coreosStream?: string;
-  readonly release?: string;
-  readonly embedSeed?: boolean;
-  readonly embedRelease?: boolean;
-  readonly embedPrecached?: boolean;
-  readonly embedImage?: readonly string[];
-  readonly registryImage?: string;
-  readonly registriesConf?: string;
-  readonly caBundle?: string;
-  readonly insecureRegistry?: readonly string[];
-};
+export type InstallationRequestOptions = BuildOptions &
+  LockOptions & {
+    readonly baseIso?: string;
+    readonly coreosStream?: string;
+    readonly release?: string;
+    readonly embedSeed?: boolean;
+    readonly embedRelease?: boolean;
+    readonly embedPrecached?: boolean;
+    readonly embedImage?: readonly string[];
+    readonly registryImage?: string;
+    readonly registriesConf?: string;
+    readonly caBundle?: string;
+    readonly insecureRegistry?: readonly string[];
+  };
 
 /** Everything an installation ISO is made from, out of the command line and the configuration's folder. */
 export async function readInstallationRequest(
@@ -48,6 +50,8 @@ export async function readInstallationRequest(
   const epoch = readEpoch(host.env);
   const graphUrl = readGraphUrl(host.env);
   const saved = readSaved(options, 'installation-iso', host);
+  const input = readConfigFiles([path], {}, host);
+  const locking = readLockUse(options, { product: 'installation-iso', config: input }, host);
   const { config, postScript, notes } = await readInstallation(file, path, host);
   return {
     config,
@@ -55,17 +59,25 @@ export async function readInstallationRequest(
     ...readIsoPlace(
       { ...options, output: options.output ?? INSTALLATION_OUTPUT },
       {
-        config: readConfigFiles([path], {}, host),
-        inputs: [join(dirname(file), 'post.sh'), options.plan, ...listFiles(options)],
+        config: input,
+        inputs: [
+          join(dirname(file), 'post.sh'),
+          options.plan,
+          ...listFiles(options),
+          ...listLockInputs(locking),
+        ],
       },
       host,
     ),
     configuration: file,
+    elsewhere: [config.installationDisk],
     lanes: options.concurrency ?? DEFAULT_CONCURRENCY,
     embed: readEmbed(options),
     signatures: readSignatureGate(options, host),
     build: await readAccess(options, host),
+    ...(base && 'streamUrl' in base && { streamUrl: base.streamUrl }),
     ...withoutUndefined({ base, release, postScript, epoch, graphUrl, saved }),
+    ...locking,
   };
 }
 

@@ -19,7 +19,7 @@ import {
   readSaved,
   type BuildOptions,
 } from './build-options.ts';
-import { readLockUse, type LockOptions } from './lock-options.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './lock-options.ts';
 
 export type LiveIsoOptions = BuildOptions &
   LockOptions & {
@@ -62,7 +62,7 @@ export function readLiveIsoRequest(
           mirrorPath,
           signatures.files,
           signatures.keys,
-          ...(locking.saved ? [locking.lock?.path] : []),
+          ...listLockInputs(locking),
         ],
       },
       host,

@@ -24,7 +24,7 @@ export type LockOptions = {
   readonly compares?: boolean;
 };
 
-export const createLockFileOption = (): Option =>
+const createLockFileOption = (): Option =>
   new Option('--lock-file <file>', `the lock (default: ${LOCK_NAME} beside the configuration)`);
 
 export const createLockKeyOption = (): Option =>
@@ -33,19 +33,44 @@ export const createLockKeyOption = (): Option =>
     'file:PATH or env:NAME: what was drawn at random is in the lock, encrypted with this',
   );
 
-/** `--lock` and `--locked` of commands that build. */
+/** Of commands that build. */
 export const addLockOptions = (command: Command): Command =>
-  command
-    .option('--lock', 'also write the lock; where it is there already, it is written in any case')
-    .addOption(
-      new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
-        'lock',
-        'plan',
-        'freshLayout',
-      ]),
-    )
-    .addOption(createLockFileOption())
-    .addOption(createLockKeyOption());
+  addLockFileOptions(
+    command
+      .option('--lock', 'also write the lock; where it is there already, it is written in any case')
+      .addOption(
+        new Option('--locked', 'take exactly what the lock has, and resolve nothing').conflicts([
+          'lock',
+          'plan',
+          'freshLayout',
+        ]),
+      ),
+  );
+
+/** Of commands that write a lock and no ISO. */
+export const addLockFileOptions = (command: Command): Command =>
+  command.addOption(createLockFileOption()).addOption(createLockKeyOption());
+
+/** Options in front of another product are not that product's: a lock must not be lost without a word. */
+export function refuseLockInFront(command: Command, product: Command): void {
+  const { lock, locked, lockFile, lockKey } = command.opts<LockOptions>();
+  const given = { '--lock': lock, '--locked': locked, '--lock-file': lockFile };
+  const all = Object.entries({ ...given, '--lock-key': lockKey });
+  const [name] = all.find(([, value]) => value !== undefined && value !== false) ?? [];
+  if (name === undefined) return;
+  throw new UsageError('usage.other-product', `${name} stands in front of ${product.name()}`, {
+    expected: `${product.name()} ${name}`,
+    found: `${name} ${product.name()}`,
+    hint: `put ${name} behind the name of the product`,
+  });
+}
+
+/** What a run takes from its lock, or writes to it. */
+export type Locking = { readonly lock?: LockUse; readonly saved?: SavedPlan };
+
+/** A lock that is only read must survive the build. */
+export const listLockInputs = ({ lock, saved }: Locking): readonly (string | undefined)[] =>
+  saved ? [lock?.path] : [];
 
 /**
  * The lock beside the first file of the configuration; undefined where nothing is there and none is asked for.
@@ -56,7 +81,7 @@ export function readLockUse(
   options: LockOptions,
   { product, config }: { readonly product: string; readonly config: ConfigInput },
   host: CliHost,
-): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
+): Locking {
   const { lock: isWritten = false, locked: isLocked = false, lockFile } = options;
   if (!isLocked && options.compares) return {};
   const path = findLockPath(options, config, host);
@@ -88,7 +113,7 @@ const noLock = (path: string): ConfigError =>
 function takeLock(
   lock: LockUse,
   given: { readonly held: Lock; readonly product: string; readonly isNamed: boolean },
-): { readonly lock?: LockUse; readonly saved?: SavedPlan } {
+): Locking {
   const { held, product, isNamed } = given;
   if (held.product === product) {
     return { lock, ...(lock.isLocked && { saved: toSavedPlan(held) }) };

@@ -7,6 +7,7 @@ import {
   type UpgradeIsoRequest,
   UPGRADE_ISO_RULES,
 } from '../../../recipes/upgrade-iso/upgrade-iso-request.ts';
+import { heldBy } from '../../../recipes/lock/use-lock.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import {
@@ -16,16 +17,18 @@ import {
   readSaved,
   type BuildOptions,
 } from './build-options.ts';
+import { listLockInputs, readLockUse, type LockOptions } from './lock-options.ts';
 import { withBuild, withoutEmpty } from './live-request.ts';
 import { refuseOption } from '../../common-options.ts';
 
 export const UPGRADE_OUTPUT = 'upgrade.iso';
 
-export type UpgradeRequestOptions = BuildOptions & {
-  readonly from?: string;
-  readonly machineConfig?: boolean;
-  readonly prepareHosts?: boolean;
-};
+export type UpgradeRequestOptions = BuildOptions &
+  LockOptions & {
+    readonly from?: string;
+    readonly machineConfig?: boolean;
+    readonly prepareHosts?: boolean;
+  };
 
 /** Everything an upgrade ISO is made from, out of the command line and the configuration. */
 export function readUpgradeRequest(
@@ -33,17 +36,22 @@ export function readUpgradeRequest(
   options: UpgradeRequestOptions,
   host: CliHost,
 ): UpgradeIsoRequest {
-  const { from, machineConfig = false, prepareHosts = false } = options;
-  if (from !== undefined) checkVersion(from);
+  const { machineConfig = false, prepareHosts = false } = options;
+  if (options.from !== undefined) checkVersion(options.from);
   refuseObject(options.output);
   const input = readConfigFiles(names, options, host);
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
   const saved = readSaved(options, 'upgrade-iso', host);
+  const locking = readLockUse(options, { product: 'upgrade-iso', config: input }, host);
+  const from = options.from ?? heldBy(locking.lock)?.path?.from;
   const signatures = readSignatureGate(options, host, config.build);
   const place = readIsoPlace(
     { ...options, output: options.output ?? UPGRADE_OUTPUT },
-    { config: input, inputs: [options.plan, signatures.files, signatures.keys] },
+    {
+      config: input,
+      inputs: [options.plan, signatures.files, signatures.keys, ...listLockInputs(locking)],
+    },
     host,
   );
   if (place.device) throw noDevice(place.device);
@@ -55,6 +63,7 @@ export function readUpgradeRequest(
     ...place,
     signatures,
     ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
+    ...locking,
   };
 }
 

@@ -1,9 +1,8 @@
 import { append } from '../../base/lists.ts';
 import type { IsoPart, LayoutDifference } from '../../media/compare/compare-layout.ts';
 import { compareIso } from '../../stages/pour/compare-iso.ts';
+import type { IsoRequest, PrepareIso } from '../build-iso.ts';
 import type { BuildTools } from '../build-tools.ts';
-import { prepareLiveIso } from './live-iso.ts';
-import type { LiveIsoRequest } from './live-iso-request.ts';
 
 export type Reproduction = {
   /**
@@ -24,12 +23,13 @@ const ALWAYS_EQUAL: ReadonlySet<IsoPart> = new Set(['base', 'blobs', 'structures
  * Decides every byte of the ISO again, from the configuration and the lock, and compares them with the ISO
  * that is the output of the request. No second ISO is written, and no blob fetched for it.
  */
-export async function reproduceLiveIso(
-  request: LiveIsoRequest,
+export async function reproduceIso<Request extends IsoRequest>(
+  request: Request,
   tools: BuildTools,
+  prepare: PrepareIso<Request>,
 ): Promise<Reproduction> {
   const { output } = request;
-  const { layout } = await prepareLiveIso({ ...request, isThere: true }, tools);
+  const { layout } = await prepare({ ...request, isThere: true }, tools);
   const { size, differences, files } = await tools.engine.run(compareIso, { layout, output });
   const isDrawn = drewAgain(request, tools);
   const isUnknown = ({ part }: LayoutDifference): boolean => isDrawn && !ALWAYS_EQUAL.has(part);
@@ -42,5 +42,5 @@ export async function reproduceLiveIso(
 }
 
 /** Whether something was drawn that is not what was drawn for the ISO, as far as the lock tells. */
-const drewAgain = ({ lock }: LiveIsoRequest, { drawn }: BuildTools): boolean =>
+const drewAgain = ({ lock }: IsoRequest, { drawn }: BuildTools): boolean =>
   (lock?.isLocked !== true || lock.drawsAgain === true) && Object.keys(drawn.list()).length > 0;

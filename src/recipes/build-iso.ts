@@ -1,0 +1,102 @@
+import { withLock } from '../base/disk/lock.ts';
+import type { Json } from '../base/text/canonical-json.ts';
+import type { Layout } from '../iso/extent.ts';
+import { lockPathOf } from '../media/object/object-place.ts';
+import type { IsoPlace } from '../media/output/claim-iso.ts';
+import type { TagDigests } from '../registry/tag-ledger.ts';
+import type { PourIsoInput } from '../stages/pour/pour-iso.ts';
+import type { BuildTools } from './build-tools.ts';
+import type { Lock } from './lock/lock-file.ts';
+import { claimLock, writeLock, type LockUse } from './lock/use-lock.ts';
+import type { MadeIso } from './made-iso.ts';
+import { pourAndSeal } from './pour-and-seal.ts';
+import type { SavedPlan } from './saved-plan.ts';
+import { describeAsked, findUnchanged, rememberFinished } from './unchanged-iso.ts';
+
+/** What every ISO is asked for with. */
+export type IsoRequest = IsoPlace & {
+  /** Path of the configuration: the digests of its tags are stored under it. */
+  readonly configuration: string;
+  /** Whose images are taken, even if tags have moved. */
+  readonly saved?: SavedPlan;
+  readonly lock?: LockUse;
+  /** UPDATE_URL_OVERRIDE. */
+  readonly graphUrl?: string;
+  /** Address of the CoreOS stream that names the live ISO. */
+  readonly streamUrl?: string;
+  /** Paths that the configuration names and that mean those of another machine. */
+  readonly elsewhere?: readonly string[];
+  /** Whether the output is only compared: it needs no room. */
+  readonly isThere?: boolean;
+};
+
+/** Every byte of an ISO, and what it was resolved from. */
+type Decided = { readonly layout: Layout; readonly tags: TagDigests; readonly lock: Lock };
+
+/** From a configuration to every byte of an ISO. */
+export type PrepareIso<Request, Prepared = Decided> = (
+  request: Request,
+  tools: BuildTools,
+) => Promise<Prepared>;
+
+/** A product: how its bytes are decided, and what is said of it before it is poured. */
+export type IsoRecipe<Request, Prepared, Report> = {
+  readonly prepare: PrepareIso<Request, Prepared>;
+  readonly describe: (request: Request, prepared: Prepared) => Report;
+  readonly pour: (
+    request: Request,
+    prepared: Prepared,
+  ) => Promise<Omit<PourIsoInput, 'output' | 'layout'>>;
+  /** Files that are written beside the ISO. */
+  readonly beside?: {
+    /** Refuses, before anything is poured, what must not be replaced. */
+    readonly claim: (request: Request, prepared: Prepared) => Promise<void>;
+    /** Their paths. */
+    readonly write: (request: Request, prepared: Prepared) => Promise<readonly string[]>;
+  };
+};
+
+/**
+ * From a configuration to a sealed ISO, its lock and the files beside it. Two builds of one output exclude
+ * each other.
+ */
+export async function buildIso<
+  Request extends IsoRequest,
+  Prepared extends Decided,
+  Report extends Readonly<Record<string, Json | undefined>>,
+>(
+  request: Request,
+  tools: BuildTools,
+  { prepare, describe, pour, beside }: IsoRecipe<Request, Prepared, Report>,
+): Promise<Report & MadeIso> {
+  return withLock(lockPathOf(request), async () => {
+    await claimLock(request);
+    const asked = await describeAsked(request, tools);
+    const unchanged = await findUnchanged<Report & MadeIso>({ asked, request }, tools);
+    if (unchanged) return unchanged;
+    const prepared = await prepare(request, tools);
+    await beside?.claim(request, prepared);
+    const { layout, tags, lock } = prepared;
+    const made = await pourAndSeal(request, tools, {
+      layout,
+      report: describe(request, prepared),
+      ...(await pour(request, prepared)),
+    });
+    const written = (await beside?.write(request, prepared)) ?? [];
+    await writeLock(request, lock, tools);
+    await rememberFinished({ asked, request, tags, beside: written }, tools);
+    return made;
+  });
+}
+
+/** From a configuration to a lock, without an ISO. */
+export async function lockIso<Request extends IsoRequest>(
+  request: Request,
+  tools: BuildTools,
+  prepare: PrepareIso<Request>,
+): Promise<Lock> {
+  await claimLock(request);
+  const { lock } = await prepare(request, tools);
+  await writeLock(request, lock, tools);
+  return lock;
+}
