@@ -4,12 +4,13 @@ import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
 import { createHttp } from '../../base/http/http.ts';
 import { reportRequests, type HttpRequestEvent } from '../../base/http/report-requests.ts';
 import { withoutUndefined } from '../../base/members.ts';
+import type { RangeSource } from '../../base/range-source.ts';
 import { createRetries, type RetryEvent } from '../../base/retry.ts';
 import { follow } from '../../base/wait.ts';
 import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
 import { createCachedAccess } from './cached-access.ts';
 import type { RangeOpener } from './range-opener.ts';
-import { createRangeReader } from './range-reader.ts';
+import { createRangeReader, type RangeReader } from './range-reader.ts';
 import { openArtifactRanges } from '../artifact/artifact-ranges.ts';
 import { openS3Ranges } from './s3-ranges.ts';
 import { openWebRanges } from './web-ranges.ts';
@@ -46,9 +47,25 @@ const schemeOf = (text: string): string | undefined =>
  * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
  */
 export async function openSource(text: string, host: SourceHost): Promise<RandomAccess> {
-  const scheme = schemeOf(text);
-  if (scheme === undefined) return openLocal(resolve(host.cwd, text));
-  const open = OPENERS[scheme];
+  if (!isElsewhere(text)) return openLocal(resolve(host.cwd, text));
+  const { source, readRange, close } = await openElsewhere(text, host);
+  return createCachedAccess(source, readRange, close);
+}
+
+/** What is elsewhere, without a cache. */
+export type OpenedElsewhere = {
+  readonly source: RangeSource;
+  readonly readRange: RangeReader;
+  readonly close: () => Promise<void>;
+};
+
+/**
+ * As `openSource`, for who has a cache of its own; not for a path of this machine.
+ *
+ * @throws UsageError `source.address`; RegistryError of its server
+ */
+export async function openElsewhere(text: string, host: SourceHost): Promise<OpenedElsewhere> {
+  const open = OPENERS[schemeOf(text) ?? ''];
   if (!open || !URL.canParse(text)) {
     throw new UsageError('source.address', `${text} is not an address that can be read`, {
       expected: `a path, or an address with ${Object.keys(OPENERS).join('://, ')}://`,
@@ -72,10 +89,14 @@ export async function openSource(text: string, host: SourceHost): Promise<Random
     const reading = { signal, host: opened.host };
     const openBudget = (signal: AbortSignal) => retries.open(opened.host, signal);
     const readRange = createRangeReader(opened.source, { ...reading, openBudget });
-    return createCachedAccess(opened.source, readRange, async () => {
-      await close();
-      await opened.close?.();
-    });
+    return {
+      source: opened.source,
+      readRange,
+      async close() {
+        await close();
+        await opened.close?.();
+      },
+    };
   } catch (error) {
     await close();
     throw error;

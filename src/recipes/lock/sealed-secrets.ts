@@ -1,11 +1,10 @@
-import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto';
+import { randomBytes, scryptSync } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
+import { KEY_SIZE, openSealedBytes, sealBytes } from '../../base/sealed-bytes.ts';
 import type { Secret } from '../../config/secret/secret.ts';
 import { formatLockSecrets, parseLockSecrets, type LockSecrets } from './lock-secrets.ts';
 
 const SALT = 16;
-const NONCE = 12;
-const TAG = 16;
 const COST = { N: 2 ** 15, r: 8, p: 1, maxmem: 64 << 20 };
 
 /**
@@ -18,10 +17,8 @@ export function sealSecrets(secrets: LockSecrets, key: Secret, known: string | u
   const text = formatLockSecrets(secrets);
   if (known !== undefined && openSealed(known, key) === text) return known;
   const salt = randomBytes(SALT);
-  const nonce = randomBytes(NONCE);
-  const cipher = createCipheriv('aes-256-gcm', deriveKey(key, salt), nonce);
-  const encrypted = [cipher.update(text, 'utf8'), cipher.final()];
-  return Buffer.concat([salt, nonce, cipher.getAuthTag(), ...encrypted]).toString('base64');
+  const encrypted = sealBytes(Buffer.from(text), deriveKey(key, salt));
+  return Buffer.concat([salt, encrypted]).toString('base64');
 }
 
 /** @throws ConfigError `lock.key-wrong`, `lock.secrets-malformed` */
@@ -37,19 +34,8 @@ export function unsealSecrets(sealed: string, key: Secret, path: string): LockSe
 function openSealed(sealed: string, key: Secret): string | undefined {
   const bytes = Buffer.from(sealed, 'base64');
   const salt = bytes.subarray(0, SALT);
-  const nonce = bytes.subarray(SALT, SALT + NONCE);
-  const tag = bytes.subarray(SALT + NONCE, SALT + NONCE + TAG);
-  if (tag.length < TAG) return undefined;
-  const options = { authTagLength: TAG };
-  const decipher = createDecipheriv('aes-256-gcm', deriveKey(key, salt), nonce, options);
-  decipher.setAuthTag(tag);
-  const text = decipher.update(bytes.subarray(SALT + NONCE + TAG));
-  try {
-    return Buffer.concat([text, decipher.final()]).toString('utf8');
-  } catch {
-    return undefined; // what the tag says, and all that Node.js throws here
-  }
+  return openSealedBytes(bytes.subarray(SALT), deriveKey(key, salt))?.toString('utf8');
 }
 
 const deriveKey = (key: Secret, salt: Uint8Array): Buffer =>
-  scryptSync(key.reveal(), salt, 32, COST);
+  scryptSync(key.reveal(), salt, KEY_SIZE, COST);

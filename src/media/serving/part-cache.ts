@@ -1,0 +1,183 @@
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import { sweepDirectory } from '../../base/disk/aside.ts';
+import { makeDirectory, sizeOf, writeFileAtomic } from '../../base/disk/files.ts';
+import { openListed } from '../../base/disk/open-file.ts';
+import { digestOf, hexOf } from '../../base/digest.ts';
+import { isErrno } from '../../base/errors.ts';
+import { sumSizes } from '../../base/lists.ts';
+import { untilAborted } from '../../base/wait.ts';
+
+/** A run of bytes that is somewhere else. */
+export type CachedPart = {
+  /** Of a file; the same for the same bytes. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Brings all of it; called once, however many ask. */
+  readonly fetch: () => Promise<Buffer>;
+};
+
+type Target = { readonly target: Buffer; readonly at: number };
+
+export type PartCache = {
+  /** Fills the target with the bytes of a part from `at`. */
+  readonly fill: (part: CachedPart, wanted: Target, signal: AbortSignal) => Promise<void>;
+  /** Begins to fetch a part that somebody will read soon. */
+  readonly expect: (part: CachedPart) => void;
+  /** Bytes of files. */
+  readonly size: () => number;
+  /** Resolves when what was fetched is stored. */
+  readonly close: () => Promise<void>;
+};
+
+export type PartCacheOptions = {
+  /** Of this process alone. It is made where there is none. */
+  readonly directory: string;
+  /** Bytes of disk. */
+  readonly limit: number;
+  /** Told once, when parts cannot be stored: they are fetched each time. */
+  readonly warn: (message: string) => void;
+};
+
+/** Parts that are fetched at a time: each is in memory until it is stored. */
+const FETCHES = 4;
+
+/** SHA-256 of the part, behind its bytes. */
+const TRAILER = 32;
+
+/**
+ * Parts of ISOs on this disk, as many as fit; what was read least lately goes first. A part is fetched once,
+ * however many ask for it, and whoever waits gets it from memory. What an earlier run left is verified when it is
+ * first read, and fetched again where it is damaged.
+ */
+export async function openPartCache(options: PartCacheOptions): Promise<PartCache> {
+  const files = await openFiles(options);
+  const fetching = new Map<string, Promise<Buffer>>();
+  const limitFetches = pLimit(FETCHES);
+  /** The bytes are given before they are stored, and are in memory until then. */
+  const bring = async (part: CachedPart, give: (bytes: Buffer) => void): Promise<void> => {
+    const bytes = await part.fetch();
+    give(bytes);
+    await files.store(part, bytes);
+  };
+  const storing = new Set<Promise<void>>();
+  const fetchOnce = (part: CachedPart): Promise<Buffer> => {
+    const running = fetching.get(part.name);
+    if (running) return running;
+    const work = new Promise<Buffer>((resolve, reject) => {
+      const stored = limitFetches(() => bring(part, resolve))
+        .catch(reject)
+        .finally(() => {
+          fetching.delete(part.name);
+          storing.delete(stored);
+        });
+      storing.add(stored);
+    });
+    fetching.set(part.name, work);
+    return work;
+  };
+  return {
+    size: files.size,
+    async close() {
+      await Promise.all(storing);
+    },
+    expect(part) {
+      if (files.has(part)) return;
+      fetchOnce(part).catch(() => undefined); // who reads it asks again, and hears why
+    },
+    async fill(part, wanted, signal) {
+      if (!fetching.has(part.name) && (await files.read(part, wanted))) return;
+      const bytes = await untilAborted(fetchOnce(part), signal);
+      wanted.target.set(bytes.subarray(wanted.at, wanted.at + wanted.target.length));
+    },
+  };
+}
+
+type Entry = { readonly size: number; readonly isVerified: boolean };
+
+/** The files of the parts: those used lately are the last ones. */
+async function openFiles({ directory, limit, warn }: PartCacheOptions) {
+  await makeDirectory(directory, 0o700);
+  await sweepDirectory(directory, { alone: true });
+  const entries = await listEntries(directory);
+  let total = sumSizes(entries.values());
+  let hasFailed = false;
+  const forget = async (name: string): Promise<void> => {
+    total -= entries.get(name)?.size ?? 0;
+    entries.delete(name);
+    await rm(join(directory, name), { force: true });
+  };
+  const write = async ({ name, size }: CachedPart, bytes: Buffer): Promise<void> => {
+    const trailer = Buffer.from(hexOf(digestOf(bytes)), 'hex');
+    await writeFileAtomic(join(directory, name), Buffer.concat([bytes, trailer]));
+    total += size + TRAILER - (entries.get(name)?.size ?? 0);
+    entries.set(name, { size: size + TRAILER, isVerified: true });
+    for (const oldest of entries.keys()) {
+      if (total <= limit) break;
+      await forget(oldest);
+    }
+  };
+  return {
+    size: () => total,
+    has: ({ name }: CachedPart) => entries.has(name),
+    store: (part: CachedPart, bytes: Buffer) =>
+      write(part, bytes).catch((error: unknown) => {
+        if (!hasFailed) warn(`parts are not stored in "${directory}": ${messageOf(error)}`);
+        hasFailed = true;
+      }),
+    async read(part: CachedPart, { target, at }: Target): Promise<boolean> {
+      const { name, size } = part;
+      const entry = entries.get(name);
+      if (!entry) return false;
+      const path = join(directory, name);
+      const isIntact = entry.isVerified || (await isWhole(path, size));
+      if (isIntact && (await readAt(path, target, at))) {
+        const isStillThere = entries.delete(name); // the last one is the one read last
+        if (isStillThere) entries.set(name, { ...entry, isVerified: true });
+        return true;
+      }
+      await forget(name);
+      return false;
+    },
+  };
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+async function listEntries(directory: string): Promise<Map<string, Entry>> {
+  const entries = new Map<string, Entry>();
+  for (const name of await readdir(directory)) {
+    entries.set(name, { size: await sizeOf(join(directory, name)), isVerified: false });
+  }
+  return entries;
+}
+
+async function isWhole(path: string, size: number): Promise<boolean> {
+  const bytes = Buffer.allocUnsafe(size + TRAILER);
+  if (!(await readAt(path, bytes, 0))) return false;
+  const found = digestOf(bytes.subarray(0, size));
+  return hexOf(found) === bytes.toString('hex', size);
+}
+
+/** Whether the file is there, and has all of the bytes. */
+async function readAt(path: string, target: Buffer, at: number): Promise<boolean> {
+  try {
+    const file = await openListed(path);
+    try {
+      for (let done = 0; done < target.length;) {
+        const { bytesRead } = await file.read(target, done, target.length - done, at + done);
+        if (bytesRead === 0) return false;
+        done += bytesRead;
+      }
+      return true;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ELOOP', 'EIO')) return false;
+    throw error;
+  }
+}

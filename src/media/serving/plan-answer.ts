@@ -1,0 +1,111 @@
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { withoutUndefined } from '../../base/members.ts';
+import type { ByteRange } from '../../registry/layout/store.ts';
+import { parseRange } from '../../registry/server.ts';
+import type { Served, ServeOptions } from './served.ts';
+
+/** What to send for a request. */
+export type PlannedAnswer = {
+  readonly status: 200 | 206 | 304 | 405 | 412 | 416;
+  readonly headers: OutgoingHttpHeaders;
+  /** Absent where none is sent. Both bytes are included. */
+  readonly body?: ByteRange;
+};
+
+type Asked = Pick<IncomingMessage, 'method' | 'headers'>;
+type About = Pick<Served, 'size' | 'etag'>;
+
+/** RFC 9110: methods, preconditions in the order of 13.2.2, ranges. */
+export function planAnswer(asked: Asked, served: About, options: ServeOptions): PlannedAnswer {
+  if (asked.method !== 'GET' && asked.method !== 'HEAD') {
+    return { status: 405, headers: { 'Allow': 'GET, HEAD', 'Content-Length': 0 } };
+  }
+  const about = withoutUndefined({
+    'ETag': served.etag,
+    'Last-Modified': options.lastModified?.toUTCString(),
+    'Accept-Ranges': 'bytes',
+  });
+  const refused = checkConditions(asked.headers, served.etag, options.lastModified);
+  if (refused === 304) return { status: 304, headers: about };
+  if (refused === 412) return { status: 412, headers: { ...about, 'Content-Length': 0 } };
+  return planBody(asked, served, { ...options, about });
+}
+
+function planBody(
+  { method, headers }: Asked,
+  { size, etag }: About,
+  { about, ...options }: ServeOptions & { readonly about: OutgoingHttpHeaders },
+): PlannedAnswer {
+  // 14.2: Range is defined for GET alone.
+  const isMeant =
+    method === 'GET' && isCurrent(String(headers['if-range'] ?? ''), etag, options.lastModified);
+  const range = isMeant ? parseRange(headers.range, size) : undefined;
+  if (range === 'unsatisfiable') {
+    const unsatisfied = { 'Content-Range': `bytes */${size}`, 'Content-Length': 0 };
+    return { status: 416, headers: { ...about, ...unsatisfied } };
+  }
+  const described: OutgoingHttpHeaders = {
+    ...about,
+    'Content-Type': options.contentType ?? 'application/octet-stream',
+    'X-Content-Type-Options': 'nosniff',
+    ...withoutUndefined({ 'Content-Disposition': formatDisposition(options.filename) }),
+  };
+  if (range) {
+    const { start, end } = range;
+    described['Content-Range'] = `bytes ${start}-${end}/${size}`;
+    described['Content-Length'] = end - start + 1;
+    return { status: 206, headers: described, body: range };
+  }
+  described['Content-Length'] = size;
+  const body = { start: 0, end: size - 1 };
+  return { status: 200, headers: described, ...(method === 'GET' && { body }) };
+}
+
+/** 13.2.2, steps 1 to 4. */
+function checkConditions(
+  headers: IncomingHttpHeaders,
+  etag: string,
+  lastModified: Date | undefined,
+): 304 | 412 | undefined {
+  const changed = secondsOf(lastModified?.getTime());
+  const ifMatch = headers['if-match'];
+  if (ifMatch !== undefined) {
+    if (!hasTag(ifMatch, etag)) return 412;
+  } else if (changed > secondsOf(Date.parse(headers['if-unmodified-since'] ?? ''))) return 412;
+  const ifNoneMatch = headers['if-none-match'];
+  if (ifNoneMatch === undefined) {
+    return changed <= secondsOf(Date.parse(headers['if-modified-since'] ?? '')) ? 304 : undefined;
+  }
+  // 13.1.2: the comparison is weak.
+  return hasTag(ifNoneMatch.replaceAll('W/', ''), etag) ? 304 : undefined;
+}
+
+/** Our tags have no commas in them. */
+const hasTag = (list: string, etag: string): boolean =>
+  list.split(',').some((tag) => tag.trim() === '*' || tag.trim() === etag);
+
+/** NaN where there is no time: it compares with nothing. */
+const secondsOf = (milliseconds = NaN): number => Math.floor(milliseconds / 1000);
+
+/** 13.1.5: the condition holds where it names exactly what would be sent. */
+function isCurrent(condition: string, etag: string, lastModified?: Date): boolean {
+  if (condition === '' || condition === etag) return true;
+  return secondsOf(Date.parse(condition)) === secondsOf(lastModified?.getTime());
+}
+
+/** RFC 9110 5.6.2. */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** RFC 6266; RFC 8187 for what is not ASCII. */
+function formatDisposition(filename: string | undefined): string | undefined {
+  if (filename === undefined) return undefined;
+  if (TOKEN.test(filename)) return `attachment; filename=${filename}`;
+  const plain = filename.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '_');
+  const extended = encodeURIComponent(Buffer.from(filename).toString()).replace(
+    /['()*]/g,
+    (character) => {
+      return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+    },
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${extended}`;
+}

@@ -1,0 +1,88 @@
+import { link, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { nameAside } from '../../base/disk/aside.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
+import { readOwnFile, writeNewFile } from '../../base/disk/open-file.ts';
+import { explainWriteError } from '../../base/disk/write-errors.ts';
+import { digestOf, hexOf } from '../../base/digest.ts';
+import { DiskError, isErrno } from '../../base/errors.ts';
+import { openSealedBytes, sealBytes } from '../../base/sealed-bytes.ts';
+import type { OverlayPart } from '../customize/overlay.ts';
+import { packOverlay, parsePackedOverlay, type PackedOverlay } from './packed-overlay.ts';
+
+export type OverlayPlace = {
+  /** Of all overlays; it is made when the first is stored. */
+  readonly directory: string;
+  /** What the overlay is of, such as the id and the revision of an InfraEnv, and the digest of the ISO. Any text. */
+  readonly name: string;
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+};
+
+/**
+ * Stores an overlay, encrypted, unless there is one of that name: what was served once is served again.
+ * It is on the disk when this resolves; a kill leaves all of it or nothing.
+ *
+ * @returns the overlay that is stored: that of whoever was first
+ * @throws DiskError `disk.full`, `disk.not-writable`, `disk.broken`, `overlay.unreadable`
+ */
+export async function storeOverlay(
+  place: OverlayPlace,
+  parts: readonly OverlayPart[],
+): Promise<PackedOverlay> {
+  const packed = packOverlay(parts);
+  try {
+    if (await createWhole(place, sealBytes(packed, place.key, place.name))) {
+      return parsePackedOverlay(packed);
+    }
+  } catch (error) {
+    throw explainWriteError(error, pathOf(place));
+  }
+  const first = await openStoredOverlay(place);
+  if (first) return first;
+  return storeOverlay(place, parts); // it was removed in between
+}
+
+/**
+ * What `storeOverlay` stored, or undefined.
+ *
+ * @throws DiskError `overlay.unreadable` for another key, another name, or changed bytes; `file.foreign`
+ */
+export async function openStoredOverlay(place: OverlayPlace): Promise<PackedOverlay | undefined> {
+  const path = pathOf(place);
+  const sealed = await readOwnFile(path);
+  if (!sealed) return undefined;
+  const packed = openSealedBytes(sealed, place.key, place.name);
+  if (packed) return parsePackedOverlay(packed);
+  throw new DiskError('overlay.unreadable', `the key does not open the overlay "${path}"`, {
+    hint: 'give the key that it was stored with',
+  });
+}
+
+/** Removes an overlay that is not served any more. */
+export async function removeStoredOverlay(place: Omit<OverlayPlace, 'key'>): Promise<void> {
+  await rm(pathOf(place), { force: true });
+}
+
+/** A name may have any characters, and secrets. */
+const pathOf = ({ directory, name }: Omit<OverlayPlace, 'key'>): string =>
+  join(directory, hexOf(digestOf(name)));
+
+/** A link appears with the whole content, and fails where the name is taken. */
+async function createWhole(place: OverlayPlace, sealed: Buffer): Promise<boolean> {
+  const { directory } = place;
+  await makeDirectory(directory, 0o700);
+  const path = pathOf(place);
+  const aside = await nameAside(path);
+  try {
+    await writeNewFile(aside, sealed);
+    await link(aside, path);
+  } catch (error) {
+    if (isErrno(error, 'EEXIST')) return false;
+    throw error;
+  } finally {
+    await rm(aside, { force: true });
+  }
+  await syncDirectory(directory);
+  return true;
+}

@@ -1,0 +1,149 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { digestOf, hexOf } from '../../base/digest.ts';
+import { IntegrityError } from '../../base/errors.ts';
+import { requireInside, type RandomAccess } from '../../iso/random-access.ts';
+import { planParts, type Part } from '../artifact/plan-parts.ts';
+import { readIndex, type MediaIndex } from '../index/media-index.ts';
+import { useMedium } from '../open-medium.ts';
+import { keepOpen } from '../repair/remote-iso.ts';
+import { createCachedAccess } from '../source/cached-access.ts';
+import {
+  isElsewhere,
+  openElsewhere,
+  openLocal,
+  type OpenedElsewhere,
+  type SourceHost,
+} from '../source/open-source.ts';
+import { CHUNK, fillChunks, fillParts } from './fill-parts.ts';
+import type { CachedPart, PartCache } from './part-cache.ts';
+import type { VirtualBase } from './virtual-iso.ts';
+
+export type BaseOptions = {
+  readonly host: SourceHost;
+  /** Where what is fetched from elsewhere stays. */
+  readonly cache: PartCache;
+};
+
+/**
+ * An ISO that is stored as a whole: a file, or an address with http(s)://, s3:// or oci://, which is read
+ * through the cache. Of an ISO of ours, blobs are cached by their digest: those that another release has,
+ * too, are not fetched again. A file must be replaced by renaming another to its name. Close it.
+ *
+ * @throws what `openSource` throws; IntegrityError where it has an index that is damaged
+ */
+export async function openIsoBase(text: string, options: BaseOptions): Promise<VirtualBase> {
+  const { host, cache } = options;
+  if (!isElsewhere(text)) return openFile(resolve(host.cwd, text));
+  const opened = await openElsewhere(text, host);
+  try {
+    return await openThroughCache(opened, cache);
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+async function openFile(path: string): Promise<VirtualBase> {
+  const access = await openLocal(path);
+  try {
+    const { mtimeMs } = await stat(path);
+    const index = await readIndexOf(access);
+    const { size, read, close } = access;
+    return {
+      name: path,
+      size,
+      digest: index?.digest ?? digestOf(`${size} ${mtimeMs}`),
+      async fill(bytes, offset) {
+        await read(offset, bytes.length, bytes);
+      },
+      close,
+    };
+  } catch (error) {
+    await access.close();
+    throw error;
+  }
+}
+
+/** undefined for what is not an ISO of ours. */
+const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>
+  useMedium(keepOpen(access), readIndex);
+
+async function openThroughCache(
+  { source, readRange, close }: OpenedElsewhere,
+  cache: PartCache,
+): Promise<VirtualBase> {
+  const { name, size, version } = source;
+  const reading = createCachedAccess(source, readRange, () => Promise.resolve());
+  const index = await readIndexOf(reading);
+  const digest = index?.digest ?? digestOf(`${name} ${size} ${version ?? ''}`);
+  const parts = listParts(index, { size, digest });
+  const chunkOf = (part: KeyedPart, offset: number): CachedPart => {
+    const size = Math.min(CHUNK, part.size - offset);
+    return {
+      name: `${part.key}-${offset / CHUNK}`,
+      size,
+      async fetch() {
+        const bytes = Buffer.allocUnsafe(size);
+        await readRange({ offset: part.offset + offset, size }, (piece, at) => {
+          bytes.set(piece, at);
+        });
+        if (size === part.size) requireDigest(name, part, bytes);
+        return bytes;
+      },
+    };
+  };
+  return {
+    name,
+    size,
+    digest,
+    async fill(bytes, offset, signal) {
+      requireInside({ offset, size: bytes.length }, size);
+      await fillParts(parts, { bytes, offset }, ({ part, target, at }) =>
+        fillChunks({ size: part.size, target, at }, async (chunk, wanted) => {
+          const next = chunk.offset + CHUNK;
+          // Who reads on will want it; of those who read anywhere, half do not come here.
+          if (wanted.at >= CHUNK / 2 && next < part.size) cache.expect(chunkOf(part, next));
+          await cache.fill(chunkOf(part, chunk.offset), wanted, signal);
+        }),
+      );
+    },
+    close,
+  };
+}
+
+type KeyedPart = Part & {
+  /** The same for the same bytes. */
+  readonly key: string;
+};
+
+/** Blobs and large files by their digest; what is small by its place in this ISO. */
+function listParts(
+  index: MediaIndex | undefined,
+  { size, digest }: Pick<VirtualBase, 'size' | 'digest'>,
+): readonly KeyedPart[] {
+  const own = hexOf(digest);
+  if (!index) return [{ offset: 0, size, key: own }];
+  const extents = index.extents.toSorted((a, b) => a.offset - b.offset);
+  return planParts(extents).map(({ offset, size, digest }) => ({
+    offset,
+    size,
+    ...(digest === undefined ? { key: `${own}-${offset}` } : { digest, key: hexOf(digest) }),
+  }));
+}
+
+/** What is larger than a chunk is checked by whoever has all of it. */
+function requireDigest(name: string, { digest, offset }: KeyedPart, bytes: Uint8Array): void {
+  if (digest === undefined) return;
+  const found = digestOf(bytes);
+  if (found === digest) return;
+  throw new IntegrityError(
+    'source.wrong-bytes',
+    `${name} has other bytes at ${offset} than its index says`,
+    {
+      expected: digest,
+      found,
+      hint: 'run "sealift verify" on it, and send it again',
+    },
+  );
+}
