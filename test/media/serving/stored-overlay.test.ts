@@ -5,7 +5,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openStoredOverlay, storeOverlay } from '../../../src/media/serving/stored-overlay.ts';
+import {
+  openStoredOverlay,
+  removeStoredOverlay,
+  storeOverlay,
+} from '../../../src/media/serving/stored-overlay.ts';
 
 const WRITER = fileURLToPath(new URL('../../support/overlay-writer.ts', import.meta.url));
 const KILLER = new URL('../../support/kill-at-step.mjs', import.meta.url).href;
@@ -64,6 +68,12 @@ describe('an overlay that is stored', () => {
       { offset: 4096, size: 5 + (1 << 20), bytes: Buffer.from('small') },
       { offset: 9 << 20, size: 6, bytes: Buffer.from('kargs\n') },
     ]);
+  });
+
+  it('is gone once it was removed', async () => {
+    await storeOverlay(place('a'), parts('small'));
+    await removeStoredOverlay(place('a'));
+    expect(await openStoredOverlay(place('a'))).toBeUndefined();
   });
 
   it('is whole or absent wherever its writer is killed', async () => {
