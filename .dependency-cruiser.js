@@ -42,6 +42,11 @@ export default {
       ['base', ...formats, 'openshift', 'media', 'sites', 'stages'],
       'recipes know no command line.',
     ),
+    floor(
+      'service',
+      ['base', ...formats, 'openshift', 'media', 'sites'],
+      'the service makes what it serves of media and values; it runs no stages.',
+    ),
     {
       name: 'stages-stand-alone',
       comment: 'Stages never import each other: a recipe wires them.',

@@ -40,6 +40,7 @@ swift-container swift-container-server
 swift-object swift-object-server
 memcached memcached
 xfsprogs mkfs.xfs
+postgresql /usr/lib/postgresql
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64

@@ -17,6 +17,8 @@ export type CliHost = {
   readonly signal: AbortSignal;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Gives the command more time to end in order than others have, in milliseconds. */
+  readonly allowGrace?: (milliseconds: number) => void;
   /** Absent outside of a run: everything is shown, and nothing recorded. */
   readonly log?: RunLog;
 };

@@ -23,6 +23,7 @@ import { registerPull } from './medium/pull.ts';
 import { registerPush } from './medium/push.ts';
 import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
+import { registerServe } from './serving/serve.ts';
 import { registerRepair } from './medium/repair.ts';
 import { registerReproduce } from './building/reproduce.ts';
 import { registerResources } from './building/resources.ts';
@@ -64,6 +65,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerPush,
   registerPull,
   registerRegistry,
+  registerServe,
   registerCache,
   registerCompletion,
   registerVersion,
@@ -133,11 +135,14 @@ const GRACE = 1400;
  * file system, and nobody opens the other end of a pipe. Whatever has not ended in time is left as a
  * kill would leave it, which is safe at any moment.
  */
-async function endInTime(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+async function endInTime(
+  work: Promise<unknown>,
+  { signal, grace }: { readonly signal: AbortSignal; readonly grace: () => number },
+): Promise<void> {
   const late = new AbortController();
   let timer: Timer | undefined;
   const onAbort = (): void => {
-    timer = startTimer(GRACE, () => {
+    timer = startTimer(grace(), () => {
       late.abort(signal.reason);
     });
   };
@@ -162,10 +167,16 @@ export async function runProgram(args: readonly string[], given: CliHost): Promi
   return exitCode;
 }
 
-async function runCommand(args: readonly string[], host: CliHost): Promise<number> {
+async function runCommand(args: readonly string[], given: CliHost): Promise<number> {
+  let milliseconds = GRACE;
+  const allowGrace = (wanted: number): void => {
+    milliseconds = wanted;
+  };
+  const host = { ...given, allowGrace };
   try {
     const program = createProgram(host, wantsJson(args));
-    await endInTime(program.parseAsync([...args], { from: 'user' }), host.signal);
+    const running = program.parseAsync([...args], { from: 'user' });
+    await endInTime(running, { signal: host.signal, grace: () => milliseconds });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {

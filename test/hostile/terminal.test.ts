@@ -150,6 +150,11 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'ignition show': [['evil.iso'], [EVIL]],
   'extract installer': [[EVIL, '--out', EVIL], [`--${EVIL}`]],
   'verify': [['evil.iso'], [EVIL]],
+  'serve': [
+    ['--data', EVIL, '--key', EVIL],
+    ['--data', EVIL, '--key', `file:${EVIL}`],
+    ['--data', EVIL, '--key', 'env:A', '--listen', EVIL, '--public-url', EVIL],
+  ],
   'registry serve': [['evil.iso'], [EVIL], ['evil.iso', '--port', EVIL], ['--host', EVIL, EVIL]],
   'completion': [[EVIL]],
   'version': [[`--${EVIL}`]],

@@ -1,15 +1,9 @@
-import type { Server } from 'node:http';
-import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { kindOfAddress } from '../../base/http/address.ts';
-import { ConfigError, IntegrityError, UsageError, isErrno } from '../../base/errors.ts';
-import { readInputFile } from '../../base/disk/files.ts';
-import { waitFor } from '../../base/wait.ts';
+import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { createRegistryServer, type RequestEntry } from '../../registry/server.ts';
-import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
+import type { KeyPair } from '../../registry/server/key-pair.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';
 import { listRepositories, listTags } from '../../registry/layout/stored.ts';
 import { findRegistryRoot, isoRegistryTree } from '../../media/tree/iso-registry-tree.ts';
@@ -19,6 +13,7 @@ import { toPrintable } from '../../base/text/printable-text.ts';
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { parseWhole } from '../common-options.ts';
+import { isThisMachine, listen, readTls, waitForEnd } from '../serving/listen.ts';
 import { ISO_ARGUMENT, useIso } from './use-named.ts';
 
 type ServeOptions = {
@@ -60,31 +55,13 @@ export function registerRegistry(program: Command, host: CliHost): void {
     });
 }
 
+const CODES = {
+  inUse: 'registry.port-in-use',
+  denied: 'registry.port-denied',
+  address: 'registry.address',
+};
+
 const parsePort = parseWhole('usage.port', [0, 65_535]);
-
-function readTls(options: ServeOptions, host: CliHost): KeyPair | undefined {
-  const { tlsCert, tlsKey } = options;
-  if (tlsCert === undefined && tlsKey === undefined) return undefined;
-  if (tlsCert === undefined || tlsKey === undefined) {
-    throw new UsageError('usage.tls', '--tls-cert and --tls-key go together', {
-      hint: `add ${tlsCert === undefined ? '--tls-cert' : '--tls-key'}`,
-    });
-  }
-  const cert = readPem('--tls-cert', resolve(host.cwd, tlsCert));
-  const key = readPem('--tls-key', resolve(host.cwd, tlsKey));
-  return checkKeyPair({ cert, key });
-}
-
-function readPem(option: string, path: string): string {
-  try {
-    return readInputFile(path, { domain: 'input' }).toString('utf8');
-  } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
-    throw new ConfigError('input.missing', `${option} names ${path}, which cannot be read`, {
-      cause,
-    });
-  }
-}
 
 async function requireRegistry(iso: IsoImage, path: string): Promise<string> {
   const root = await findRegistryRoot(iso);
@@ -109,7 +86,7 @@ async function serve(
       if (!host.signal.aborted) log.request(entry);
     },
   });
-  await listen(server, { ...options, signal: host.signal });
+  await listen(server, { ...options, signal: host.signal }, CODES);
   try {
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
@@ -131,59 +108,6 @@ async function serve(
     await closed;
   }
   host.signal.throwIfAborted();
-}
-
-/** Whether nobody else can connect; the unspecified addresses listen on all of its addresses. */
-const isThisMachine = (address: string): boolean =>
-  !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
-
-/** Until the signal, or an error of a server that listens. */
-async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
-  if (signal.aborted) return;
-  await waitFor<never>(signal, (_resolve, reject) => {
-    server.once('error', reject);
-  }).catch((error: unknown) => {
-    if (!signal.aborted) throw error;
-  });
-}
-
-async function listen(
-  server: Server | TlsServer,
-  { host, port, signal }: ServeOptions & { readonly signal: AbortSignal },
-): Promise<void> {
-  try {
-    await waitFor<undefined>(signal, (resolve, reject) => {
-      server.once('error', reject);
-      server.once('listening', () => {
-        resolve(undefined);
-      });
-      server.listen(port, host);
-    });
-  } catch (cause) {
-    throw explainListening(cause, { host, port });
-  }
-}
-
-function explainListening(
-  cause: unknown,
-  { host, port }: { readonly host: string; readonly port: number },
-): unknown {
-  if (isErrno(cause, 'EADDRINUSE')) {
-    return new UsageError('registry.port-in-use', `port ${port} of ${host} is in use`, {
-      hint: 'give another --port, or 0 for a free one',
-    });
-  }
-  if (isErrno(cause, 'EACCES', 'EPERM')) {
-    return new UsageError('registry.port-denied', `port ${port} of ${host} is not permitted`, {
-      hint: 'give a --port from 1024 on',
-    });
-  }
-  if (isErrno(cause, 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT')) {
-    return new UsageError('registry.address', `${host} is not an address of this machine`, {
-      hint: 'give a --host of this machine, 0.0.0.0 or :: for all of its addresses',
-    });
-  }
-  return cause;
 }
 
 /** A command that works on this medium: on a repository with tags where there is one. */

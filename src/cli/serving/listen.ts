@@ -1,0 +1,93 @@
+import type { Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import { resolve } from 'node:path';
+import { kindOfAddress } from '../../base/http/address.ts';
+import { ConfigError, UsageError, isErrno } from '../../base/errors.ts';
+import { readInputFile } from '../../base/disk/files.ts';
+import { waitFor } from '../../base/wait.ts';
+import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
+import type { CliHost } from '../host.ts';
+
+export type TlsOptions = { readonly tlsCert?: string; readonly tlsKey?: string };
+
+/** What `--tls-cert` and `--tls-key` name. @throws UsageError `usage.tls`; ConfigError `input.missing` */
+export function readTls(options: TlsOptions, host: CliHost): KeyPair | undefined {
+  const { tlsCert, tlsKey } = options;
+  if (tlsCert === undefined && tlsKey === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new UsageError('usage.tls', '--tls-cert and --tls-key go together', {
+      hint: `add ${tlsCert === undefined ? '--tls-cert' : '--tls-key'}`,
+    });
+  }
+  const cert = readPem('--tls-cert', resolve(host.cwd, tlsCert));
+  const key = readPem('--tls-key', resolve(host.cwd, tlsKey));
+  return checkKeyPair({ cert, key });
+}
+
+function readPem(option: string, path: string): string {
+  try {
+    return readInputFile(path, { domain: 'input' }).toString('utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
+    throw new ConfigError('input.missing', `${option} names ${path}, which cannot be read`, {
+      cause,
+    });
+  }
+}
+
+/** Whether nobody else can connect; the unspecified addresses listen on all of its addresses. */
+export const isThisMachine = (address: string): boolean =>
+  !['0.0.0.0', '::'].includes(address) && kindOfAddress(address) === 'loopback';
+
+/** Until the signal, or an error of a server that listens. */
+export async function waitForEnd(server: Server | TlsServer, { signal }: CliHost): Promise<void> {
+  if (signal.aborted) return;
+  await waitFor<never>(signal, (_resolve, reject) => {
+    server.once('error', reject);
+  }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+}
+
+/** The codes of what may be wrong with an address. */
+export type ListenCodes = Readonly<Record<'inUse' | 'denied' | 'address', string>>;
+
+export type Address = { readonly host: string; readonly port: number };
+
+/** @throws UsageError with one of the codes; the signal's reason */
+export async function listen(
+  server: Server | TlsServer,
+  { host, port, signal }: Address & { readonly signal: AbortSignal },
+  codes: ListenCodes,
+): Promise<void> {
+  try {
+    await waitFor<undefined>(signal, (resolve, reject) => {
+      server.once('error', reject);
+      server.once('listening', () => {
+        resolve(undefined);
+      });
+      server.listen(port, host);
+    });
+  } catch (cause) {
+    throw explainListening(cause, { host, port }, codes);
+  }
+}
+
+function explainListening(cause: unknown, { host, port }: Address, codes: ListenCodes): unknown {
+  if (isErrno(cause, 'EADDRINUSE')) {
+    return new UsageError(codes.inUse, `port ${port} of ${host} is in use`, {
+      hint: 'give another port, or 0 for a free one',
+    });
+  }
+  if (isErrno(cause, 'EACCES', 'EPERM')) {
+    return new UsageError(codes.denied, `port ${port} of ${host} is not permitted`, {
+      hint: 'give a port from 1024 on',
+    });
+  }
+  if (isErrno(cause, 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT')) {
+    return new UsageError(codes.address, `${host} is not an address of this machine`, {
+      hint: 'give an address of this machine, 0.0.0.0 or :: for all of its addresses',
+    });
+  }
+  return cause;
+}

@@ -1,0 +1,66 @@
+import { Hono } from 'hono';
+import { HTTPException } from 'hono/http-exception';
+import { routePath } from 'hono/route';
+import { addClusterRoutes } from './clusters.ts';
+import { BASE_PATH, type App, type Environment, type Service } from './context.ts';
+import { ApiFailure, formatFailure } from './failure.ts';
+import { addDownloadRoutes } from './images/downloads.ts';
+import { addInfraEnvRoutes } from './infra-envs/routes.ts';
+import { addVersionRoutes } from './openshift-versions.ts';
+import { addProbes, type CountedRequest, type Metrics } from './probes.ts';
+
+/** A request that was answered. It has no query: that may have a token. */
+export type AnsweredRequest = CountedRequest & {
+  /** What went wrong on our side. */
+  readonly error?: unknown;
+};
+
+export type AppOptions = {
+  readonly metrics: Metrics;
+  readonly onAnswer: (request: AnsweredRequest) => void;
+};
+
+/** Every route of the service; it listens nowhere. */
+export function createApp(service: Service, { metrics, onAnswer }: AppOptions): App {
+  const app: App = new Hono<Environment>();
+  app.use(async (exchange, next) => {
+    const started = performance.now();
+    await next();
+    const { error, req } = exchange;
+    const route = routePath(exchange, -1);
+    onAnswer({
+      method: req.method,
+      route: route === '/*' ? 'unknown' : route,
+      status: exchange.res.status,
+      milliseconds: performance.now() - started,
+      ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
+    });
+  });
+  addProbes(app, service, metrics);
+  app.get(`${BASE_PATH}/openapi.json`, (exchange) =>
+    exchange.body(service.openApi.text, 200, { 'Content-Type': 'application/json' }),
+  );
+  addClusterRoutes(app, service);
+  addInfraEnvRoutes(app, service);
+  addDownloadRoutes(app, service);
+  addVersionRoutes(app, service);
+  app.notFound(() => {
+    throw new ApiFailure(404, 'path not found');
+  });
+  app.onError((error) => answerFailure(error));
+  return app;
+}
+
+/** What is not foreseen says nothing of itself: that is for our log. */
+function answerFailure(error: Error): Response {
+  const failure =
+    error instanceof ApiFailure
+      ? error
+      : error instanceof HTTPException
+        ? new ApiFailure(error.status, error.message)
+        : new ApiFailure(500, 'internal error');
+  return Response.json(formatFailure(failure), {
+    status: failure.status,
+    headers: failure.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {},
+  });
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { ApiFailure, notFound } from './failure.ts';
+import type { Identity } from './auth/identity.ts';
+import {
+  BASE_PATH,
+  identify,
+  readBody,
+  toTime,
+  type App,
+  type Exchange,
+  type Service,
+} from './context.ts';
+import { requireUuid } from './openapi.ts';
+import type { StoredRecord } from './state/state.ts';
+
+/** What is stored of a cluster. It never changes. */
+type ClusterBody = {
+  readonly name: string;
+  readonly openshift_version: string;
+  readonly user_name: string;
+  readonly created_at: string;
+};
+
+type ClusterRecord = Omit<StoredRecord, 'body'> & { readonly body: ClusterBody };
+
+/** The cluster that holds the configuration of media: nothing is ever installed with it here. */
+export type Cluster = ClusterBody & { readonly id: string };
+
+/** `v2RegisterDisconnectedCluster`, `v2GetCluster`, `v2ListClusters`, `V2DeregisterCluster`. */
+export function addClusterRoutes(app: App, service: Service): void {
+  const clusters = `${BASE_PATH}/v2/clusters`;
+  app.post(`${clusters}/disconnected`, (exchange) => createCluster(service, exchange));
+  app.get(clusters, async (exchange) => {
+    const { tenant } = await identify(service, exchange);
+    const records = await service.state.list('clusters', tenant);
+    return exchange.json(records.map((record) => formatCluster(record as ClusterRecord)));
+  });
+  app.get(`${clusters}/:cluster_id`, async (exchange) => {
+    const identity = await identify(service, exchange);
+    const id = requireUuid(exchange.req.param('cluster_id'), 'cluster_id');
+    return exchange.json(formatCluster(await findRecord(service, id, identity)));
+  });
+  app.delete(`${clusters}/:cluster_id`, async (exchange) => {
+    const identity = await identify(service, exchange);
+    const id = requireUuid(exchange.req.param('cluster_id'), 'cluster_id');
+    await findRecord(service, id, identity);
+    await service.state.remove('clusters', id);
+    return exchange.body(null, 204);
+  });
+}
+
+async function createCluster(service: Service, exchange: Exchange): Promise<Response> {
+  const { user, tenant } = await identify(service, exchange);
+  const { name, openshift_version } = await readBody<Pick<Cluster, 'name' | 'openshift_version'>>(
+    service,
+    exchange,
+    'disconnected-cluster-create-params',
+  );
+  if (name === '') throw new ApiFailure(400, 'cluster name is required');
+  if (openshift_version === '') throw new ApiFailure(400, 'OpenShift version is required');
+  const created_at = toTime(service.now());
+  const body = { name, openshift_version, user_name: user, created_at };
+  const record = { id: randomUUID(), tenant, revision: 1, body };
+  await service.state.create('clusters', record);
+  return exchange.json(formatCluster(record), 201);
+}
+
+const formatCluster = ({ id, tenant, body }: ClusterRecord): object => ({
+  id,
+  href: `${BASE_PATH}/v2/clusters/${id}`,
+  kind: 'DisconnectedCluster',
+  status: 'unmonitored',
+  status_info: 'Cluster created for offline installation',
+  name: body.name,
+  openshift_version: body.openshift_version,
+  user_name: body.user_name,
+  org_id: tenant.replace(/^org /, ''),
+  created_at: body.created_at,
+  updated_at: body.created_at,
+  hosts: [],
+});
+
+async function findRecord(
+  service: Service,
+  id: string,
+  { tenant }: Pick<Identity, 'tenant'>,
+): Promise<ClusterRecord> {
+  const record = await service.state.read('clusters', id);
+  if (record?.tenant !== tenant) throw notFound('cluster', id);
+  return record as ClusterRecord;
+}
+
+/** A cluster of the tenant. @throws ApiFailure 404 */
+export async function findCluster(
+  service: Service,
+  id: string,
+  identity: Pick<Identity, 'tenant'>,
+): Promise<Cluster> {
+  const record = await findRecord(service, id, identity);
+  return { ...record.body, id };
+}

@@ -1,0 +1,62 @@
+import type { HttpBindings } from '@hono/node-server';
+import { readSmallBody } from '../base/http/read-body.ts';
+import type { Context, Hono } from 'hono';
+import { ApiFailure } from './failure.ts';
+import type { Auth, Identity } from './auth/identity.ts';
+import type { UrlTokens } from './auth/url-token.ts';
+import type { BodySchema, OpenApi } from './openapi.ts';
+import type { Releases } from './releases.ts';
+import type { ServiceKey } from './service-key.ts';
+import type { State } from './state/state.ts';
+
+/** Where assisted-service has its interface. */
+export const BASE_PATH = '/api/assisted-install';
+
+/** What every route of the service works with. */
+export type Service = {
+  readonly state: State;
+  readonly key: ServiceKey;
+  readonly auth: Auth;
+  readonly urlTokens: UrlTokens;
+  readonly releases: Releases;
+  readonly openApi: OpenApi;
+  /** Without a slash at its end; absent: what clients asked for. */
+  readonly publicUrl?: string;
+  readonly isTls: boolean;
+  readonly now: () => number;
+  /** Of the whole service: work that nobody waits for any more ends with it. */
+  readonly signal: AbortSignal;
+};
+
+export type Environment = { readonly Bindings: HttpBindings };
+
+export type App = Hono<Environment>;
+export type Exchange = Context<Environment>;
+
+/** Who asks. @throws ApiFailure 401 */
+export const identify = (service: Service, exchange: Exchange): Promise<Identity> =>
+  service.auth.identify(exchange.req.header('authorization'));
+
+/** Bytes of a body: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
+const BODY_LIMIT = 2 << 20;
+
+/** @throws ApiFailure 400, 413, 422 */
+export async function readBody<Body>(
+  { openApi }: Service,
+  exchange: Exchange,
+  schema: BodySchema,
+): Promise<Body> {
+  const bytes = await readSmallBody(exchange.env.incoming, BODY_LIMIT);
+  if (!bytes) throw new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
+  let body: unknown;
+  try {
+    body = JSON.parse(bytes.toString('utf8'));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new ApiFailure(400, 'the body is not JSON'); // the parser's words quote it
+  }
+  openApi.check(schema, body);
+  return body as Body;
+}
+
+export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

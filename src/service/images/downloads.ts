@@ -1,0 +1,64 @@
+import { BASE_PATH, identify, type App, type Exchange, type Service } from '../context.ts';
+import { ApiFailure } from '../failure.ts';
+import type { InfraEnv } from '../infra-envs/infra-env.ts';
+import { findInfraEnv } from '../infra-envs/routes.ts';
+import { requireUuid } from '../openapi.ts';
+import { signImageUrl } from './image-url.ts';
+
+const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
+
+/** `v2DownloadInfraEnvFiles`, `GetInfraEnvDownloadURL`. */
+export function addDownloadRoutes(app: App, service: Service): void {
+  const downloads = `${BASE_PATH}/v2/infra-envs/:infra_env_id/downloads`;
+  app.get(`${downloads}/files`, async (exchange) => {
+    const infraEnv = await findForDownload(service, exchange);
+    return sendFile(requireFileName(exchange), infraEnv);
+  });
+  app.get(`${downloads}/image-url`, async (exchange) => {
+    const identity = await identify(service, exchange);
+    const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
+    const infraEnv = await findInfraEnv(service, id, identity);
+    const signed = await signImageUrl(service, exchange, infraEnv);
+    if (!signed) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
+    return exchange.json({ url: signed.url, expires_at: signed.expires });
+  });
+}
+
+/** Whoever has a token of the InfraEnv may have its files, too. */
+async function findForDownload(service: Service, exchange: Exchange): Promise<InfraEnv> {
+  const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
+  const token =
+    exchange.req.header('image-token') ??
+    exchange.req.query('image_token') ??
+    exchange.req.query('api_key');
+  if (token === undefined || service.auth.type === 'none') {
+    return findInfraEnv(service, id, await identify(service, exchange));
+  }
+  return findByToken(service, token, id);
+}
+
+/** @throws ApiFailure 401, and 404 where it is of another InfraEnv */
+async function findByToken(service: Service, token: string, expected?: string): Promise<InfraEnv> {
+  const id = await service.urlTokens.verify(token);
+  const record = await service.state.read('infra-envs', id);
+  if (!record || (expected !== undefined && id !== expected)) {
+    throw new ApiFailure(404, `infra env ${expected ?? id} not found`);
+  }
+  return findInfraEnv(service, id, record);
+}
+
+function requireFileName({ req }: Exchange): string {
+  const name = req.query('file_name') ?? '';
+  if (!FILES.includes(name)) {
+    throw new ApiFailure(400, `unknown file type for download: ${name}`);
+  }
+  if (req.query('ipxe_script_type') !== undefined && name !== 'ipxe-script') {
+    throw new ApiFailure(400, '"ipxe_script_type"" can be set only for "ipxe-script"');
+  }
+  return name;
+}
+
+function sendFile(name: string, { cluster_id: cluster }: InfraEnv): Response {
+  if (cluster === undefined) throw new ApiFailure(404, 'cluster not found');
+  throw new ApiFailure(500, `${name} is not served yet`);
+}

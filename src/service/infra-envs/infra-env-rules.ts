@@ -1,0 +1,166 @@
+import { X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import { isObject } from '../../base/members.ts';
+import { checkSshKey } from '../../config/secret/check-secrets.ts';
+import { ApiFailure } from '../failure.ts';
+import type {
+  InfraEnvParams,
+  InfraEnvSettings,
+  KernelArgument,
+  StaticNetwork,
+} from './infra-env.ts';
+
+/** The one type of image that is served. */
+export const IMAGE_TYPE = 'disconnected-iso';
+
+/**
+ * Refuses what no image could be made of.
+ *
+ * @param prefix of what is said of a pull secret
+ * @throws ApiFailure 400
+ */
+export function checkSettings(params: InfraEnvParams, prefix = ''): void {
+  const { image_type: type = IMAGE_TYPE, pull_secret: secret } = params;
+  checkRendezvous(type, params.rendezvous_ip ?? '');
+  if (type !== IMAGE_TYPE) {
+    throw bad(`image type ${type} is not supported: this service has ${IMAGE_TYPE} alone`);
+  }
+  if (secret !== undefined) checkPullSecret(secret, prefix);
+  checkKeys(params.ssh_authorized_key);
+  checkNtp(params);
+  for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
+  for (const [i, host] of (params.static_network_config ?? []).entries()) checkNetwork(host, i);
+  checkProxy(params.proxy);
+  checkTrustBundle(params.additional_trust_bundle);
+}
+
+function checkRendezvous(type: string, address: string): void {
+  if (address === '') return;
+  if (type !== IMAGE_TYPE) {
+    throw bad('RendezvousIP is only supported for disconnected ISO infra-envs');
+  }
+  if (isIP(address) !== 0) return;
+  throw bad(`Invalid rendezvous IP: ${address} (must be a valid IPv4 or IPv6 address)`);
+}
+
+const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
+
+/** Nothing of it but the names of registries is said. */
+function checkPullSecret(text: string, prefix: string): void {
+  const { auths } = parseObject(text, `${prefix}pull secret must be a well-formed JSON`);
+  if (!isObject(auths)) throw bad(`${prefix}pull secret must contain 'auths' JSON-object field`);
+  for (const [registry, entry] of Object.entries(auths)) {
+    const problem = findAuthProblem(registry, isObject(entry) ? entry['auth'] : undefined);
+    if (problem !== undefined) throw bad(`${prefix}invalid pull secret: ${problem}`);
+  }
+}
+
+function findAuthProblem(registry: string, auth: unknown): string | undefined {
+  if (typeof auth !== 'string') {
+    const shown = auth === undefined || auth === null ? '<nil>' : typeof auth;
+    return `'auth' field of "${registry}" is ${shown} but should be a string`;
+  }
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(auth) || auth.length % 4 !== 0) {
+    return `'auth' field of "${registry}" is not base64-encoded`;
+  }
+  const isPair = /^[^:]+:.+$/s.test(Buffer.from(auth, 'base64').toString('latin1'));
+  return isPair ? undefined : `'auth' for ${registry} is not in 'user:password' format`;
+}
+
+function parseObject(text: string, reason: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw bad(reason);
+}
+
+function checkKeys(keys: string | null | undefined): void {
+  const lines = (keys ?? '').split(/\r?\n/).filter((line) => line.trim() !== '');
+  if (lines.some((line) => checkSshKey(line.trim()) !== undefined)) {
+    throw bad('SSH key is not valid');
+  }
+}
+
+function checkNtp({
+  ntp_sources: sources,
+  additional_ntp_sources: additional,
+}: InfraEnvSettings): void {
+  if (isGiven(sources) && isGiven(additional)) {
+    throw bad('ntp_sources and additional_ntp_sources are mutually exclusive');
+  }
+  const wrong = listNtpSources({ ntp_sources: sources, additional_ntp_sources: additional }).find(
+    (source) => isIP(source) === 0 && !isHostName(source),
+  );
+  if (wrong !== undefined) throw bad(`Invalid NTP source: ${wrong}`);
+}
+
+const isGiven = (text: string | null | undefined): text is string =>
+  text !== undefined && text !== null && text !== '';
+
+const isHostName = (name: string): boolean =>
+  name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
+const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+
+/** Of `ntp_sources` where it has any, else of the additional ones. */
+function listNtpSources({
+  ntp_sources: sources,
+  additional_ntp_sources: additional,
+}: {
+  readonly ntp_sources?: string | null | undefined;
+  readonly additional_ntp_sources?: string | null | undefined;
+}): readonly string[] {
+  const text = isGiven(sources) ? sources : (additional ?? '');
+  return text
+    .split(',')
+    .map((source) => source.trim())
+    .filter((source) => source !== '');
+}
+
+function checkKernelArgument({ operation, value }: KernelArgument): void {
+  if (operation !== 'append') {
+    throw bad(`Only kernel argument operation append is supported.  Got ${operation}`);
+  }
+  if (value === '' || /[\0\n\r]/.test(value))
+    throw bad('kernel argument is empty or has line breaks');
+}
+
+function checkNetwork({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
+  if (map.length === 0) throw bad(`at least one interface for host ${host} must be provided`);
+  const macs = new Set(map.map(({ mac_address: mac = '' }) => mac.toLowerCase()));
+  const names = new Set(map.map(({ logical_nic_name: name = '' }) => name));
+  if (macs.size < map.length || names.size < map.length) {
+    throw bad(`MACs and Interfaces for host ${host} must be unique`);
+  }
+}
+
+function checkProxy(proxy: InfraEnvSettings['proxy']): void {
+  for (const name of ['http_proxy', 'https_proxy'] as const) {
+    const text = proxy?.[name] ?? '';
+    if (text !== '' && !isProxyUrl(text)) throw bad(`${name} is not an http or https URL`);
+  }
+  if (/[\s"]/.test(proxy?.no_proxy ?? '')) throw bad('no_proxy has white space or quotes');
+}
+
+function isProxyUrl(text: string): boolean {
+  if (!URL.canParse(text) || /[\s"]/.test(text)) return false;
+  return ['http:', 'https:'].includes(new URL(text).protocol);
+}
+
+function checkTrustBundle(bundle: string | null | undefined): void {
+  if (!isGiven(bundle)) return;
+  const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  if (blocks.length > 0 && blocks.every(isCertificate)) return;
+  throw bad('additional_trust_bundle is not a list of certificates in PEM');
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    new X509Certificate(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { withoutUndefined } from '../../base/members.ts';
+import type { Json } from '../../base/text/canonical-json.ts';
+import type { Identity } from '../auth/identity.ts';
+import { findCluster } from '../clusters.ts';
+import {
+  BASE_PATH,
+  identify,
+  readBody,
+  toTime,
+  type App,
+  type Exchange,
+  type Service,
+} from '../context.ts';
+import { ApiFailure, notFound } from '../failure.ts';
+import { NO_EXPIRY, signImageUrl } from '../images/image-url.ts';
+import { requireUuid } from '../openapi.ts';
+import {
+  sealPullSecret,
+  toInfraEnv,
+  type InfraEnv,
+  type InfraEnvBody,
+  type InfraEnvParams,
+  type InfraEnvSettings,
+} from './infra-env.ts';
+import { checkSettings, IMAGE_TYPE } from './infra-env-rules.ts';
+import { sortNetworks } from './static-networks.ts';
+
+/** `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`, `v2RegisterHost`. */
+export function addInfraEnvRoutes(app: App, service: Service): void {
+  const infraEnvs = `${BASE_PATH}/v2/infra-envs`;
+  const one = `${infraEnvs}/:infra_env_id`;
+  app.post(infraEnvs, (exchange) => createInfraEnv(service, exchange));
+  app.get(infraEnvs, async (exchange) => {
+    const { tenant } = await identify(service, exchange);
+    const cluster = exchange.req.query('cluster_id');
+    const all = (await service.state.list('infra-envs', tenant)).map(toInfraEnv);
+    const asked = all.filter((each) => cluster === undefined || each.cluster_id === cluster);
+    return exchange.json(
+      await Promise.all(asked.map((each) => formatInfraEnv(service, exchange, each))),
+    );
+  });
+  app.get(one, async (exchange) => {
+    const infraEnv = await findAsked(service, exchange);
+    return exchange.json(await formatInfraEnv(service, exchange, infraEnv));
+  });
+  app.patch(one, (exchange) => updateInfraEnv(service, exchange));
+  app.delete(one, async (exchange) => {
+    const { id } = await findAsked(service, exchange);
+    await service.state.remove('infra-envs', id);
+    return exchange.body(null, 204);
+  });
+  app.post(`${one}/hosts`, async (exchange) => {
+    await findAsked(service, exchange);
+    throw new ApiFailure(400, 'Cannot register a host to an InfraEnv with disconnected-iso type');
+  });
+}
+
+async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv> {
+  const identity = await identify(service, exchange);
+  const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
+  return findInfraEnv(service, id, identity);
+}
+
+/** An InfraEnv of the tenant. @throws ApiFailure 404 */
+export async function findInfraEnv(
+  { state }: Service,
+  id: string,
+  { tenant }: Pick<Identity, 'tenant'>,
+): Promise<InfraEnv> {
+  const record = await state.read('infra-envs', id);
+  if (record?.tenant !== tenant) throw notFound('infra env', id);
+  return toInfraEnv(record);
+}
+
+async function createInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
+  const identity = await identify(service, exchange);
+  const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
+  checkSettings(params, 'pull secret for new infraEnv is invalid: ');
+  if (isText(params.cluster_id)) await findCluster(service, params.cluster_id, identity);
+  const id = randomUUID();
+  const time = toTime(service.now());
+  const body: InfraEnvBody = {
+    ...mergeSettings({}, params),
+    name: params.name ?? '',
+    cpu_architecture: params.cpu_architecture ?? 'x86_64',
+    ...(isText(params.cluster_id) && { cluster_id: params.cluster_id.toLowerCase() }),
+    sealed_pull_secret: sealPullSecret(service, id, params.pull_secret ?? ''),
+    user_name: identity.user,
+    created_at: time,
+    updated_at: time,
+  };
+  const record = { id, tenant: identity.tenant, revision: 1, body: body as Json };
+  await service.state.create('infra-envs', record);
+  return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
+}
+
+const isText = (value: string | null | undefined): value is string =>
+  value !== undefined && value !== null && value !== '';
+
+/** How often a change is made again to what somebody else changed meanwhile. */
+const ATTEMPTS = 5;
+
+async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
+  const identity = await identify(service, exchange);
+  const asked = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
+  await findInfraEnv(service, asked, identity);
+  const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
+  checkSettings(params);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const { id, tenant, revision, ...before } = await findInfraEnv(service, asked, identity);
+    const { pull_secret: secret } = params;
+    const { name, cluster_id, cpu_architecture, sealed_pull_secret, user_name, created_at } =
+      before;
+    const body: InfraEnvBody = {
+      ...mergeSettings(before, params),
+      ...(cluster_id !== undefined && { cluster_id }),
+      name,
+      cpu_architecture,
+      sealed_pull_secret,
+      user_name,
+      created_at,
+      ...(secret !== undefined && { sealed_pull_secret: sealPullSecret(service, id, secret) }),
+      updated_at: toTime(service.now()),
+    };
+    const record = { id, tenant, revision: revision + 1, body: body as Json };
+    if (!(await service.state.replace('infra-envs', record))) continue;
+    return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
+  }
+  throw new ApiFailure(409, `infra env ${asked} is being changed by others`);
+}
+
+/** What is absent or null stays; an empty text clears. */
+function mergeSettings(before: InfraEnvSettings, given: InfraEnvSettings): InfraEnvSettings {
+  const text = (name: TextSetting): string | undefined => {
+    const value = given[name] ?? before[name] ?? '';
+    return value === '' ? undefined : value;
+  };
+  return withoutUndefined({
+    image_type: IMAGE_TYPE,
+    openshift_version: text('openshift_version'),
+    ssh_authorized_key: text('ssh_authorized_key'),
+    // One of them takes the other's place.
+    additional_ntp_sources: isText(given.ntp_sources) ? undefined : text('additional_ntp_sources'),
+    ntp_sources: isText(given.additional_ntp_sources) ? undefined : text('ntp_sources'),
+    additional_trust_bundle: text('additional_trust_bundle'),
+    rendezvous_ip: text('rendezvous_ip'),
+    ignition_config_override: text('ignition_config_override'),
+    proxy: given.proxy ?? before.proxy,
+    kernel_arguments: given.kernel_arguments ?? before.kernel_arguments,
+    static_network_config: given.static_network_config
+      ? sortNetworks(given.static_network_config)
+      : before.static_network_config,
+    network_discovery_delay_seconds:
+      given.network_discovery_delay_seconds ?? before.network_discovery_delay_seconds,
+  });
+}
+
+type TextSetting =
+  | 'openshift_version'
+  | 'ssh_authorized_key'
+  | 'additional_ntp_sources'
+  | 'ntp_sources'
+  | 'additional_trust_bundle'
+  | 'rendezvous_ip'
+  | 'ignition_config_override';
+
+/** The pull secret is not told, only that there is one. */
+async function formatInfraEnv(
+  service: Service,
+  exchange: Exchange,
+  infraEnv: InfraEnv,
+): Promise<object> {
+  const { id, tenant, static_network_config: network, kernel_arguments: kargs } = infraEnv;
+  const url = await signImageUrl(service, exchange, infraEnv);
+  return {
+    ...infraEnv,
+    tenant: undefined,
+    revision: undefined,
+    sealed_pull_secret: undefined,
+    kind: 'InfraEnv',
+    href: `${BASE_PATH}/v2/infra-envs/${id}`,
+    type: IMAGE_TYPE,
+    org_id: tenant.replace(/^org /, ''),
+    pull_secret_set: true,
+    static_network_config: network ? JSON.stringify(network) : '',
+    kernel_arguments: kargs ? JSON.stringify(kargs) : undefined,
+    download_url: url?.url ?? '',
+    expires_at: url?.expires ?? NO_EXPIRY,
+  };
+}

@@ -1,0 +1,75 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { App, Service } from './context.ts';
+import { ApiFailure } from './failure.ts';
+
+/** Counted for `/metrics`: no label has a value that clients choose. */
+export type Metrics = {
+  readonly count: (request: CountedRequest) => void;
+  readonly format: () => Promise<string>;
+  readonly contentType: string;
+};
+
+export type CountedRequest = {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly milliseconds: number;
+};
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const requests = new Counter({
+    name: 'sealift_http_requests_total',
+    help: 'Requests that were answered.',
+    labelNames: ['method', 'route', 'status'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'sealift_http_request_duration_seconds',
+    help: 'Time until the answer was handed over.',
+    labelNames: ['route'],
+    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600],
+    registers,
+  });
+  new Gauge({
+    name: 'process_resident_memory_bytes',
+    help: 'Resident memory of this process.',
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss());
+    },
+  });
+  return {
+    count({ method, route, status, milliseconds }) {
+      requests.inc({ method, route, status });
+      durations.observe({ route }, milliseconds / 1000);
+    },
+    format: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
+
+/** `/live`: it runs; `/ready` and `/health`: it answers with its records. */
+export function addProbes(app: App, service: Service, metrics: Metrics): void {
+  app.get('/live', (exchange) => exchange.json({ status: 'ok' }));
+  for (const path of ['/ready', '/health']) {
+    app.get(path, async (exchange) => {
+      await requireReady(service);
+      return exchange.json({ status: 'ok' });
+    });
+  }
+  app.get('/metrics', async (exchange) =>
+    exchange.body(await metrics.format(), 200, { 'Content-Type': metrics.contentType }),
+  );
+}
+
+/** @throws ApiFailure 503 */
+async function requireReady({ signal, state }: Service): Promise<void> {
+  if (signal.aborted) throw new ApiFailure(503, 'the service is ending');
+  try {
+    await state.check();
+  } catch (cause) {
+    throw new ApiFailure(503, 'the records cannot be read', cause);
+  }
+}

@@ -1,0 +1,130 @@
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sweepDirectory } from '../../base/disk/aside.ts';
+import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
+import { lockOutput } from '../../base/disk/lock.ts';
+import { DiskError, IntegrityError } from '../../base/errors.ts';
+import { isObject } from '../../base/members.ts';
+import { COLLECTIONS, type Collection, type State, type StoredRecord } from './state.ts';
+
+type Documents = Map<string, StoredRecord>;
+
+/**
+ * One file a record, below a folder that this process alone holds. All of them are in memory as well: a file
+ * is written first, and read only at the start.
+ *
+ * @throws DiskError `service.data-in-use`; IntegrityError `service.record-damaged`
+ */
+export async function openFileState(directory: string): Promise<State> {
+  await makeDirectory(directory, 0o700);
+  const unlock = await takeLock(directory);
+  try {
+    const collections = await readCollections(directory);
+    return createState(directory, collections, unlock);
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
+}
+
+async function takeLock(directory: string): Promise<() => Promise<void>> {
+  try {
+    return await lockOutput(join(directory, 'service.lock'));
+  } catch (cause) {
+    if (!(cause instanceof DiskError) || cause.code !== 'output.locked') throw cause;
+    throw new DiskError('service.data-in-use', `another process holds "${directory}"`, {
+      cause,
+      hint: 'end it, name another --data, or use --database for several processes',
+    });
+  }
+}
+
+async function readCollections(directory: string): Promise<Map<Collection, Documents>> {
+  const collections = new Map<Collection, Documents>();
+  for (const collection of COLLECTIONS) {
+    const folder = join(directory, collection);
+    await makeDirectory(folder, 0o700);
+    await sweepDirectory(folder, { alone: true });
+    const documents: Documents = new Map();
+    for (const name of (await readdir(folder)).sort()) {
+      if (!name.endsWith('.json')) continue;
+      const record = parseRecord(await readFile(join(folder, name), 'utf8'), join(folder, name));
+      documents.set(record.id, record);
+    }
+    collections.set(collection, documents);
+  }
+  return collections;
+}
+
+function parseRecord(text: string, path: string): StoredRecord {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value) && typeof value['id'] === 'string') return value as StoredRecord;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  throw new IntegrityError('service.record-damaged', `"${path}" is not a record of the service`, {
+    hint: 'restore it from a copy, or remove it',
+  });
+}
+
+function createState(
+  directory: string,
+  collections: Map<Collection, Documents>,
+  unlock: () => Promise<void>,
+): State {
+  const documentsOf = (collection: Collection): Documents => {
+    const documents = collections.get(collection);
+    if (documents) return documents;
+    throw new TypeError(`no collection ${collection}`);
+  };
+  const pathOf = (collection: Collection, id: string): string =>
+    join(directory, collection, `${id}.json`);
+  const write = async (collection: Collection, record: StoredRecord): Promise<void> => {
+    await writeFileAtomic(pathOf(collection, record.id), JSON.stringify(record));
+    documentsOf(collection).set(record.id, record);
+  };
+  const inOrder = createQueues();
+  return {
+    read: (collection, id) => Promise.resolve(documentsOf(collection).get(id)),
+    list: (collection, tenant) => {
+      const all = [...documentsOf(collection).values()].filter((each) => each.tenant === tenant);
+      return Promise.resolve(all.sort((a, b) => (a.id < b.id ? -1 : 1)));
+    },
+    create: (collection, record) =>
+      inOrder(record.id, async () => {
+        if (documentsOf(collection).has(record.id)) throw new Error(`${record.id} is there`);
+        await write(collection, record);
+      }),
+    replace: (collection, record) =>
+      inOrder(record.id, async () => {
+        const before = documentsOf(collection).get(record.id);
+        if (before?.revision !== record.revision - 1) return false;
+        await write(collection, record);
+        return true;
+      }),
+    remove: (collection, id) =>
+      inOrder(id, async () => {
+        if (!documentsOf(collection).has(id)) return false;
+        await rm(pathOf(collection, id));
+        await syncDirectory(join(directory, collection));
+        return documentsOf(collection).delete(id);
+      }),
+    check: () => syncDirectory(directory),
+    close: unlock,
+  };
+}
+
+/** Runs the changes of a record one after the other. */
+function createQueues(): <Result>(id: string, work: () => Promise<Result>) => Promise<Result> {
+  const last = new Map<string, Promise<unknown>>();
+  return async (id, work) => {
+    const mine = (last.get(id) ?? Promise.resolve()).then(work, work);
+    last.set(id, mine);
+    try {
+      return await mine;
+    } finally {
+      if (last.get(id) === mine) last.delete(id);
+    }
+  };
+}

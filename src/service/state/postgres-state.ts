@@ -1,0 +1,137 @@
+import pg from 'pg';
+import { RegistryError } from '../../base/errors.ts';
+import { redact } from '../../base/text/redact.ts';
+import type { Json } from '../../base/text/canonical-json.ts';
+import type { State, StoredRecord } from './state.ts';
+
+/**
+ * Each is applied once, in order, in a transaction of its own. None is ever changed: what a release has
+ * applied stays, and a replica of the release before goes on with what it knows.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE sealift_records (
+     collection text NOT NULL,
+     id uuid NOT NULL,
+     tenant text NOT NULL,
+     revision bigint NOT NULL,
+     body text NOT NULL,
+     PRIMARY KEY (collection, id)
+   )`,
+  'CREATE INDEX sealift_records_of_tenant ON sealift_records (collection, tenant, id)',
+];
+
+/** Any number that no other program takes: replicas that start together migrate one after the other. */
+const MIGRATION_LOCK = 7_325_435_830;
+
+/**
+ * Records in PostgreSQL: several processes may serve the same ones.
+ *
+ * @throws RegistryError `service.database`
+ */
+export async function openPostgresState(url: string): Promise<State> {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 8,
+    connectionTimeoutMillis: 5000,
+    query_timeout: 20_000,
+    application_name: 'sealift',
+  });
+  pool.on('error', () => undefined); // of a connection that nobody uses: the next query takes another
+  try {
+    await migrate(pool);
+  } catch (cause) {
+    await pool.end();
+    const message = redact(cause instanceof Error ? cause.message : String(cause));
+    throw new RegistryError('service.database', `the database does not answer: ${message}`, {
+      hint: 'correct --database, or start PostgreSQL',
+    });
+  }
+  return createState(pool);
+}
+
+async function migrate(pool: pg.Pool): Promise<void> {
+  const client = await pool.connect();
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await client.query(
+      'CREATE TABLE IF NOT EXISTS sealift_migrations (number integer PRIMARY KEY)',
+    );
+    const { rows } = await client.query<{ number: number }>(
+      'SELECT number FROM sealift_migrations',
+    );
+    const applied = new Set(rows.map(({ number }) => number));
+    for (const [number, statement] of MIGRATIONS.entries()) {
+      if (!applied.has(number)) await applyMigration(client, number, statement);
+    }
+    await client.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+  } finally {
+    client.release(true); // a lock that it may still hold ends with the connection
+  }
+}
+
+async function applyMigration(
+  client: pg.PoolClient,
+  number: number,
+  statement: string,
+): Promise<void> {
+  await client.query('BEGIN');
+  await client.query(statement);
+  await client.query('INSERT INTO sealift_migrations (number) VALUES ($1)', [number]);
+  await client.query('COMMIT');
+}
+
+type Row = Omit<StoredRecord, 'revision' | 'body'> & {
+  readonly revision: string;
+  readonly body: string;
+};
+
+const COLUMNS = 'id, tenant, revision, body';
+
+const toRecord = ({ id, tenant, revision, body }: Row): StoredRecord => ({
+  id,
+  tenant,
+  revision: Number(revision),
+  body: JSON.parse(body) as Json,
+});
+
+const createState = (pool: pg.Pool): State => ({
+  async read(collection, id) {
+    const { rows } = await pool.query<Row>(
+      `SELECT ${COLUMNS} FROM sealift_records WHERE collection = $1 AND id = $2`,
+      [collection, id],
+    );
+    return rows[0] && toRecord(rows[0]);
+  },
+  async list(collection, tenant) {
+    const { rows } = await pool.query<Row>(
+      `SELECT ${COLUMNS} FROM sealift_records WHERE collection = $1 AND tenant = $2 ORDER BY id`,
+      [collection, tenant],
+    );
+    return rows.map(toRecord);
+  },
+  async create(collection, { id, tenant, revision, body }) {
+    await pool.query(
+      `INSERT INTO sealift_records (collection, ${COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
+      [collection, id, tenant, revision, JSON.stringify(body)],
+    );
+  },
+  async replace(collection, { id, tenant, revision, body }) {
+    const { rowCount } = await pool.query(
+      'UPDATE sealift_records SET tenant = $3, revision = $4, body = $5 ' +
+        'WHERE collection = $1 AND id = $2 AND revision = $4 - 1',
+      [collection, id, tenant, revision, JSON.stringify(body)],
+    );
+    return rowCount === 1;
+  },
+  async remove(collection, id) {
+    const { rowCount } = await pool.query(
+      'DELETE FROM sealift_records WHERE collection = $1 AND id = $2',
+      [collection, id],
+    );
+    return rowCount === 1;
+  },
+  async check() {
+    await pool.query('SELECT 1');
+  },
+  close: () => pool.end(),
+});

@@ -1,0 +1,67 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const ROOT = '/usr/lib/postgresql';
+const version = existsSync(ROOT) ? readdirSync(ROOT).sort().at(-1) : undefined;
+const bin = version === undefined ? undefined : join(ROOT, version, 'bin');
+
+export const hasPostgres = bin !== undefined && existsSync(join(bin, 'initdb'));
+
+export type Postgres = {
+  /** Of a database of its own, which is empty. */
+  readonly createDatabase: () => string;
+  /** SIGKILL, and up again. */
+  readonly crash: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+/** A server of Debian's PostgreSQL on a socket in a folder of its own; it never runs as root. */
+export async function startPostgres(): Promise<Postgres> {
+  const directory = await mkdtemp(join(tmpdir(), 'sealift-pg-'));
+  await chmod(directory, 0o777);
+  const data = join(directory, 'data');
+  const as = process.getuid?.() === 0 ? ['runuser', '-u', 'postgres', '--'] : [];
+  const run = (program: string, ...args: string[]): void => {
+    const [file = '', ...rest] = [...as, join(bin ?? '', program), ...args];
+    execFileSync(file, rest, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
+  };
+  run('initdb', '-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-locale');
+  let server = await start();
+  let count = 0;
+
+  async function start(): Promise<ChildProcess> {
+    const words = [...as, join(bin ?? '', 'postgres'), '-D', data, '-k', directory];
+    const [file = '', ...rest] = [...words, '-c', 'listen_addresses='];
+    const child = spawn(file, rest, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
+    for await (const piece of child.stderr) {
+      if (String(piece).includes('ready to accept connections')) break;
+    }
+    return child;
+  }
+  /** The server itself, not runuser before it. */
+  const kill = async (signal: 'INT' | 'KILL'): Promise<void> => {
+    const ended = once(server, 'exit');
+    const pid = execFileSync('head', ['-1', join(data, 'postmaster.pid')], { encoding: 'utf8' });
+    process.kill(Number(pid), `SIG${signal}`);
+    await ended;
+  };
+  return {
+    createDatabase() {
+      count += 1;
+      run('createdb', '-h', directory, '-U', 'postgres', `d${count}`);
+      return `postgres:///d${count}?host=${directory}&user=postgres`;
+    },
+    async crash() {
+      await kill('KILL');
+      server = await start();
+    },
+    async stop() {
+      await kill('INT');
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

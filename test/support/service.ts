@@ -1,0 +1,154 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { Secret } from '../../src/config/secret/secret.ts';
+import type { AnsweredRequest } from '../../src/service/app.ts';
+import { createServiceServer, drain } from '../../src/service/server.ts';
+import { openService, type ServiceSettings } from '../../src/service/service.ts';
+
+type Answer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Record<string, unknown>;
+  readonly text: string;
+};
+
+export type Call = {
+  readonly body?: unknown;
+  readonly token?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as it is, in place of JSON. */
+  readonly raw?: string;
+};
+
+export type TestService = {
+  readonly url: string;
+  readonly data: string;
+  readonly answered: readonly AnsweredRequest[];
+  /** Asks, and checks the answer against the OpenAPI document that the service itself serves. */
+  readonly call: (method: string, path: string, call?: Call) => Promise<Answer>;
+  readonly close: () => Promise<void>;
+};
+
+export const API = '/api/assisted-install';
+export const SERVICE_KEY = new Secret('0123456789abcdef0123456789abcdef');
+export const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpjYW5hcnktcGFzc3dvcmQ="}}}';
+export const SSH_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPXmhdrEYpNBELFzRHT6SRI4Aa2wFLqX1Vf8OBBaVcGa me@example';
+
+/** The service on a free port of loopback, with records of its own unless told. */
+export async function startService(settings: Partial<ServiceSettings> = {}): Promise<TestService> {
+  const data = settings.data ?? (await mkdtemp(join(tmpdir(), 'sealift-service-')));
+  const ending = new AbortController();
+  const answered: AnsweredRequest[] = [];
+  const { app, close } = await openService({
+    data,
+    key: SERVICE_KEY,
+    auth: { type: 'none' },
+    isTls: false,
+    urlLifetime: 3_600_000,
+    now: Date.now,
+    signal: ending.signal,
+    onAnswer: (request) => answered.push(request),
+    ...settings,
+  });
+  const server = createServiceServer(app, {});
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const judge = await createJudge(url);
+  return {
+    url,
+    data,
+    answered,
+    async call(method, path, { body, token, headers, raw } = {}) {
+      const answer = await fetch(url + path, {
+        method,
+        redirect: 'manual',
+        headers: {
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...headers,
+        },
+        ...(raw !== undefined && { body: raw }),
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const text = await answer.text();
+      judge(method, path, { status: answer.status, type: typeOf(answer), text });
+      const isJson = typeOf(answer) === 'application/json';
+      const parsed = (isJson ? JSON.parse(text) : {}) as Record<string, unknown>;
+      return { status: answer.status, headers: answer.headers, body: parsed, text };
+    },
+    async close() {
+      ending.abort();
+      server.closeIdleConnections();
+      await drain(server, AbortSignal.timeout(1000));
+      await close();
+      if (settings.data === undefined) await rm(data, { recursive: true, force: true });
+    },
+  };
+}
+
+const typeOf = ({ headers }: Response): string =>
+  (headers.get('content-type') ?? '').replace(/;.*/, '');
+
+type Judge = (
+  method: string,
+  path: string,
+  answer: { readonly status: number; readonly type: string; readonly text: string },
+) => void;
+
+type Operation = {
+  readonly responses: Readonly<
+    Record<string, { readonly content?: Readonly<Record<string, unknown>> }>
+  >;
+};
+
+/** Throws where an answer is not what the document says of its operation. */
+async function createJudge(url: string): Promise<Judge> {
+  const document = (await (await fetch(`${url}${API}/openapi.json`)).json()) as {
+    readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  };
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  ajv.addFormat('uuid', /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  ajv.addFormat('date-time', (text) => text === new Date(text).toISOString());
+  ajv.addSchema(document, 'doc');
+  const compiled = new Map<string, ValidateFunction>();
+  return (method, path, { status, type, text }) => {
+    const [plain = ''] = path.split('?');
+    const entry = Object.entries(document.paths)
+      .sort(([a], [b]) => a.split('{').length - b.split('{').length)
+      .find(([template]) =>
+        new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`).test(
+          plain,
+        ),
+      );
+    const operation = entry?.[1][method.toLowerCase()];
+    if (!entry || !operation) {
+      if (status === 404) return; // what no operation is for
+      throw new Error(`${method} ${plain} is not in the document, but answers ${status}`);
+    }
+    const described = operation.responses[status];
+    if (!described) throw new Error(`${method} ${entry[0]} answers ${status}: ${text}`);
+    if (!described.content) {
+      if (text !== '') throw new Error(`${method} ${entry[0]} ${status} has a body`);
+      return;
+    }
+    if (!(type in described.content)) throw new Error(`${method} ${entry[0]} answers ${type}`);
+    if (type !== 'application/json') return;
+    const escape = (part: string): string =>
+      encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'));
+    const pointer = ['paths', entry[0], method.toLowerCase(), 'responses', String(status)];
+    const $ref = `doc#/${[...pointer, 'content', type, 'schema'].map(escape).join('/')}`;
+    const validate = compiled.get($ref) ?? ajv.compile({ $ref });
+    compiled.set($ref, validate);
+    if (validate(JSON.parse(text))) return;
+    throw new Error(`${method} ${entry[0]} ${status}: ${ajv.errorsText(validate.errors)}: ${text}`);
+  };
+}
+
+export const readOpenApiFile = async (): Promise<object> =>
+  JSON.parse(
+    await readFile(new URL('../../schema/service.openapi.json', import.meta.url), 'utf8'),
+  ) as object;
