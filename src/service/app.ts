@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception';
 import { routePath } from 'hono/route';
 import { addClusterRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service } from './context.ts';
-import { ApiFailure, formatFailure } from './failure.ts';
+import { ApiFailure, formatFailure } from './api-failure.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { addVersionRoutes } from './openshift-versions.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ApiFailure, notFound } from './failure.ts';
+import { ApiFailure, notFound } from './api-failure.ts';
 import type { Identity } from './auth/identity.ts';
 import {
   BASE_PATH,

@@ -1,7 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import { readSmallBody } from '../base/http/read-body.ts';
 import type { Context, Hono } from 'hono';
-import { ApiFailure } from './failure.ts';
+import { ApiFailure } from './api-failure.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/url-token.ts';
 import type { BodySchema, OpenApi } from './openapi.ts';

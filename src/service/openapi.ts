@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { PACKAGE_ROOT } from '../base/package-root.ts';
-import { ApiFailure } from './failure.ts';
+import { ApiFailure } from './api-failure.ts';
 
 /** The names of the schemas that bodies are checked against. */
 export type BodySchema =

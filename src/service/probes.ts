@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { App, Service } from './context.ts';
-import { ApiFailure } from './failure.ts';
+import { ApiFailure } from './api-failure.ts';
 
 /** Counted for `/metrics`: no label has a value that clients choose. */
 export type Metrics = {

@@ -26,7 +26,7 @@ export async function startPostgres(): Promise<Postgres> {
   const data = join(directory, 'data');
   const as = process.getuid?.() === 0 ? ['runuser', '-u', 'postgres', '--'] : [];
   const run = (program: string, ...args: string[]): void => {
-    const [file = '', ...rest] = [...as, join(bin ?? '', program), ...args];
+    const [file = '', ...rest]: string[] = [...as, join(bin ?? '', program), ...args];
     execFileSync(file, rest, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
   };
   run('initdb', '-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--no-locale');
@@ -35,7 +35,7 @@ export async function startPostgres(): Promise<Postgres> {
 
   async function start(): Promise<ChildProcess> {
     const words = [...as, join(bin ?? '', 'postgres'), '-D', data, '-k', directory];
-    const [file = '', ...rest] = [...words, '-c', 'listen_addresses='];
+    const [file = '', ...rest]: string[] = [...words, '-c', 'listen_addresses='];
     const child = spawn(file, rest, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
     for await (const piece of child.stderr) {
       if (String(piece).includes('ready to accept connections')) break;

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { Command } from 'commander';
-import { ConfigError, IntegrityError } from '../../base/errors.ts';
+import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { createRegistryServer, type RequestEntry } from '../../registry/server.ts';
 import type { KeyPair } from '../../registry/server/key-pair.ts';
@@ -13,7 +13,13 @@ import { toPrintable } from '../../base/text/printable-text.ts';
 import { redact } from '../../base/text/redact.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { parseWhole } from '../common-options.ts';
-import { isThisMachine, listen, readTls, waitForEnd } from '../serving/listen.ts';
+import {
+  isThisMachine,
+  listen,
+  readTls,
+  type ListenRefusals,
+  waitForEnd,
+} from '../serving/listen.ts';
 import { ISO_ARGUMENT, useIso } from './use-named.ts';
 
 type ServeOptions = {
@@ -55,10 +61,10 @@ export function registerRegistry(program: Command, host: CliHost): void {
     });
 }
 
-const CODES = {
-  inUse: 'registry.port-in-use',
-  denied: 'registry.port-denied',
-  address: 'registry.address',
+const REFUSE: ListenRefusals = {
+  inUse: (...about) => new UsageError('registry.port-in-use', ...about),
+  denied: (...about) => new UsageError('registry.port-denied', ...about),
+  address: (...about) => new UsageError('registry.address', ...about),
 };
 
 const parsePort = parseWhole('usage.port', [0, 65_535]);
@@ -86,7 +92,7 @@ async function serve(
       if (!host.signal.aborted) log.request(entry);
     },
   });
-  await listen(server, { ...options, signal: host.signal }, CODES);
+  await listen(server, { ...options, signal: host.signal }, REFUSE);
   try {
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;

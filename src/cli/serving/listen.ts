@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { resolve } from 'node:path';
 import { kindOfAddress } from '../../base/http/address.ts';
-import { ConfigError, UsageError, isErrno } from '../../base/errors.ts';
+import { ConfigError, UsageError, isErrno, type ErrorDetails } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { waitFor } from '../../base/wait.ts';
 import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
@@ -49,16 +49,18 @@ export async function waitForEnd(server: Server | TlsServer, { signal }: CliHost
   });
 }
 
-/** The codes of what may be wrong with an address. */
-export type ListenCodes = Readonly<Record<'inUse' | 'denied' | 'address', string>>;
+type Refusal = (message: string, details: ErrorDetails) => UsageError;
+
+/** What is said of an address that cannot be listened on, each with a code of its own. */
+export type ListenRefusals = Readonly<Record<'inUse' | 'denied' | 'address', Refusal>>;
 
 export type Address = { readonly host: string; readonly port: number };
 
-/** @throws UsageError with one of the codes; the signal's reason */
+/** @throws one of the refusals; the signal's reason */
 export async function listen(
   server: Server | TlsServer,
   { host, port, signal }: Address & { readonly signal: AbortSignal },
-  codes: ListenCodes,
+  refuse: ListenRefusals,
 ): Promise<void> {
   try {
     await waitFor<undefined>(signal, (resolve, reject) => {
@@ -69,23 +71,27 @@ export async function listen(
       server.listen(port, host);
     });
   } catch (cause) {
-    throw explainListening(cause, { host, port }, codes);
+    throw explainListening(cause, { host, port }, refuse);
   }
 }
 
-function explainListening(cause: unknown, { host, port }: Address, codes: ListenCodes): unknown {
+function explainListening(
+  cause: unknown,
+  { host, port }: Address,
+  refuse: ListenRefusals,
+): unknown {
   if (isErrno(cause, 'EADDRINUSE')) {
-    return new UsageError(codes.inUse, `port ${port} of ${host} is in use`, {
+    return refuse.inUse(`port ${port} of ${host} is in use`, {
       hint: 'give another port, or 0 for a free one',
     });
   }
   if (isErrno(cause, 'EACCES', 'EPERM')) {
-    return new UsageError(codes.denied, `port ${port} of ${host} is not permitted`, {
+    return refuse.denied(`port ${port} of ${host} is not permitted`, {
       hint: 'give a port from 1024 on',
     });
   }
   if (isErrno(cause, 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL', 'EAFNOSUPPORT')) {
-    return new UsageError(codes.address, `${host} is not an address of this machine`, {
+    return refuse.address(`${host} is not an address of this machine`, {
       hint: 'give an address of this machine, 0.0.0.0 or :: for all of its addresses',
     });
   }

@@ -15,7 +15,14 @@ import { refuseOption } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import { isThisMachine, listen, readTls, waitForEnd, type Address } from './listen.ts';
+import {
+  isThisMachine,
+  listen,
+  readTls,
+  type ListenRefusals,
+  waitForEnd,
+  type Address,
+} from './listen.ts';
 
 type ServeOptions = {
   readonly listen: Address;
@@ -122,7 +129,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   });
   try {
     const server = createServiceServer(service.app, withoutUndefined({ tls }));
-    await listen(server, { ...options.listen, signal: host.signal }, CODES);
+    await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
     log.serving(`${tls ? 'https' : 'http'}://${where}`, address);
@@ -141,10 +148,10 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   host.signal.throwIfAborted();
 }
 
-const CODES = {
-  inUse: 'service.port-in-use',
-  denied: 'service.port-denied',
-  address: 'service.address',
+const REFUSE: ListenRefusals = {
+  inUse: (...about) => new UsageError('service.port-in-use', ...about),
+  denied: (...about) => new UsageError('service.port-denied', ...about),
+  address: (...about) => new UsageError('service.address', ...about),
 };
 
 /** Milliseconds to close the records. */

@@ -9,7 +9,7 @@ import {
 } from 'jose';
 import { ConfigError } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
-import { ApiFailure } from '../failure.ts';
+import { ApiFailure } from '../api-failure.ts';
 
 /** Who asks, and whose records they may see. */
 export type Identity = { readonly user: string; readonly tenant: string };

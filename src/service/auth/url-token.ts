@@ -1,5 +1,5 @@
 import { SignJWT, errors, jwtVerify } from 'jose';
-import { ApiFailure } from '../failure.ts';
+import { ApiFailure } from '../api-failure.ts';
 
 /** A token of a URL: it gives one InfraEnv's downloads to whoever has it, for a time. */
 export type UrlTokens = {

@@ -1,5 +1,5 @@
 import { BASE_PATH, identify, type App, type Exchange, type Service } from '../context.ts';
-import { ApiFailure } from '../failure.ts';
+import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { requireUuid } from '../openapi.ts';

@@ -1,7 +1,7 @@
 import type { AuthType } from '../auth/identity.ts';
 import { findCluster } from '../clusters.ts';
 import type { Exchange, Service } from '../context.ts';
-import { ApiFailure } from '../failure.ts';
+import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 
 /** Go's zero time: what assisted-service says of a URL that does not expire. */

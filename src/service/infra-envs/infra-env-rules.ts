@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isObject } from '../../base/members.ts';
 import { checkSshKey } from '../../config/secret/check-secrets.ts';
-import { ApiFailure } from '../failure.ts';
+import { ApiFailure } from '../api-failure.ts';
 import type {
   InfraEnvParams,
   InfraEnvSettings,

@@ -12,7 +12,7 @@ import {
   type Exchange,
   type Service,
 } from '../context.ts';
-import { ApiFailure, notFound } from '../failure.ts';
+import { ApiFailure, notFound } from '../api-failure.ts';
 import { NO_EXPIRY, signImageUrl } from '../images/image-url.ts';
 import { requireUuid } from '../openapi.ts';
 import {
