@@ -33,7 +33,7 @@ export type TestService = {
 };
 
 export const API = '/api/assisted-install';
-export const SERVICE_KEY = new Secret('0123456789abcdef0123456789abcdef');
+const SERVICE_KEY = new Secret('0123456789abcdef0123456789abcdef');
 export const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpjYW5hcnktcGFzc3dvcmQ="}}}';
 export const SSH_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPXmhdrEYpNBELFzRHT6SRI4Aa2wFLqX1Vf8OBBaVcGa me@example';
