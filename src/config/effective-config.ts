@@ -50,7 +50,8 @@ export function describeConfig(
 }
 
 type Place = {
-  readonly node: SchemaNode;
+  /** undefined: a key that nobody knows, which may be a misspelt secret. */
+  readonly node: SchemaNode | undefined;
   /** Absent where nobody wrote a value. */
   readonly entry: Entry | undefined;
   readonly path: string;
@@ -66,10 +67,11 @@ function describe(place: Place, given: Circumstances): Effective | undefined {
   const { entry, node, path } = place;
   const content = entry?.content;
   if (content === undefined) return describeAbsent(place, given);
+  if (isHidden(place)) return describeValue(place);
   if (content instanceof Map) return describeMapping(place, content, given);
   if (!Array.isArray(content) || content.length === 0) return describeValue(place);
   const items = content.flatMap((item, index) => {
-    const below = { node: node.items ?? {}, entry: item, path: `${path}[${index}]` };
+    const below = { node: node?.items ?? {}, entry: item, path: `${path}[${index}]` };
     return describe(below, given) ?? [];
   });
   return { kind: 'list', items };
@@ -81,10 +83,11 @@ function describeMapping(
   given: Circumstances,
 ): Effective | undefined {
   const { node, path } = place;
-  const names = new Set([...Object.keys(node.properties ?? {}), ...content.keys()]);
+  const properties = node?.properties;
+  const names = new Set([...Object.keys(properties ?? {}), ...content.keys()]);
   const members = [...names].flatMap((name) => {
     const below = {
-      node: node.properties?.[name] ?? {},
+      node: properties ? properties[name] : {},
       entry: content.get(name),
       path: joinPath(path, name),
     };
@@ -101,28 +104,39 @@ function describeAbsent(place: Place, given: Circumstances): Effective | undefin
     const { value } = variable;
     return { kind: 'value', value, source: { kind: 'environment', variable: variable.variable } };
   }
-  if (node.properties) return describeMapping({ ...place, entry: undefined }, new Map(), given);
-  if (node.default === undefined || given.open.has(path)) return undefined;
+  if (node?.properties) return describeMapping({ ...place, entry: undefined }, new Map(), given);
+  if (node?.default === undefined || given.open.has(path)) return undefined;
   return { kind: 'value', value: node.default as Json, source: { kind: 'default' } };
 }
 
-function describeValue({ entry, path }: Place): Effective | undefined {
+function describeValue(place: Place): Effective | undefined {
+  const { entry, path } = place;
   if (entry === undefined) return undefined;
   const { from, content } = entry;
   const { file, line, column } = from.report(path, '');
   const source = { kind: from.path === '' ? 'file' : 'set', file, line, column } as const;
-  if (Array.isArray(content)) return { kind: 'value', value: [], source };
-  if (content instanceof Map) return { kind: 'value', value: {}, source };
-  return { kind: 'value', value: mask(path, content ?? null), source };
+  return { kind: 'value', value: isHidden(place) ? MASK : plain(content), source };
 }
 
-/** References and public keys are shown; other secrets are masked. */
-function mask(path: string, value: Json): Json {
-  if (typeof value !== 'string') return value;
-  const isSecret = SECRET_PATHS.some((secret) => secret === path);
-  const isPublic = path === 'sshKey' && !value.includes('PRIVATE KEY');
-  if (isSecret && !isPublic && value !== '' && !isReference(value)) return '[redacted]';
-  return redact(maskUserInfo(value));
+/** What has nothing below it. */
+function plain(content: Entry['content']): Json {
+  if (Array.isArray(content)) return [];
+  if (content instanceof Map) return {};
+  return typeof content === 'string' ? redact(maskUserInfo(content)) : (content ?? null);
+}
+
+const MASK = '[redacted]';
+
+/** Secrets, whatever kind of value somebody gave them; references and public keys are shown. */
+function isHidden({ node, entry, path }: Place): boolean {
+  if (node !== undefined && !SECRET_PATHS.some((secret) => secret === path)) return false;
+  const content = entry?.content ?? '';
+  if (typeof content !== 'string') return true;
+  return (
+    content !== '' &&
+    !isReference(content) &&
+    (path !== 'sshKey' || content.includes('PRIVATE KEY'))
+  );
 }
 
 /** Plain data. */

@@ -35,6 +35,24 @@ const show = (args: readonly string[], env: NodeJS.ProcessEnv = {}): ReturnType<
 const NIGHTLY = ['base.yaml', 'nightly.yaml', '--set', 'build.maxSize=2GiB'];
 
 describe('config show', () => {
+  test.each([
+    ['a pull secret without quotes', `pullSecret: ${SECRET}`],
+    ['a list', 'userCorePass: [ZWZmZWN0aXZl]'],
+    ['a number', 'userCorePass: 4711000815'],
+    ['a mapping', 'sshKey: {private: ZWZmZWN0aXZl}'],
+    ['a secret of a section', 'build: {embed: {pullSecret: [ZWZmZWN0aXZl]}}'],
+    ['a misspelt key', 'pulSecret: ZWZmZWN0aXZl'],
+    ['a misspelt key of a section', 'build: {embed: {pulSecret: {a: {b: ZWZmZWN0aXZl}}}}'],
+  ])('masks a secret that is %s', async (_, line) => {
+    await writeFile(join(directory, 'wrong.yaml'), `${line}\n`);
+    for (const form of ['text', 'yaml', 'json']) {
+      const { stdout, stderr, exitCode } = await show(['wrong.yaml', '-o', form]);
+      expect(exitCode).toBe(3);
+      expect(stdout).toContain('[redacted]');
+      expect(stdout + stderr).not.toMatch(/ZWZmZWN0aXZl|4711000815/);
+    }
+  });
+
   test('prints every value with the place it comes from', async () => {
     const env = { CORE: 'x', OCP_SIGNATURE_VERIFICATION_PK: '/keys.asc' };
     const { stdout, stderr, exitCode } = await show(NIGHTLY, env);
