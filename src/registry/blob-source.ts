@@ -12,8 +12,13 @@ export type BlobSource = Source & {
   /**
    * Where the blob is in a file of this machine, for readers that copy files; undefined when this source
    * does not have the blob. Absent: bytes come by `open` alone.
+   *
+   * @param onFetched told the bytes that are brought to this machine before
    */
-  readonly fileOf?: (blob: Descriptor) => Promise<FilePosition | undefined>;
+  readonly fileOf?: (
+    blob: Descriptor,
+    onFetched?: (size: number) => void,
+  ) => Promise<FilePosition | undefined>;
 };
 
 export type FilePosition = {

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { LiveIsoReport } from '../../src/recipes/live-iso/live-iso-summary.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 
 let world: LiveWorld;
@@ -25,13 +26,19 @@ async function build(name: string, ...more: readonly string[]): Promise<readonly
 const blobsOf = async (): Promise<readonly string[]> =>
   (await readdir(at('cache/sha256'))).map((name) => at('cache/sha256', name));
 
+const readReport = async (name: string): Promise<LiveIsoReport> =>
+  JSON.parse(await readFile(at(`${name}.iso.report.json`), 'utf8')) as LiveIsoReport;
+
 describe('a cache that builds share', () => {
   test('has what the first one fetched, so that another fetches nothing and makes the same ISO', async () => {
     const asked = await build('a');
     expect(asked.length).toBeGreaterThan(0);
     expect(new Set(asked).size).toBe(asked.length);
     expect(await blobsOf()).toHaveLength(asked.length);
+    const first = await readReport('a');
+    expect(first.bytes.fetched).toBe(first.bytesToFetch);
     expect(await build('b')).toEqual([]);
+    expect((await readReport('b')).bytes.fetched).toBe(0);
     execFileSync('cmp', [at('a.iso'), at('b.iso')]);
   });
 

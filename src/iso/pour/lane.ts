@@ -32,6 +32,8 @@ export type OpenExtentOptions = {
   /** Where in the extent to start. */
   readonly offset: number;
   readonly signal: AbortSignal;
+  /** Told what a source brings to this machine before it has the extent in a file. */
+  readonly onFetched?: (size: number) => void;
 } & Omit<Attempt, 'usePrefix'>;
 
 /** Opens an extent at the sources that `rank` leaves; throws when none of them has it. */

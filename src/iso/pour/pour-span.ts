@@ -83,9 +83,13 @@ async function fill(
   tools: LaneTools,
 ): Promise<void> {
   if ((!reused || (await writer.reuse(reused))) && writer.position < span.size) {
-    const { signal, waiting } = tools;
+    const { signal, waiting, counters } = tools;
     waiting.since = performance.now();
-    const options = { ...attempt, offset: writer.position, signal };
+    const onFetched = (size: number): void => {
+      counters.fetched += size;
+      waiting.since = performance.now();
+    };
+    const options = { ...attempt, offset: writer.position, signal, onFetched };
     const opened = await tools.openExtent(span.extent, options);
     if (opened.kind === 'file') {
       if (opened.isRecorded === true && writer.position === 0) writer.trust();

@@ -18,7 +18,7 @@ export type GroupTools = {
   /** Sends a part; a later one of the same number takes its place. The bytes are not kept. */
   readonly send: (part: Part, bytes: Uint8Array) => Promise<void>;
   /** Told the bytes that arrive. */
-  readonly onBytes: (size: number, source: Source) => void;
+  readonly onBytes: (size: number, source: Pick<Source, 'local'>) => void;
   readonly signal: AbortSignal;
 };
 
@@ -60,7 +60,14 @@ async function bring(
   const used = new Set<Source>();
   let hash = createHash('sha256');
   let position = 0;
-  const opened = await tools.openExtent(extent, { ...attempt, offset: 0, signal });
+  const opened = await tools.openExtent(extent, {
+    ...attempt,
+    offset: 0,
+    signal,
+    onFetched: (size) => {
+      onBytes(size, { local: false });
+    },
+  });
   for await (const { offset, bytes, source } of readChunks(opened, extent.size, signal)) {
     if (offset !== position) {
       writer.takeBack();

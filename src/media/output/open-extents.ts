@@ -44,7 +44,7 @@ export function createExtentOpener(sources: ExtentSources): ExtentOpener {
     let tried = 0;
     for (const source of ranked) {
       if (!source.fileOf) break;
-      const found = await source.fileOf(blob);
+      const found = await source.fileOf(blob, options.onFetched);
       if (found) {
         const position = found.position + options.offset;
         return { kind: 'file', ...found, position, source };

@@ -52,19 +52,23 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
   let isReady: Promise<unknown> | undefined;
   let hasFailed = false;
 
-  const bring = async (blob: Descriptor, sources: readonly BlobSource[]): Promise<void> => {
+  const bring = async (
+    blob: Descriptor,
+    sources: readonly BlobSource[],
+    onFetched?: OnFetched,
+  ): Promise<void> => {
     isReady ??= Promise.all(Object.values(folders).map((path) => makeDirectory(path)));
     await isReady;
     while (!(await isFile(pathOf(blob), blob.size))) {
       const claim = await take(hexOf(blob.digest));
-      if (claim) await fetchUnder(claim, blob, { sources, folders, signal });
+      if (claim) await fetchUnder(claim, blob, { sources, folders, signal, onFetched });
       else await sleep(PAUSE_MS, signal);
     }
   };
-  const find = async (blob: Descriptor, sources?: readonly BlobSource[]) => {
+  const find = async (blob: Descriptor, sources?: readonly BlobSource[], onFetched?: OnFetched) => {
     const path = pathOf(blob);
     try {
-      if (sources && !hasFailed) await bring(blob, sources);
+      if (sources && !hasFailed) await bring(blob, sources, onFetched);
       if (!(await isFile(path, blob.size))) return undefined;
     } catch (error) {
       signal.throwIfAborted();
@@ -78,23 +82,27 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
     return { path, position: 0 };
   };
   return {
-    local: createLocalSource(directory, find),
-    over: (sources) => createLocalSource(directory, (blob) => find(blob, sources)),
+    local: createLocalSource(directory, (blob) => find(blob)),
+    over: (sources) =>
+      createLocalSource(directory, (blob, onFetched) => find(blob, sources, onFetched)),
   };
 }
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
+type OnFetched = (size: number) => void;
+
 type Fetching = {
   readonly sources: readonly BlobSource[];
   readonly folders: ReturnType<typeof sharedFolders>;
   readonly signal: AbortSignal;
+  readonly onFetched: OnFetched | undefined;
 };
 
 /** Builds on what those before left: copied, for an owner that is not dead yet may still write to its file. */
 async function fetchUnder(claim: Claim, blob: Descriptor, fetching: Fetching): Promise<void> {
-  const { folders, sources, signal } = fetching;
+  const { folders, sources, signal, onFetched } = fetching;
   const hex = hexOf(blob.digest);
   const target = join(folders.blobs, hex);
   try {
@@ -110,7 +118,12 @@ async function fetchUnder(claim: Claim, blob: Descriptor, fetching: Fetching): P
       for (const path of left) await rm(path, { force: true });
       const prefix = (await file.stat()).size;
       const wanted = describeBlob(blob);
-      const given = { sources, wanted, prefix, signal, cutsOff: true };
+      let here = prefix;
+      const onProgress = (bytes: number): void => {
+        onFetched?.(Math.max(0, bytes - here));
+        here = bytes;
+      };
+      const given = { sources, wanted, prefix, signal, cutsOff: true, onProgress };
       await fillFile(createResumableFile(file), given);
       await file.sync();
     } finally {
