@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { createBudget } from '../base/budget.ts';
 import { isDigest, type Digest } from '../base/digest.ts';
 import { IntegrityError, isErrno } from '../base/errors.ts';
@@ -21,9 +22,16 @@ type ImageContents = {
 /** 4,000 images of five platforms and 20 layers each. */
 const LIMITS = { 'bytes of manifests': 256 << 20, 'blobs for its images': 1_000_000 };
 
+/** Manifests that are read at a time: a server far away answers each after some 20 ms. */
+const LANES = 16;
+
+/** Images whose manifests are asked for before it is their turn. */
+const AHEAD = 64;
+
 /**
- * Which extents each image needs, as the manifests on the medium say. A damaged manifest counts as far
- * as digests can be made out in it; what an image names and the medium does not carry is not there.
+ * Which extents each image needs, as the manifests on the medium say, in the order of the index. A damaged
+ * manifest counts as far as digests can be made out in it; what an image names and the medium does not
+ * carry is not there.
  *
  * @throws IntegrityError `index.too-much-content`
  */
@@ -32,32 +40,46 @@ export async function* readImageContents(
   index: MediaIndex,
 ): AsyncGenerator<ImageContents> {
   const byDigest = new Map(index.extents.map((extent) => [extent.digest, extent] as const));
-  const overlaps = findOverlaps(index.extents);
   const budget = createBudget(
     LIMITS,
     (what, limit) =>
       new IntegrityError('index.too-much-content', `index names more than ${limit} ${what}`),
   );
-  const known = new Map<IndexExtent, readonly IndexExtent[]>();
-  const readNamed = async (manifest: IndexExtent): Promise<readonly IndexExtent[]> => {
-    if (overlaps.has(manifest) || manifest.size > MANIFEST_LIMIT) return [];
+  const overlaps = findOverlaps(index.extents);
+  const lanes = pLimit(LANES);
+  const known = new Map<IndexExtent, Promise<readonly IndexExtent[]>>();
+  const begin = (manifest: IndexExtent): Promise<readonly IndexExtent[]> => {
+    if (overlaps.has(manifest) || manifest.size > MANIFEST_LIMIT) return Promise.resolve([]);
     budget.take('bytes of manifests', manifest.size);
-    const named = await readNamedDigests(iso, manifest);
-    return [...new Set(named.flatMap((digest) => byDigest.get(digest) ?? []))];
+    return lanes(async () => {
+      const named = await readNamedDigests(iso, manifest);
+      return [...new Set(named.flatMap((digest) => byDigest.get(digest) ?? []))];
+    });
   };
-  for (const image of index.images) {
+  const readNamed = (manifest: IndexExtent): Promise<readonly IndexExtent[]> => {
+    const reading = known.get(manifest) ?? begin(manifest);
+    known.set(manifest, reading);
+    reading.catch(() => undefined); // told when it is its turn
+    return reading;
+  };
+  const all = index.images.map((image) => listManifests(image, byDigest));
+  for (const [at, image] of index.images.entries()) {
+    for (const manifest of all.slice(at, at + AHEAD).flat()) void readNamed(manifest);
     const found = new Set<IndexExtent>();
-    for (const digest of new Set(image.manifests)) {
-      const manifest = byDigest.get(digest as Digest);
-      if (!manifest) continue;
-      const named = known.get(manifest) ?? (await readNamed(manifest));
-      known.set(manifest, named);
+    for (const manifest of all[at] ?? []) {
+      const named = await readNamed(manifest);
       budget.take('blobs for its images', 1 + named.length);
       for (const extent of [manifest, ...named]) found.add(extent);
     }
     yield { image, extents: [...found] };
   }
 }
+
+const listManifests = (
+  { manifests }: IndexImage,
+  byDigest: ReadonlyMap<Digest | undefined, IndexExtent>,
+): readonly IndexExtent[] =>
+  [...new Set(manifests)].flatMap((digest) => byDigest.get(digest as Digest) ?? []);
 
 /** Digests of the descriptors in a manifest (OCI image-spec, descriptor.md "Properties"). */
 async function readNamedDigests(
