@@ -95,7 +95,7 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', '--config', EVIL],
     [EVIL, '--config', 'a.yaml'],
   ],
-  'why': [['a.yaml'], [EVIL, EVIL]],
+  'why': [['a.yaml'], [EVIL, EVIL], ['a', '--iso', 'evil.iso'], [EVIL, '--iso', EVIL]],
   'resources': [['a.yaml'], ['--output', EVIL, EVIL]],
   'catalog list': [['file:catalog'], ['file:catalog', '-o', 'json'], [EVIL], [`file:${EVIL}`]],
   'catalog show': [['file:catalog', '--full'], ['file:catalog', EVIL], [`file:${EVIL}`]],

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Explanation } from '../../src/media/explain-images.ts';
 import { addCatalog, makeOperator, type TestDocument } from '../support/catalog.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { requireTool } from '../support/tools.ts';
@@ -147,6 +148,38 @@ describe.skipIf(!hasTools)('operators of a catalog', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       images: [{ name: 'shared/proxy', neededBy: [{ part: 'alpha', bundle: 'alpha.v1.2.0' }] }],
     });
+  });
+
+  it('are explained by their medium as by their plan, as far as an index tells', async () => {
+    const ask = async (...args: readonly string[]): Promise<Explanation['images']> => {
+      const { exitCode, stdout, stderr } = await world.run('why', '/', '-o', 'json', ...args);
+      expect(exitCode, stderr).toBe(0);
+      return (JSON.parse(stdout) as Explanation).images;
+    };
+    const medium = await ask('--iso', 'operators.iso');
+    const planned = await ask();
+    const facts = ({ reference, repository, size, marginalSize }: Explanation['images'][number]) =>
+      [reference, repository, size, marginalSize].join(' ');
+    expect(medium.map(facts).sort()).toEqual(planned.map(facts).sort());
+    for (const image of planned) {
+      const told = medium.find((each) => facts(each) === facts(image));
+      const parts = told?.neededBy.map(({ part }) => part);
+      const wanted = image.neededBy.map(({ part }) => part.replace(/^release$/, 'release 4.21.3'));
+      const [operand] = [image.name].filter((name) => /operand|proxy/.test(name));
+      expect([image.name, told?.unknown !== undefined]).toEqual([
+        image.name,
+        operand !== undefined,
+      ]);
+      if (operand === undefined) expect([image.name, parts]).toEqual([image.name, wanted]);
+      else expect(parts).toEqual(expect.arrayContaining(wanted));
+    }
+    const both = await world.run('why', 'etcd', 'a.yaml', '--iso', 'operators.iso');
+    expect([both.exitCode, both.stderr]).toEqual([
+      2,
+      expect.stringContaining('usage.iso-and-config'),
+    ]);
+    const base = await world.run('why', 'etcd', '--iso', 'test.iso');
+    expect([base.exitCode, base.stderr]).toEqual([5, expect.stringContaining('why.no-index')]);
   });
 
   it('that make the medium too large are offered for leaving out, before any download', async () => {

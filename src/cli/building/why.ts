@@ -1,44 +1,70 @@
 import type { Command } from 'commander';
+import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
-import { explainImage, type Explanation } from '../../recipes/explain-image.ts';
+import type { Explanation, ExplainedImage } from '../../media/explain-images.ts';
+import { explainMedium } from '../../media/explain-medium.ts';
+import { explainImage } from '../../recipes/explain-image.ts';
 import type { ConfigNames } from '../../config/load-config.ts';
 import { createConfigArgument } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
+import { ISO_ARGUMENT, useIso } from '../medium/use-named.ts';
 import { addLiveOptions, runLive, type LiveCommandOptions } from './recipe-command.ts';
 import { writeFormatted } from '../terminal/output.ts';
 
-/** `sealift why DIGEST|IMAGE [CONFIG]`: who pulls an image, a manifest or a blob in. */
+type WhyOptions = LiveCommandOptions & { readonly iso?: string };
+
+/** `sealift why DIGEST|IMAGE [CONFIG]`, or `--iso SOURCE`: what an image, a manifest or a blob is there for. */
 export function registerWhy(program: Command, host: CliHost): void {
-  addLiveOptions(program.command('why'))
+  const command = addLiveOptions(program.command('why'));
+  command
     .description('what requires an image or a blob')
     .argument(
       '<what>',
       'digest of a blob, manifest or image, its first digits, or (part of) a name',
     )
     .addArgument(createConfigArgument())
-    .addHelpText('after', '\nExample:\n  $ sealift why sha256:4f2a')
-    .action(async (what: string, config: ConfigNames, options: LiveCommandOptions) => {
-      const value = await runLive({ config, options, host }, (request, tools) =>
-        explainImage(what, request, tools),
-      );
+    .option(
+      '--iso <source>',
+      `take the answer from a medium, without a configuration. ${ISO_ARGUMENT}`,
+    )
+    .addHelpText(
+      'after',
+      '\nThe index of a medium names releases, operators, bundles and catalogs. It does not name the bundle\n' +
+        'that an image belongs to which is not its own: then the operators that may require it are listed.\n' +
+        '\nExamples:\n  $ sealift why sha256:4f2a\n' +
+        '  $ sealift why etcd --iso https://media.example/nightly.iso',
+    )
+    .action(async (what: string, config: ConfigNames, options: WhyOptions) => {
+      const { iso } = options;
+      const value =
+        iso === undefined
+          ? await runLive({ config, options, host }, (request, tools) =>
+              explainImage(what, request, tools),
+            )
+          : await explainIso(what, { iso, configs: command.args.slice(1) }, host);
       await writeFormatted({ host, ...options }, value, formatExplanation);
     });
 }
 
+function explainIso(
+  what: string,
+  { iso, configs }: { readonly iso: string; readonly configs: readonly string[] },
+  host: CliHost,
+): Promise<Explanation> {
+  const [config] = configs;
+  if (config === undefined) {
+    return useIso(iso, host, (image, name) => explainMedium(what, image, name));
+  }
+  throw new UsageError('usage.iso-and-config', 'an ISO and a configuration are both named', {
+    expected: '--iso, or a configuration',
+    found: `--iso and "${config}"`,
+    hint: 'leave one of the two out',
+  });
+}
+
 function formatExplanation({ images, blobs }: Explanation): string {
   return [
-    ...images.flatMap(({ name, reference, repository, tags, size, marginalSize, neededBy }) => [
-      `${name}  ${formatSize(size)}, ${formatSize(marginalSize)} of it for this image alone`,
-      `  from    ${reference}`,
-      `  on the media ${repository}${tags.map((tag) => `:${tag}`).join(', ')}`,
-      ...neededBy.map(({ part, bundle, catalog }) =>
-        [
-          `  needed by ${part}`,
-          ...(bundle === undefined ? [] : [`bundle ${bundle}`]),
-          ...(catalog === undefined || part.includes(catalog) ? [] : [`of ${catalog}`]),
-        ].join(', '),
-      ),
-    ]),
+    ...images.flatMap(formatImage),
     ...blobs.map(
       ({ digest, size, users }) =>
         `${digest}  ${formatSize(size)}, in ${users.length} images: ${users.join(', ')}`,
@@ -46,3 +72,17 @@ function formatExplanation({ images, blobs }: Explanation): string {
     '',
   ].join('\n');
 }
+
+const formatImage = ({ name, size, marginalSize, ...image }: ExplainedImage): readonly string[] => [
+  `${name}  ${formatSize(size)}, ${formatSize(marginalSize)} of it for this image alone`,
+  `  from    ${image.reference}`,
+  `  on the media ${image.repository}${image.tags.map((tag) => `:${tag}`).join(', ')}`,
+  ...(image.unknown === undefined ? [] : [`  note      ${image.unknown}`]),
+  ...image.neededBy.map(({ part, bundle, catalog }) =>
+    [
+      `  needed by ${part}`,
+      ...(bundle === undefined ? [] : [`bundle ${bundle}`]),
+      ...(catalog === undefined || part.includes(catalog) ? [] : [`of ${catalog}`]),
+    ].join(', '),
+  ),
+];

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerDiff } from '../../../src/cli/medium/diff.ts';
 import { registerCat, registerLs } from '../../../src/cli/medium/iso-files.ts';
+import { registerWhy } from '../../../src/cli/building/why.ts';
 import { registerInspect } from '../../../src/cli/medium/inspect.ts';
 import { registerVerify } from '../../../src/cli/medium/verify.ts';
 import { freePort } from '../../support/local-http.ts';
@@ -75,6 +76,11 @@ describe.skipIf(!hasNginx)('a medium that nginx serves', () => {
       expect(remote.stdout).toBe(local.stdout);
       expect(remote.exitCode, remote.stderr).toBe(0);
     }
+    const [local, remote] = await Promise.all(
+      ['medium.iso', address()].map((iso) => run(registerWhy, 'why', 'a', '--iso', iso)),
+    );
+    expect(local?.exitCode, local?.stderr).toBe(0);
+    expect(remote?.stdout).toBe(local?.stdout);
   });
 
   it('is verified as damaged where it is cut off', async () => {
