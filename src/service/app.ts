@@ -5,6 +5,7 @@ import { addClusterRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service } from './context.ts';
 import { ApiFailure, formatFailure } from './api-failure.ts';
 import { addDownloadRoutes } from './images/downloads.ts';
+import { addImageRoutes } from './images/image-routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { addVersionRoutes } from './openshift-versions.ts';
 import { addProbes, type CountedRequest, type Metrics } from './probes.ts';
@@ -26,12 +27,12 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();
-    const { error, req } = exchange;
+    const { error = exchange.get('served')?.error, req } = exchange;
     const route = routePath(exchange, -1);
     onAnswer({
       method: req.method,
       route: route === '/*' ? 'unknown' : route,
-      status: exchange.res.status,
+      status: exchange.get('served')?.status ?? exchange.res.status,
       milliseconds: performance.now() - started,
       ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
     });
@@ -43,6 +44,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addClusterRoutes(app, service);
   addInfraEnvRoutes(app, service);
   addDownloadRoutes(app, service);
+  addImageRoutes(app, service);
   addVersionRoutes(app, service);
   app.notFound(() => {
     throw new ApiFailure(404, 'path not found');

@@ -81,7 +81,7 @@ const formatCluster = ({ id, tenant, body }: ClusterRecord): object => ({
 });
 
 async function findRecord(
-  service: Service,
+  service: Pick<Service, 'state'>,
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<ClusterRecord> {
@@ -92,7 +92,7 @@ async function findRecord(
 
 /** A cluster of the tenant. @throws ApiFailure 404 */
 export async function findCluster(
-  service: Service,
+  service: Pick<Service, 'state'>,
   id: string,
   identity: Pick<Identity, 'tenant'>,
 ): Promise<Cluster> {

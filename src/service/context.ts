@@ -1,10 +1,12 @@
 import type { HttpBindings } from '@hono/node-server';
+import type { ServedEntry } from '../media/serving/serve-bytes.ts';
 import { readSmallBody } from '../base/http/read-body.ts';
 import type { Context, Hono } from 'hono';
 import { ApiFailure } from './api-failure.ts';
 import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/url-token.ts';
 import type { BodySchema, OpenApi } from './openapi.ts';
+import type { CustomisedImages } from './images/customised-images.ts';
 import type { Releases } from './releases.ts';
 import type { ServiceKey } from './service-key.ts';
 import type { State } from './state/state.ts';
@@ -19,6 +21,7 @@ export type Service = {
   readonly auth: Auth;
   readonly urlTokens: UrlTokens;
   readonly releases: Releases;
+  readonly images: CustomisedImages;
   readonly openApi: OpenApi;
   /** Without a slash at its end; absent: what clients asked for. */
   readonly publicUrl?: string;
@@ -28,7 +31,11 @@ export type Service = {
   readonly signal: AbortSignal;
 };
 
-export type Environment = { readonly Bindings: HttpBindings };
+export type Environment = {
+  readonly Bindings: HttpBindings;
+  /** What became of bytes that were sent past hono. */
+  readonly Variables: { served?: ServedEntry };
+};
 
 export type App = Hono<Environment>;
 export type Exchange = Context<Environment>;

@@ -6,14 +6,14 @@ export function addVersionRoutes(app: App, service: Service): void {
     app.get(`${BASE_PATH}/v2/${name}`, async (exchange) => {
       await identify(service, exchange);
       const asked = exchange.req.query('version') ?? '';
-      return exchange.json(listVersions(service, asked));
+      return exchange.json(await listVersions(service, asked));
     });
   }
 }
 
-function listVersions({ releases }: Service, start: string): object {
+async function listVersions({ releases }: Service, start: string): Promise<object> {
   const versions = new Map<string, string[]>();
-  for (const { version, architecture } of releases.list()) {
+  for (const { version, architecture } of await releases.list()) {
     if (!version.startsWith(start)) continue;
     versions.set(version, [...(versions.get(version) ?? []), architecture]);
   }

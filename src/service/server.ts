@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { waitFor } from '../base/wait.ts';
+import { prepareDrain, type Drain } from '../media/serving/drain.ts';
 import type { KeyPair } from '../registry/server/key-pair.ts';
 import type { App } from './context.ts';
 
@@ -30,7 +30,7 @@ const LIMITS: Limits = {
 export function createServiceServer(
   app: App,
   { tls, limits = LIMITS }: { readonly tls?: KeyPair; readonly limits?: Limits },
-): Server | TlsServer {
+): Drain & { readonly server: Server | TlsServer } {
   const answer = getRequestListener(app.fetch, { overrideGlobalObjects: false });
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request, response);
@@ -45,7 +45,7 @@ export function createServiceServer(
   server.keepAliveTimeout = limits.idle;
   server.setTimeout(limits.stalled);
   boundConnections(server, limits.connections);
-  return server;
+  return { server, ...prepareDrain(server) };
 }
 
 /** Where there are too many, the one that has been without a request for longest makes room; else the new one goes. */
@@ -72,19 +72,3 @@ function boundConnections(server: Server | TlsServer, most: number): void {
 }
 
 const isTls = (server: Server | TlsServer): boolean => 'addContext' in server;
-
-/**
- * Takes no more connections, lets the answers that were begun end, and closes each connection behind its
- * answer; when the signal is aborted, those that are left are closed.
- */
-export async function drain(server: Server | TlsServer, signal: AbortSignal): Promise<void> {
-  try {
-    await waitFor<undefined>(signal, (resolve) => {
-      server.close(() => {
-        resolve(undefined);
-      });
-    });
-  } catch {
-    server.closeAllConnections();
-  }
-}

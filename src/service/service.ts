@@ -1,13 +1,16 @@
 import { join } from 'node:path';
 import { withoutUndefined } from '../base/members.ts';
+import { openPartCache } from '../media/serving/part-cache.ts';
+import type { SourceHost } from '../media/source/open-source.ts';
 import type { Secret } from '../config/secret/secret.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/url-token.ts';
 import type { App } from './context.ts';
+import { createImages } from './images/customised-images.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './probes.ts';
-import { NO_RELEASES } from './releases.ts';
+import { openReleases } from './releases.ts';
 import { readServiceKey } from './service-key.ts';
 import { openFileState } from './state/file-state.ts';
 import { openPostgresState } from './state/postgres-state.ts';
@@ -24,8 +27,13 @@ export type ServiceSettings = {
   readonly urlLifetime: number;
   readonly now: () => number;
   readonly onAnswer: (request: AnsweredRequest) => void;
-  /** Aborted when the service ends. */
-  readonly signal: AbortSignal;
+  /** Folders with ISOs of ours, and addresses of some. */
+  readonly stores: readonly string[];
+  /** Bytes of disk for what comes from elsewhere. */
+  readonly cacheLimit: number;
+  readonly warn: (message: string) => void;
+  /** How addresses are reached; its signal is aborted when the service ends. */
+  readonly host: SourceHost;
 };
 
 /**
@@ -36,13 +44,13 @@ export type ServiceSettings = {
 export async function openService(
   settings: ServiceSettings,
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
-  const { data, database, auth, isTls, now, signal, urlLifetime: lifetime } = settings;
+  const { data, database, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
+  const { signal } = host;
   const key = readServiceKey(settings.key);
   const service = {
     key,
     auth: createAuth(auth),
     urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime, now }),
-    releases: NO_RELEASES,
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
@@ -52,9 +60,16 @@ export async function openService(
   const state = await (database === undefined
     ? openFileState(join(data, 'records'))
     : openPostgresState(database));
+  const cache = await openPartCache({
+    directory: join(data, 'cache'),
+    limit: settings.cacheLimit,
+    warn,
+  });
+  const releases = openReleases(settings.stores, { host, cache, warn });
+  const images = createImages({ key, releases }, data);
   const metrics = createMetrics();
   const app = createApp(
-    { ...service, state },
+    { ...service, state, releases, images },
     {
       metrics,
       onAnswer(request) {
@@ -63,5 +78,12 @@ export async function openService(
       },
     },
   );
-  return { app, close: state.close };
+  return {
+    app,
+    async close() {
+      await releases.close();
+      await cache.close();
+      await state.close();
+    },
+  };
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { Secret } from '../../src/config/secret/secret.ts';
 import type { AnsweredRequest } from '../../src/service/app.ts';
-import { createServiceServer, drain } from '../../src/service/server.ts';
+import { createServiceServer } from '../../src/service/server.ts';
 import { openService, type ServiceSettings } from '../../src/service/service.ts';
 
 type Answer = {
@@ -27,6 +27,7 @@ export type TestService = {
   readonly url: string;
   readonly data: string;
   readonly answered: readonly AnsweredRequest[];
+  readonly warnings: readonly string[];
   /** Asks, and checks the answer against the OpenAPI document that the service itself serves. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Answer>;
   readonly close: () => Promise<void>;
@@ -43,6 +44,7 @@ export async function startService(settings: Partial<ServiceSettings> = {}): Pro
   const data = settings.data ?? (await mkdtemp(join(tmpdir(), 'sealift-service-')));
   const ending = new AbortController();
   const answered: AnsweredRequest[] = [];
+  const warnings: string[] = [];
   const { app, close } = await openService({
     data,
     key: SERVICE_KEY,
@@ -50,11 +52,14 @@ export async function startService(settings: Partial<ServiceSettings> = {}): Pro
     isTls: false,
     urlLifetime: 3_600_000,
     now: Date.now,
-    signal: ending.signal,
+    stores: [],
+    cacheLimit: 1 << 30,
+    warn: (message) => warnings.push(message),
+    host: { env: {}, cwd: data, signal: ending.signal, emit: () => undefined },
     onAnswer: (request) => answered.push(request),
     ...settings,
   });
-  const server = createServiceServer(app, {});
+  const { server, drain } = createServiceServer(app, {});
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const judge = await createJudge(url);
@@ -62,6 +67,7 @@ export async function startService(settings: Partial<ServiceSettings> = {}): Pro
     url,
     data,
     answered,
+    warnings,
     async call(method, path, { body, token, headers, raw } = {}) {
       const answer = await fetch(url + path, {
         method,
@@ -83,7 +89,7 @@ export async function startService(settings: Partial<ServiceSettings> = {}): Pro
     async close() {
       ending.abort();
       server.closeIdleConnections();
-      await drain(server, AbortSignal.timeout(1000));
+      await drain(AbortSignal.timeout(1000)).catch(() => undefined);
       await close();
       if (settings.data === undefined) await rm(data, { recursive: true, force: true });
     },

@@ -4,15 +4,15 @@ import { Option, type Command } from 'commander';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { DURATION_FORM, parseDuration } from '../../base/text/quantities.ts';
+import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/quantities.ts';
 import { redact } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import { Secret } from '../../config/secret/secret.ts';
 import { readSecretSource } from '../../config/secret/secret-source.ts';
 import type { AnsweredRequest } from '../../service/app.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
-import { refuseOption } from '../common-options.ts';
-import type { CliHost } from '../host.ts';
+import { addTo, refuseOption } from '../common-options.ts';
+import { placesOf, type CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import {
@@ -27,6 +27,9 @@ import {
 type ServeOptions = {
   readonly listen: Address;
   readonly data: string;
+  readonly store: readonly string[];
+  /** Bytes. */
+  readonly cacheSize: number;
   readonly database?: string;
   readonly key: string;
   readonly publicUrl?: string;
@@ -54,6 +57,17 @@ export function registerServe(program: Command, host: CliHost): void {
     )
     .requiredOption('--data <dir>', 'folder of its records and overlays; it is made')
     .requiredOption('--key <source>', 'what secrets are encrypted with: file:PATH or env:NAME')
+    .option(
+      '--store <place>',
+      'folder with ISOs of sealift, or the https://, s3:// or oci:// address of one; may be repeated',
+      addTo,
+      [],
+    )
+    .addOption(
+      new Option('--cache-size <size>', 'disk below --data for what --store has elsewhere')
+        .argParser(parseCacheSize)
+        .default(16 * 2 ** 30, '16GiB'),
+    )
     .option('--database <url>', 'records in PostgreSQL (postgres://..., or env:NAME)')
     .option(
       '--public-url <url>',
@@ -77,7 +91,7 @@ export function registerServe(program: Command, host: CliHost): void {
       '\nIts interface is below /api/assisted-install, described at /api/assisted-install/openapi.json.\n' +
         'Ends with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
         '\nExample:\n  $ openssl rand -hex 32 > serve.key\n' +
-        '  $ sealift serve --data ./service --key file:serve.key',
+        '  $ sealift serve --data ./service --store ./isos --key file:serve.key',
     )
     .action((options: ServeOptions) => serve(options, host));
 }
@@ -104,6 +118,12 @@ function parseAddress(text: string): Address {
   throw refuseOption('usage.listen', text, { expected: 'HOST:PORT, [IPv6]:PORT or :PORT' });
 }
 
+function parseCacheSize(text: string): number {
+  const size = parseSize(text);
+  if (size !== undefined) return size;
+  throw refuseOption('usage.cache-size', text, { expected: SIZE_FORM });
+}
+
 function parseUrl(text: string): string {
   if (/^https?:\/\/[^?#]+$/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
   throw refuseOption('usage.public-url', text, { expected: 'a URL with http:// or https://' });
@@ -114,7 +134,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const log = createLog(host, options);
   // What it needs is read for this command alone.
   const { openService } = await import('../../service/service.ts');
-  const { createServiceServer, drain } = await import('../../service/server.ts');
+  const { createServiceServer } = await import('../../service/server.ts');
   const { database, publicUrl, urlLifetime } = options;
   const service = await openService({
     data: resolve(host.cwd, options.data),
@@ -123,12 +143,15 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     isTls: tls !== undefined,
     urlLifetime,
     now: host.now,
-    signal: host.signal,
+    stores: options.store,
+    cacheLimit: options.cacheSize,
+    host: { ...placesOf(host), signal: host.signal, emit: log.event },
+    warn: log.warn,
     onAnswer: log.answer,
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
   });
   try {
-    const server = createServiceServer(service.app, withoutUndefined({ tls }));
+    const { server, drain } = createServiceServer(service.app, withoutUndefined({ tls }));
     await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
@@ -138,9 +161,9 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       await waitForEnd(server, host);
     } finally {
       log.message('draining: no new connections; running downloads may end');
-      await withTimeLimit(options.drain, new AbortController().signal, (signal) =>
-        drain(server, signal),
-      );
+      await withTimeLimit(options.drain, new AbortController().signal, drain).catch(() => {
+        log.warn('downloads were cut off: they did not end within --drain');
+      });
     }
   } finally {
     await service.close();
@@ -192,6 +215,8 @@ function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost
 type ServeLog = {
   readonly serving: (url: string, address: string) => void;
   readonly message: (text: string) => void;
+  readonly warn: (text: string) => void;
+  readonly event: (event: object) => void;
   readonly answer: (request: AnsweredRequest) => void;
 };
 
@@ -201,11 +226,15 @@ function createLog(host: CliHost, { logFormat, auth, tlsCert }: ServeOptions): S
   const write = (event: object): void => {
     writeEvent(host, { time: new Date(host.now()).toISOString(), ...event });
   };
-  const warn = (message: string): void => {
+  const warn: ServeLog['warn'] = (message) => {
     if (isJson) write({ type: 'warning', message });
     else writeMessage(host, `warning: ${indentLines(message)}\n`);
   };
   return {
+    warn,
+    event(event) {
+      host.log?.record(event);
+    },
     serving(url, address) {
       if (isJson) write({ type: 'serving', url });
       else writeMessage(host, `serving on ${url}; stop with Ctrl-C\n`);

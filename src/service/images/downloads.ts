@@ -1,9 +1,16 @@
+import { pack } from 'tar-stream';
+import { decodeFileContent } from '../../ignition/config.ts';
+import { planHostNetworks } from '../../openshift/customisation/host-networks.ts';
 import { BASE_PATH, identify, type App, type Exchange, type Service } from '../context.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { requireUuid } from '../openapi.ts';
+import { serveText } from './customised-images.ts';
 import { signImageUrl } from './image-url.ts';
+import { listHosts } from './infra-env-values.ts';
+import { findRelease } from './find-release.ts';
+import { sendBytes } from './send-bytes.ts';
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
 
@@ -12,7 +19,7 @@ export function addDownloadRoutes(app: App, service: Service): void {
   const downloads = `${BASE_PATH}/v2/infra-envs/:infra_env_id/downloads`;
   app.get(`${downloads}/files`, async (exchange) => {
     const infraEnv = await findForDownload(service, exchange);
-    return sendFile(requireFileName(exchange), infraEnv);
+    return sendFile(service, exchange, infraEnv);
   });
   app.get(`${downloads}/image-url`, async (exchange) => {
     const identity = await identify(service, exchange);
@@ -25,7 +32,7 @@ export function addDownloadRoutes(app: App, service: Service): void {
 }
 
 /** Whoever has a token of the InfraEnv may have its files, too. */
-async function findForDownload(service: Service, exchange: Exchange): Promise<InfraEnv> {
+export async function findForDownload(service: Service, exchange: Exchange): Promise<InfraEnv> {
   const id = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
   const token =
     exchange.req.header('image-token') ??
@@ -38,7 +45,11 @@ async function findForDownload(service: Service, exchange: Exchange): Promise<In
 }
 
 /** @throws ApiFailure 401, and 404 where it is of another InfraEnv */
-async function findByToken(service: Service, token: string, expected?: string): Promise<InfraEnv> {
+export async function findByToken(
+  service: Service,
+  token: string,
+  expected?: string,
+): Promise<InfraEnv> {
   const id = await service.urlTokens.verify(token);
   const record = await service.state.read('infra-envs', id);
   if (!record || (expected !== undefined && id !== expected)) {
@@ -58,7 +69,39 @@ function requireFileName({ req }: Exchange): string {
   return name;
 }
 
-function sendFile(name: string, { cluster_id: cluster }: InfraEnv): Response {
-  if (cluster === undefined) throw new ApiFailure(404, 'cluster not found');
-  throw new ApiFailure(500, `${name} is not served yet`);
+async function sendFile(
+  service: Service,
+  exchange: Exchange,
+  infraEnv: InfraEnv,
+): Promise<Response> {
+  const name = requireFileName(exchange);
+  const lastModified = new Date(infraEnv.updated_at);
+  if (name === 'discovery.ign') {
+    const release = await findRelease(service, infraEnv);
+    const text = await service.images.readIgnition(infraEnv, release);
+    return sendBytes(exchange, serveText(text), { filename: name, lastModified });
+  }
+  if (name === 'static-network-config') {
+    const filename = `${infraEnv.id}-static-network-config.tar`;
+    return sendBytes(exchange, serveText(await packNetworks(infraEnv)), { filename, lastModified });
+  }
+  throw new ApiFailure(
+    400,
+    'ipxe-script is not available for disconnected-iso: the live system reads its registry from the ISO',
+  );
+}
+
+/** The profiles of the hosts as a tar; nothing where there are none. */
+async function packNetworks(infraEnv: InfraEnv): Promise<Uint8Array> {
+  const files = planHostNetworks(listHosts(infraEnv));
+  if (files.length === 0) return new Uint8Array();
+  const archive = pack();
+  for (const file of files) {
+    const mtime = new Date(infraEnv.updated_at);
+    archive.entry({ name: file.path, mode: 0o600, mtime }, decodeFileContent(file) ?? Buffer.of());
+  }
+  archive.finalize();
+  const pieces: Buffer[] = [];
+  for await (const piece of archive) pieces.push(piece as Buffer);
+  return Buffer.concat(pieces);
 }

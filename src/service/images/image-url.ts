@@ -1,14 +1,15 @@
 import type { AuthType } from '../auth/identity.ts';
 import { findCluster } from '../clusters.ts';
-import type { Exchange, Service } from '../context.ts';
 import { ApiFailure } from '../api-failure.ts';
+import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
+import { shortDigest, type Release } from '../releases.ts';
 
 /** Go's zero time: what assisted-service says of a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
 
 /** The kinds of short URLs, by how clients are known. */
-const URL_KINDS: Readonly<Record<AuthType, string>> = {
+export const URL_KINDS: Readonly<Record<AuthType, string>> = {
   none: 'byid',
   local: 'byapikey',
   rhsso: 'bytoken',
@@ -29,16 +30,23 @@ export async function signImageUrl(
 ): Promise<SignedUrl | undefined> {
   const version = await findVersion(service, infraEnv);
   if (version === undefined) return undefined;
-  const { id, revision, cpu_architecture: architecture } = infraEnv;
+  const { id, cpu_architecture: architecture } = infraEnv;
+  const release = await service.releases.find(version, architecture);
   const { type } = service.auth;
   const signed = type === 'none' ? undefined : await service.urlTokens.sign(id);
   const parts = [URL_KINDS[type], signed?.token ?? id, version, architecture, 'disconnected.iso'];
   const path = parts.map(encodeURIComponent).join('/');
   return {
-    url: `${originOf(service, exchange)}/${path}?revision=${revision}`,
+    url: `${originOf(service, exchange)}/${path}?revision=${formatRevision(infraEnv, release)}`,
     expires: signed?.expires.toISOString() ?? NO_EXPIRY,
   };
 }
+
+/** Another ISO of the same release is another image, too. */
+export const formatRevision = (
+  { revision }: Pick<InfraEnv, 'revision'>,
+  release: Release | undefined,
+): string => (release ? `${revision}-${shortDigest(release)}` : String(revision));
 
 async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string | undefined> {
   const { cluster_id: cluster, openshift_version: version } = infraEnv;

@@ -105,7 +105,7 @@ const isHostName = (name: string): boolean =>
 const LABEL = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
 
 /** Of `ntp_sources` where it has any, else of the additional ones. */
-function listNtpSources({
+export function listNtpSources({
   ntp_sources: sources,
   additional_ntp_sources: additional,
 }: {

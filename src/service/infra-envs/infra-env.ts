@@ -1,5 +1,5 @@
 import { isObject } from '../../base/members.ts';
-import type { Service } from '../context.ts';
+import type { ServiceKey } from '../service-key.ts';
 import type { StoredRecord } from '../state/state.ts';
 
 export type StaticNetwork = {
@@ -63,5 +63,10 @@ export function toInfraEnv({ id, tenant, revision, body }: StoredRecord): InfraE
   throw new TypeError(`the record of ${id} has no members`);
 }
 
-export const sealPullSecret = ({ key }: Service, id: string, secret: string): string =>
+export const sealPullSecret = (key: ServiceKey, id: string, secret: string): string =>
   key.seal(secret, `InfraEnv ${id}`);
+
+export const openPullSecret = (
+  key: ServiceKey,
+  { id, sealed_pull_secret }: Pick<InfraEnv, 'id' | 'sealed_pull_secret'>,
+): string => key.open(sealed_pull_secret, `InfraEnv ${id}`);

@@ -46,8 +46,9 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   });
   app.patch(one, (exchange) => updateInfraEnv(service, exchange));
   app.delete(one, async (exchange) => {
-    const { id } = await findAsked(service, exchange);
-    await service.state.remove('infra-envs', id);
+    const infraEnv = await findAsked(service, exchange);
+    await service.state.remove('infra-envs', infraEnv.id);
+    await service.images.forget(infraEnv);
     return exchange.body(null, 204);
   });
   app.post(`${one}/hosts`, async (exchange) => {
@@ -85,7 +86,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
     name: params.name ?? '',
     cpu_architecture: params.cpu_architecture ?? 'x86_64',
     ...(isText(params.cluster_id) && { cluster_id: params.cluster_id.toLowerCase() }),
-    sealed_pull_secret: sealPullSecret(service, id, params.pull_secret ?? ''),
+    sealed_pull_secret: sealPullSecret(service.key, id, params.pull_secret ?? ''),
     user_name: identity.user,
     created_at: time,
     updated_at: time,
@@ -108,7 +109,8 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
   checkSettings(params);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const { id, tenant, revision, ...before } = await findInfraEnv(service, asked, identity);
+    const before = await findInfraEnv(service, asked, identity);
+    const { id, tenant, revision } = before;
     const { pull_secret: secret } = params;
     const { name, cluster_id, cpu_architecture, sealed_pull_secret, user_name, created_at } =
       before;
@@ -120,11 +122,12 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
       sealed_pull_secret,
       user_name,
       created_at,
-      ...(secret !== undefined && { sealed_pull_secret: sealPullSecret(service, id, secret) }),
+      ...(secret !== undefined && { sealed_pull_secret: sealPullSecret(service.key, id, secret) }),
       updated_at: toTime(service.now()),
     };
     const record = { id, tenant, revision: revision + 1, body: body as Json };
     if (!(await service.state.replace('infra-envs', record))) continue;
+    await service.images.forget(before);
     return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
   }
   throw new ApiFailure(409, `infra env ${asked} is being changed by others`);

@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import { digestOf } from '../../base/digest.ts';
+import { SealiftError } from '../../base/errors.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import { planCustomisation } from '../../media/customize/plan-customisation.ts';
+import { readEmbeddedIgnition } from '../../media/read-ignition.ts';
+import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';
+import type { Served } from '../../media/serving/served.ts';
+import {
+  openStoredOverlay,
+  removeStoredOverlay,
+  storeOverlay,
+} from '../../media/serving/stored-overlay.ts';
+import { createVirtualIso } from '../../media/serving/virtual-iso.ts';
+import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
+import { ApiFailure } from '../api-failure.ts';
+import type { InfraEnv } from '../infra-envs/infra-env.ts';
+import { useRelease, type Release, type Releases } from '../releases.ts';
+import type { ServiceKey } from '../service-key.ts';
+import { readValues } from './infra-env-values.ts';
+
+/** The images of InfraEnvs. Nothing of them is written but their overlays. */
+export type CustomisedImages = {
+  /** JSON text. @throws ApiFailure 500 */
+  readonly readIgnition: (infraEnv: InfraEnv, release: Release) => Promise<string>;
+  /** @throws ApiFailure 500 */
+  readonly open: (infraEnv: InfraEnv, release: Release) => Promise<Served>;
+  /** Removes what is stored of a revision that is not served any more. */
+  readonly forget: (infraEnv: InfraEnv) => Promise<void>;
+};
+
+/** Overlays in memory; one is some 60 KiB. */
+const MOST = 256;
+
+export function createImages(
+  service: { readonly key: ServiceKey; readonly releases: Releases },
+  data: string,
+): CustomisedImages {
+  const directory = join(data, 'overlays');
+  const key = service.key.derive('overlays');
+  const overlays = new Map<string, Promise<PackedOverlay>>();
+  const nameOf = ({ id, revision }: InfraEnv, { base }: Release): string =>
+    `${id} ${revision} ${base.digest}`;
+  const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
+    const place = { directory, key, name: nameOf(infraEnv, release) };
+    const stored = await openStoredOverlay(place);
+    if (stored) return stored;
+    const parts = await generating('failed to generate image', () =>
+      useRelease(release, async (iso) => {
+        const pristine = await readEmbeddedIgnition(iso);
+        const values = readValues(service.key, infraEnv, { forAgents: hasAgents(pristine) });
+        return planCustomisation(iso, values, { force: true });
+      }),
+    );
+    return storeOverlay(place, parts);
+  };
+  return {
+    readIgnition: (infraEnv, release) =>
+      generating('failed to generate ignition', () =>
+        useRelease(release, async (iso) => {
+          const pristine = await readEmbeddedIgnition(iso);
+          const forAgents = hasAgents(pristine);
+          return configure(pristine, readValues(service.key, infraEnv, { forAgents }));
+        }),
+      ),
+    async open(infraEnv, release) {
+      const name = nameOf(infraEnv, release);
+      const overlay = overlays.get(name) ?? store(infraEnv, release);
+      overlays.delete(name);
+      overlays.set(name, overlay);
+      const [oldest] = overlays.keys();
+      if (overlays.size > MOST && oldest !== undefined) overlays.delete(oldest);
+      overlay.catch(() => overlays.delete(name));
+      return createVirtualIso(release.base, await overlay);
+    },
+    async forget(infraEnv) {
+      for (const release of await service.releases.list()) {
+        const name = nameOf(infraEnv, release);
+        overlays.delete(name);
+        await removeStoredOverlay({ directory, name });
+      }
+    },
+  };
+}
+
+const hasAgents = (pristine: string | undefined): boolean =>
+  pristine !== undefined && isForAgents(parseIgnition(pristine, 'the Ignition config of the ISO'));
+
+/** What is foreseen is said to the client, behind what we were doing. */
+async function generating<Result>(what: string, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof SealiftError) || error.code === 'service.key-wrong') throw error;
+    throw new ApiFailure(500, `${what}: ${error.message}`, error);
+  }
+}
+
+/** A text as it is served. */
+export const serveText = (text: string | Uint8Array): Served => {
+  const bytes = Buffer.from(text as string);
+  return {
+    size: bytes.length,
+    etag: `"${digestOf(bytes)}"`,
+    fill(target, offset) {
+      bytes.copy(target, 0, offset, offset + target.length);
+      return Promise.resolve();
+    },
+  };
+};

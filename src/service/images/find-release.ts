@@ -1,0 +1,22 @@
+import { ApiFailure } from '../api-failure.ts';
+import { findCluster } from '../clusters.ts';
+import type { Service } from '../context.ts';
+import type { InfraEnv } from '../infra-envs/infra-env.ts';
+import type { Release } from '../releases.ts';
+
+/** The release of the cluster that an InfraEnv is bound to. @throws ApiFailure 404, 500 */
+export async function findRelease(
+  { state, releases }: Pick<Service, 'state' | 'releases'>,
+  infraEnv: InfraEnv,
+): Promise<Release> {
+  const { id, cluster_id: cluster, cpu_architecture: architecture } = infraEnv;
+  if (cluster === undefined) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
+  const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
+  const release = await releases.find(version, architecture);
+  if (release) return release;
+  throw new ApiFailure(
+    500,
+    `failed to get installer release: failed to get release image for version ${version}: ` +
+      `the store has no ISO of this version for ${architecture}`,
+  );
+}

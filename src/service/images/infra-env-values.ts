@@ -1,0 +1,77 @@
+import { withoutUndefined } from '../../base/members.ts';
+import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
+import type { ServiceKey } from '../service-key.ts';
+import { openPullSecret, type InfraEnv, type StaticNetwork } from '../infra-envs/infra-env.ts';
+import { listNtpSources } from '../infra-envs/infra-env-rules.ts';
+
+/** Tells the agent services that a person at the web interface configures the cluster: on every medium of here. */
+const SENTINEL = JSON.stringify({
+  ignition: { version: '3.2.0' },
+  storage: {
+    files: [
+      {
+        path: '/etc/assisted/interactive-ui',
+        overwrite: true,
+        user: { name: 'root' },
+        contents: { source: 'data:,' },
+        mode: 0o644,
+      },
+    ],
+  },
+});
+
+/** What assisted-service hands to the installer of an InfraEnv; a trust bundle and an override are not of that. */
+export function readValues(
+  key: ServiceKey,
+  infraEnv: InfraEnv,
+  { forAgents }: { readonly forAgents: boolean },
+): CustomValues {
+  const { ssh_authorized_key: keys, rendezvous_ip: rendezvousIp, proxy } = infraEnv;
+  const ntpSources = listNtpSources(infraEnv);
+  return {
+    pullSecret: openPullSecret(key, infraEnv),
+    hosts: listHosts(infraEnv),
+    ignitionOverride: SENTINEL,
+    kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },
+    ...(keys && { sshKeys: keys.split(/\r?\n/) }),
+    ...(rendezvousIp && { rendezvousIp }),
+    ...(ntpSources.length > 0 && { ntpSources }),
+    ...(proxy && {
+      proxy: withoutUndefined({
+        httpProxy: proxy.http_proxy ?? undefined,
+        httpsProxy: proxy.https_proxy ?? undefined,
+        noProxy: proxy.no_proxy ?? undefined,
+      }),
+    }),
+    ...(forAgents && { infraEnv: describeInfraEnv(infraEnv) }),
+  };
+}
+
+/** Hosts without a network or without an interface say nothing. */
+export const listHosts = ({
+  static_network_config: hosts = [],
+}: Pick<InfraEnv, 'static_network_config'>): readonly HostNetwork[] =>
+  hosts.map(toHost).filter(({ networkConfig, interfaces }) => {
+    return networkConfig.trim() !== '' && interfaces.length > 0;
+  });
+
+const toHost = ({ network_yaml, mac_interface_map = [] }: StaticNetwork): HostNetwork => ({
+  networkConfig: network_yaml ?? '',
+  interfaces: mac_interface_map.flatMap(({ mac_address: macAddress, logical_nic_name: name }) =>
+    macAddress === undefined || name === undefined ? [] : [{ macAddress, name }],
+  ),
+});
+
+function describeInfraEnv(infraEnv: InfraEnv): NonNullable<CustomValues['infraEnv']> {
+  const { id, name, cpu_architecture: cpuArchitecture } = infraEnv;
+  const labels = { 'agent-install.openshift.io/infraenv-id': id };
+  const hasHosts = listHosts(infraEnv).length > 0;
+  return {
+    metadata: { name },
+    spec: {
+      cpuArchitecture,
+      pullSecretRef: { name: 'pull-secret' },
+      nmStateConfigLabelSelector: hasHosts ? { matchLabels: labels } : {},
+    },
+  };
+}

@@ -1,0 +1,211 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
+import { requireTool } from '../support/tools.ts';
+
+const run = promisify(execFile);
+const hasJudges = ['xorriso', 'curl', 'cpio', 'genisoimage'].map(requireTool).every(Boolean);
+const VERSION = '4.21.3';
+
+describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
+  let world: LiveWorld;
+  let service: TestService;
+  let store: string;
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    await world.writeConfig();
+    const built = await world.run('build', 'live-iso', '--output', 'store/appliance.iso');
+    expect(built).toMatchObject({ exitCode: 0 });
+    store = join(world.directory, 'store');
+    service = await startService({ stores: [store] });
+  });
+  afterAll(async () => {
+    await service.close();
+    await world.close();
+  });
+
+  const curl = async (...args: string[]): Promise<string> => {
+    const { stdout } = await run('curl', ['-sS', ...args], { maxBuffer: 1 << 28 });
+    return stdout;
+  };
+  const post = async (path: string, body: object): Promise<Record<string, string>> =>
+    JSON.parse(
+      await curl(
+        `${service.url}${API}${path}`,
+        '-H',
+        'Content-Type: application/json',
+        '-d',
+        JSON.stringify(body),
+      ),
+    ) as Record<string, string>;
+  const create = async (more: object = {}, version = VERSION): Promise<Record<string, string>> => {
+    const cluster = await post('/v2/clusters/disconnected', {
+      name: 'edge',
+      openshift_version: version,
+    });
+    return post('/v2/infra-envs', {
+      name: 'edge',
+      cluster_id: cluster['id'],
+      image_type: 'disconnected-iso',
+      pull_secret: PULL_SECRET,
+      ssh_authorized_key: SSH_KEY,
+      ...more,
+    });
+  };
+  const urlOf = async (id = ''): Promise<string> => {
+    const { body } = await service.call('GET', `${API}/v2/infra-envs/${id}/downloads/image-url`);
+    return String(body['url']);
+  };
+  const statusOf = (url: string, ...args: string[]): Promise<string> =>
+    curl('-o', '/dev/null', '-w', '%{http_code}', url, ...args);
+
+  it('is downloaded with curl, has key and pull secret, and is else the ISO of the store', async () => {
+    const { id, download_url: url = '' } = await create({
+      kernel_arguments: [{ operation: 'append', value: 'sealift.test=1' }],
+    });
+    expect(await urlOf(id)).toBe(url);
+    const iso = join(world.directory, 'downloaded.iso');
+    const headers = await curl('-D', '-', '-o', iso, url);
+    expect(headers).toMatch(/^HTTP\/1.1 200/);
+    expect(headers).toMatch(/^Content-Disposition: attachment; filename=agent-ove.x86_64.iso\r$/im);
+    const area = join(world.directory, 'area');
+    await run('xorriso', [
+      '-osirrox',
+      'on',
+      '-indev',
+      iso,
+      '-extract',
+      '/images/ignition.img',
+      area,
+    ]);
+    const unpack = `gzip -dc ${area} 2>/dev/null | cpio -i --to-stdout --quiet config.ign`;
+    const { stdout: config } = await run('sh', ['-c', unpack]);
+    const ignition = JSON.parse(config) as {
+      readonly passwd: { readonly users: readonly { readonly sshAuthorizedKeys: string[] }[] };
+      readonly storage: {
+        readonly files: readonly { path: string; contents: { source: string } }[];
+      };
+    };
+    expect(ignition.passwd.users[0]?.sshAuthorizedKeys).toEqual([SSH_KEY]);
+    const file = ignition.storage.files.find(({ path }) => path === '/root/.docker/config.json');
+    const text = await (await fetch(file?.contents.source ?? 'data:,')).text();
+    expect(JSON.parse(text)).toEqual(JSON.parse(PULL_SECRET));
+    expect(ignition.storage.files.map(({ path }) => path)).toContain(
+      '/etc/assisted/interactive-ui',
+    );
+    const discovery = `${API}/v2/infra-envs/${id ?? ''}/downloads/files?file_name=discovery.ign`;
+    expect((await service.call('GET', discovery)).text).toBe(config);
+    await expect(readFile(iso, 'latin1')).resolves.toContain('sealift.test=1');
+    const { stdout } = await run('sh', [
+      '-c',
+      `cmp -l ${iso} ${store}/appliance.iso | wc -l`,
+    ]).catch((error: unknown) => error as { stdout: string });
+    const differing = Number(stdout);
+    expect(differing).toBeGreaterThan(100);
+    expect(differing).toBeLessThan(1 << 20);
+  });
+
+  it('is resumed where it broke off, and never continued from another revision', async () => {
+    const { id = '', download_url: url = '' } = await create();
+    const whole = join(world.directory, 'whole.iso');
+    const etag = /^etag: (\S+)\r$/im.exec(await curl('-D', '-', '-o', whole, url))?.[1] ?? '';
+    const part = join(world.directory, 'part.iso');
+    const { size } = await stat(whole);
+    await curl('-o', part, '-r', '0-999999', url);
+    await curl('-C', '-', '-o', part, url);
+    expect((await readFile(part)).equals(await readFile(whole))).toBe(true);
+    expect(await statusOf(url, '-r', '5-9,20-30')).toBe('200');
+    expect(await statusOf(url, '-r', `${size}-`)).toBe('416');
+    const plain = url.replace(/\?.*/, '');
+    expect(await statusOf(plain, '-r', '5-9')).toBe('200');
+    expect(await statusOf(plain, '-r', '5-9', '-H', `If-Range: ${etag}`)).toBe('206');
+    const kernel_arguments = [{ operation: 'append', value: 'changed' }];
+    await service.call('PATCH', `${API}/v2/infra-envs/${id}`, { body: { kernel_arguments } });
+    expect(await statusOf(url, '-r', '1000-')).toBe('410');
+    const next = await curl('-I', await urlOf(id));
+    expect(next).toMatch(/^HTTP\/1.1 200/);
+    expect(next).not.toContain(etag);
+  });
+
+  it('is 404 when unbound or its cluster is removed, and 500 where no release fits', async () => {
+    const unbound = await create({ cluster_id: null });
+    const files = (id = ''): string =>
+      `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign`;
+    expect((await service.call('GET', files(unbound['id']))).status).toBe(404);
+    const { id = '', cluster_id = '', download_url: url = '' } = await create();
+    expect((await service.call('GET', files(id))).status).toBe(200);
+    await service.call('DELETE', `${API}/v2/clusters/${cluster_id}`);
+    expect((await service.call('GET', files(id))).status).toBe(404);
+    expect(await statusOf(url)).toBe('404');
+    const none = await create({}, '4.21');
+    const refused = await service.call('GET', files(none['id']));
+    expect(refused.status).toBe(500);
+    expect(refused.body['reason']).toMatch(
+      /^failed to get installer release: failed to get release image for version 4.21: /,
+    );
+  });
+
+  it('answers what assisted-service and assisted-image-service say of wrong questions', async () => {
+    const { id = '' } = await create();
+    const infraEnv = `${API}/v2/infra-envs/${id}`;
+    const ask = async (path: string, method = 'GET'): Promise<unknown[]> => {
+      const { status, body } = await service.call(method, path);
+      return [status, body['reason']];
+    };
+    expect(await ask(`${infraEnv}/downloads/files?file_name=../x`)).toEqual([
+      400,
+      'unknown file type for download: ../x',
+    ]);
+    expect(
+      await ask(`${infraEnv}/downloads/files?file_name=discovery.ign&ipxe_script_type=a`),
+    ).toEqual([400, '"ipxe_script_type"" can be set only for "ipxe-script"']);
+    expect(await ask(`${infraEnv}/hosts`, 'POST')).toEqual([
+      400,
+      'Cannot register a host to an InfraEnv with disconnected-iso type',
+    ]);
+    expect(await ask(`/images/${id}`)).toEqual([400, "'version' parameter required"]);
+    expect(await ask(`/images/${id}?version=4`)).toEqual([400, "'type' parameter required"]);
+    expect(await ask(`/images/${id}?version=4&type=x`)).toEqual([
+      400,
+      "invalid value 'x' for parameter 'type'",
+    ]);
+    expect(await ask(`/byid/${id}/${VERSION}/x86_64/x.iso`)).toEqual([
+      404,
+      'unrecognized file name x.iso',
+    ]);
+    const long = `/images/${id}?version=${VERSION}&type=disconnected-iso`;
+    expect(await statusOf(service.url + long, '-I')).toBe('200');
+    expect((await ask(`/byid/${id}/4.21/x86_64/disconnected.iso`))[0]).toBe(404);
+    expect((await ask(`/byid/${id}/${VERSION}/aarch64/disconnected.iso`))[0]).toBe(404);
+  });
+
+  it('has the networks of its hosts, also as a tar', async () => {
+    const { id = '' } = await create({
+      static_network_config: [
+        {
+          network_yaml:
+            'interfaces:\n- {name: eth0, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}\n',
+          mac_interface_map: [{ mac_address: '52:54:00:00:00:01', logical_nic_name: 'eth0' }],
+        },
+      ],
+    });
+    const url = `${service.url}${API}/v2/infra-envs/${id}/downloads/files?file_name=static-network-config`;
+    const { stdout } = await run('sh', ['-c', `curl -sS '${url}' | tar -tvf - 2>/dev/null`]);
+    expect(stdout).toMatch(/^-rw------- .*etc\/assisted\/network\/host0\/eth0.nmconnection$/m);
+    expect(stdout).toMatch(/host0\/mac_interface.ini$/m);
+  });
+
+  it('is listed as a release, and writes nothing but overlays', async () => {
+    const { body } = await service.call('GET', `${API}/v2/offline-openshift-versions`);
+    expect(body).toMatchObject({
+      [VERSION]: { display_name: VERSION, cpu_architectures: ['x86_64'] },
+    });
+    const { stdout } = await run('du', ['-sb', service.data]);
+    expect(Number.parseInt(stdout)).toBeLessThan(1 << 20);
+    expect(await readdir(join(service.data, 'overlays'))).not.toEqual([]);
+  });
+});
