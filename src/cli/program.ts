@@ -10,6 +10,7 @@ import { registerCompletion } from './completion.ts';
 import { registerConfig } from './config-show.ts';
 import { registerConfigIso } from './config-iso/config-iso.ts';
 import type { CliHost, LogOptions } from './host.ts';
+import { registerCustomize } from './medium/customize.ts';
 import { registerDiff } from './medium/diff.ts';
 import { registerApply, registerDelta } from './medium/delta.ts';
 import { registerExtract } from './medium/extract.ts';
@@ -57,6 +58,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerLs,
   registerCat,
   registerIgnition,
+  registerCustomize,
   registerExtract,
   registerVerify,
   registerRepair,

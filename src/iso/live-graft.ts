@@ -5,8 +5,8 @@ import type { CoreosLive } from './coreos/coreos.ts';
 import { isObject, parseJsonObject, type JsonObject } from './coreos/coreos-json.ts';
 import type { TreeFile } from './extent.ts';
 import type { KargArea } from './coreos/karg-areas.ts';
-import { encodeKargs } from './coreos/kargs.ts';
-import { planEmbed, type EmbedPlan } from './coreos/plan-embed.ts';
+import { encodeKargs, type KargsFiller } from './coreos/kargs.ts';
+import { planEmbed, type EmbedContent, type EmbedPlace } from './coreos/plan-embed.ts';
 import type { IsoImage } from './open-iso.ts';
 
 /** What makes a live ISO boot with a further initrd, an Ignition config and other arguments. */
@@ -15,13 +15,27 @@ export type LiveGraft = {
   readonly files: readonly TreeFile[];
   /** Bytes of the base that change where they are. */
   readonly patches: readonly BasePatch[];
+  /** Where an Ignition config and kernel arguments are, for who changes them later. */
+  readonly areas: {
+    readonly embed: EmbedPlace;
+    readonly kargs: {
+      /** The arguments of the areas. */
+      readonly default: string;
+      readonly size: number;
+      readonly areas: readonly GraftedKargs[];
+    };
+  };
 };
+
+/** Bytes inside of a file of the new tree, or from the start of the image. */
+export type GraftedKargs = KargsFiller & { readonly path?: string; readonly offset: number };
 
 export type LiveGraftOptions = {
   /** Path on the ISO and bytes of the initrd that every menu entry gets. */
   readonly initrd: { readonly path: string; readonly bytes: Uint8Array };
   /** Compressed archive for the embed area; larger ones get a larger area. */
-  readonly embed: Uint8Array;
+  readonly embed: EmbedContent;
+  /** Belong to the medium as those of the base do: who restores the arguments leaves them there. */
   readonly appendKargs: readonly string[];
 };
 
@@ -44,6 +58,10 @@ export async function planLiveGraft(
   return {
     files: [{ path, content: { kind: 'bytes', bytes } }, ...menus.files, ...embed.files],
     patches: [...menus.patches, ...embed.patches],
+    areas: {
+      embed: embed.place,
+      kargs: { default: kargs, size: live.kargs.size, areas: menus.areas },
+    },
   };
 }
 
@@ -51,8 +69,9 @@ async function planMenus(
   iso: IsoImage,
   live: CoreosLive,
   options: LiveGraftOptions & { readonly kargs: string },
-): Promise<EmbedPlan> {
+): Promise<Pick<LiveGraft, 'files' | 'patches'> & { readonly areas: readonly GraftedKargs[] }> {
   const { size, areas } = live.kargs;
+  const placed: GraftedKargs[] = [];
   const files: TreeFile[] = [];
   const moved = new Map<string, number>();
   for await (const { path, node } of iso.walk()) {
@@ -65,6 +84,7 @@ async function planMenus(
       const offset = menu.moved(area.offset - (node.extents[0]?.offset ?? 0));
       bytes.set(encodeKargs(options.kargs, size, area), offset);
       moved.set(path, offset);
+      placed.push({ path, offset, pad: area.pad, end: area.end });
     }
     files.push({ path, content: { kind: 'bytes', bytes } });
   }
@@ -76,7 +96,12 @@ async function planMenus(
     offset: area.offset,
     bytes: encodeKargs(options.kargs, size, area),
   }));
-  return { files: [...files, await moveListed(iso, areas, moved)], patches };
+  const listed = await moveListed(iso, { areas, moved, default: options.kargs });
+  return {
+    files: [...files, listed],
+    patches,
+    areas: [...placed, ...fixed.map(({ offset, pad, end }) => ({ offset, pad, end }))],
+  };
 }
 
 const isOf = (area: KargArea, path: string): boolean => {
@@ -89,11 +114,18 @@ const tooOld = (): ConfigError =>
     hint: 'use the live ISO of this release',
   });
 
-/** `coreos/kargs.json` with the areas where the edited menus have them. */
+/** `coreos/kargs.json` with the areas where the edited menus have them, and their arguments. */
 async function moveListed(
   iso: IsoImage,
-  areas: readonly KargArea[],
-  moved: ReadonlyMap<string, number>,
+  {
+    areas,
+    moved,
+    default: kargs,
+  }: {
+    readonly areas: readonly KargArea[];
+    readonly moved: ReadonlyMap<string, number>;
+    readonly default: string;
+  },
 ): Promise<TreeFile> {
   const node = await iso.find('/coreos/kargs.json');
   if (!node || areas.length === 0) throw tooOld();
@@ -103,7 +135,7 @@ async function moveListed(
     const offset = moved.get(file['path'].replace(/^\/?/, '/'));
     return offset === undefined ? file : { ...file, offset };
   });
-  return jsonFile('/coreos/kargs.json', { ...json, files });
+  return jsonFile('/coreos/kargs.json', { ...json, default: kargs, files });
 }
 
 const jsonFile = (path: string, json: JsonObject): TreeFile => ({

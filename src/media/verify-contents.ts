@@ -2,6 +2,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import type { ImageProblem } from '../base/problem.ts';
 import { withoutUndefined } from '../base/members.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
+import { withPristineDigests } from './customize/pristine-areas.ts';
 import { readImageContents } from './image-contents.ts';
 import type { IsoFiles } from './open-medium.ts';
 import { sampleExtents, type Sample, type SampleOptions } from './sample-extents.ts';
@@ -60,8 +61,9 @@ export async function checkContents(
 ): Promise<CheckedExtents> {
   const present: IndexExtent[] = [];
   const lost: IndexExtent[] = [];
-  const overlaps = findOverlaps(index.extents);
-  for (const extent of index.extents) {
+  const extents = withPristineDigests(index);
+  const overlaps = findOverlaps(extents);
+  for (const extent of extents) {
     if (overlaps.has(extent)) report(describeOverlap(extent));
     else if (endOf(extent) <= iso.fileSize) present.push(extent);
     else lost.push(extent);
@@ -214,6 +216,8 @@ export type Verification = {
   readonly oddities: readonly string[];
   /** What could be checked; bytes are those that were hashed. */
   readonly checked: { readonly extents: number; readonly bytes: number; readonly images: number };
+  /** Whether it has values of a site; absent where nothing of it may change. */
+  readonly customised?: boolean;
   /** What the check of a sample is worth; absent where every byte was checked. */
   readonly sample?: Sample;
 };

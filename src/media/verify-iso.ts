@@ -1,7 +1,11 @@
 import { withoutUndefined } from '../base/members.ts';
 import { isError, type ImageProblem } from '../base/problem.ts';
+import { parseIgnition } from '../ignition/config.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import { decodeEmbedded, readLiveAreas } from './customize/live-areas.ts';
+import { overlayRead, type OverlayPart } from './customize/overlay.ts';
+import { isCustomised, planPristine } from './customize/pristine-areas.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';
 import { type MediaIndex, readDamagedIndex } from './index/media-index.ts';
 import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
@@ -31,6 +35,7 @@ type Findings = {
   checked: Verification['checked'];
   sample?: Sample;
   index?: MediaIndex;
+  customised?: boolean;
 };
 
 /**
@@ -135,9 +140,31 @@ async function verifyFiles(
   findings.index = index;
   if (index.digest === undefined) oddities.push(`${INDEX_PATH} has no digest of its own`);
   await guard('index', findings, () => compareTree(iso, index.extents, report));
-  const { sample, ...checked } = await checkContents(iso, index, { ...options, report });
+  const pristine = await guard('content', findings, () => verifyAreas(iso, index, findings));
+  // What may change is compared as it was: nothing else may be other.
+  const files = { ...iso, readBytes: overlayRead(iso.readBytes, pristine ?? []) };
+  const { sample, ...checked } = await checkContents(files, index, { ...options, report });
   findings.checked = { ...checked, images: index.images.length };
   if (sample) findings.sample = sample;
+}
+
+/** What may change must still be what the live system can read. */
+async function verifyAreas(
+  iso: IsoFiles,
+  { mutable = [] }: MediaIndex,
+  findings: Findings,
+): Promise<readonly OverlayPart[]> {
+  if (mutable.length === 0) return [];
+  const pristine = await planPristine(iso, mutable);
+  findings.customised = await isCustomised(iso, pristine);
+  if (findings.customised) {
+    await guard('content', findings, async () => {
+      const { embed } = await readLiveAreas(iso);
+      const { config } = await decodeEmbedded(embed.bytes);
+      if (config !== undefined) parseIgnition(config, 'the embedded Ignition config');
+    });
+  }
+  return pristine;
 }
 
 async function verifyRegistry(iso: IsoImage, { report }: Findings): Promise<void> {
@@ -165,7 +192,7 @@ async function verifyBundle(iso: IsoImage, { report, index }: Findings): Promise
   for (const problem of problems) report({ kind: 'bundle', problem, path: BUNDLE_PATH });
 }
 
-function conclude({ problems, oddities, checked, sample }: Findings): Verification {
+function conclude({ problems, oddities, checked, sample, customised }: Findings): Verification {
   const harmed = problems.filter(({ kind }) => kind === 'content' || kind === 'lost');
   const images = new Set(harmed.flatMap(({ images = [] }) => images));
   return {
@@ -174,6 +201,6 @@ function conclude({ problems, oddities, checked, sample }: Findings): Verificati
     oddities,
     checked,
     damagedImages: [...images].sort(),
-    ...withoutUndefined({ sample }),
+    ...withoutUndefined({ customised, sample }),
   };
 }

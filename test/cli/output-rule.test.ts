@@ -66,6 +66,7 @@ const OTHERS = [
   'build upgrade-iso', // test/e2e/upgrade-iso.test.ts
   ...['lock', 'lock upgrade-iso', 'lock installation-iso'], // test/recipes/lock.test.ts
   ...['delta', 'apply'], // test/e2e/delta.test.ts
+  'customize', // test/e2e/customize.test.ts
   'pull', // test/media/artifact/push-pull.test.ts
   'extract installer', // test/media/extract-installer.test.ts
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO

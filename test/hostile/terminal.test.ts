@@ -119,6 +119,11 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', 'evil.iso'],
     [EVIL, 'evil.iso', '-o', 'markdown'],
   ],
+  'customize': [
+    ['evil.iso', '--show'],
+    [EVIL, '--in-place', '--hostname', EVIL],
+    ['evil.iso', '--in-place', '--ssh-key', EVIL, '--infraenv', EVIL],
+  ],
   'delta': [
     ['evil.iso', EVIL, '--output', EVIL],
     [EVIL, 'evil.iso', '--output', 'new.delta'],

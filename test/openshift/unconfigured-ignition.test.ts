@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
+import {
+  formatIgnition,
+  parseIgnition,
+  textFile,
+  type IgnitionConfig,
+} from '../../src/ignition/config.ts';
+import { configure } from '../../src/openshift/customisation/configure.ts';
 import {
   planInstallerInputs,
   planInstallerArgs,
@@ -118,16 +124,14 @@ describe('renderEmbeddedUnconfigured', () => {
     );
   });
 
-  it('puts the pull secret for the hosts where only root can read it', () => {
-    const config = renderEmbeddedUnconfigured({
-      ...input,
-      interactive: true,
-      pullSecret: '{"auths":{}}',
-      sshKey: 'ssh-rsa AAAA x\n',
-    });
+  it('gets the pull secret for the hosts where only root can read it, and the key of core', () => {
+    const pristine = formatIgnition(renderEmbeddedUnconfigured({ ...input, interactive: true }));
+    const values = { pullSecret: '{"auths":{}}', sshKeys: ['ssh-rsa AAAA x\n'] };
+    const config = parseIgnition(configure(pristine, values), 'the config');
     expect(listContents(config)).toContain('0600 /root/.docker/config.json');
     expect(listContents(config)).toContain(SENTINEL);
-    expect(readContents(findFile(config, '/root/.docker/config.json'))).toBe('{"auths":{}}');
+    const secret: unknown = JSON.parse(readContents(findFile(config, '/root/.docker/config.json')));
+    expect(secret).toEqual({ auths: {} });
     expect(config.passwd?.users).toEqual([{ name: 'core', sshAuthorizedKeys: ['ssh-rsa AAAA x'] }]);
   });
 });

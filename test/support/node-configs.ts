@@ -64,7 +64,6 @@ export const bootstrapInput: BootstrapInput = {
   registryData: 'copy',
   registryTree: { size: 21_000_000_000, digest: digestFromHex('d'.repeat(64)) },
   useDefaultSourceNames: true,
-  sshKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample operator@example\n',
   corePasswordHash: '$6$saltsalt$hash',
   extraManifests: [
     {

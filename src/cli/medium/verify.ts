@@ -116,7 +116,7 @@ const LITTLE_GARBAGE = '--heap-growing-percent=30';
 const SHOWN = 20;
 
 function formatVerification(iso: string, verification: Verification): string {
-  const { ok, problems, damagedImages, checked, oddities, sample } = verification;
+  const { ok, problems, damagedImages, checked, oddities, sample, customised } = verification;
   const byKind = groupBy(problems, ({ kind }) => kind);
   const what =
     `${count(checked.extents, 'extent')} (${formatSize(checked.bytes)}), ` +
@@ -125,6 +125,7 @@ function formatVerification(iso: string, verification: Verification): string {
     ...[...byKind].flatMap(([kind, found]) => formatKind(kind, found)),
     ...oddities.map((oddity) => `note: ${oddity}`),
     ...(damagedImages.length === 0 ? [] : [`damaged images: ${formatNames(damagedImages)}`]),
+    ...(ok && customised ? [`${iso} is customised: it has values of a site`] : []),
     ...(ok && !sample ? [`${iso} is whole: structure, ${what}`] : []),
     ...(sample ? formatSample(iso, sample, { ok, what }) : []),
     '',

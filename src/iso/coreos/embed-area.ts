@@ -16,6 +16,9 @@ export type EmbedArea = {
   readonly grown: boolean;
 };
 
+/** What is read of an image to find its areas. */
+export type ReadableIso = Pick<IsoImage, 'find' | 'readFile' | 'readBytes'>;
+
 /** Bytes of `images/ignition.img` in every CoreOS build. */
 const EMBED_AREA_SIZE = 262_144;
 
@@ -31,7 +34,7 @@ const DEFAULT_FILE = 'images/ignition.img';
  *
  * @throws IntegrityError `iso.no-embed-area`, `iso.malformed-json`, `iso.out-of-bounds`
  */
-export async function findEmbedArea(iso: IsoImage): Promise<EmbedArea> {
+export async function findEmbedArea(iso: ReadableIso): Promise<EmbedArea> {
   const info = await readIgnitionInfo(iso);
   const { file, extent } = await findContiguousFile(iso, info.file);
   const skip = info.offset ?? 0;
@@ -58,7 +61,7 @@ export async function findEmbedArea(iso: IsoImage): Promise<EmbedArea> {
  * @throws IntegrityError `iso.no-embed-area`
  */
 export async function findContiguousFile(
-  iso: IsoImage,
+  iso: ReadableIso,
   path: string,
 ): Promise<{ file: IsoFile; extent: ByteRange }> {
   const file = await iso.find(path);
@@ -83,7 +86,7 @@ type IgnitionInfo = {
   readonly length: number | undefined;
 };
 
-async function readIgnitionInfo(iso: IsoImage): Promise<IgnitionInfo> {
+async function readIgnitionInfo(iso: ReadableIso): Promise<IgnitionInfo> {
   const node = await iso.find('/coreos/igninfo.json');
   if (!node) return { file: DEFAULT_FILE, offset: undefined, length: undefined };
   const path = 'coreos/igninfo.json';

@@ -1,9 +1,8 @@
 import { IntegrityError } from '../../base/errors.ts';
 import type { Json } from '../../base/text/canonical-json.ts';
 import { isObject, parseJsonObject, readOptionalInteger, type JsonObject } from './coreos-json.ts';
-import { findContiguousFile } from './embed-area.ts';
+import { findContiguousFile, type ReadableIso } from './embed-area.ts';
 import { parseKargs, type KargsFiller } from './kargs.ts';
-import type { IsoImage } from '../open-iso.ts';
 
 /** One copy of the kernel arguments: in the menu of a boot loader, or in a boot image. */
 export type KargArea = KargsFiller & {
@@ -38,7 +37,17 @@ const LEGACY_FILLER: KargsFiller = { pad: '#', end: '\n' };
  * @throws IntegrityError `kargs.no-areas`, `kargs.area-too-large`, `kargs.areas-differ`,
  * `kargs.not-utf8`, `iso.malformed-json`, `iso.out-of-bounds`
  */
-export async function readKargAreas(iso: IsoImage): Promise<KargAreas> {
+export async function readKargAreas(iso: ReadableIso): Promise<KargAreas> {
+  const located = await locateKargAreas(iso);
+  return { ...located, text: await readSameText(iso, located) };
+}
+
+/**
+ * The same without what the areas hold, which may differ.
+ *
+ * @throws IntegrityError `kargs.no-areas`, `kargs.area-too-large`, `iso.malformed-json`, `iso.out-of-bounds`
+ */
+export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
   const node = await iso.find('/coreos/kargs.json');
   const located = node
     ? await locateListed(iso, parseJsonObject(await iso.readFile(node, 65_536), PATH))
@@ -52,17 +61,16 @@ export async function readKargAreas(iso: IsoImage): Promise<KargAreas> {
       { expected: `at most ${MAX_AREA_SIZE}`, found: String(size) },
     );
   }
-  return { ...located, text: await readSameText(iso, size, areas) };
+  return located;
 }
 
-type LocatedAreas = Omit<KargAreas, 'text'>;
+export type LocatedAreas = Omit<KargAreas, 'text'>;
 
 const PATH = 'coreos/kargs.json';
 
 async function readSameText(
-  iso: IsoImage,
-  size: number,
-  areas: readonly KargArea[],
+  iso: ReadableIso,
+  { size, areas }: Pick<LocatedAreas, 'size' | 'areas'>,
 ): Promise<string> {
   const texts = await Promise.all(
     areas.map(async (area) => parseKargs(await iso.readBytes(area.offset, size), area)),
@@ -77,7 +85,7 @@ async function readSameText(
   );
 }
 
-async function locateListed(iso: IsoImage, json: JsonObject): Promise<LocatedAreas> {
+async function locateListed(iso: ReadableIso, json: JsonObject): Promise<LocatedAreas> {
   const text = json['default'];
   const files = json['files'];
   const size = readOptionalInteger(json, 'size', PATH);
@@ -101,7 +109,7 @@ async function locateListed(iso: IsoImage, json: JsonObject): Promise<LocatedAre
   return { default: text.trim(), size, areas };
 }
 
-async function locateOne(iso: IsoImage, entry: Json, size: number): Promise<KargArea> {
+async function locateOne(iso: ReadableIso, entry: Json, size: number): Promise<KargArea> {
   if (!isObject(entry) || typeof entry['path'] !== 'string') {
     throw new IntegrityError('iso.malformed-json', `${PATH} has a file without "path"`);
   }
@@ -129,7 +137,7 @@ function readCharacter(value: Json | undefined, otherwise: string): string {
 }
 
 /** Magic, u64 size, u64 offset of the default, six u64 offsets of areas; the first 0 ends them. */
-async function locateLegacy(iso: IsoImage): Promise<LocatedAreas> {
+async function locateLegacy(iso: ReadableIso): Promise<LocatedAreas> {
   const header = Buffer.from(await iso.readBytes(LEGACY_AT, LEGACY_SIZE));
   if (header.toString('latin1', 0, 8) !== LEGACY_MAGIC) throw createMissingError();
   const numbers = Array.from({ length: 8 }, (_, index) =>

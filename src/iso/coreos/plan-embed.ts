@@ -12,6 +12,22 @@ export type EmbedPlan = {
   readonly patches: readonly BasePatch[];
   /** Bytes of the larger area, where there is one. */
   readonly grownTo?: number;
+  /** Of the area: in a file of the new tree, or from the start of the image. */
+  readonly place: EmbedPlace;
+};
+
+/** Bytes; `path` is absent where the area stays a part of the base. */
+export type EmbedPlace = {
+  readonly path?: string;
+  readonly offset: number;
+  readonly size: number;
+};
+
+/** What goes into an embed area. */
+export type EmbedContent = {
+  readonly archive: Uint8Array;
+  /** Bytes that the area should have in any case, where it can grow. */
+  readonly leastSize?: number;
 };
 
 /**
@@ -24,16 +40,19 @@ export type EmbedPlan = {
 export async function planEmbed(
   iso: IsoImage,
   area: EmbedArea,
-  archive: Uint8Array,
+  { archive, leastSize = 0 }: EmbedContent,
 ): Promise<EmbedPlan> {
   requirePlausible(area);
-  if (archive.length <= area.size) {
-    const bytes = new Uint8Array(area.size);
-    bytes.set(archive);
-    return { files: [], patches: [{ offset: area.offset, bytes }] };
-  }
   const node = await iso.find(area.file);
-  if (node?.kind !== 'file' || node.size !== area.size) {
+  const canGrow = node?.kind === 'file' && node.size === area.size;
+  const wanted = canGrow ? Math.max(archive.length, leastSize) : archive.length;
+  if (wanted <= area.size) {
+    const { offset, size } = area;
+    const bytes = new Uint8Array(size);
+    bytes.set(archive);
+    return { files: [], patches: [{ offset, bytes }], place: { offset, size } };
+  }
+  if (!canGrow) {
     throw new IntegrityError(
       'base-iso.fixed-embed-area',
       `content length (${archive.length}) exceeds embed area size (${area.size})`,
@@ -44,11 +63,12 @@ export async function planEmbed(
       },
     );
   }
-  const bytes = new Uint8Array(sizeOfGrownArea(area.size, archive.length));
+  const size = Math.max(leastSize, sizeOfGrownArea(area.size, archive.length));
+  const bytes = new Uint8Array(size);
   bytes.set(archive);
   const path = await resolvePath(iso, area.file);
   const files = [fileOf(path, bytes), ...(await growInfo(iso, bytes.length))];
-  return { files, patches: [], grownTo: bytes.length };
+  return { files, patches: [], grownTo: size, place: { path, offset: 0, size } };
 }
 
 /** A description that names the root file system or an initrd would have it overwritten. */

@@ -1,9 +1,9 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
-import { findEmbedArea, type EmbedArea } from '../../iso/coreos/embed-area.ts';
+import { findEmbedArea, type EmbedArea, type ReadableIso } from '../../iso/coreos/embed-area.ts';
 import { readKargAreas, type KargAreas } from '../../iso/coreos/karg-areas.ts';
-import { encodeKargs } from '../../iso/coreos/kargs.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import { encodeKargs, type KargsFiller } from '../../iso/coreos/kargs.ts';
+import type { ByteRange } from '../../iso/random-access.ts';
 import type { Keyfile } from '../../openshift/customisation/custom-values.ts';
 import type { OverlayPart } from './overlay.ts';
 
@@ -26,7 +26,7 @@ const CONFIG = 'config.ign';
 const NETWORK = 'etc/coreos-firstboot-network';
 
 /** @throws IntegrityError `iso.no-embed-area`, `kargs.areas-differ` and the like */
-export async function readLiveAreas(iso: IsoImage): Promise<LiveAreas> {
+export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
   const area = await findEmbedArea(iso);
   const embed = { ...area, bytes: await iso.readBytes(area.offset, area.size) };
   try {
@@ -73,7 +73,7 @@ export function encodeEmbedded({ config, keyfiles }: Embedded): Uint8Array {
 }
 
 /** The whole area: the archive, and zeros behind it. */
-export function planEmbedPart({ offset, size }: EmbedArea, archive: Uint8Array): OverlayPart {
+export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array): OverlayPart {
   if (archive.length > size) {
     throw new IntegrityError(
       'customize.too-large',
@@ -90,10 +90,16 @@ export function planEmbedPart({ offset, size }: EmbedArea, archive: Uint8Array):
   return { offset, bytes };
 }
 
+/** Where kernel arguments stand, and what ends them there. */
+export type KargPlaces = {
+  readonly size: number;
+  readonly areas: readonly (KargsFiller & { readonly offset: number })[];
+};
+
 /**
  * The same arguments in every area.
  *
  * @throws UsageError `kargs.too-large`
  */
-export const planKargParts = ({ areas, size }: KargAreas, text: string): readonly OverlayPart[] =>
+export const planKargParts = ({ areas, size }: KargPlaces, text: string): readonly OverlayPart[] =>
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));

@@ -9,15 +9,20 @@ export const overlayAccess = (
   parts: readonly OverlayPart[],
 ): RandomAccess => ({
   ...image,
-  async read(offset, size, buffer) {
-    const bytes = await image.read(offset, size, buffer);
-    applyParts(bytes, offset, parts);
-    return bytes;
-  },
+  read: overlayRead(image.read, parts),
 });
 
+/** The same of a function that reads. */
+export const overlayRead =
+  (read: RandomAccess['read'], parts: readonly OverlayPart[]): RandomAccess['read'] =>
+  async (offset, size, buffer) => {
+    const bytes = await read(offset, size, buffer);
+    applyParts(bytes, offset, parts);
+    return bytes;
+  };
+
 /** Replaces what of `bytes`, which begin at `offset` of the image, belongs to a part. */
-function applyParts(bytes: Uint8Array, offset: number, parts: readonly OverlayPart[]): void {
+export function applyParts(bytes: Uint8Array, offset: number, parts: readonly OverlayPart[]): void {
   for (const part of parts) {
     const from = Math.max(offset, part.offset);
     const to = Math.min(offset + bytes.length, part.offset + part.bytes.length);
@@ -25,3 +30,6 @@ function applyParts(bytes: Uint8Array, offset: number, parts: readonly OverlayPa
     bytes.set(part.bytes.subarray(from - part.offset, to - part.offset), from - offset);
   }
 }
+
+export const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[] =>
+  parts.toSorted((a, b) => a.offset - b.offset);

@@ -15,7 +15,10 @@ import {
   type Embedded,
   type LiveAreas,
 } from './live-areas.ts';
-import type { OverlayPart } from './overlay.ts';
+import { INDEX_PATH } from '../index/media-paths.ts';
+import { noPristine } from './plan-reset.ts';
+import { readPristineArchive } from './pristine-areas.ts';
+import { sortParts, type OverlayPart } from './overlay.ts';
 
 export type CustomisationOptions = {
   /** Take the place of what was embedded before. */
@@ -23,10 +26,11 @@ export type CustomisationOptions = {
 };
 
 /**
- * What replaces the areas of a live ISO of CoreOS so that it carries these values. Reads only the areas. Same ISO, same
- * values: same bytes.
+ * What replaces the areas of a live ISO of CoreOS so that it carries these values. Reads only the areas, and on media of
+ * ours the config that they had before. Same ISO, same values: same bytes. With `force`, a medium of ours loses the
+ * values that it had; on any other ISO, the values are added to the config that is embedded.
  *
- * @throws UsageError `customize.already`, `customize.no-kargs`, `customize.no-network`, `kargs.too-large`;
+ * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`, `customize.no-network`, `kargs.too-large`;
  * IntegrityError `customize.too-large`, `iso.no-embed-area` and the like; what `configure` throws
  */
 export async function planCustomisation(
@@ -35,16 +39,21 @@ export async function planCustomisation(
   { force = false }: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
   const areas = await readLiveAreas(iso);
-  const embedded = await decodeEmbedded(areas.embed.bytes);
-  if (!force) requirePristine(areas, embedded);
-  const archive = encodeEmbedded(await embed(iso, embedded.config, values));
+  const stored = await readPristineArchive(iso);
+  if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
+  if (!force) await requirePristine(areas, stored);
+  const { config } = await decodeEmbedded(stored ?? areas.embed.bytes);
+  const archive = encodeEmbedded(await embed(iso, config, values));
   return sortParts([planEmbedPart(areas.embed, archive), ...planKargs(areas, values)]);
 }
 
-const sortParts = (parts: readonly OverlayPart[]): readonly OverlayPart[] =>
-  parts.toSorted((a, b) => a.offset - b.offset);
-
-function requirePristine({ kargs }: LiveAreas, { config, keyfiles }: Embedded): void {
+async function requirePristine(
+  { embed, kargs }: LiveAreas,
+  stored: Uint8Array | undefined,
+): Promise<void> {
+  const isAsBuilt =
+    stored !== undefined && Buffer.from(embed.bytes).equals(planEmbedPart(embed, stored).bytes);
+  const { config, keyfiles } = isAsBuilt ? NOTHING : await decodeEmbedded(embed.bytes);
   const found = [
     ...(config === undefined ? [] : ['an embedded Ignition config']),
     ...(keyfiles.length === 0 ? [] : ['embedded network settings']),
@@ -57,6 +66,8 @@ function requirePristine({ kargs }: LiveAreas, { config, keyfiles }: Embedded): 
     { hint: 'restore it with --reset, or use --force to customise it all the same' },
   );
 }
+
+const NOTHING: Embedded = { keyfiles: [] };
 
 /** An ISO that installs with agents places the profiles itself; on any other, the initramfs takes them over. */
 async function embed(

@@ -17,6 +17,8 @@ export type DeltaHead = {
   readonly size: number;
   /** The index of the new ISO, which names all other extents. */
   readonly index: DeltaExtent;
+  /** Extents of the new ISO that its index does not tell the digest of, because they may change. */
+  readonly mutable?: readonly DeltaExtent[];
   /** By number of the carried extent; all others are carried as they are. */
   readonly patches: ReadonlyMap<number, Patch>;
   /** Of what is behind the head. */
@@ -24,13 +26,12 @@ export type DeltaHead = {
 };
 
 /*
- * sealift delta 2 <bytes of the JSON>\n      padded with spaces to 64 bytes
- * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
+ * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; 2 where "mutable" is absent
+ * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,size,digest],...],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
  * what is carried, one behind another: the index, then, by offset, each other extent that the old ISO has not
  */
 const HEAD_SIZE = 64;
 const KIND = 'sealift delta ';
-const MAGIC = `${KIND}2 `;
 
 /** 200,000 patches. */
 const LARGEST_JSON = 16 * 1024 * 1024;
@@ -40,16 +41,27 @@ const MOST_VALUES = 1_100_000;
 const LARGEST_ISO = 2 ** 43;
 
 /** The first bytes of a delta, before those that it carries. */
-export function formatDelta({ bodySize, from, index, patches, size }: DeltaHead): Uint8Array {
+export function formatDelta({
+  bodySize,
+  from,
+  index,
+  mutable = [],
+  patches,
+  size,
+}: DeltaHead): Uint8Array {
   const json = JSON.stringify({
     bodySize,
     from,
     index: [index.offset, index.size, index.digest],
+    ...(mutable.length > 0 && {
+      mutable: mutable.map(({ offset, size, digest }) => [offset, size, digest]),
+    }),
     patches: [...patches].map(([number, { old, size }]) => [number, old.offset, old.size, size]),
     size,
   });
   const text = Buffer.from(json);
-  const head = Buffer.from(`${MAGIC}${text.length}\n`.padEnd(HEAD_SIZE));
+  const version = mutable.length > 0 ? 3 : 2;
+  const head = Buffer.from(`${KIND}${version} ${text.length}\n`.padEnd(HEAD_SIZE));
   return Buffer.concat([head, text]);
 }
 
@@ -65,16 +77,17 @@ export async function readDeltaHead(
   const refuse = (problem = 'is not of the form we write'): IntegrityError =>
     malformed(file.path, problem);
   const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
-  const { bodySize, from, index, patches, size } = parseObject(text, refuse);
+  const { bodySize, from, index, mutable = [], patches, size } = parseObject(text, refuse);
   if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
   if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
   const place = parseExtent(index);
-  if (!place || !Array.isArray(patches)) throw refuse();
+  if (!place || !Array.isArray(patches) || !Array.isArray(mutable)) throw refuse();
   const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));
   if (start + bodySize !== file.size) {
     throw refuse(`has ${file.size} bytes and should have ${start + bodySize}`);
   }
-  return { from, size, index: place, patches: new Map(all), bodySize, start };
+  const changing = mutable.map((row) => parseExtent(row) ?? fail(refuse()));
+  return { from, size, index: place, mutable: changing, patches: new Map(all), bodySize, start };
 }
 
 /** Whether a file begins as a delta of any version. */
@@ -91,7 +104,7 @@ export async function isDelta(path: string): Promise<boolean> {
 async function readJsonSize(file: RandomAccess): Promise<number> {
   if (file.size < HEAD_SIZE) throw malformed(file.path, 'is shorter than the head of one');
   const head = (await file.read(0, HEAD_SIZE)).toString('latin1');
-  const [, size] = /^sealift delta 2 (\d{1,8})\n *$/.exec(head) ?? [];
+  const [, size] = /^sealift delta [23] (\d{1,8})\n *$/.exec(head) ?? [];
   if (size === undefined) throw malformed(file.path, 'does not begin as one');
   if (Number(size) <= LARGEST_JSON && HEAD_SIZE + Number(size) <= file.size) return Number(size);
   throw malformed(file.path, 'is cut off');

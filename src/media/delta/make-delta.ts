@@ -41,12 +41,14 @@ export async function makeDelta(
   settings: PourSettings,
 ): Promise<DeltaReport> {
   const [old, now] = [await readMedium(from), await readMedium(to)];
-  const known = new Set(old.extents.map(({ digest }) => digest));
+  const stable = old.extents.filter(({ isMutable }) => !isMutable);
+  const known = new Set(stable.map(({ digest }) => digest));
   const carried = listCarried(now.extents, now.index, known);
-  const patches = await makePatches({ from, to, old, carried });
+  const patches = await makePatches({ from, to, old: { ...old, extents: stable }, carried });
+  const mutable = now.extents.filter(({ isMutable }) => isMutable);
   const bodySize = sumSizes(carried.map((extent, number) => patches.get(number) ?? extent));
   const { size, index } = now;
-  const head = formatDelta({ from: old.identity, size, index, patches, bodySize });
+  const head = formatDelta({ from: old.identity, size, index, mutable, patches, bodySize });
   const layout = layOutDelta(head, carried, patches);
   const places = new Map(
     carried.map(({ digest, offset }) => [digest, { path: to, position: offset }]),

@@ -51,17 +51,23 @@ export async function openDelta(
   old: Medium,
 ): Promise<Delta & { readonly head: DeltaHead }> {
   const head = await readDeltaHead(file);
-  const { from, size, index, patches } = head;
+  const { from, size, index, mutable = [], patches } = head;
   if (old.identity !== from) {
     throw otherIso(iso.path, { found: old.identity, expected: from });
   }
-  const known = new Map(old.extents.map((extent) => [extent.digest, extent]));
+  const stable = old.extents.filter(({ isMutable }) => !isMutable);
+  const known = new Map(stable.map((extent) => [extent.digest, extent]));
+  const changing = new Map(mutable.map(({ offset, digest }) => [offset, digest]));
   const place = known.get(index.digest);
   const bytes = place
     ? await iso.read(place.offset, place.size)
     : await renderCarried({ delta: file, iso }, placeCarried([index], head)[0] ?? fail(file.path));
   const extents = parseMediaIndex(bytes)
-    .extents.map(({ offset, size, digest = index.digest }) => ({ offset, size, digest }))
+    .extents.map(({ offset, size, digest = changing.get(offset) ?? index.digest }) => ({
+      offset,
+      size,
+      digest,
+    }))
     .sort((a, b) => a.offset - b.offset);
   const last = extents.at(-1);
   if (last && last.offset + last.size > size) return fail(file.path);

@@ -21,7 +21,11 @@ export type Medium = {
 };
 
 /** With the files that consist of it. */
-export type MediumExtent = DeltaExtent & { readonly paths: readonly string[] };
+export type MediumExtent = DeltaExtent & {
+  readonly paths: readonly string[];
+  /** Whether another copy of the ISO may have other bytes here. */
+  readonly isMutable?: boolean;
+};
 
 /** @throws IntegrityError `delta.no-index` */
 export function readMedium(path: string): Promise<Medium> {
@@ -41,8 +45,9 @@ async function listExtents(
   read: (offset: number, size: number) => Promise<Uint8Array>,
 ): Promise<readonly MediumExtent[]> {
   const all: MediumExtent[] = [];
-  for (const { offset, size, digest, paths } of extents) {
-    all.push({ offset, size, paths, digest: digest ?? digestOf(await read(offset, size)) });
+  for (const { offset, size, paths, pristine, ...extent } of extents) {
+    const digest = extent.digest ?? digestOf(await read(offset, size));
+    all.push({ offset, size, paths, digest, isMutable: pristine !== undefined });
   }
   return all.sort((a, b) => a.offset - b.offset);
 }

@@ -12,7 +12,7 @@ import {
 } from './media-index.ts';
 
 /** What an index describes. */
-type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs'> & {
+type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalogs' | 'mutable'> & {
   readonly plan: MirrorPlan;
   /** All that it carries; those whose signature was not verified are named. */
   readonly releases?: readonly Release[];
@@ -29,6 +29,7 @@ type DescribedMedium = Pick<MediaIndex, 'product' | 'base' | 'release' | 'catalo
 export function describeMedium(medium: DescribedMedium): Uint8Array {
   const { product, base, release, plan, catalogs, extents, areas } = medium;
   const { images, registryImage } = plan;
+  const { mutable } = medium;
   const unsigned = (medium.releases ?? []).filter(isUnsigned).map(({ version }) => version);
   const text = formatMediaIndex({
     format: 2,
@@ -37,7 +38,7 @@ export function describeMedium(medium: DescribedMedium): Uint8Array {
     release,
     ...(unsigned.length > 0 && { unsigned }),
     images: [...images, ...(registryImage ? [registryImage] : [])].map(describeImage),
-    ...withoutUndefined({ catalogs }),
+    ...withoutUndefined({ catalogs, mutable }),
     areas,
     extents: listIndexExtents(extents),
   });

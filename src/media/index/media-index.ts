@@ -13,9 +13,20 @@ import { checkText, parseObject, isTexts, isTextList, type Document } from './wr
 export type IndexExtent = {
   readonly offset: number;
   readonly size: number;
-  /** Absent for the index itself. */
+  /** Absent for the index itself, and for what may change. */
   readonly digest?: Digest;
+  /** Of what may change, as the medium was without values of a site. */
+  readonly pristine?: Digest;
   readonly paths: readonly string[];
+};
+
+/** Bytes of the medium that are there to be changed; the index does not change with them. */
+export type MutableArea = {
+  readonly kind: 'ignition' | 'kernel-arguments';
+  readonly offset: number;
+  readonly size: number;
+  /** As they are without values of a site. */
+  readonly digest: Digest;
 };
 
 export type IndexImage = {
@@ -48,6 +59,8 @@ export type MediaIndex = {
   readonly catalogs?: readonly IndexCatalog[];
   /** Where what is behind the base begins: the room to grow is part of an area. */
   readonly areas?: Areas;
+  /** What may change; absent on media that nothing can be added to, and on those of earlier versions. */
+  readonly mutable?: readonly MutableArea[];
   readonly extents: readonly IndexExtent[];
 };
 
@@ -99,7 +112,10 @@ export function decodeMediaIndex(source: Uint8Array | string): {
     });
   }
   if (!isWellFormed(document)) throw malformed();
-  const extents = (document['extents'] as unknown[]).map(parseExtent);
+  const { mutable = [] } = document as { readonly mutable?: readonly MutableArea[] };
+  const extents = (document['extents'] as unknown[])
+    .map(parseExtent)
+    .map((extent) => markMutable(extent, mutable));
   const damage = findWrongDigest(document);
   return { index: { ...(document as unknown as MediaIndex), extents }, ...(damage && { damage }) };
 }
@@ -166,6 +182,14 @@ function parseExtent(value: unknown): IndexExtent {
   return place;
 }
 
+function markMutable(extent: IndexExtent, areas: readonly MutableArea[]): IndexExtent {
+  const { offset, size, paths, digest } = extent;
+  const isMutable = areas.some(
+    (area) => area.offset < offset + size && area.offset + area.size > offset,
+  );
+  return isMutable && digest ? { offset, size, paths, pristine: digest } : extent;
+}
+
 /** The index cannot tell its own digest; whatever else lacks one is damaged. */
 const isIndexItself = (paths: readonly unknown[]): boolean =>
   paths.length === 1 && paths[0] === INDEX_PATH;
@@ -184,6 +208,7 @@ const isWellFormed = (document: Document): boolean =>
   isOfReleases(document) &&
   isBase(document['base']) &&
   areAreas(document['areas']) &&
+  areMutable(document['mutable']) &&
   areCatalogs(document['catalogs']) &&
   Array.isArray(document['extents']) &&
   Array.isArray(document['images']) &&
@@ -197,6 +222,25 @@ const AREAS = ['structures', 'files', 'index', 'smallBlobs', 'blobs'] as const;
 
 const areAreas = (areas: unknown): boolean =>
   areas === undefined || (isObject(areas) && AREAS.every((name) => isCount(areas[name])));
+
+/** A medium has one area for Ignition and one for each boot menu. */
+const MOST_MUTABLE = 100;
+
+const areMutable = (areas: unknown): boolean =>
+  areas === undefined ||
+  (Array.isArray(areas) && areas.length <= MOST_MUTABLE && areas.every(isMutableArea));
+
+const isMutableArea = (area: unknown): boolean =>
+  isObject(area) &&
+  typeof area['kind'] === 'string' &&
+  typeof area['digest'] === 'string' &&
+  isDigest(area['digest']) &&
+  isCount(area['offset']) &&
+  isCount(area['size']) &&
+  area['size'] <= LARGEST_MUTABLE;
+
+/** Far above any Ignition config that a machine boots with. */
+const LARGEST_MUTABLE = 64 * 1024 * 1024;
 
 const isBase = (base: unknown): boolean => base === undefined || isTexts(base, ['digest']);
 
@@ -246,10 +290,11 @@ async function readText(iso: Files): Promise<string | undefined> {
 export const placesOf = ({
   areas,
   extents,
-}: Pick<MediaIndex | Layout, 'areas' | 'extents'>): Places | undefined =>
+}: Pick<MediaIndex, 'areas' | 'extents'> | Pick<Layout, 'areas' | 'extents'>): Places | undefined =>
   areas && {
     areas,
-    offsets: extents.flatMap(({ offset, digest }) =>
-      digest !== undefined && offset >= areas.structures ? [[digest, offset] as const] : [],
-    ),
+    offsets: extents.flatMap((extent: IndexExtent) => {
+      const { offset, digest = extent.pristine } = extent;
+      return digest !== undefined && offset >= areas.structures ? [[digest, offset] as const] : [];
+    }),
   };

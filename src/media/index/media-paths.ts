@@ -10,5 +10,8 @@ export const UPGRADE_REGISTRY_ROOT = '/oc-mirror/install';
 /** The initrd that carries the bootstrap config. */
 export const BOOTSTRAP_IMAGE_PATH = '/images/bootstrap-appliance.img';
 
+/** What the embed area holds on a medium that has no values of a site. */
+export const PRISTINE_IGNITION_PATH = '/sealift/ignition.img';
+
 /** The images of a live ISO by digest, for whoever copies them; also in the release bundle. */
 export const BUNDLE_PATH = '/bundle.json';

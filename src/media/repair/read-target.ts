@@ -10,6 +10,7 @@ import {
   type IndexExtent,
   type MediaIndex,
 } from '../index/media-index.ts';
+import { INDEX_PATH } from '../index/media-paths.ts';
 import { describeDamage, openDamaged, useImage, useMedium, type Medium } from '../open-medium.ts';
 
 /** What an ISO should be, by its own index or by that of an ISO of the same layout. */
@@ -72,7 +73,7 @@ const readOwnIndex = (path: string): Promise<MediaIndex | undefined> =>
 const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
   useMedium(medium, async ({ find, readFile, readBytes, fileSize }) => {
     const index = await readIndex({ find, readFile });
-    const own = index?.extents.find(({ digest }) => digest === undefined);
+    const own = index?.extents.find(({ paths }) => paths.includes(INDEX_PATH));
     if (!index?.digest || !own) return undefined;
     const digest = digestOf(await readBytes(own.offset, own.size));
     const extents = index.extents

@@ -1,5 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { parse } from '../../base/text/yaml.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import {
   decodeFileContent,
@@ -23,6 +24,7 @@ import type { CustomValues } from './custom-values.ts';
 import { planHostNetworks } from './host-networks.ts';
 import { renderRendezvousHost } from './rendezvous-host.ts';
 
+const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
 const DOCKER_CONFIG = '/root/.docker/config.json';
 const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
 const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
@@ -37,7 +39,7 @@ const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
  * Same inputs, same text. No value means the pristine config.
  *
  * @param pristine JSON text; undefined where the medium has no config of its own
- * @throws ConfigError `customize.no-effect` for a value that nothing on the medium reads, `customize.rendezvous-ip`,
+ * @throws ConfigError `customize.other-release`, `customize.no-effect` for a value that nothing on the medium reads, `customize.rendezvous-ip`,
  * `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`; IntegrityError `ignition.malformed`,
  * `ignition.version`, `ignition.invalid`
  */
@@ -45,6 +47,7 @@ export function configure(pristine: string | undefined, values: CustomValues): s
   const config = parseIgnition(pristine ?? EMPTY, 'the Ignition config of the medium');
   const files = new Map((config.storage?.files ?? []).map((file) => [file.path, file]));
   requireEffect(files, values);
+  requireRelease(files, values);
   const own = addUnits(addSshKeys(changeFiles(config, planFiles(files, values)), values), values);
   const { ignitionOverride } = values;
   const merged =
@@ -61,6 +64,20 @@ export const isForAgents = (config: IgnitionConfig): boolean =>
   (config.storage?.files ?? []).some(({ path }) => path === INFRA_ENV);
 
 type Files = ReadonlyMap<string, File>;
+
+/** The installer refuses a ClusterImageSet of another release; so would the nodes, after they have booted. */
+function requireRelease(files: Files, { releaseImage }: CustomValues): void {
+  const file = files.get(CLUSTER_IMAGE_SET);
+  const text = file && decodeFileContent(file)?.toString('utf8');
+  if (releaseImage === undefined || text === undefined) return;
+  const found = objectOrEmpty(objectOrEmpty(parse(text))['spec'])['releaseImage'];
+  if (found === releaseImage) return;
+  throw new ConfigError('customize.other-release', 'the ClusterImageSet is of another release', {
+    expected: String(found),
+    found: releaseImage,
+    hint: 'correct spec.releaseImage, or give the ISO of that release',
+  });
+}
 
 /** A value that nothing reads would look as if it had been taken. */
 function requireEffect(files: Files, values: CustomValues): void {

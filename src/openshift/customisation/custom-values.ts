@@ -21,6 +21,8 @@ export type CustomValues = {
   };
   /** For the cluster, by file name. */
   readonly manifests?: readonly { readonly name: string; readonly text: string }[];
+  /** The release that the values are for: another one on the medium is refused. */
+  readonly releaseImage?: string;
   /** Members of the InfraEnv on the medium that the values above do not stand for. */
   readonly infraEnv?: {
     readonly metadata?: Readonly<Record<string, unknown>>;

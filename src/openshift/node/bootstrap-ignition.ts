@@ -35,8 +35,6 @@ import { renderDropIn, renderEnabledUnit, renderScript, renderUnit } from './tem
 
 export type BootstrapInput = GeneratedManifestsInput &
   InstallInput & {
-    /** One line of an authorized_keys file, for the user core. */
-    readonly sshKey?: string;
     /** Of the nodes; default: what leads from the mirrors' sources to the node's registry. */
     readonly registriesConf?: string;
     /** The cluster accepts images of OpenShift without a signature. */
@@ -171,10 +169,8 @@ const PREVIEW =
   'InternalReleaseImage is a technology preview in this release: the cluster must be installed with ' +
   'featureSet TechPreviewNoUpgrade, and cannot be upgraded';
 
-function renderCoreUser({ sshKey, corePasswordHash }: BootstrapInput): User {
-  return {
-    name: 'core',
-    ...withoutUndefined({ passwordHash: corePasswordHash }),
-    ...(sshKey !== undefined && { sshAuthorizedKeys: [sshKey.trim()] }),
-  };
-}
+/** Keys of core are values of a site, which come with the user's configuration. */
+const renderCoreUser = ({ corePasswordHash }: BootstrapInput): User => ({
+  name: 'core',
+  ...withoutUndefined({ passwordHash: corePasswordHash }),
+});

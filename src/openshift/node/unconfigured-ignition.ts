@@ -16,22 +16,16 @@ export type EmbeddedInput = {
   readonly release: NodeRelease;
   readonly interactive: boolean;
   readonly registriesConf: string;
-  readonly sshKey?: string;
-  /** For the hosts. The one that mirrors the images never belongs here. */
-  readonly pullSecret?: string;
 };
 
 /**
- * The user's configuration without an installer: access, registries and the environment of agents,
- * the same for every host. For media that need no assisted installer.
+ * The user's configuration without an installer: registries and the environment of agents, the same for
+ * every host and every site. For media that need no assisted installer.
  */
 export function renderEmbeddedUnconfigured(input: EmbeddedInput): IgnitionConfig {
-  const { release, sshKey, pullSecret } = input;
+  const { release } = input;
   return {
     ignition: { version: IGNITION_VERSION },
-    ...(sshKey !== undefined && {
-      passwd: { users: [{ name: 'core', sshAuthorizedKeys: [sshKey.trim()] }] },
-    }),
     storage: {
       files: [
         textFile(
@@ -40,9 +34,6 @@ export function renderEmbeddedUnconfigured(input: EmbeddedInput): IgnitionConfig
           0o600,
         ),
         textFile(REGISTRIES_CONF, input.registriesConf, 0o644),
-        ...(pullSecret === undefined
-          ? []
-          : [textFile('/root/.docker/config.json', pullSecret, 0o600)]),
         ...(input.interactive ? [renderSentinel()] : []),
       ],
     },

@@ -37,7 +37,7 @@ export function renderIgnition(
   readonly installer?: Promise<FileInput>;
 } {
   const { config, manifests, disableImagePolicy } = request;
-  const { stopLocalRegistry, sshKey } = config;
+  const { stopLocalRegistry } = config;
   const { release, plan, catalogs, registryImage, workspace } = images;
   const registriesConf = followOverrides(request, tools, images);
   registriesConf.catch(() => undefined); // the stages that wait for it tell
@@ -53,7 +53,7 @@ export function renderIgnition(
     registryData: config.build.registryData,
     ...clusterSettingsOf(request),
     signatures: release.then(signaturesOf),
-    ...withoutUndefined({ disableImagePolicy, sshKey }),
+    ...withoutUndefined({ disableImagePolicy }),
     ...saltPassword(request, tools),
     ...(workspace && { workspace }),
   });
@@ -111,27 +111,23 @@ function saltPassword({ config: { userCorePass: text } }: LiveIsoRequest, { engi
   return { password: salt.then((salt) => ({ text, salt })) };
 }
 
-/** The configuration of the user, from the installer where the request asks for its own. */
+/** The configuration of the user without values of a site, from the installer where the request asks for its own. */
 function renderForUser(
   request: LiveIsoRequest,
   tools: BuildTools,
   images: WithRegistriesConf,
 ): { readonly unconfigured: Promise<string>; readonly installer?: Promise<FileInput> } {
-  const { sshKey, enableInteractiveFlow: interactive, build } = request.config;
-  const { pullSecret } = build.embed;
+  const { enableInteractiveFlow: interactive } = request.config;
   const { release, registriesConf } = images;
-  const access = withoutUndefined({ sshKey, pullSecret });
-  const settings = { interactive, registriesConf, ...access };
+  const settings = { interactive, registriesConf };
   const { engine } = tools;
   const forNode = { ...settings, release: release.then(toNodeRelease) };
   if (request.ignition !== 'installer') {
     return { unconfigured: engine.run(renderUnconfigured, forNode) };
   }
-  const { nmstate, disableImagePolicy } = request;
-  const { infraEnv } = request.overrides;
-  const own = withoutUndefined({ ...access, pullSecret: pullSecret?.reveal(), nmstate, infraEnv });
+  const { disableImagePolicy } = request;
   const files = Promise.all([release, registriesConf]).then(([{ arch }, registriesConf]) =>
-    planInstallerInputs({ arch, registriesConf, ...own }).map(({ path, text }) => ({
+    planInstallerInputs({ arch, registriesConf }).map(({ path, text }) => ({
       path,
       text: new Secret(text),
     })),
@@ -142,7 +138,6 @@ function renderForUser(
     args: release.then(({ version }) => planInstallerArgs(version, interactive)),
     files,
     ...(disableImagePolicy === true && { environment: { [IMAGE_POLICY_VARIABLE]: 'true' } }),
-    ...withoutUndefined({ pullSecret }),
   });
   return { installer, unconfigured: engine.run(renderUnconfigured, { ...forNode, installed }) };
 }

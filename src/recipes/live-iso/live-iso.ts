@@ -18,6 +18,7 @@ import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';
 import { describeLiveIso, type LiveIsoReport } from './live-iso-summary.ts';
 import { selectImages, type LiveIsoImages } from './live-iso-images.ts';
 import { renderIgnition } from './live-iso-ignition.ts';
+import { sealValues } from './live-iso-values.ts';
 
 /** From a configuration to every byte of the ISO: what feeds what. */
 export async function prepareLiveIso(
@@ -43,8 +44,8 @@ export async function prepareLiveIso(
     catalogs: catalogs.then(describeCatalogs),
     bootstrap: bootstrap.then(({ ignition }) => ignition),
     unconfigured,
-    appendKargs: [...(config.enableFips ? ['fips=1'] : []), ...config.build.kernelArguments],
-    ...withoutUndefined({ epoch, places }),
+    appendKargs: config.enableFips ? ['fips=1'] : [],
+    ...withoutUndefined({ epoch, places, values: sealValues(request) }),
   });
   const space = engine.run(checkSize, {
     layout,

@@ -88,7 +88,7 @@ async function layOut(parts: InstallationIsoParts, cache: BlobCache): Promise<In
   try {
     await requireArchitecture(iso, parts.architecture, OTHER_BASE);
     const area = await findEmbedArea(iso);
-    const plan = await planEmbed(iso, area, archive);
+    const plan = await planEmbed(iso, area, { archive });
     const replaced = await listEmbedded(iso, area);
     const [patch] = plan.patches;
     const layout =

@@ -1,7 +1,10 @@
 import type { FileInput } from '../../base/disk/file-input.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Sealed, Stage } from '../../engine/stage.ts';
 import { encodeInitrd } from '../../ignition/initrd.ts';
+import { configureLayout, describeAreas } from '../../media/customize/configure-layout.ts';
+import { encodeEmbedded } from '../../media/customize/live-areas.ts';
+import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
 import { readCoreosLive } from '../../iso/coreos/coreos.ts';
 import { requireArchitecture } from '../../iso/coreos/kernel-architecture.ts';
 import type { Layout, TreeFile } from '../../iso/extent.ts';
@@ -15,7 +18,12 @@ import { describeMedium } from '../../media/index/describe-medium.ts';
 import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
 import { formatBundleFile } from '../../media/index/bundle-file.ts';
 import { planLiveRegistry } from '../../media/tree/media-registry.ts';
-import { BOOTSTRAP_IMAGE_PATH, BUNDLE_PATH, INDEX_PATH } from '../../media/index/media-paths.ts';
+import {
+  BOOTSTRAP_IMAGE_PATH,
+  BUNDLE_PATH,
+  INDEX_PATH,
+  PRISTINE_IGNITION_PATH,
+} from '../../media/index/media-paths.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
 import type { FileDigests } from '../../openshift/files/file-digests.ts';
@@ -23,6 +31,9 @@ import { readUnchanged } from '../../openshift/files/unchanged-file.ts';
 import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 
 const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
+
+/** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
+const EMBED_SIZE = 2 ** 20;
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of ours. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
@@ -34,10 +45,13 @@ export type LiveIsoParts = {
   readonly plan: MirrorPlan;
   /** What its index says that the catalogs offer. */
   readonly catalogs: readonly IndexCatalog[];
-  /** Ignition configs, as JSON text. */
+  /** Ignition configs, as JSON text; neither has values of a site. */
   readonly bootstrap: string;
   readonly unconfigured: string;
+  /** Of the medium; those of a site are among its values. */
   readonly appendKargs: readonly string[];
+  /** Of a site: the JSON text of a `CustomValues`. */
+  readonly values?: Sealed;
   /** Of the ISO that this one replaces. */
   readonly places?: Places;
   /** Seconds since 1970, for everything new on the medium; default: the release's creation. */
@@ -65,16 +79,18 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
   try {
     await requireArchitecture(iso, release.arch, OTHER_BASE);
     const live = await readCoreosLive(iso);
+    const pristine = encodeEmbedded({ config: parts.unconfigured, keyfiles: [] });
     const graft = await planLiveGraft(iso, live, {
       initrd: { path: BOOTSTRAP_IMAGE_PATH, bytes: encodeBootstrap(parts.bootstrap) },
-      embed: encodeUnconfigured(parts.unconfigured),
+      embed: { archive: pristine, leastSize: EMBED_SIZE },
       appendKargs: parts.appendKargs,
     });
-    return layOutIso({
+    const layout = layOutIso({
       base,
       files: [
         ...graft.files,
         describeImages(parts),
+        { path: PRISTINE_IGNITION_PATH, content: { kind: 'bytes', bytes: pristine }, mode: 0o600 },
         ...(await planLiveRegistry({ plan, release, cache })),
       ],
       remove: [MINIMAL_RECIPE],
@@ -93,9 +109,14 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
             releases: [release],
             catalogs: parts.catalogs,
             release: describeRelease(release),
+            mutable: describeAreas(graft.areas, extents, pristine),
           }),
       },
     });
+    const values = readValues(parts);
+    return values
+      ? configureLayout(layout, graft.areas, { pristine: parts.unconfigured, values })
+      : layout;
   } finally {
     await iso.close();
   }
@@ -104,8 +125,8 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
 const encodeBootstrap = (text: string): Uint8Array =>
   encodeInitrd([{ name: BOOTSTRAP_IGNITION_PATH, mode: 0o100644, data: Buffer.from(text) }]);
 
-const encodeUnconfigured = (text: string): Uint8Array =>
-  encodeInitrd([{ name: 'config.ign', mode: 0o100600, data: Buffer.from(text) }]);
+const readValues = ({ values }: LiveIsoParts): CustomValues | undefined =>
+  values && (JSON.parse(values.reveal()) as CustomValues);
 
 const describeImages = (parts: LiveIsoParts): TreeFile => ({
   path: BUNDLE_PATH,

@@ -29,7 +29,6 @@ export type RenderBootstrapInput = CarriedForCluster &
     readonly manifests: { readonly extra: readonly Manifest[]; readonly crs: readonly Manifest[] };
     /** Of the nodes. */
     readonly registriesConf: string;
-    readonly sshKey?: string;
     /** Absent: for releases that nobody signs. */
     readonly disableImagePolicy?: boolean;
     /** Of the user core. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Sealed, Stage } from '../../engine/stage.ts';
+import type { Stage } from '../../engine/stage.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import {
   parseIgnition,
@@ -18,16 +18,13 @@ export type RenderUnconfiguredInput = {
   readonly release: NodeRelease;
   readonly interactive: boolean;
   readonly registriesConf: string;
-  readonly sshKey?: string;
-  /** For the hosts. The one that mirrors the images never belongs here. */
-  readonly pullSecret?: Sealed;
   /** What the installer wrote; absent where the embedded templates take its place. */
   readonly installed?: string | undefined;
 };
 
 /**
- * The user's configuration, as JSON text: what the installer wrote, fitted to the medium, or the embedded
- * templates.
+ * The user's configuration without values of a site, as JSON text: what the installer wrote, fitted to the medium, or
+ * the embedded templates.
  *
  * @throws IntegrityError `ignition.malformed`, `ignition.invalid`
  */
@@ -36,11 +33,8 @@ export const renderUnconfigured: Stage<RenderUnconfiguredInput, string, unknown>
   run: (input) => Promise.resolve(formatValidIgnition(render(input), 'unconfigured configuration')),
 };
 
-function render({ installed, pullSecret, ...input }: RenderUnconfiguredInput): IgnitionConfig {
-  if (installed === undefined) {
-    const secret = pullSecret && { pullSecret: pullSecret.reveal() };
-    return renderEmbeddedUnconfigured({ ...input, ...secret });
-  }
+function render({ installed, ...input }: RenderUnconfiguredInput): IgnitionConfig {
+  if (installed === undefined) return renderEmbeddedUnconfigured(input);
   const config = adaptUnconfigured(parseIgnition(installed, 'unconfigured-agent.ign'), input);
   return settleInfraEnvId(config, input.release.digestReference);
 }

@@ -31,7 +31,6 @@ const input: RenderUnconfiguredInput = {
   release: { version: '4.21.3', arch: 'x86_64', digestReference: DIGEST },
   interactive: true,
   registriesConf: 'unqualified-search-registries = []\n',
-  pullSecret: new Secret(PULL_SECRET),
 };
 
 const WRITE = [

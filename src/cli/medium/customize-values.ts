@@ -1,0 +1,213 @@
+import { resolve } from 'node:path';
+import { Option, type Command } from 'commander';
+import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
+import { readInputFile } from '../../base/disk/files.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { rememberSecret } from '../../base/text/redact.ts';
+import { parse } from '../../base/text/yaml.ts';
+import { checkPullSecret, checkSshKey } from '../../config/secret/check-secrets.ts';
+import { readSecretSource } from '../../config/secret/secret-source.ts';
+import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
+import { parseResources, readHostNetworks } from '../../openshift/customisation/resources.ts';
+import { readResourceValues } from '../../openshift/customisation/values-of-resources.ts';
+import { readTrustBundle } from '../../sites/rules/trust-bundle-rules.ts';
+import { addTo } from '../common-options.ts';
+import type { CliHost } from '../host.ts';
+import { writeMessage } from '../terminal/output.ts';
+
+export type ValueOptions = {
+  readonly sshKey?: readonly string[];
+  readonly pullSecret?: string;
+  readonly infraenv?: readonly string[];
+  readonly nmstate?: readonly string[];
+  readonly kargsAppend?: readonly string[];
+  readonly kargsDelete?: readonly string[];
+  readonly rendezvousIp?: string;
+  readonly proxy?: string;
+  readonly noProxy?: string;
+  readonly ntp?: readonly string[];
+  readonly ignitionOverride?: string;
+  readonly trustBundle?: string;
+  readonly hostname?: readonly string[];
+};
+
+/** An option for each value. */
+export const addValueOptions = (command: Command): Command =>
+  command
+    .option(
+      '--ssh-key <key>',
+      'for the user core: a key, file:PATH or env:NAME; may be repeated',
+      addTo,
+    )
+    .option('--pull-secret <secret>', 'for the hosts: file:PATH or env:NAME')
+    .option(
+      '--infraenv <file>',
+      'InfraEnv, NMStateConfigs, Secret, ClusterImageSet and ConfigMaps; may be repeated',
+      addTo,
+    )
+    .option('--nmstate <file>', 'NMStateConfigs, or one nmstate document; may be repeated', addTo)
+    .option('--kargs-append <karg>', 'kernel argument to add at the end; may be repeated', addTo)
+    .option('--kargs-delete <karg>', 'kernel argument to leave out; may be repeated', addTo)
+    .option('--rendezvous-ip <address>', 'of the host that installs the cluster')
+    .option('--proxy <url>', 'for http and https')
+    .addOption(createNoProxyOption())
+    .option('--ntp <host>', 'time server; may be repeated', addTo)
+    .option('--ignition-override <file>', 'Ignition config that is merged over the others')
+    .option('--trust-bundle <file>', 'PEM certificates that the hosts trust')
+    .option('--hostname <mac=name>', 'name of the host with this address; may be repeated', addTo);
+
+/** Commander would take it for the absence of `--proxy`. */
+function createNoProxyOption(): Option {
+  const option = new Option(
+    '--no-proxy <list>',
+    'hosts and networks without proxy, with commas between',
+  );
+  option.negate = false;
+  return option;
+}
+
+/**
+ * The values that the options stand for; those of single options win over those of custom resources.
+ *
+ * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; what reads the files throws
+ */
+export function readValues(options: ValueOptions, host: CliHost): CustomValues {
+  const { values, warnings } = readResourceValues(
+    (options.infraenv ?? []).flatMap((path) => parseResources(readFile(path, host), path)),
+  );
+  for (const warning of warnings) writeMessage(host, `warning: ${warning}\n`);
+  const given = {
+    ...values,
+    ...readAccess(options, host),
+    ...readNetwork(options, values, host),
+    ...readKargs(options, values),
+  };
+  checkAccess(given);
+  checkNetwork(given);
+  return given;
+}
+
+const readAccess = (
+  { sshKey, pullSecret, ignitionOverride, trustBundle }: ValueOptions,
+  host: CliHost,
+): CustomValues =>
+  withoutUndefined({
+    sshKeys: sshKey?.flatMap((text) => readKeys(text, host)),
+    pullSecret: pullSecret && readSecret('usage.pull-secret', pullSecret, host),
+    ignitionOverride: ignitionOverride && readFile(ignitionOverride, host),
+    trustBundle: trustBundle && readFile(trustBundle, host),
+  });
+
+function readNetwork(options: ValueOptions, values: CustomValues, host: CliHost): CustomValues {
+  const { nmstate = [], rendezvousIp, ntp, hostname } = options;
+  const hosts = nmstate.flatMap((path) => readNetworks(readFile(path, host), path));
+  return {
+    ...withoutUndefined({
+      rendezvousIp,
+      proxy: readProxy(options, values),
+      ntpSources: ntp,
+      hostnames: hostname?.map(parseHostname),
+    }),
+    ...(hosts.length > 0 && { hosts: [...(values.hosts ?? []), ...hosts] }),
+  };
+}
+
+function readKargs(
+  { kargsAppend = [], kargsDelete = [] }: ValueOptions,
+  { kargs = {} }: CustomValues,
+): CustomValues {
+  const append = [...(kargs.append ?? []), ...kargsAppend];
+  const remove = [...(kargs.remove ?? []), ...kargsDelete];
+  return append.length + remove.length > 0 ? { kargs: { append, remove } } : {};
+}
+
+function readFile(path: string, { cwd }: CliHost): string {
+  try {
+    return readInputFile(resolve(cwd, path), { domain: 'input', limit: 16 << 20 }).toString('utf8');
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES', 'EISDIR')) throw cause;
+    throw new ConfigError('input.missing', `"${path}" cannot be read`, {
+      cause,
+      hint: 'check the name of the file',
+    });
+  }
+}
+
+/** NMStateConfigs say which addresses their names stand for; a document of nmstate itself may. */
+function readNetworks(text: string, path: string): readonly HostNetwork[] {
+  if (/^kind:/m.test(text)) return readHostNetworks(parseResources(text, path));
+  const { interfaces = [] } = (parse(text) ?? {}) as {
+    readonly interfaces?: readonly {
+      readonly 'name'?: unknown;
+      readonly 'mac-address'?: unknown;
+    }[];
+  };
+  const named = (Array.isArray(interfaces) ? interfaces : []).flatMap((each) => {
+    const { name, 'mac-address': macAddress } = each as Record<string, unknown>;
+    return typeof macAddress === 'string' ? [{ name: String(name), macAddress }] : [];
+  });
+  return [{ networkConfig: text, interfaces: named }];
+}
+
+function readSecret(code: string, text: string, { cwd, env }: CliHost): string {
+  const reading = readSecretSource(text, { directory: cwd, env });
+  if (reading.kind === 'value') return reading.value;
+  const hint = reading.kind === 'absent' ? { hint: reading.hint } : {};
+  throw new UsageError(code, reading.problem, hint);
+}
+
+const readKeys = (text: string, host: CliHost): readonly string[] =>
+  readSecret('usage.ssh-key', text, host)
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '' && !line.startsWith('#'));
+
+function readProxy({ proxy, noProxy }: ValueOptions, values: CustomValues): CustomValues['proxy'] {
+  if (proxy === undefined && noProxy === undefined) return undefined;
+  const addresses = withoutUndefined({ httpProxy: proxy, httpsProxy: proxy, noProxy });
+  return { ...values.proxy, ...addresses };
+}
+
+function parseHostname(text: string): { readonly macAddress: string; readonly name: string } {
+  const [, macAddress, name] =
+    /^((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})=([a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)$/.exec(text) ??
+    [];
+  if (macAddress !== undefined && name !== undefined) return { macAddress, name };
+  throw new UsageError('usage.hostname', `--hostname is "${text}"`, {
+    expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
+    found: text,
+  });
+}
+
+function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
+  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
+  if (pullSecret !== undefined) {
+    rememberSecret(pullSecret);
+    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
+  }
+  if (trustBundle === undefined) return;
+  const { problem, certificates } = readTrustBundle(trustBundle);
+  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
+  refuse('usage.trust-bundle', 'trust bundle', why);
+}
+
+function checkNetwork({ proxy = {}, ntpSources = [] }: CustomValues): void {
+  for (const address of [proxy.httpProxy, proxy.httpsProxy]) {
+    if (address === undefined || address === '') continue;
+    refuse('usage.proxy', 'proxy', explainProxy(address));
+  }
+  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
+  if (odd !== undefined)
+    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
+}
+
+function explainProxy(address: string): string | undefined {
+  const { password, protocol } = URL.canParse(address)
+    ? new URL(address)
+    : { password: '', protocol: '' };
+  if (password !== '') rememberSecret(decodeURIComponent(password));
+  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
+}
+
+function refuse(code: string, what: string, why: string | undefined): void {
+  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
+}

@@ -1,0 +1,31 @@
+import { UsageError } from '../../base/errors.ts';
+import { locateKargAreas } from '../../iso/coreos/karg-areas.ts';
+import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { readIndex } from '../index/media-index.ts';
+import { planEmbedPart, planKargParts } from './live-areas.ts';
+import { sortParts, type OverlayPart } from './overlay.ts';
+import { planPristine } from './pristine-areas.ts';
+
+/**
+ * What restores an ISO as it was before it got values of a site. On ISOs of other makers that is an empty embed area and
+ * the arguments that the ISO was built with, as CoreOS's own tool restores them.
+ *
+ * @throws UsageError `customize.no-pristine` for media of ours that do not carry what they were; IntegrityError
+ * `customize.pristine`, `iso.no-embed-area` and the like
+ */
+export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> {
+  const index = await readIndex(iso);
+  if (index?.mutable) return planPristine(iso, index.mutable);
+  if (index) throw noPristine(iso.path);
+  const area = await findEmbedArea(iso);
+  const kargs = await locateKargAreas(iso);
+  return sortParts([planEmbedPart(area, new Uint8Array()), ...planKargParts(kargs, kargs.default)]);
+}
+
+export const noPristine = (path: string): UsageError =>
+  new UsageError(
+    'customize.no-pristine',
+    `${path} was made by an earlier version: it does not carry the config that it had at first`,
+    { hint: 'build it again, with the values or without' },
+  );

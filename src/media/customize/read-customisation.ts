@@ -1,0 +1,112 @@
+import { decodeFileContent, parseIgnition, type IgnitionConfig } from '../../ignition/config.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { parse } from '../../base/text/yaml.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { INFRA_ENV } from '../../openshift/customisation/agent-manifests.ts';
+import { decodeEmbedded, planEmbedPart, readLiveAreas } from './live-areas.ts';
+import { readPristineArchive } from './pristine-areas.ts';
+
+/** What an ISO has of a site's values. Of secrets, no more than that they are there. */
+export type Customisation = {
+  /** Whether an area has other bytes than without values. */
+  readonly customised: boolean;
+  readonly ignition: {
+    /** Bytes of the area. */
+    readonly size: number;
+    /** Up to the last byte that is not zero. */
+    readonly used: number;
+    readonly sshKeys: readonly string[];
+    readonly pullSecret: boolean;
+    readonly rendezvousIp?: string;
+    readonly proxy?: {
+      readonly httpProxy?: string;
+      readonly httpsProxy?: string;
+      readonly noProxy?: string;
+    };
+    readonly ntpSources: readonly string[];
+    readonly trustBundle: boolean;
+    readonly hostnames: Readonly<Record<string, string>>;
+    /** Network profiles: for hosts, or of the initramfs. */
+    readonly networkFiles: readonly string[];
+    /** Paths of files that the config of the medium does not have, or has otherwise. */
+    readonly files: readonly string[];
+  };
+  /** Absent where the ISO has no room for them. */
+  readonly kernelArguments?: { readonly now: string; readonly default: string };
+};
+
+/** @throws IntegrityError where the areas cannot be read, or hold something else */
+export async function readCustomisation(iso: IsoImage): Promise<Customisation> {
+  const { embed, kargs } = await readLiveAreas(iso);
+  const stored = await readPristineArchive(iso);
+  const pristine = planEmbedPart(embed, stored ?? new Uint8Array()).bytes;
+  const isEmbedded = !Buffer.from(embed.bytes).equals(pristine);
+  const { config, keyfiles } = await decodeEmbedded(embed.bytes);
+  const before = stored && (await decodeEmbedded(stored)).config;
+  const files = filesOf(config);
+  const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
+  const isOther = kargs !== undefined && kargs.text !== kargs.default;
+  return {
+    customised: isEmbedded || isOther,
+    ignition: {
+      size: embed.size,
+      used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
+      ...describe(parseOptional(config), new Map(own)),
+      networkFiles: [
+        ...own.map(([path]) => path).filter((path) => path.startsWith('/etc/assisted/network/')),
+        ...keyfiles.map(({ name }) => name),
+      ],
+      files: own.map(([path]) => path),
+    },
+    ...(kargs && { kernelArguments: { now: kargs.text, default: kargs.default } }),
+  };
+}
+
+const parseOptional = (config: string | undefined): IgnitionConfig | undefined =>
+  config === undefined ? undefined : parseIgnition(config, 'the embedded Ignition config');
+
+const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
+  new Map(
+    (parseOptional(config)?.storage?.files ?? []).map((file) => [
+      file.path,
+      decodeFileContent(file)?.toString('utf8') ?? JSON.stringify(file),
+    ]),
+  );
+
+type Described = Pick<
+  Customisation['ignition'],
+  'sshKeys' | 'pullSecret' | 'rendezvousIp' | 'proxy' | 'ntpSources' | 'trustBundle' | 'hostnames'
+>;
+
+const HOSTNAMES = '/etc/assisted/hostnames/';
+
+function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, string>): Described {
+  const core = config?.passwd?.users?.find(({ name }) => name === 'core');
+  const spec = objectOrEmpty(objectOrEmpty(parse(own.get(INFRA_ENV) ?? '{}'))['spec']);
+  const address = /^NODE_ZERO_IP=(.*)$/m.exec(
+    own.get('/etc/assisted/rendezvous-host.env') ?? '',
+  )?.[1];
+  const sources = spec['additionalNTPSources'];
+  const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
+  return {
+    sshKeys: (core?.sshAuthorizedKeys ?? []).flatMap((text) => text.split('\n')),
+    pullSecret: own.has('/root/.docker/config.json'),
+    ...withoutUndefined({ rendezvousIp: address, proxy: describeProxy(spec['proxy']) }),
+    ntpSources: Array.isArray(sources) ? sources.map(String) : [],
+    trustBundle: own.has('/etc/pki/ca-trust/source/anchors/domain.crt'),
+    hostnames: Object.fromEntries(
+      names.map(([path, name]) => [path.slice(HOSTNAMES.length), name]),
+    ),
+  };
+}
+
+/** Without the password that an address may have. */
+const describeProxy = (proxy: unknown): Readonly<Record<string, string>> | undefined =>
+  proxy === undefined
+    ? undefined
+    : Object.fromEntries(
+        Object.entries(objectOrEmpty(proxy)).map(([member, value]) => [
+          member,
+          String(value).replace(/\/\/[^/@]*@/, '//[redacted]@'),
+        ]),
+      );

@@ -1,0 +1,42 @@
+import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { parse } from '../../base/text/yaml.ts';
+import { Secret } from '../../config/secret/secret.ts';
+import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
+import { parseResources, readHostNetworks } from '../../openshift/customisation/resources.ts';
+import type { LiveIsoRequest } from './live-iso-request.ts';
+
+/** What of the request belongs to a site: the same bytes are on the medium when they are added later. */
+export function sealValues(request: LiveIsoRequest): Secret | undefined {
+  const values = listValues(request);
+  return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
+}
+
+function listValues({ config, ignition, nmstate, overrides }: LiveIsoRequest): CustomValues {
+  const { kernelArguments, embed } = config.build;
+  const forAgents = ignition === 'installer' ? readForAgents(nmstate, overrides.infraEnv) : {};
+  const { sshKey } = config;
+  return {
+    ...withoutUndefined({
+      sshKeys: sshKey === undefined ? undefined : [sshKey],
+      pullSecret: embed.pullSecret?.reveal(),
+      kargs: kernelArguments.length === 0 ? undefined : { append: kernelArguments },
+    }),
+    ...forAgents,
+  };
+}
+
+/** What only the agent-based installer has a place for. */
+function readForAgents(nmstate = '', infraEnv?: string): CustomValues {
+  const hosts =
+    nmstate.trim() === '' ? [] : readHostNetworks(parseResources(nmstate, 'build.nmstate'));
+  const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
+  const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
+  return {
+    ...(hosts.length > 0 && { hosts }),
+    ...(typeof sshAuthorizedKey === 'string' && { sshKeys: [sshAuthorizedKey] }),
+    ...(proxy !== undefined && { proxy: objectOrEmpty(proxy) }),
+    ...(infraEnv !== undefined && {
+      infraEnv: { metadata: objectOrEmpty(metadata), spec: objectOrEmpty(spec) },
+    }),
+  };
+}

@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process';
+import { copyFile, open, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openIso } from '../../src/iso/open-iso.ts';
+import { startSealift } from '../support/child.ts';
+import { TEST_SSH_KEY } from '../support/installation-iso.ts';
+import { standInForInstaller } from '../support/installer-stand-in.ts';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { expectDone } from '../support/two-nights.ts';
+
+const SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpob3N0LXdvcmQ="}}}';
+const PRISTINE = standInForInstaller('B', {
+  metadata: { name: 'appliance' },
+  spec: { pullSecretRef: { name: 'appliance-pull-secret' } },
+  secretName: 'appliance-pull-secret',
+  pullSecret: '{"auths":{}}',
+});
+const INSTALLER = [
+  '#!/bin/sh',
+  'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
+  'cat > "$dir/unconfigured-agent.ign" <<\'END\'',
+  PRISTINE,
+  'END',
+  '',
+].join('\n');
+
+let world: LiveWorld;
+const at = (name: string): string => join(world.directory, name);
+const done = async (...args: readonly string[]): Promise<string> =>
+  (await expectDone(world, ...args)).stdout;
+
+/** As sha256sum(1) says. */
+const sumOf = (name: string): string =>
+  execFileSync('sha256sum', [at(name)], { encoding: 'utf8' }).slice(0, 64);
+
+const VALUES = [
+  ...['--ssh-key', TEST_SSH_KEY, '--pull-secret', 'file:secret.json'],
+  ...['--kargs-append', 'console=ttyS0', '--infraenv', 'site.yaml'],
+];
+
+const SITE = `kind: NMStateConfig
+metadata: {name: host, labels: {site: a}}
+spec:
+  interfaces: [{name: eth0, macAddress: "52:54:00:00:00:01"}]
+  config: {interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]}
+`;
+
+beforeAll(async () => {
+  world = await createLiveWorld({ installer: Buffer.from(INSTALLER) });
+  await world.writeConfig();
+  await writeFile(at('secret.json'), SECRET);
+  await writeFile(at('site.yaml'), SITE);
+  const build = ['build', '--set', 'build.ignition=installer', '--fresh-layout'];
+  await done(...build, '--output', 'pristine.iso');
+  await done(
+    ...[...build, '--output', 'built.iso', '--set', `sshKey=${TEST_SSH_KEY}`],
+    ...['--set', 'build.embed.pullSecret=file:secret.json', '--set', 'build.nmstate=site.yaml'],
+    ...['--set', 'build.kernelArguments=["console=ttyS0"]'],
+  );
+}, 120_000);
+afterAll(() => world.close());
+beforeEach(() => copyFile(at('pristine.iso'), at('x.iso')));
+
+const verify = async (
+  name: string,
+): Promise<{ readonly ok: boolean; readonly customised?: boolean }> =>
+  JSON.parse((await world.run('verify', name, '-o', 'json')).stdout) as { ok: boolean };
+
+describe('customising an ISO that was built', () => {
+  test('gives the bytes of one that is built with the values, in place and as a copy', async () => {
+    expect(sumOf('pristine.iso')).not.toBe(sumOf('built.iso'));
+    await done('customize', 'x.iso', ...VALUES, '--in-place');
+    expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
+    await done('customize', 'pristine.iso', ...VALUES, '--output', 'copy.iso');
+    expect(sumOf('copy.iso')).toBe(sumOf('built.iso'));
+    expect((await readdir(world.directory)).filter((name) => /customize|tmp$/.test(name))).toEqual(
+      [],
+    );
+  });
+
+  test('is shown without secrets, found good, and taken back to the byte', async () => {
+    expect(await verify('x.iso')).toMatchObject({ ok: true, customised: false });
+    await done('customize', 'x.iso', ...VALUES, '--in-place');
+    expect(await verify('x.iso')).toMatchObject({ ok: true, customised: true });
+    const shown = await done('customize', 'x.iso', '--show', '-o', 'json');
+    expect(JSON.parse(shown)).toMatchObject({
+      customised: true,
+      ignition: { sshKeys: [TEST_SSH_KEY], pullSecret: true },
+    });
+    expect(shown).not.toContain('dXNlcjpob3N0LXdvcmQ');
+    const again = await world.run('customize', 'x.iso', '--ntp', 'a.example', '--in-place');
+    expect([again.exitCode, again.stderr]).toEqual([
+      2,
+      expect.stringContaining('[customize.already]'),
+    ]);
+    await done('customize', 'x.iso', '--reset', '--in-place');
+    expect(sumOf('x.iso')).toBe(sumOf('pristine.iso'));
+    await done('customize', 'built.iso', '--reset', '--output', 'reset.iso');
+    expect(sumOf('reset.iso')).toBe(sumOf('pristine.iso'));
+  });
+
+  test('is found damaged where anything else has changed', async () => {
+    await done('customize', 'x.iso', ...VALUES, '--in-place');
+    const iso = await openIso(at('x.iso'));
+    const menu = await iso.find('/EFI/redhat/grub.cfg');
+    await iso.close();
+    const offset = menu?.kind === 'file' ? (menu.extents[0]?.offset ?? 0) : 0;
+    const file = await open(at('x.iso'), 'r+');
+    await file.write('#', offset);
+    await file.close();
+    expect(await verify('x.iso')).toMatchObject({
+      ok: false,
+      problems: [{ path: '/EFI/redhat/grub.cfg' }],
+    });
+  });
+
+  test('killed at any write, is undone by the next call', async () => {
+    let code: number | null = null;
+    for (let count = 1; code === null; count++) {
+      const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: String(count) };
+      const args = ['customize', 'x.iso', ...VALUES, '--in-place'];
+      ({ code } = await startSealift(args, { cwd: world.directory, env }).ended);
+      if (code !== null) break;
+      const next = await world.run('customize', 'x.iso', '--reset', '--in-place', '-o', 'json');
+      expect(JSON.parse(next.stdout)).toMatchObject({ undone: true, changed: 0 });
+      expect(sumOf('x.iso')).toBe(sumOf('pristine.iso'));
+    }
+    expect(code).toBe(0);
+    expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
+  }, 120_000);
+
+  test('carries its values through a delta, whatever the old ISO had', async () => {
+    await done('delta', 'pristine.iso', 'built.iso', '--output', 'values.delta');
+    await done('customize', 'x.iso', '--ssh-key', TEST_SSH_KEY, '--in-place');
+    await done('apply', 'x.iso', 'values.delta', '--output', 'y.iso');
+    expect(sumOf('y.iso')).toBe(sumOf('built.iso'));
+    await done('apply', 'x.iso', 'values.delta', '--in-place');
+    expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
+  });
+});
+
+const KILLER = new URL('../support/kill-at-write.mjs', import.meta.url).href;

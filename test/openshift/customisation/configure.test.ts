@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
+import { configure } from '../../../src/openshift/customisation/configure.ts';
+import { renderKeyfiles } from '../../../src/openshift/customisation/keyfiles.ts';
+import type { CustomValues } from '../../../src/openshift/customisation/custom-values.ts';
+import {
+  standInForInstaller,
+  type InstallerEra,
+  type InstallerInputs,
+} from '../../support/installer-stand-in.ts';
+import { requireTool } from '../../support/tools.ts';
+
+const PRISTINE: InstallerInputs = {
+  metadata: { name: 'appliance' },
+  spec: { pullSecretRef: { name: 'appliance-pull-secret' } },
+  secretName: 'appliance-pull-secret',
+  pullSecret: '{\n  "auths": {\n    "": {\n      "auth": "dXNlcjpwYXNz"\n    }\n  }\n}',
+};
+
+const KEY = 'ssh-ed25519 AAAA somebody';
+const SECRET = '{"auths":{"quay.io":{"email":"a@b","auth":"PHg+"}}}';
+/** As Go's encoder writes it: sorted, two spaces. */
+const GO_SECRET =
+  '{\n  "auths": {\n    "quay.io": {\n      "auth": "PHg+",\n      "email": "a@b"\n    }\n  }\n}';
+const NETWORK =
+  'interfaces:\n  - name: eth0\n    type: ethernet\n    ipv4: { enabled: true, dhcp: true }\n';
+const LABELS = { matchLabels: { 'agent-install.openshift.io/infraenv-id': '1' } };
+
+const VALUES: CustomValues = {
+  sshKeys: [KEY],
+  pullSecret: SECRET,
+  ntpSources: ['ntp.example'],
+  proxy: {
+    httpProxy: 'http://u:p%20@p.example:1',
+    httpsProxy: 'http://p.example:1',
+    noProxy: '.example,100%',
+  },
+  hosts: [
+    { networkConfig: NETWORK, interfaces: [{ name: 'eth0', macAddress: '52:54:00:00:00:01' }] },
+  ],
+  infraEnv: {
+    metadata: { name: 'site' },
+    spec: { nmStateConfigLabelSelector: LABELS, pullSecretRef: { name: 'pull-secret' } },
+  },
+};
+
+const GIVEN: InstallerInputs = {
+  metadata: { name: 'site' },
+  spec: {
+    pullSecretRef: { name: 'pull-secret' },
+    sshAuthorizedKey: KEY,
+    additionalNTPSources: ['ntp.example'],
+    proxy: VALUES.proxy,
+    nmStateConfigLabelSelector: LABELS,
+  },
+  secretName: 'pull-secret',
+  pullSecret: GO_SECRET,
+  hosts: [
+    {
+      profiles: Object.fromEntries(
+        renderKeyfiles(NETWORK).map(({ name, content }) => [name, content]),
+      ),
+      map: '52:54:00:00:00:01=eth0',
+    },
+  ],
+};
+
+/** Files with mode and meaning, users, and names of units. */
+function describeConfig(text: string): object {
+  const { storage, passwd, systemd } = parseIgnition(text, 'a config');
+  const files = (storage?.files ?? []).map((file) => {
+    const content = decodeFileContent(file)?.toString() ?? '';
+    return [
+      file.path,
+      {
+        mode: file.mode,
+        content: file.path.endsWith('.yaml') ? (parse(content) as unknown) : content,
+      },
+    ] as const;
+  });
+  return {
+    files: new Map(files),
+    passwd,
+    units: systemd?.units?.map(({ name, enabled }) => [name, enabled]),
+  };
+}
+
+describe.each<InstallerEra>(['A', 'B', 'C'])(
+  'configuring what an installer of era %s wrote',
+  (era) => {
+    const pristine = standInForInstaller(era, PRISTINE);
+
+    it.each(['192.0.2.10', 'fd2e::50', undefined])(
+      'says what it writes when it is given the values, rendezvous IP %s',
+      (rendezvousIp) => {
+        const ip = rendezvousIp === undefined ? {} : { rendezvousIp };
+        const expected = standInForInstaller(era, { ...GIVEN, ...ip });
+        expect(describeConfig(configure(pristine, { ...VALUES, ...ip }))).toEqual(
+          describeConfig(expected),
+        );
+      },
+    );
+
+    it('changes nothing without values', () => {
+      expect(describeConfig(configure(pristine, {}))).toEqual(describeConfig(pristine));
+      expect(configure(pristine, {})).toBe(configure(configure(pristine, {}), {}));
+    });
+
+    it.runIf(era === 'A')('places certificates where an installer of that era does', () => {
+      const trustBundle = '-----BEGIN CERTIFICATE-----\n';
+      const spec = { ...PRISTINE.spec, additionalTrustBundle: trustBundle };
+      const expected = standInForInstaller(era, { ...PRISTINE, spec, trustBundle });
+      expect(describeConfig(configure(pristine, { trustBundle }))).toEqual(
+        describeConfig(expected),
+      );
+    });
+  },
+);
+
+describe('a configured config', () => {
+  const pristine = standInForInstaller('B', PRISTINE);
+
+  it.skipIf(!requireTool('ignition-validate'))('is one to Ignition, an override merged in', () => {
+    const ignitionOverride = JSON.stringify({
+      ignition: { version: '3.1.0' },
+      storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
+      systemd: { units: [{ name: 'agent.service', mask: true }] },
+    });
+    const hostnames = [{ macAddress: '52:54:00:AA:00:01', name: 'a.example' }];
+    const manifests = [{ name: 'a-0.yaml', text: 'kind: A\n' }];
+    const text = configure(pristine, { ...VALUES, ignitionOverride, hostnames, manifests });
+    execFileSync('ignition-validate', ['-'], { input: text, stdio: 'pipe' });
+    const { storage, systemd } = parseIgnition(text, 'a config');
+    const paths = storage?.files?.map(({ path }) => path);
+    expect(paths).toContain('/etc/assisted/hostnames/52:54:00:aa:00:01');
+    expect(paths).toContain('/etc/assisted/extra-manifests/a-0.yaml');
+    expect(paths).toContain('/etc/motd');
+    expect(systemd?.units?.[0]).toMatchObject({ name: 'agent.service', mask: true, enabled: true });
+  });
+
+  it('is refused for another release, and for addresses that are none', () => {
+    const thrown = (values: CustomValues): unknown => {
+      try {
+        return configure(pristine, values);
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(thrown({ releaseImage: 'quay.io/ocp/release@sha256:2' })).toMatchObject({
+      code: 'customize.other-release',
+    });
+    expect(thrown({ rendezvousIp: 'a.example' })).toMatchObject({
+      code: 'customize.rendezvous-ip',
+    });
+    const interfaces = [{ name: 'eth0', macAddress: '52-54-00-00-00-01' }];
+    expect(thrown({ hosts: [{ networkConfig: NETWORK, interfaces }] })).toMatchObject({
+      code: 'nmstate.interfaces',
+    });
+    expect(thrown({ ignitionOverride: '{"ignition":{"version":"3.9.0"}}' })).toMatchObject({
+      code: 'ignition.version',
+    });
+  });
+});
