@@ -116,8 +116,8 @@ describe('customising an ISO that was built', () => {
   });
 
   test('killed at any write, is undone by the next call', async () => {
-    let code: number | null = null;
-    for (let count = 1; code === null; count++) {
+    let code: number | null;
+    for (let count = 1; ; count++) {
       const env = { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: String(count) };
       const args = ['customize', 'x.iso', ...VALUES, '--in-place'];
       ({ code } = await startSealift(args, { cwd: world.directory, env }).ended);
