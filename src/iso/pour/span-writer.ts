@@ -19,7 +19,7 @@ type SpanWriterOptions = {
 type OpenFile = Extract<OpenExtent, { kind: 'file' }>;
 
 /** A buffer that has filled for so long is written as it is: a kill loses what is in it. */
-const OLD_MS = 250;
+const OLD_MS = 50;
 
 /** One buffer of a span is hashed and written while the next one fills; a kill loses what is in both. */
 const MAX_UNDER_WAY = 1;

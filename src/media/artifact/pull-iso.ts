@@ -36,7 +36,7 @@ export type PullReport = {
   readonly reused: number;
 };
 
-const LANES = 8;
+const LANES = 4;
 
 /**
  * Pours the ISO of an artifact, every byte verified; continues what was interrupted.
