@@ -13,6 +13,7 @@ import { benchCpu } from './cpu.ts';
 import { benchHttps } from './https.ts';
 import { benchReuse } from './reuse.ts';
 import { runReferenceChain } from './reference.ts';
+import { benchServe } from './serve.ts';
 import { benchSlowMedium } from './slow-medium.ts';
 import { benchUpgrade } from './upgrade.ts';
 import { readBare, runSealift, SEALIFT, shell, startSource, stop, type Source } from './run.ts';
@@ -49,8 +50,9 @@ function requireTools(): void {
   const needed = [
     ...(parts.has('reference') ? ['docker-registry', 'skopeo', 'mkisofs'] : []),
     ...(parts.has('reuse') ? ['xdelta3', 'casync', 'zck', 'zsync', 'docker-registry'] : []),
+    ...(parts.has('serve') ? ['curl', 'nginx'] : []),
   ];
-  const folders = (process.env['PATH'] ?? '').split(':');
+  const folders = (process.env['PATH'] ?? '').split(':').concat('/usr/sbin');
   const missing = needed.filter((tool) => !folders.some((each) => existsSync(join(each, tool))));
   if (missing.length === 0) return;
   console.error(
@@ -259,6 +261,7 @@ if (parts.has('https'))
   await benchHttps({ size, images: 60, own: 4, base }, site, { figures, runs });
 if (parts.has('upgrade'))
   await benchUpgrade({ size, images: 60, own: 4, base }, site, { figures, runs });
+if (parts.has('serve')) await benchServe(figures, { directory, base, runs });
 if (parts.has('reuse')) await benchReuse({ size, images: 60, own: 4, base }, site, figures);
 if (parts.has('plan')) await benchPlan();
 if (parts.has('catalogs')) await benchCatalogs();

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import { withoutUndefined } from '../../base/members.ts';
 import type { ByteRange } from '../../registry/layout/store.ts';
 import { parseRange } from '../../registry/server.ts';
 import type { Served, ServeOptions } from './served.ts';
@@ -20,11 +19,8 @@ export function planAnswer(asked: Asked, served: About, options: ServeOptions): 
   if (asked.method !== 'GET' && asked.method !== 'HEAD') {
     return { status: 405, headers: { 'Allow': 'GET, HEAD', 'Content-Length': 0 } };
   }
-  const about = withoutUndefined({
-    'ETag': served.etag,
-    'Last-Modified': options.lastModified?.toUTCString(),
-    'Accept-Ranges': 'bytes',
-  });
+  const about: OutgoingHttpHeaders = { 'ETag': served.etag, 'Accept-Ranges': 'bytes' };
+  if (options.lastModified) about['Last-Modified'] = options.lastModified.toUTCString();
   const refused = checkConditions(asked.headers, served.etag, options.lastModified);
   if (refused === 304) return { status: 304, headers: about };
   if (refused === 412) return { status: 412, headers: { ...about, 'Content-Length': 0 } };
@@ -48,8 +44,10 @@ function planBody(
     ...about,
     'Content-Type': options.contentType ?? 'application/octet-stream',
     'X-Content-Type-Options': 'nosniff',
-    ...withoutUndefined({ 'Content-Disposition': formatDisposition(options.filename) }),
   };
+  if (options.filename !== undefined) {
+    described['Content-Disposition'] = formatDisposition(options.filename);
+  }
   if (range) {
     const { start, end } = range;
     described['Content-Range'] = `bytes ${start}-${end}/${size}`;
@@ -97,8 +95,7 @@ function isCurrent(condition: string, etag: string, lastModified?: Date): boolea
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** RFC 6266; RFC 8187 for what is not ASCII. */
-function formatDisposition(filename: string | undefined): string | undefined {
-  if (filename === undefined) return undefined;
+function formatDisposition(filename: string): string {
   if (TOKEN.test(filename)) return `attachment; filename=${filename}`;
   const plain = filename.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '_');
   const extended = encodeURIComponent(Buffer.from(filename).toString()).replace(

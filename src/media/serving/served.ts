@@ -6,8 +6,11 @@ export type Served = {
   readonly size: number;
   /** Strong (RFC 9110 8.8.3), with its quotes. */
   readonly etag: string;
-  /** Fills the buffer with the bytes from `offset`. Nothing writes to the buffer any more when it settles. */
-  readonly fill: (bytes: Buffer, offset: number, signal: AbortSignal) => Promise<void>;
+  /**
+   * Fills the buffer with the bytes from `offset`; at once, and without a promise, where they are at hand. Nothing
+   * writes to the buffer any more when it settles.
+   */
+  readonly fill: (bytes: Buffer, offset: number, signal: AbortSignal) => Promise<void> | undefined;
 };
 
 export type ServeOptions = {

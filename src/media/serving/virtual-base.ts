@@ -1,5 +1,5 @@
-import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { openToRead } from '../../base/disk/open-file.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { requireInside, type RandomAccess } from '../../iso/random-access.ts';
@@ -15,6 +15,7 @@ import {
   type OpenedElsewhere,
   type SourceHost,
 } from '../source/open-source.ts';
+import { createFileReader } from './file-reader.ts';
 import { CHUNK, fillChunks, fillParts } from './fill-parts.ts';
 import type { CachedPart, PartCache } from './part-cache.ts';
 import type { VirtualBase } from './virtual-iso.ts';
@@ -46,23 +47,26 @@ export async function openIsoBase(text: string, options: BaseOptions): Promise<V
 
 async function openFile(path: string): Promise<VirtualBase> {
   const access = await openLocal(path);
-  try {
-    const { mtimeMs } = await stat(path);
-    const index = await readIndexOf(access);
-    const { size, read, close } = access;
-    return {
-      name: path,
-      size,
-      digest: index?.digest ?? digestOf(`${size} ${mtimeMs}`),
-      async fill(bytes, offset) {
-        await read(offset, bytes.length, bytes);
-      },
-      close,
-    };
-  } catch (error) {
-    await access.close();
-    throw error;
-  }
+  const index = await useMedium(access, readIndex);
+  const file = await openToRead(path);
+  const { mtimeMs } = await file.stat();
+  const { size } = access;
+  const read = createFileReader(file);
+  return {
+    name: path,
+    size,
+    digest: index?.digest ?? digestOf(`${size} ${mtimeMs}`),
+    fill(bytes, offset) {
+      const check = (count: number): void => {
+        requireInside({ offset, size: bytes.length }, offset + count);
+      };
+      const count = read(bytes, offset);
+      if (typeof count === 'object') return count.then(check);
+      check(count);
+      return undefined;
+    },
+    close: () => file.close(),
+  };
 }
 
 /** undefined for what is not an ISO of ours. */

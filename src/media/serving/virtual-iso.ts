@@ -35,11 +35,16 @@ export function createVirtualIso(
   return {
     size,
     etag: `"${hexOf(overlay ? digestOf(`${base.digest}\n${overlay.digest}`) : base.digest)}"`,
-    async fill(bytes, offset, signal) {
+    fill(bytes, offset, signal) {
       const inBase = Math.max(0, Math.min(bytes.length, base.size - offset));
-      if (inBase > 0) await base.fill(bytes.subarray(0, inBase), offset, signal);
-      bytes.fill(0, inBase);
-      for (const part of parts) lay(part, bytes, offset);
+      const filling = base.fill(bytes.subarray(0, inBase), offset, signal);
+      const finish = (): void => {
+        if (inBase < bytes.length) bytes.fill(0, inBase);
+        for (const part of parts) lay(part, bytes, offset);
+      };
+      if (filling) return filling.then(finish);
+      finish();
+      return undefined;
     },
   };
 }
