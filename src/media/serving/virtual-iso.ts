@@ -37,7 +37,8 @@ export function createVirtualIso(
     etag: `"${hexOf(overlay ? digestOf(`${base.digest}\n${overlay.digest}`) : base.digest)}"`,
     fill(bytes, offset, signal) {
       const inBase = Math.max(0, Math.min(bytes.length, base.size - offset));
-      const filling = base.fill(bytes.subarray(0, inBase), offset, signal);
+      const wanted = bytes.subarray(0, inBase);
+      const filling = inBase > 0 ? base.fill(wanted, offset, signal) : undefined;
       const finish = (): void => {
         if (inBase < bytes.length) bytes.fill(0, inBase);
         for (const part of parts) lay(part, bytes, offset);
