@@ -9,7 +9,7 @@ import { readOwnFile } from '../base/disk/open-file.ts';
 import { createS3, type S3 } from '../base/s3/s3.ts';
 import { parseS3Address } from '../base/s3/address.ts';
 import { readObjectPlaces } from '../media/object/earlier-object.ts';
-import { isObjectOutput } from '../media/object/object-place.ts';
+import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
@@ -27,7 +27,7 @@ import type { BlobSource } from '../registry/blob-source.ts';
 import { createSharedCache, type SharedCache } from '../registry/cache/shared-cache.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
 import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
-import type { RegistryClient } from '../registry/client.ts';
+import type { RegistryClient, WritingClient } from '../registry/client.ts';
 import { createTagLedger, type Pinned, type TagLedger } from '../registry/tag-ledger.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './lock/drawn-ledger.ts';
 import { readProgramDigest } from './program-digest.ts';
@@ -71,6 +71,8 @@ export type StageTools = {
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
   readonly s3: S3;
+  /** Writes to registries. */
+  readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
   readonly records: IsoRecords;
   /** Those among the seeds. */
   readonly isos: readonly ReusableIso[];
@@ -134,6 +136,7 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
     workDir,
     tls,
     s3,
+    registry: access.client,
     digests: createFileDigests(join(workDir, 'cache'), { signal, trustsRecords }),
     records,
     get isos() {
@@ -192,7 +195,9 @@ function createReusable(
       const found = await openReusable(reuses, { records, host });
       opened = found;
       const { replaced, keepsPlaces } = reuses;
-      if (!keepsPlaces || !isObjectOutput(replaced)) return found.places;
+      if (!keepsPlaces || !isObjectOutput(replaced) || isArtifactOutput(replaced)) {
+        return found.places;
+      }
       return readObjectPlaces(s3, parseS3Address(replaced), signal);
     },
   };

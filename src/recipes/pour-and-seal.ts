@@ -5,10 +5,10 @@ import { placeOf, type IsoPlace } from '../media/output/claim-iso.ts';
 import { pourIso, type PourIsoInput } from '../stages/pour/pour-iso.ts';
 import { findFinishedIso } from '../stages/pour/find-finished-iso.ts';
 import { sealIso } from '../stages/pour/seal-iso.ts';
-import { isObjectOutput } from '../media/object/object-place.ts';
+import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
 import type { BuildTools } from './build-tools.ts';
 import { describeUntouched, type MadeIso } from './made-iso.ts';
-import { sendAndSeal } from './send-and-seal.ts';
+import { pushBuilt, sendAndSeal } from './send-and-seal.ts';
 
 /** The last stages of every ISO; only the first of them where it is there already. @param pour with what is known of the ISO before it is poured */
 export async function pourAndSeal<Report extends Readonly<Record<string, Json | undefined>>>(
@@ -19,6 +19,7 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   const place = placeOf(request);
   const { output } = place;
   const layout = digestLayout(pour.layout);
+  if (isArtifactOutput(output)) return pushBuilt(layout, tools, { ...pour, output, report });
   if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
   const { engine } = tools;
   const { checksum = false } = request;

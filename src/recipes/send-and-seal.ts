@@ -2,11 +2,13 @@ import type { Digest } from '../base/digest.ts';
 import { withoutUndefined } from '../base/members.ts';
 import type { Json } from '../base/text/canonical-json.ts';
 import type { IsoPlace } from '../media/output/claim-iso.ts';
-import { isObjectOutput } from '../media/object/object-place.ts';
+import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
 import { claimObject } from '../stages/pour/claim-object.ts';
 import { findFinishedObject } from '../stages/pour/find-finished-object.ts';
 import { sealObject } from '../stages/pour/seal-object.ts';
+import { pushIso } from '../stages/pour/push-iso.ts';
 import { sendIso, type SendIsoInput } from '../stages/pour/send-iso.ts';
+import type { PourIsoInput } from '../stages/pour/pour-iso.ts';
 import type { BuildTools } from './build-tools.ts';
 import { describeUntouched, type MadeIso } from './made-iso.ts';
 
@@ -15,7 +17,19 @@ export async function claimOutputObject(
   { output, force }: Pick<IsoPlace, 'output' | 'force'>,
   { engine }: BuildTools,
 ): Promise<void> {
-  if (isObjectOutput(output)) await engine.run(claimObject, { output, force });
+  if (isObjectOutput(output) && !isArtifactOutput(output))
+    await engine.run(claimObject, { output, force });
+}
+
+/** The last stage of an ISO that becomes an artifact: the registry is asked for every layer, so nothing else remembers. */
+export async function pushBuilt<Report extends Readonly<Record<string, Json | undefined>>>(
+  layout: Digest,
+  { engine }: BuildTools,
+  { report, ...input }: PourIsoInput & { readonly report: Report },
+): Promise<Report & MadeIso> {
+  const pushed = await engine.run(pushIso, input);
+  const isUpToDate = pushed.bytes.written === 0;
+  return { ...report, ...pushed, stages: [...engine.times()], layout, isUpToDate };
 }
 
 /** The last stages of an ISO that becomes an object; only the first of them where it is there already. */

@@ -67,7 +67,11 @@ export const addInstallationIsoOptions = (command: Command): Command =>
   addInstallationOptions(
     addReuseOptions(addSignatureOptions(command))
       .argument('[config]', 'configuration file', INSTALLATION_CONFIG_NAME)
-      .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', INSTALLATION_OUTPUT)
+      .option(
+        '--output <file>',
+        'a file, a block device, s3://BUCKET/KEY, or oci://REGISTRY/REPOSITORY:TAG',
+        INSTALLATION_OUTPUT,
+      )
       .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
       .option(
         '--base-iso <file|url>',
@@ -105,7 +109,9 @@ function formatReport(report: InstallationIsoReport & Verified, host: CliHost): 
     ...formatSignatures(report.signatures, '  release   '),
     ...warnOfTls(report.unverifiedTls, '  warning   '),
     ...report.notes.map((note) => `  note      ${toPrintable(note)}`),
-    ...formatFiles(report, output),
+    ...(report.manifest === undefined
+      ? formatFiles(report, output)
+      : [`  digest    ${report.manifest}`]),
     '',
     // Only a medium that carries images has an index to verify it by.
     `next: sealift ${embedded ? 'verify' : 'ignition show'} ${formatShellPath(output)}`,

@@ -51,6 +51,7 @@ export function registerBuild(program: Command, host: CliHost): void {
         'it, they have the time at which the release was made.\n' +
         '\nExamples:\n  $ sealift build live-iso appliance-config.yaml --output ove.iso\n' +
         '  $ sealift build live-iso appliance-config.yaml --output s3://media/nightly.iso\n' +
+        '  $ sealift build live-iso appliance-config.yaml --output oci://registry.example.com/media/ove:nightly\n' +
         '  $ sealift lock && sealift build --locked',
     )
     .action(async (args: readonly string[], options: LiveCommandOptions) => {
@@ -94,7 +95,9 @@ function formatReport(report: LiveIsoReport & Verified, host: CliHost): string {
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.warnings.map((warning) => `  warning   ${warning}`),
     ...warnOfTls(report.unverifiedTls, '  warning   '),
-    ...formatFiles(report, output),
+    ...(report.manifest === undefined
+      ? formatFiles(report, output)
+      : [`  digest    ${report.manifest}`]),
     '',
     ...formatNextSteps({ ...report, output }),
     '',

@@ -17,6 +17,11 @@ export type BuiltMedium = {
  */
 export function formatNextSteps(medium: BuiltMedium): readonly string[] {
   const { output, interactive, ignition } = medium;
+  if (output.startsWith('oci://')) {
+    return [
+      `next: sealift pull ${formatShellPath(output)} --output appliance.iso, where the ISO is needed`,
+    ];
+  }
   const verify = `sealift verify ${formatShellPath(output)}`;
   if (ignition === 'embedded') return [`next: ${verify}`];
   const steps = interactive ? listInteractive(medium) : listWithImage(medium);

@@ -108,7 +108,8 @@ export type LiveCommandOptions = LiveIsoOptions & RecipeOptions;
 
 const ISO_OUTPUT = {
   flags: '--output <file>',
-  description: 'a file, a block device, or s3://BUCKET/KEY (default: "appliance.iso")',
+  description:
+    'a file, a block device, s3://BUCKET/KEY, or oci://REGISTRY/REPOSITORY:TAG (default: "appliance.iso")',
 };
 
 /** The options that `plan` and `build` share: what one says of a medium the other makes. */

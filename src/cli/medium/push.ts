@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
-import { pushArtifact, type PushReport } from '../../media/artifact/push-artifact.ts';
+import { MOST_LAYERS, pushArtifact, type PushReport } from '../../media/artifact/push-artifact.ts';
 import { createMountsOf, readIsoToPush } from '../../media/artifact/push-iso.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';
 import { addAccessOptions, useAccess, type AccessOptions } from '../access-options.ts';
@@ -19,9 +19,6 @@ type Options = AccessOptions & {
   readonly outputFormat: OutputFormat;
   readonly logFormat: LogFormat;
 };
-
-/** Layers of one manifest: 4,096 take 1 MB, a quarter of what registries take. */
-const MOST_LAYERS = 4096;
 
 /** `sealift push ISO oci://REGISTRY/REPOSITORY:TAG`. */
 export function registerPush(program: Command, host: CliHost): void {

@@ -46,6 +46,9 @@ export type PushReport = {
 
 const LANES = 8;
 
+/** Layers of one manifest, unless told. */
+export const MOST_LAYERS = 4096;
+
 /**
  * Brings every layer that is missing into the repository, then the manifests, then the tag: what is half done
  * has no name. Interrupted, the same call sends the rest.

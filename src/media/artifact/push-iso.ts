@@ -105,7 +105,8 @@ function repositoryOf(source: string): Reference | undefined {
 /** Bytes of a piece that is sent. */
 const PIECE = 1 << 20;
 
-async function* readPart(path: string, { offset, size }: Part): AsyncGenerator<Uint8Array> {
+/** The bytes of a part of a file, up to its end. */
+export async function* readPart(path: string, { offset, size }: Part): AsyncGenerator<Uint8Array> {
   const file = await openToRead(path);
   try {
     for (let done = 0; done < size;) {

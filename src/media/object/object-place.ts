@@ -7,8 +7,12 @@ type Place = {
   readonly workDir: string;
 };
 
-/** Whether an output is an object in an object store. */
-export const isObjectOutput = (output: string): boolean => output.startsWith('s3://');
+/** Whether an output is an artifact in a registry. */
+export const isArtifactOutput = (output: string): boolean => output.startsWith('oci://');
+
+/** Whether an output is elsewhere: an object in an object store, or an artifact. */
+export const isObjectOutput = (output: string): boolean =>
+  output.startsWith('s3://') || isArtifactOutput(output);
 
 /** The record of its upload. */
 export const recordPathOf = ({ output, workDir }: Place): string =>

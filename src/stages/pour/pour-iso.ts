@@ -43,6 +43,8 @@ export type PourReport = {
   /** Of the whole ISO; absent where nobody has seen every byte, as `noChecksum` says. */
   readonly digest?: Digest;
   readonly noChecksum?: string;
+  /** Of the artifact, where the ISO was pushed. */
+  readonly manifest?: Digest;
   readonly bytes: {
     /** Over the network while pouring. */
     readonly fetched: number;

@@ -7,7 +7,9 @@ import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
 import { withoutUndefined } from '../../../base/members.ts';
 import { formatS3Address, parseS3Address } from '../../../base/s3/address.ts';
-import { isObjectOutput } from '../../../media/object/object-place.ts';
+import { parseTaggedAddress } from '../../../media/artifact/artifact-address.ts';
+import { formatReference } from '../../../registry/reference.ts';
+import { isArtifactOutput, isObjectOutput } from '../../../media/object/object-place.ts';
 import type { BuildSettings } from '../../../config/appliance-config.ts';
 import type { SignatureGate } from '../../../stages/content/verify-release.ts';
 import type { CliHost } from '../../host.ts';
@@ -186,6 +188,7 @@ export const identifyConfig = ({ files }: ConfigInput): string =>
   files.map(({ path }) => path).join('\n');
 
 function resolveOutput(cwd: string, output: string): string {
+  if (isArtifactOutput(output)) return `oci://${formatReference(parseTaggedAddress(output))}`;
   if (isObjectOutput(output)) return formatS3Address(parseS3Address(output));
   if (output === '-') {
     throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {

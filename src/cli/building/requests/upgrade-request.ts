@@ -77,11 +77,15 @@ const noDevice = ({ path }: BlockDevice): UsageError =>
 
 function refuseObject(output = ''): void {
   if (!isObjectOutput(output)) return;
-  throw new UsageError('output.no-object', 'an upgrade ISO is not sent to an object store', {
-    expected: 'a file: others are written beside it',
-    found: output,
-    hint: 'name a file with --output, and upload it with the files beside it',
-  });
+  throw new UsageError(
+    'output.no-object',
+    'an upgrade ISO is not sent to an object store or a registry',
+    {
+      expected: 'a file: others are written beside it',
+      found: output,
+      hint: 'name a file with --output, and upload it with the files beside it',
+    },
+  );
 }
 
 function checkVersion(from: string): void {
