@@ -74,10 +74,7 @@ describe('the file of a lock', () => {
 
   it.each([
     ['of another program', '{"lockfileVersion":3,"packages":{}}', 'kind'],
-    ['empty', '', 'kind'],
-    ['cut off', formatLock(LOCK).slice(0, 700), 'kind'],
     ['a list', '[]', 'kind'],
-    ['nested too deep', '['.repeat(1_000_000), 'kind'],
     ['of a later format', formatLock({ ...LOCK, format: 2 as 1 }), 'format'],
     ['without images', formatLock({ ...LOCK, images: undefined as never }), 'images'],
     ['with an image by tag', formatLock({ ...LOCK, images: ['quay.io/a/b:1'] }), 'images'],
@@ -92,6 +89,15 @@ describe('the file of a lock', () => {
     expect(refusalOf(text)).toBe(
       `lock.malformed: "${path}" is not a lock: see its member "${field}"`,
     );
+  });
+
+  it.each([
+    ['empty', ''],
+    ['cut off', formatLock(LOCK).slice(0, 700)],
+    ['in conflict', formatLock(LOCK).replace('{', '{\n<<<<<<< HEAD')],
+    ['nested too deep', '['.repeat(1_000_000)],
+  ])('that is %s is refused as no JSON', (_what, text) => {
+    expect(refusalOf(text)).toBe(`lock.malformed: "${path}" is not a lock: it is not JSON`);
   });
 
   it('that has more bytes than a lock can have is not read', () => {

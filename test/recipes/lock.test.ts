@@ -138,6 +138,20 @@ describe.skipIf(!hasTools)('a lock', () => {
     expect([over.exitCode, over.stderr]).toEqual([2, expect.stringContaining('output.is-input')]);
   });
 
+  it('holds a build to its places, and names the first that cannot be kept', async () => {
+    await world.writeConfig(image('tool'));
+    await rm(at(LOCK), { force: true });
+    expect((await world.run('lock')).exitCode).toBe(0);
+    const lock = await readFile(at(LOCK), 'utf8');
+    for (const place of [String(2 ** 50), '1']) {
+      await writeFile(at(LOCK), lock.replace(/("sha256:[0-9a-f]{64}": )\d+/, `$1${place}`));
+      const { exitCode, stderr } = await world.run('build', '--locked', '--output', 'placed.iso');
+      expect([exitCode, stderr]).toEqual([3, expect.stringMatching(/places\.offsets\["sha256:/)]);
+      expect(await hasFile(at('placed.iso'))).toBe(false);
+    }
+    await writeFile(at(LOCK), lock);
+  });
+
   it('takes the place of no other file, and of no link', async () => {
     await world.writeConfig(image('tool'));
     await writeFile(at('package-lock.json'), '{"lockfileVersion":3}');

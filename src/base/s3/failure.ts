@@ -43,8 +43,9 @@ export function explainS3Failure(error: unknown, { about, host }: Asked): unknow
   if (error instanceof SealiftError || !(error instanceof Error)) return error;
   const status = statusOf(error);
   if (status === undefined || breaksOff(error, status)) return explainNetworkFailure(host, error);
-  const answer = `${host} answers ${status} ${nameOf(error)} to what is asked of ${about}`;
-  const details: ErrorDetails = { cause: error, found: String(status) };
+  const [name, said] = nameOf(error);
+  const answer = `${host} answers ${status}${name} to what is asked of ${about}`;
+  const details: ErrorDetails = { found: String(status), ...said };
   if (isPassingStatus(status) || PASSING.has(error.name)) {
     return new TransientError('object-store.unavailable', answer, {
       ...details,
@@ -64,8 +65,11 @@ const breaksOff = (error: Error, status: number): boolean =>
 /** Answers with a status below 500, or with 200 in front, that say "later" all the same. */
 const PASSING = new Set(['SlowDown', 'RequestTimeout', 'InternalError', 'ServiceUnavailable']);
 
-/** The SDK calls an answer without a body `Unknown`. */
-const nameOf = ({ name }: Error): string => (/^(?:Unknown|Error)$/.test(name) ? '' : name);
+/** Of an answer without a body, the SDK makes an error that says nothing. */
+const nameOf = (error: Error): readonly [name: string, said: ErrorDetails] =>
+  /^(?:Unknown|UnknownError|Error)$/.test(error.name)
+    ? ['', {}]
+    : [` ${error.name}`, { cause: error }];
 
 function statusOf(error: Error): number | undefined {
   const metadata: unknown = '$metadata' in error ? error.$metadata : undefined;

@@ -25,6 +25,7 @@ import {
   writeFormatted,
   createOutputOption,
   formatShellPath,
+  formatPath,
 } from '../terminal/output.ts';
 import type { BuildTools } from '../../recipes/build-tools.ts';
 import type { UpgradeIsoRequest } from '../../recipes/upgrade-iso/upgrade-iso-request.ts';
@@ -88,7 +89,7 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
 
 function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): string {
   const { bytes, release } = report;
-  const shown = (path: string): string => relative(host.cwd, path) || path;
+  const shown = (path: string): string => formatPath(path, host);
   const output = shown(report.output);
   return [
     '',
@@ -104,7 +105,7 @@ function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): strin
     ...formatImagePolicy(report.imagePolicy, '  policy    '),
     ...report.registriesConf.map((file) => `  mirrors   from ${file}`),
     ...warnOfTls(report.unverifiedTls, '  warning   '),
-    ...formatPath(report).map((line) => `  ${line}`),
+    ...formatUpdates(report).map((line) => `  ${line}`),
     ...report.files.map((file) => `  file      ${shown(file)}`),
     ...formatFiles(report, output),
     '',
@@ -122,7 +123,7 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
     ...formatSignatures(plan.signatures, 'signature '),
     ...formatImagePolicy(plan.imagePolicy, 'policy    '),
     `label     ${plan.volumeId}`,
-    ...formatPath(plan),
+    ...formatUpdates(plan),
     `images    ${plan.images}, ${plan.blobs} blobs, ${formatSize(plan.payloadSize)}`,
     `shared    ${formatSize(plan.dedupeSaved)} that are not fetched twice`,
     `to fetch  ${formatSize(plan.bytesToFetch)}, ${formatSize(plan.bytesReused)} already cached`,
@@ -137,7 +138,7 @@ function formatPlan(plan: UpgradeIsoPlan, host: CliHost): string {
 }
 
 /** The text of risks is the graph's: the terminal takes no orders from it. */
-function formatPath({ path, signatures }: UpgradeIsoPlan): readonly string[] {
+function formatUpdates({ path, signatures }: UpgradeIsoPlan): readonly string[] {
   const versions = [path.from, ...path.hops.map(({ version }) => version)];
   return [
     ...(path.from === undefined ? [] : [`path      ${versions.join(' -> ')}`]),

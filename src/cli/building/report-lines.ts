@@ -1,7 +1,7 @@
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { DescribedSignature } from '../../recipes/verified-release.ts';
-import { relative } from 'node:path';
 import type { CliHost } from '../host.ts';
+import { formatPath } from '../terminal/output.ts';
 import { isObjectOutput } from '../../media/object/object-place.ts';
 import { formatNames } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
@@ -74,7 +74,7 @@ export const formatChecksum = ({ digest, noChecksum = 'not known' }: Checksum): 
 
 /** As a person in the working directory names it. */
 export const formatOutput = (output: string, { cwd }: Pick<CliHost, 'cwd'>): string =>
-  isObjectOutput(output) ? output : relative(cwd, output) || output;
+  isObjectOutput(output) ? output : formatPath(output, { cwd });
 
 /** What `--verify` found, where it was given. */
 export const formatVerified = ({ verified }: Verified): readonly string[] =>

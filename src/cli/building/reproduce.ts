@@ -1,4 +1,4 @@
-import { relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
 import { formatSize } from '../../base/text/quantities.ts';
@@ -11,7 +11,7 @@ import { prepareLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import { reproduceIso, type Reproduction } from '../../recipes/lock/reproduce-iso.ts';
 import { prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
 import type { CliHost } from '../host.ts';
-import { writeFormatted } from '../terminal/output.ts';
+import { formatPath, writeFormatted } from '../terminal/output.ts';
 import { createLockKeyOption } from './requests/lock-options.ts';
 import { addFromOption, runUpgrade, type UpgradeCommandOptions } from './build-upgrade-iso.ts';
 import { addOtherProducts, isInstallationNamed } from './other-products.ts';
@@ -53,7 +53,7 @@ export function registerReproduce(program: Command, host: CliHost): void {
     const locking = lock === undefined ? {} : { locked: true, lockFile: lock };
     const call = { config, options: { ...given, output, compares: true, ...locking }, host };
     const result = await REPRODUCE[product](call);
-    const name = relative(host.cwd, output);
+    const name = formatPath(output, host);
     await writeFormatted({ host, ...options }, result, (result) => format(name, result));
     if (result.result !== 'different') return;
     throw new DifferenceError('reproduce.differences', `${name} is not what a build makes`, {

@@ -1,4 +1,4 @@
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { rm } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
 import { hexOf } from '../../base/digest.ts';
@@ -17,6 +17,7 @@ import {
   createOutputOption,
   writeFormatted,
   type OutputFormat,
+  formatPath,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { requireOnePlace, runInPlace, useDelta, type InPlaceChoice } from './run-in-place.ts';
@@ -156,9 +157,9 @@ const format = (
   { cwd }: CliHost,
 ): string =>
   [
-    `${relative(cwd, output)} is complete: ${formatSize(size)}`,
+    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
     `  sha256    ${hexOf(digest)}`,
-    `  bytes     ${formatSize(carried)} in the delta, ${formatSize(shared)} of the old ISO`,
-    ...parts.map((part) => `  part      ${relative(cwd, part)}`),
+    `  bytes     ${formatSize(carried)} of the new ISO are new, ${formatSize(shared)} are in the old one`,
+    ...parts.map((part) => `  part      ${formatPath(part, { cwd })}`),
     '',
   ].join('\n');

@@ -53,7 +53,12 @@ function describeRelease(comparison: MediaComparison): Phrase {
     ' ',
     code(architecture),
   ];
-  return isSame ? [...name(now), ', unchanged'] : [...name(old), ARROW, ...name(now)];
+  if (isSame) return [...name(now), ', unchanged'];
+  if (old.version !== now.version || old.architecture !== now.architecture) {
+    return [...name(old), ARROW, ...name(now)];
+  }
+  const digest = ({ reference }: typeof old): Phrase[number] => code(reference.replace(/^.*@/, ''));
+  return [...name(now), ', another image: ', digest(old), ARROW, digest(now)];
 }
 
 function describeCounts(changes: Changes<unknown>): string {

@@ -1,4 +1,4 @@
-import { relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
@@ -10,6 +10,7 @@ import {
   createOutputOption,
   writeFormatted,
   type OutputFormat,
+  formatPath,
 } from '../terminal/output.ts';
 
 type ExtractOptions = {
@@ -53,7 +54,7 @@ export function registerExtract(program: Command, host: CliHost): void {
 function formatInstaller(installer: ExtractedInstaller, { cwd }: CliHost): string {
   const { path, size, digest, releaseImage, version } = installer;
   return [
-    `${relative(cwd, path)} is complete: ${formatSize(size)}, OpenShift ${version}`,
+    `${formatPath(path, { cwd })} is complete: ${formatSize(size)}, OpenShift ${version}`,
     `  sha256    ${digest.slice('sha256:'.length)}`,
     `  release   ${releaseImage}`,
     '',

@@ -1,4 +1,4 @@
-import { dirname, join, relative, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { hexOf } from '../../base/digest.ts';
 import { withLock } from '../../base/disk/lock.ts';
@@ -14,6 +14,7 @@ import {
   createOutputOption,
   writeFormatted,
   type OutputFormat,
+  formatPath,
 } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
@@ -79,7 +80,7 @@ const format = (
   { cwd }: CliHost,
 ): string =>
   [
-    `${relative(cwd, output)} is complete: ${formatSize(size)}`,
+    `${formatPath(output, { cwd })} is complete: ${formatSize(size)}`,
     `  sha256    ${hexOf(digest)}`,
     `  bytes     ${formatSize(fetched)} fetched, ${formatSize(copied)} from seeds, ${formatSize(reused)} there before`,
     '',

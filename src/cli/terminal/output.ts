@@ -1,3 +1,4 @@
+import { relative } from 'node:path';
 import { Option } from 'commander';
 import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
 import { toPrintable, toPrintableLines } from '../../base/text/printable-text.ts';
@@ -140,4 +141,10 @@ const PLAIN = /^[\p{L}\p{N}_@%+=:,./-]+$/u;
 export function formatShellPath(path: string): string {
   const word = path.startsWith('-') ? `./${path}` : path;
   return PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Relative where it is below the working directory. */
+export function formatPath(path: string, { cwd }: Pick<CliHost, 'cwd'>): string {
+  const below = relative(cwd, path);
+  return below === '' || below.startsWith('..') ? path : below;
 }

@@ -101,7 +101,7 @@ export async function requireSpace(needs: SpaceNeeds): Promise<number> {
   if (needed <= free) return needs.device?.size ?? free;
   throw new DiskError(
     'disk.too-small',
-    `the build needs ${formatSize(needed)} in "${directory}", but only ${formatSize(free)} are free: ` +
+    `the build needs at least ${formatSize(needed)} in "${directory}", but only ${formatSize(free)} are free: ` +
       `${formatSize(needed - free)} are missing`,
     {
       expected: String(needed),
@@ -115,7 +115,7 @@ function requireLarge({ path, serial, size }: BlockDevice, isoSize: number): voi
   if (isoSize <= size) return;
   throw new DiskError(
     'device.too-small',
-    `the ISO needs ${formatSize(isoSize)}, and ${path} (${serial}) has ${formatSize(size)}`,
+    `the ISO needs at least ${formatSize(isoSize)}, and ${path} (${serial}) has ${formatSize(size)}`,
     { expected: String(isoSize), found: String(size), hint: 'take a larger device' },
   );
 }

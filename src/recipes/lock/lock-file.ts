@@ -78,6 +78,11 @@ const LIMIT = 32 << 20;
 export function readLock(path: string): Lock | undefined {
   const value = readJson(path);
   if (value === undefined) return undefined;
+  if (value === null) {
+    throw new ConfigError('lock.malformed', `"${path}" is not a lock: it is not JSON`, {
+      hint: 'settle the conflict of a merge, or restore it, or remove it and run "sealift lock"',
+    });
+  }
   if (!isObject(value) || value['kind'] !== 'SealiftLock') {
     throw malformed(path, { field: 'kind', expected: 'SealiftLock', found: value });
   }
@@ -228,7 +233,13 @@ function malformed(
 ): ConfigError {
   return new ConfigError('lock.malformed', `"${path}" is not a lock: see its member "${field}"`, {
     expected,
-    found: found === null || typeof found !== 'object' ? typeof found : 'something else',
+    found: describeFound(found),
     hint: 'restore it, or remove it and run "sealift lock"',
   });
+}
+
+function describeFound(found: unknown): string {
+  if (found === undefined) return 'none';
+  if (typeof found === 'object') return found === null ? 'null' : 'something else';
+  return JSON.stringify(found).slice(0, 100);
 }

@@ -19,6 +19,7 @@ import {
   type LockSecrets,
 } from './lock-secrets.ts';
 import { flatten, listFields, requireSame } from './make-lock.ts';
+import { nameField } from './mismatch.ts';
 import { sealSecrets } from './sealed-secrets.ts';
 
 /** The lock of a run. */
@@ -111,6 +112,21 @@ export function requireLocked(lock: LockUse | undefined, found: Lock): void {
     now.delete(field);
   }
   for (const [field, value] of now) requireSame(field, 'none', value);
+  if (lock?.drawsAgain !== true) requirePlaces(held.places, found.places);
+}
+
+const listOffsets = ({ areas, offsets }: Places): readonly (readonly [string, number])[] => [
+  ...Object.entries(areas).map(([name, at]) => [`places.areas.${name}`, at] as const),
+  ...offsets.map(([digest, at]) => [nameField('places.offsets', digest), at] as const),
+];
+
+/** A layout keeps every place of the lock, unless somebody edited the lock so that it cannot. */
+function requirePlaces(held: Places | undefined, found: Places | undefined): void {
+  if (!held || !found) return;
+  const now = new Map(listOffsets(found));
+  for (const [field, offset] of listOffsets(held)) {
+    requireSame(field, String(offset), String(now.get(field) ?? 'none'));
+  }
 }
 
 /**
@@ -170,7 +186,7 @@ export async function writeLock(
   const { path, key, held } = request.lock;
   const values = drawn.list();
   if (Object.keys(values).length === 0) {
-    await writeFileAtomic(path, formatLock(lock));
+    await writeFileAtomic(path, formatLock(lock), 0o644);
     return;
   }
   const secrets: LockSecrets = {
@@ -181,10 +197,10 @@ export async function writeLock(
   };
   if (key) {
     const sealed = sealSecrets(secrets, key, held?.secrets);
-    await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }));
+    await writeFileAtomic(path, formatLock({ ...lock, secrets: sealed }), 0o644);
     await rm(secretsPathOf(path), { force: true }); // they were there in plain text before
     return;
   }
   await writeFileAtomic(secretsPathOf(path), formatLockSecrets(secrets), 0o600);
-  await writeFileAtomic(path, formatLock(lock));
+  await writeFileAtomic(path, formatLock(lock), 0o644);
 }

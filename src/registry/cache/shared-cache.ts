@@ -23,7 +23,7 @@ export const sharedFolders = (directory: string) => ({
 export type SharedCacheOptions = Pick<ClaimsOptions, 'lease' | 'now'> & {
   readonly directory: string;
   readonly signal: AbortSignal;
-  /** Told once, when the folder cannot be used and registries are asked instead. */
+  /** Told when the folder cannot be used and registries are asked instead, and when another build is waited for. */
   readonly warn: (message: string) => void;
 };
 
@@ -44,6 +44,9 @@ export type SharedCache = {
 /** Milliseconds between two looks at a claim of another. */
 const PAUSE_MS = 200;
 
+/** Looks after which somebody may wonder why nothing happens. */
+const PATIENCE = 50;
+
 export function createSharedCache(options: SharedCacheOptions): SharedCache {
   const { directory, signal } = options;
   const folders = sharedFolders(directory);
@@ -59,8 +62,13 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
   ): Promise<void> => {
     isReady ??= Promise.all(Object.values(folders).map((path) => makeDirectory(path)));
     await isReady;
-    while (!(await isFile(pathOf(blob), blob.size))) {
+    for (let looks = 1; !(await isFile(pathOf(blob), blob.size)); looks++) {
       const claim = await take(hexOf(blob.digest));
+      if (!claim && looks === PATIENCE) {
+        options.warn(
+          `another build fetches ${blob.digest} into the cache "${directory}": this one waits for it, and takes over when the other gives no sign of life`,
+        );
+      }
       if (claim) await fetchUnder(claim, blob, { sources, folders, signal, onFetched });
       else await sleep(PAUSE_MS, signal);
     }
