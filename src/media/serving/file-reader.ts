@@ -1,8 +1,10 @@
 import { read, readSync } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 
-/** A read that takes longer in place waits for a disk. */
-const SLOW_MS = 4;
+/** A read that takes longer in place may have waited for a disk, or for other processes. */
+const LONG_MS = 4;
+/** Nothing else takes so long. */
+const LONGEST_MS = 50;
 /** So long all reads are left to other threads then. */
 const REST_MS = 250;
 
@@ -17,6 +19,13 @@ export function createFileReader(
   file: Pick<FileHandle, 'fd'>,
 ): (bytes: Buffer, offset: number) => number | Promise<number> {
   let slowUntil = 0;
+  let blocks = process.resourceUsage().fsRead;
+  const hasWaited = (milliseconds: number): boolean => {
+    if (milliseconds < LONG_MS) return false;
+    const before = blocks;
+    blocks = process.resourceUsage().fsRead;
+    return blocks > before || milliseconds > LONGEST_MS;
+  };
   return (bytes, offset) => {
     const began = performance.now();
     if (began < slowUntil) return readElsewhere(file.fd, bytes, offset);
@@ -27,7 +36,7 @@ export function createFileReader(
       done += count;
     }
     const ended = performance.now();
-    if (ended - began > SLOW_MS) slowUntil = ended + REST_MS;
+    if (hasWaited(ended - began)) slowUntil = ended + REST_MS;
     return done;
   };
 }

@@ -1,5 +1,5 @@
 /** Bytes for the pieces of all clients together, as far as each gets the smallest or more. */
-const BUDGET = 8 << 20;
+const BUDGET = 16 << 20;
 /** Larger ones gained nothing. */
 const LARGEST = 512 << 10;
 const SMALLEST = 16 << 10;
