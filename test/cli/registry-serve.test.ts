@@ -126,7 +126,7 @@ describe('a registry served out of an ISO', () => {
     const { exitCode, stderr } = await refuse(medium.path, '--port', String(port));
     expect(exitCode).toBe(2);
     expect(stderr).toContain(`port ${port} of 127.0.0.1 is in use [registry.port-in-use]`);
-    expect(stderr).toContain('hint: give another --port');
+    expect(stderr).toContain('hint: give another port');
     other.close();
   });
 

@@ -90,8 +90,8 @@ export function registerServe(program: Command, host: CliHost): void {
       'after',
       '\nIts interface is below /api/assisted-install, described at /api/assisted-install/openapi.json.\n' +
         'Ends with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
-        '\nExample:\n  $ openssl rand -hex 32 > serve.key\n' +
-        '  $ sealift serve --data ./service --store ./isos --key file:serve.key',
+        '\nA key is 32 bytes in hexadecimal digits: "openssl rand -hex 32 > serve.key" makes one.\n' +
+        '\nExample:\n  $ sealift serve --data ./service --store ./isos --key file:serve.key',
     )
     .action((options: ServeOptions) => serve(options, host));
 }
