@@ -59,8 +59,8 @@ export const addReuseOptions = (command: Command): Command =>
   addSeedOptions(command)
     .option('--fresh-layout', 'do not leave blobs where the ISO that is replaced has them')
     .option(
-      '--cache <dir>',
-      'share blobs in this folder with other builds, of any machine and user',
+      '--cache <place>',
+      'share blobs with other builds, in a folder or in a repository (oci://REGISTRY/REPOSITORY)',
     )
     .addOption(
       new Option(

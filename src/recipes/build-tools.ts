@@ -24,7 +24,9 @@ import {
 } from '../media/seeds/open-seeds.ts';
 import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
 import type { BlobSource } from '../registry/blob-source.ts';
+import { createRegistryCache, type RegistryCache } from '../registry/cache/registry-cache.ts';
 import { createSharedCache, type SharedCache } from '../registry/cache/shared-cache.ts';
+import { parseRepositoryAddress } from '../media/artifact/artifact-address.ts';
 import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
 import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
 import type { RegistryClient, WritingClient } from '../registry/client.ts';
@@ -70,6 +72,8 @@ export type StageTools = {
   /** Where blobs may be already, besides the cache; they are the first sources of every image as well. */
   readonly seeds: readonly BlobSource[];
   readonly digests: FileDigests;
+  /** The repository that jobs share blobs in. */
+  readonly common?: RegistryCache;
   readonly s3: S3;
   /** Writes to registries. */
   readonly registry: Pick<WritingClient, 'writerOf' | 'placesOf'>;
@@ -119,14 +123,16 @@ async function openTools(options: ToolsOptions, held: WorkDirectory): Promise<Bu
   const s3 = createS3({ http, tls, env });
   const trustsRecords = options.reuses?.trustsRecords ?? true;
   const records = createIsoRecords(workDir, trustsRecords);
-  const reusable = createReusable(options, { s3, records });
+  const reusable = createReusable(options, { s3, records, registry: access.client });
   const tags = createTagLedger(plantSeeds(plainClient, reusable), options.pinned);
   const { client } = tags;
   const sealKey = await readSealKey(workDir, options.drawn);
   const program = options.program ?? (await readProgramDigest());
   await sweepWorkDir(workDir);
   const cache = createBlobCache(join(workDir, 'cache', 'blobs'));
+  const { common } = reusable;
   const tools: StageTools = {
+    ...(common && { common }),
     http,
     client,
     cache,
@@ -172,21 +178,28 @@ type LazyReusable = {
   readonly seeds: () => readonly BlobSource[];
   readonly isos: () => readonly ReusableIso[];
   readonly close: () => Promise<void>;
+  readonly common: RegistryCache | undefined;
   /** What comes before the registries and mirrors of an image. */
   readonly before: (remote: readonly BlobSource[]) => readonly BlobSource[];
 };
 
 function createReusable(
   options: ToolsOptions,
-  { s3, records }: Pick<StageTools, 's3' | 'records'>,
+  {
+    s3,
+    records,
+    registry,
+  }: Pick<StageTools, 's3' | 'records'> & { readonly registry: WritingClient },
 ): LazyReusable {
   const { reuses } = options;
-  const shared = openShared(options);
+  const common = openCommon(options, registry);
+  const shared = common ?? openShared(options);
   let opened: Omit<Reusable, 'places'> = { seeds: [], isos: [], close: () => Promise.resolve() };
   return {
     seeds: () => [...opened.seeds, ...(shared ? [shared.local] : [])],
     isos: () => opened.isos,
     close: () => opened.close(),
+    common,
     before: (remote) => [...opened.seeds, ...(shared ? [shared.over(remote)] : [])],
     async open() {
       if (!reuses) return undefined;
@@ -201,6 +214,20 @@ function createReusable(
       return readObjectPlaces(s3, parseS3Address(replaced), signal);
     },
   };
+}
+
+function openCommon(
+  { reuses, config, signal, emit }: ToolsOptions,
+  client: WritingClient,
+): RegistryCache | undefined {
+  const address = reuses?.cache;
+  if (address === undefined || !isArtifactOutput(address) || config.mirrorPath !== undefined) {
+    return undefined;
+  }
+  const warn = (message: string): void => {
+    emit({ type: 'warning', message });
+  };
+  return createRegistryCache({ client, repository: parseRepositoryAddress(address), signal, warn });
 }
 
 /** A mirror on this machine needs none. */

@@ -2,6 +2,7 @@ import { withoutUndefined } from '../base/members.ts';
 import type { Json } from '../base/text/canonical-json.ts';
 import { digestLayout } from '../iso/pour/spans.ts';
 import { placeOf, type IsoPlace } from '../media/output/claim-iso.ts';
+import { fillCache } from '../stages/pour/fill-cache.ts';
 import { pourIso, type PourIsoInput } from '../stages/pour/pour-iso.ts';
 import { findFinishedIso } from '../stages/pour/find-finished-iso.ts';
 import { sealIso } from '../stages/pour/seal-iso.ts';
@@ -19,7 +20,10 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
   const place = placeOf(request);
   const { output } = place;
   const layout = digestLayout(pour.layout);
-  if (isArtifactOutput(output)) return pushBuilt(layout, tools, { ...pour, output, report });
+  if (isArtifactOutput(output)) {
+    const common = await fillCommon(request, pour, tools);
+    return pushBuilt(layout, tools, { ...pour, output, report: { ...report, ...common } });
+  }
   if (isObjectOutput(output)) return sendAndSeal(layout, tools, { ...pour, output, report });
   const { engine } = tools;
   const { checksum = false } = request;
@@ -30,14 +34,32 @@ export async function pourAndSeal<Report extends Readonly<Record<string, Json | 
     return { ...report, ...finished, ...untouched, stages, isUpToDate: true };
   }
   const { device } = place;
+  const common = await fillCommon(request, pour, tools);
   const poured = await engine.run(pourIso, {
     ...pour,
     output,
     checksum,
     ...withoutUndefined({ device }),
   });
-  const made = { ...report, ...poured, stages: [...engine.times()], layout, isUpToDate: false };
+  const made = {
+    ...report,
+    ...common,
+    ...poured,
+    stages: [...engine.times()],
+    layout,
+    isUpToDate: false,
+  };
   const { digest } = poured;
   await engine.run(sealIso, { place, layout, report: made, ...withoutUndefined({ digest }) });
   return made;
+}
+
+/** Where jobs share a repository: what this one brought there, and what it found. */
+async function fillCommon(
+  { reuses, output }: IsoPlace,
+  { blobs }: Pick<PourIsoInput, 'blobs'>,
+  { engine }: BuildTools,
+) {
+  if (!isArtifactOutput(reuses?.cache ?? '')) return {};
+  return withoutUndefined({ commonCache: await engine.run(fillCache, { blobs, output }) });
 }

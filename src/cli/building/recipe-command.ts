@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
 import { claimOutputObject } from '../../recipes/send-and-seal.ts';
-import { isObjectOutput } from '../../media/object/object-place.ts';
+import { isArtifactOutput, isObjectOutput } from '../../media/object/object-place.ts';
 import { drawnFor, pinsOf, type LockUse } from '../../recipes/lock/use-lock.ts';
 import { checkIsoPlace, claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
 import { placesOf, type CliHost } from '../host.ts';
@@ -91,7 +91,8 @@ export async function runRecipe<Request extends RecipeRequest, Result>(
 
 /** @throws UsageError `usage.cache-limit` */
 function refuseLimit({ reuses }: IsoPlace, { cacheLimit: limit }: RecipeOptions): void {
-  if (limit === undefined || reuses?.cache !== undefined) return;
+  const { cache } = reuses ?? {};
+  if (limit === undefined || (cache !== undefined && !isArtifactOutput(cache))) return;
   throw refuseOption('usage.cache-limit', String(limit), { expected: '--cache <dir> beside it' });
 }
 

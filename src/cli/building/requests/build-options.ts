@@ -7,7 +7,10 @@ import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
 import { withoutUndefined } from '../../../base/members.ts';
 import { formatS3Address, parseS3Address } from '../../../base/s3/address.ts';
-import { parseTaggedAddress } from '../../../media/artifact/artifact-address.ts';
+import {
+  parseRepositoryAddress,
+  parseTaggedAddress,
+} from '../../../media/artifact/artifact-address.ts';
 import { formatReference } from '../../../registry/reference.ts';
 import { isArtifactOutput, isObjectOutput } from '../../../media/object/object-place.ts';
 import type { BuildSettings } from '../../../config/appliance-config.ts';
@@ -124,6 +127,12 @@ export const readSaved = (
 
 type ReuseOptions = Pick<BuildOptions, 'freshLayout' | 'rehash' | 'cache' | 'seed'>;
 
+/** A folder, or a repository. */
+const resolveCache = (cwd: string, cache: string): string =>
+  isArtifactOutput(cache)
+    ? `oci://${formatReference(parseRepositoryAddress(cache))}`
+    : resolve(cwd, cache);
+
 function readReuse(
   { freshLayout = false, rehash = false, cache, seed = true }: ReuseOptions,
   output: string,
@@ -134,7 +143,7 @@ function readReuse(
     seeds: named.map((path) => (isElsewhere(path) ? path : resolve(cwd, path))),
     replaced: output,
     takesBlobs: seed !== false,
-    ...(cache !== undefined && { cache: resolve(cwd, cache) }),
+    ...(cache !== undefined && { cache: resolveCache(cwd, cache) }),
     keepsPlaces: !freshLayout,
     trustsRecords: !rehash,
   };
