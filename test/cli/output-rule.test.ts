@@ -68,6 +68,7 @@ const OTHERS = [
   ...['delta', 'apply'], // test/e2e/delta.test.ts
   'customize', // test/e2e/customize.test.ts
   'pull', // test/media/artifact/push-pull.test.ts
+  ...['extract pxe', 'extract rootfs', 'extract minimal-iso'], // test/media/customize/extract-coreos.test.ts
   'extract installer', // test/media/extract-installer.test.ts
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
   'config-iso build', // test/recipes/config-iso/foreign-files.test.ts

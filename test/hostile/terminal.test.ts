@@ -119,6 +119,18 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['evil.iso', 'evil.iso'],
     [EVIL, 'evil.iso', '-o', 'markdown'],
   ],
+  'extract pxe': [
+    ['evil.iso', '--out', EVIL],
+    [EVIL, '--out', '.'],
+  ],
+  'extract rootfs': [
+    ['evil.iso', '--out', EVIL],
+    [EVIL, '--out', '.'],
+  ],
+  'extract minimal-iso': [
+    ['evil.iso', '--out', EVIL],
+    [EVIL, '--out', '.', '--rootfs-url', EVIL],
+  ],
   'customize': [
     ['evil.iso', '--show'],
     [EVIL, '--in-place', '--hostname', EVIL],

@@ -19,7 +19,7 @@ const installer = (word: string, runs: string): string =>
     `echo ran >> ${runs}`,
     'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
     'id=$(cat /proc/sys/kernel/random/uuid)',
-    `echo "{\\"ignition\\":{\\"version\\":\\"3.2.0\\"},\\"storage\\":{\\"files\\":[{\\"path\\":\\"/etc/id\\",\\"contents\\":{\\"source\\":\\"data:,${word}-$id\\"}}]}}" > "$dir/unconfigured-agent.ign"`,
+    `echo "{\\"ignition\\":{\\"version\\":\\"3.2.0\\"},\\"storage\\":{\\"files\\":[{\\"path\\":\\"/etc/id\\",\\"contents\\":{\\"source\\":\\"data:,${word}-$id\\"}},{\\"path\\":\\"/etc/assisted/manifests/infraenv.yaml\\",\\"contents\\":{\\"source\\":\\"data:,kind:%20InfraEnv\\"}}]}}" > "$dir/unconfigured-agent.ign"`,
   ].join('\n');
 
 describe.skipIf(!hasTools)('a build out of a work directory that was used before', () => {
@@ -259,7 +259,11 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
       await writeFile(at('hosts.json'), '{"auths":{"hosts.example":{"auth":"YTpi"}}}');
       await writeFile(
         at('nmstate.yaml'),
-        'apiVersion: agent-install.openshift.io/v1beta1\nkind: NMStateConfig\n',
+        `kind: NMStateConfig
+spec:
+  config: {interfaces: [{name: eth0}]}
+  interfaces: [{name: eth0, macAddress: '52:54:00:00:00:01'}]
+`,
       );
       await copyFile(at('base.iso'), at('other.iso'));
       const offset = await findInBase('an initramfs');

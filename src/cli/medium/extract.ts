@@ -3,8 +3,18 @@ import type { Command } from 'commander';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
+import {
+  extractMinimal,
+  extractPxe,
+  stemOf,
+  type ExtractedFile,
+  type ExtractOptions as CoreosOptions,
+} from '../../media/customize/extract-coreos.ts';
+import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import type { CliHost } from '../host.ts';
-import { ISO_ARGUMENT, useNamed } from './use-named.ts';
+import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
+import { runWithProgress } from '../terminal/run-with-progress.ts';
+import { ISO_ARGUMENT, useNamed, useWatched } from './use-named.ts';
 import {
   createForceOption,
   createOutputOption,
@@ -20,12 +30,85 @@ type ExtractOptions = {
   readonly outputFormat: OutputFormat;
 };
 
-/** `sealift extract installer MEDIUM --out DIR`. */
+/** `sealift extract installer MEDIUM`, and `pxe`, `rootfs` and `minimal-iso` of live ISOs of CoreOS. */
 export function registerExtract(program: Command, host: CliHost): void {
-  program
+  const extract = program
     .command('extract')
-    .description('programs that a medium carries')
-    .addHelpText('after', '\nExample:\n  $ sealift extract installer appliance.iso --out .')
+    .description('what a medium carries: programs, and what boots from the network')
+    .addHelpText('after', '\nExample:\n  $ sealift extract installer appliance.iso --out .');
+  registerInstaller(extract, host);
+  registerPart(extract, host, {
+    name: 'pxe',
+    description: 'write kernel, initramfs and root file system of a CoreOS live ISO',
+    work: (iso, options) => extractPxe(iso, options),
+  });
+  registerPart(extract, host, {
+    name: 'rootfs',
+    description: 'write the root file system of a CoreOS live ISO',
+    work: (iso, options) => extractPxe(iso, options, (name) => /^rootfs\.img$/i.test(name)),
+  });
+  registerPart(extract, host, {
+    name: 'minimal-iso',
+    description: 'write a CoreOS live ISO without its root file system',
+    work: async (iso, { rootfsUrl, ...options }) => [await extractMinimal(iso, options, rootfsUrl)],
+  }).option('--rootfs-url <url>', 'where it fetches the root file system from');
+}
+
+type PartOptions = Omit<ExtractOptions, 'fips'> & {
+  readonly rootfsUrl?: string;
+  readonly logFormat: LogFormat;
+};
+
+type PartCommand = {
+  readonly name: string;
+  readonly description: string;
+  readonly work: (
+    iso: IsoImage,
+    options: CoreosOptions & { readonly rootfsUrl?: string },
+  ) => Promise<readonly ExtractedFile[]>;
+};
+
+const registerPart = (
+  extract: Command,
+  host: CliHost,
+  { name, description, work }: PartCommand,
+): Command =>
+  extract
+    .command(name)
+    .description(description)
+    .argument('<iso>', `CoreOS live ${ISO_ARGUMENT}; not one of sealift`)
+    .requiredOption('--out <dir>', 'directory to write to')
+    .addOption(createForceOption())
+    .addOption(createLogFormatOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nAn ISO of sealift is refused: its registry is read from the mounted ISO.\n' +
+        `\nExample:\n  $ sealift extract ${name} rhcos-live.iso --out .`,
+    )
+    .action(async (text: string, { out, logFormat, outputFormat, ...options }: PartOptions) => {
+      const directory = resolve(host.cwd, out);
+      const files = await runWithProgress(
+        { stage: `extract ${name}`, logFormat, host },
+        (watched) =>
+          useWatched(text, { ...host, ...watched }, async (source) =>
+            work(await openIso(source), {
+              ...watched,
+              ...options,
+              directory,
+              stem: stemOf(source.path),
+            }),
+          ),
+      );
+      await writeFormatted({ host, outputFormat }, { files }, () =>
+        files
+          .map(({ path, size }) => `${relative(host.cwd, path)} is complete: ${formatSize(size)}\n`)
+          .join(''),
+      );
+    });
+
+function registerInstaller(extract: Command, host: CliHost): void {
+  extract
     .command('installer')
     .description('write the openshift-install that makes configuration images for a medium')
     .argument('<medium>', `live ${ISO_ARGUMENT}, made by sealift`)

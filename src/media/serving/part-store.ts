@@ -16,6 +16,9 @@ import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { requireInside } from '../../iso/random-access.ts';
 import type { Part } from '../artifact/plan-parts.ts';
 import { readIsoToPush, type ReadIso } from '../artifact/push-iso.ts';
+import { identifyIso } from '../customize/identify-iso.ts';
+import { readIndex } from '../index/media-index.ts';
+import { useMedium } from '../open-medium.ts';
 import { fillParts } from './fill-parts.ts';
 import type { VirtualBase } from './virtual-iso.ts';
 
@@ -66,7 +69,7 @@ export async function addToPartStore(
 ): Promise<AddedIso> {
   const iso = await readIsoToPush(path, { signal, onProgress });
   const { index, size, version, parts } = iso.artifact;
-  const digest = digestFromHex(index.slice('sha256:'.length));
+  const digest = await identifyAdded(path, digestFromHex(index.slice('sha256:'.length)));
   await makeDirectory(join(directory, 'sha256'));
   let added = 0;
   for (const part of parts) {
@@ -85,6 +88,13 @@ export async function addToPartStore(
   await writeFileAtomic(layoutPath(directory, digest), JSON.stringify(layout), 0o644);
   return { digest, size, added };
 }
+
+/** Two ISOs of one index may have other values of a site. */
+const identifyAdded = (path: string, otherwise: Digest): Promise<Digest> =>
+  useMedium(path, async (iso) => {
+    const index = await readIndex(iso);
+    return (index && (await identifyIso(index, iso.readBytes))) ?? otherwise;
+  });
 
 async function writePart(
   iso: Pick<ReadIso, 'open'>,

@@ -4,6 +4,7 @@ import { digestOf, hexOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { requireInside, type RandomAccess } from '../../iso/random-access.ts';
 import { planParts, type Part } from '../artifact/plan-parts.ts';
+import { identifyIso } from '../customize/identify-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
 import { keepOpen } from '../repair/remote-iso.ts';
@@ -47,7 +48,10 @@ export async function openIsoBase(text: string, options: BaseOptions): Promise<V
 
 async function openFile(path: string): Promise<VirtualBase> {
   const access = await openLocal(path);
-  const index = await useMedium(access, readIndex);
+  const own = await useMedium(access, async (iso) => {
+    const index = await readIndex(iso);
+    return index && identifyIso(index, iso.readBytes);
+  });
   const file = await openToRead(path);
   const { mtimeMs } = await file.stat();
   const { size } = access;
@@ -55,7 +59,7 @@ async function openFile(path: string): Promise<VirtualBase> {
   return {
     name: path,
     size,
-    digest: index?.digest ?? digestOf(`${size} ${mtimeMs}`),
+    digest: own ?? digestOf(`${size} ${mtimeMs}`),
     fill(bytes, offset) {
       const check = (count: number): void => {
         requireInside({ offset, size: bytes.length }, offset + count);
@@ -80,7 +84,8 @@ async function openThroughCache(
   const { name, size, version } = source;
   const reading = createCachedAccess(source, readRange, () => Promise.resolve());
   const index = await readIndexOf(reading);
-  const digest = index?.digest ?? digestOf(`${name} ${size} ${version ?? ''}`);
+  const own = index && (await identifyIso(index, reading.read));
+  const digest = own ?? digestOf(`${name} ${size} ${version ?? ''}`);
   const parts = listParts(index, { size, digest });
   const chunkOf = (part: KeyedPart, offset: number): CachedPart => {
     const size = Math.min(CHUNK, part.size - offset);

@@ -1,0 +1,135 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { open, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runProgram } from '../../../src/cli/program.ts';
+import { openIso } from '../../../src/iso/open-iso.ts';
+import { readKargAreas } from '../../../src/iso/coreos/karg-areas.ts';
+import { makeCoreosIso, makeTestDirectory } from '../../support/iso.ts';
+import { requireTool } from '../../support/tools.ts';
+
+const hasTools = ['genisoimage', 'isohybrid', 'mformat', 'xz', 'bsdtar']
+  .map(requireTool)
+  .every(Boolean);
+const SHARED = ['/images/pxeboot/initrd.img', '/images/pxeboot/vmlinuz'];
+const ROOTFS = 'images/pxeboot/rootfs.img';
+
+describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
+  let directory: string;
+  let other: string;
+  beforeAll(async () => {
+    directory = await makeTestDirectory();
+    other = await makeTestDirectory();
+    const full = await makeCoreosIso(directory, { files: { 'coreos/miniso.dat': 131_072 } });
+    const minimal = await makeCoreosIso(other, { without: [ROOTFS, 'coreos/miniso.dat'] });
+    await writeRecipe(full, minimal);
+  });
+  afterAll(async () => {
+    for (const each of [directory, other]) await rm(each, { recursive: true });
+  });
+
+  async function run(
+    ...args: readonly string[]
+  ): Promise<{ readonly code: number; readonly stderr: string }> {
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    stdout.resume();
+    let text = '';
+    stderr.on('data', (piece: Buffer) => (text += piece.toString()));
+    const { signal } = new AbortController();
+    const host = { stdout, stderr, cwd: directory, isTTY: false, env: {}, now: Date.now, signal };
+    return { code: await runProgram(['extract', ...args], host), stderr: text };
+  }
+
+  it('for the network are the files that bsdtar finds', async () => {
+    expect(await run('pxe', 'test.iso', '--out', 'pxe')).toMatchObject({ code: 0 });
+    for (const name of ['initrd.img', 'rootfs.img', 'vmlinuz']) {
+      const expected = execFileSync('bsdtar', ['-xOf', 'test.iso', `images/pxeboot/${name}`], {
+        cwd: directory,
+      });
+      expect((await readFile(join(directory, 'pxe', `test-${name}`))).equals(expected)).toBe(true);
+    }
+    expect(await run('pxe', 'test.iso', '--out', 'pxe')).toMatchObject({ code: 2 });
+  });
+
+  it('make the minimal ISO of the recipe, with an address instead of a volume', async () => {
+    const url = 'https://media.example.com/rootfs.img';
+    expect(await run('minimal-iso', 'test.iso', '--out', 'min', '--rootfs-url', url)).toMatchObject(
+      { code: 0 },
+    );
+    const iso = await openIso(join(directory, 'min/test-minimal.iso'));
+    expect(iso.fileSize).toBe((await readFile(join(other, 'test.iso'))).length);
+    const kargs = await readKargAreas(iso);
+    expect(kargs.text).toBe(`${kargs.default} coreos.live.rootfs_url=${url}`);
+    expect(kargs.default).not.toContain('coreos.liveiso');
+    expect(await iso.find(`/${ROOTFS}`)).toBeUndefined();
+    await iso.close();
+  });
+
+  it('are refused where a recipe makes something else', async () => {
+    const bytes = await readFile(join(directory, 'test.iso'));
+    const iso = await openIso(join(directory, 'test.iso'));
+    const node = await iso.find('/images/pxeboot/initrd.img');
+    await iso.close();
+    const at = node?.kind === 'file' ? (node.extents[0]?.offset ?? 0) : 0;
+    bytes[at] = (bytes[at] ?? 0) ^ 1;
+    await writeFile(join(directory, 'bad.iso'), bytes);
+    const { code, stderr } = await run('minimal-iso', 'bad.iso', '--out', 'bad');
+    expect([code, stderr]).toEqual([5, expect.stringContaining('[miniso.wrong-digest]')]);
+  });
+});
+
+/** A recipe of version 1 into the room that the full ISO has for it. */
+async function writeRecipe(fullPath: string, minimalPath: string): Promise<void> {
+  const [full, minimal] = [await openIso(fullPath), await openIso(minimalPath)];
+  const runs: { minimal: number; full: number; size: number }[] = [];
+  for (const path of SHARED) {
+    const [from, to] = [await full.find(path), await minimal.find(path)];
+    if (from?.kind !== 'file' || to?.kind !== 'file') throw new Error(`${path} is missing`);
+    runs.push({
+      minimal: to.extents[0]?.offset ?? 0,
+      full: from.extents[0]?.offset ?? 0,
+      size: to.size,
+    });
+  }
+  runs.sort((a, b) => a.minimal - b.minimal);
+  const bytes = await readFile(minimalPath);
+  const rest: Buffer[] = [];
+  let end = 0;
+  for (const run of runs) {
+    rest.push(bytes.subarray(end, run.minimal));
+    end = run.minimal + run.size;
+  }
+  rest.push(bytes.subarray(end));
+  const packed = execFileSync('xz', ['-c', '--check=crc32'], {
+    input: Buffer.concat(rest),
+    maxBuffer: 1 << 26,
+  });
+  const recipe = Buffer.concat([
+    Buffer.from('MINISO\0\0'),
+    ...[1, 4].map(number),
+    Buffer.from('test'),
+    number(runs.length),
+    ...runs.flatMap((run) => [run.minimal / 2048, run.full / 2048, run.size].map(number)),
+    createHash('sha256').update(bytes).digest(),
+    number(packed.length),
+    packed,
+  ]);
+  const node = await full.find('/coreos/miniso.dat');
+  if (node?.kind !== 'file' || recipe.length > node.size)
+    throw new Error(`no room for ${recipe.length} bytes`);
+  const file = await open(fullPath, 'r+');
+  await file.write(recipe, 0, recipe.length, node.extents[0]?.offset);
+  await file.close();
+  await full.close();
+  await minimal.close();
+}
+
+/** As bincode writes it. */
+function number(value: number): Buffer {
+  if (value < 251) return Buffer.from([value]);
+  const bytes = Buffer.alloc(5, 252);
+  bytes.writeUInt32LE(value, 1);
+  return bytes;
+}
