@@ -102,7 +102,7 @@ const registerPart = (
       );
       await writeFormatted({ host, outputFormat }, { files }, () =>
         files
-          .map(({ path, size }) => `${relative(host.cwd, path)} is complete: ${formatSize(size)}\n`)
+          .map(({ path, size }) => `${formatPath(path, host)} is complete: ${formatSize(size)}\n`)
           .join(''),
       );
     });
