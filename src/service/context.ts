@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { ServedEntry } from '../media/serving/serve-bytes.ts';
-import { readSmallBody } from '../base/http/read-body.ts';
+import { isErrno } from '../base/errors.ts';
 import type { Context, Hono } from 'hono';
 import { ApiFailure } from './api-failure.ts';
 import type { Auth, Identity } from './auth/identity.ts';
@@ -53,8 +53,7 @@ export async function readBody<Body>(
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
-  const bytes = await readSmallBody(exchange.env.incoming, BODY_LIMIT);
-  if (!bytes) throw new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
+  const bytes = await readBytes(exchange.env.incoming);
   let body: unknown;
   try {
     body = JSON.parse(bytes.toString('utf8'));
@@ -64,6 +63,25 @@ export async function readBody<Body>(
   }
   openApi.check(schema, body);
   return body as Body;
+}
+
+/** What is too large is not read; the connection stays open for the answer. The server limits the time. */
+async function readBytes(incoming: HttpBindings['incoming']): Promise<Buffer> {
+  const tooLarge = new ApiFailure(413, `the body has more than ${BODY_LIMIT} bytes`);
+  if (Number(incoming.headers['content-length'] ?? 0) > BODY_LIMIT) throw tooLarge;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
+      size += (chunk as Buffer).length;
+      if (size > BODY_LIMIT) throw tooLarge;
+      chunks.push(chunk as Buffer);
+    }
+  } catch (error) {
+    if (isErrno(error, 'ECONNRESET')) throw new ApiFailure(400, 'the body has not all arrived');
+    throw error;
+  }
+  return Buffer.concat(chunks, size);
 }
 
 export const toTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

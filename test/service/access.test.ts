@@ -1,0 +1,209 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { connect } from 'node:net';
+import { SignJWT, exportJWK, type JWK } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { API, PULL_SECRET, startService, type TestService } from '../support/service.ts';
+
+const issuer = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 });
+
+const sign = (claims: object, { key = issuer.privateKey, expires = '1h' } = {}): Promise<string> =>
+  new SignJWT({ ...claims })
+    .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+    .setIssuer('https://sso.example')
+    .setExpirationTime(expires)
+    .sign(key);
+
+describe('with single sign-on', () => {
+  let service: TestService;
+  let clock = Date.now();
+  const tokens: Record<string, string> = {};
+  beforeAll(async () => {
+    const jwk: JWK = { ...(await exportJWK(issuer.publicKey)), kid: 'k1', alg: 'RS256' };
+    const keys = JSON.stringify({ keys: [jwk] });
+    service = await startService({
+      auth: { type: 'rhsso', keys, issuer: 'https://sso.example' },
+      now: () => clock,
+    });
+    tokens['alice'] = await sign({ preferred_username: 'alice', org_id: '1' });
+    tokens['anna'] = await sign({ preferred_username: 'anna', org_id: '1' });
+    tokens['bob'] = await sign({ preferred_username: 'bob', org_id: '2' });
+    // A user may be called as an organisation is.
+    tokens['1'] = await sign({ preferred_username: '1' });
+  });
+  afterAll(() => service.close());
+
+  const create = async (who: string): Promise<{ cluster: string; infraEnv: string; url: URL }> => {
+    const token = tokens[who] ?? '';
+    const body = { name: 'edge', openshift_version: '4.21.3' };
+    const made = await service.call('POST', `${API}/v2/clusters/disconnected`, { body, token });
+    const cluster = String(made.body['id']);
+    const params = { name: 'edge', cluster_id: cluster, pull_secret: PULL_SECRET };
+    const env = await service.call('POST', `${API}/v2/infra-envs`, { body: params, token });
+    const { id, download_url: url } = env.body;
+    return { cluster, infraEnv: String(id), url: new URL(String(url)) };
+  };
+
+  it('refuses whoever has no token that the issuer signed, in the shape of assisted-service', async () => {
+    const refused = [
+      undefined,
+      'x.y.z',
+      await sign({ preferred_username: 'eve' }, { key: stranger.privateKey }),
+      await sign({ preferred_username: 'eve' }, { expires: '-1h' }),
+      await sign({}),
+      await new SignJWT({ preferred_username: 'eve' })
+        .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+        .setIssuer('https://other.example')
+        .setExpirationTime('1h')
+        .sign(issuer.privateKey),
+      // The public key as a shared secret.
+      await new SignJWT({ preferred_username: 'eve' })
+        .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
+        .setExpirationTime('1h')
+        .sign(Buffer.from(issuer.publicKey.export({ type: 'spki', format: 'pem' }))),
+      `${Buffer.from('{"alg":"none"}').toString('base64url')}.e30.`,
+    ];
+    for (const token of refused) {
+      const call = token === undefined ? {} : { token };
+      const { status, body } = await service.call('GET', `${API}/v2/clusters`, call);
+      expect([status, body['code']]).toEqual([401, 401]);
+    }
+  });
+
+  it('shows a tenant its own records, and no other that there are any', async () => {
+    const { cluster, infraEnv } = await create('alice');
+    const paths = [
+      ['GET', `${API}/v2/clusters/${cluster}`],
+      ['DELETE', `${API}/v2/clusters/${cluster}`],
+      ['GET', `${API}/v2/infra-envs/${infraEnv}`],
+      ['PATCH', `${API}/v2/infra-envs/${infraEnv}`],
+      ['DELETE', `${API}/v2/infra-envs/${infraEnv}`],
+      ['POST', `${API}/v2/infra-envs/${infraEnv}/hosts`],
+      ['GET', `${API}/v2/infra-envs/${infraEnv}/downloads/image-url`],
+      ['GET', `${API}/v2/infra-envs/${infraEnv}/downloads/files?file_name=discovery.ign`],
+    ] as const;
+    for (const who of ['bob', '1']) {
+      const token = tokens[who] ?? '';
+      for (const [method, path] of paths) {
+        const body = method === 'PATCH' ? { body: {} } : {};
+        expect((await service.call(method, path, { token, ...body })).status, path).toBe(404);
+      }
+      for (const list of ['clusters', 'infra-envs']) {
+        const { text } = await service.call('GET', `${API}/v2/${list}`, { token });
+        expect(text).toBe('[]');
+      }
+      const stolen = { name: 'x', cluster_id: cluster, pull_secret: PULL_SECRET };
+      const bound = await service.call('POST', `${API}/v2/infra-envs`, { token, body: stolen });
+      expect(bound.status).toBe(404);
+    }
+    const colleague = { token: tokens['anna'] ?? '' };
+    expect((await service.call('GET', `${API}/v2/clusters/${cluster}`, colleague)).status).toBe(
+      200,
+    );
+  });
+
+  it('gives an image to whoever has its URL, until it expires, and no other image', async () => {
+    const mine = await create('alice');
+    const other = await create('bob');
+    const ask = async ({ pathname, search }: URL): Promise<number> =>
+      (await service.call('GET', pathname + search)).status;
+    expect(mine.url.pathname).toMatch(/^\/bytoken\//);
+    // The token is taken: what is missing is the release, as nothing is in the store.
+    expect(await ask(mine.url)).toBe(500);
+    const token = mine.url.pathname.split('/')[2] ?? '';
+    const files = (id: string): string =>
+      `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign&image_token=${token}`;
+    expect((await service.call('GET', files(mine.infraEnv))).status).toBe(500);
+    expect((await service.call('GET', files(other.infraEnv))).status).toBe(404);
+    const [head = '', , signature = ''] = token.split('.');
+    const claims = { sub: other.infraEnv, aud: 'image', exp: Date.now() };
+    const forged = Buffer.from(JSON.stringify(claims)).toString('base64url');
+    const forgedUrl = new URL(mine.url.href.replace(token, `${head}.${forged}.${signature}`));
+    expect(await ask(forgedUrl)).toBe(401);
+    // Who may ask for records is another matter.
+    expect((await service.call('GET', `${API}/v2/clusters`, { token })).status).toBe(401);
+    const byId = `/byid/${mine.infraEnv}/4.21.3/x86_64/disconnected.iso`;
+    expect((await service.call('GET', byId)).status).toBe(401);
+    clock += 3_601_000;
+    expect(await ask(mine.url)).toBe(401);
+  });
+});
+
+describe('bad input', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.close());
+
+  const infraEnvs = `${API}/v2/infra-envs`;
+  const good = { name: 'edge', pull_secret: PULL_SECRET };
+  const prefix = 'pull secret for new infraEnv is invalid: ';
+  const auths = (auth: unknown): string => JSON.stringify({ auths: { 'r.io': { auth } } });
+
+  it.each([
+    [{ pull_secret: '{' }, `${prefix}pull secret must be a well-formed JSON`],
+    [{ pull_secret: '{}' }, `${prefix}pull secret must contain 'auths' JSON-object field`],
+    [
+      { pull_secret: auths('%%') },
+      `${prefix}invalid pull secret: 'auth' field of "r.io" is not base64-encoded`,
+    ],
+    [
+      { pull_secret: auths('YWJj') },
+      `${prefix}invalid pull secret: 'auth' for r.io is not in 'user:password' format`,
+    ],
+    [{ ssh_authorized_key: 'ssh-rsa x' }, 'SSH key is not valid'],
+    [
+      { rendezvous_ip: 'here' },
+      'Invalid rendezvous IP: here (must be a valid IPv4 or IPv6 address)',
+    ],
+    [
+      { rendezvous_ip: '192.0.2.1', image_type: 'full-iso' },
+      'RendezvousIP is only supported for disconnected ISO infra-envs',
+    ],
+    [
+      { ntp_sources: 'a', additional_ntp_sources: 'b' },
+      'ntp_sources and additional_ntp_sources are mutually exclusive',
+    ],
+    [{ additional_ntp_sources: 'a,b c' }, 'Invalid NTP source: b c'],
+    [
+      { kernel_arguments: [{ operation: 'delete', value: 'a' }] },
+      'Only kernel argument operation append is supported.  Got delete',
+    ],
+  ])('%j is refused with the reason of assisted-service', async (more, reason) => {
+    const { status, body } = await service.call('POST', infraEnvs, { body: { ...good, ...more } });
+    expect([status, body['reason']]).toEqual([400, reason]);
+  });
+
+  it('of other kinds gets a status and no echo of it', async () => {
+    const canary = 'canary-7f3a';
+    const calls = [
+      [400, 'POST', infraEnvs, { raw: `{"${canary}` }],
+      [422, 'POST', infraEnvs, { body: { pull_secret: canary } }],
+      [422, 'POST', infraEnvs, { body: { ...good, image_type: canary } }],
+      [422, 'POST', infraEnvs, { body: [canary] }],
+      [413, 'POST', infraEnvs, { raw: canary.padEnd(3 << 20) }],
+      [422, 'GET', `${infraEnvs}/${canary}`, {}],
+      [422, 'GET', `${infraEnvs}/..%2f..%2fetc%2fpasswd`, {}],
+      [404, 'GET', `/${canary}`, {}],
+      [404, 'PUT', infraEnvs, {}],
+    ] as const;
+    for (const [status, method, path, call] of calls) {
+      const answer = await service.call(method, path, call);
+      expect([path, answer.status]).toEqual([path, status]);
+      expect(answer.text).not.toContain(canary);
+    }
+    expect(JSON.stringify(service.answered)).not.toContain(canary);
+  });
+
+  it('from two thousand idle connections does not keep others from being answered', async () => {
+    const { port } = new URL(service.url);
+    const sockets = Array.from({ length: 2100 }, () => connect(Number(port), '127.0.0.1'));
+    for (const socket of sockets) socket.on('error', () => undefined);
+    await Promise.all(
+      sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve))),
+    );
+    expect((await service.call('GET', '/live')).status).toBe(200);
+    for (const socket of sockets) socket.destroy();
+  });
+});
