@@ -3,7 +3,9 @@ import { digestOf } from '../../base/digest.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { planCustomisation } from '../../media/customize/plan-customisation.ts';
-import { readEmbeddedIgnition } from '../../media/read-ignition.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { decodeEmbedded } from '../../media/customize/live-areas.ts';
+import { readPristineArchive } from '../../media/customize/pristine-areas.ts';
 import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';
 import type { Served } from '../../media/serving/served.ts';
 import {
@@ -47,7 +49,7 @@ export function createImages(
     if (stored) return stored;
     const parts = await generating('failed to generate image', () =>
       useRelease(release, async (iso) => {
-        const pristine = await readEmbeddedIgnition(iso);
+        const pristine = await readPristine(iso);
         const values = readValues(service.key, infraEnv, { forAgents: hasAgents(pristine) });
         return planCustomisation(iso, values, { force: true });
       }),
@@ -58,7 +60,7 @@ export function createImages(
     readIgnition: (infraEnv, release) =>
       generating('failed to generate ignition', () =>
         useRelease(release, async (iso) => {
-          const pristine = await readEmbeddedIgnition(iso);
+          const pristine = await readPristine(iso);
           const forAgents = hasAgents(pristine);
           return configure(pristine, readValues(service.key, infraEnv, { forAgents }));
         }),
@@ -81,6 +83,12 @@ export function createImages(
       }
     },
   };
+}
+
+/** The config that the ISO has without anybody's values. */
+async function readPristine(iso: IsoImage): Promise<string | undefined> {
+  const archive = await readPristineArchive(iso);
+  return archive && (await decodeEmbedded(archive)).config;
 }
 
 const hasAgents = (pristine: string | undefined): boolean =>

