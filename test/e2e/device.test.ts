@@ -7,7 +7,7 @@ import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { attachLoop, mayAttachLoops, type LoopDevice } from '../support/loop-device.ts';
 import { requireTool } from '../support/tools.ts';
 
-const tools = ['losetup', 'xorriso', 'cmp', 'isohybrid', 'genisoimage'];
+const tools = ['losetup', 'blkid', 'xorriso', 'cmp', 'isohybrid', 'genisoimage'];
 const hasAll = tools.map((tool) => requireTool(tool)).every(Boolean) && mayAttachLoops();
 const KILLER = new URL('../support/kill-at-write.mjs', import.meta.url).href;
 const MIB = 1 << 20;
@@ -20,7 +20,7 @@ describe.skipIf(!hasAll)('a build on a block device', () => {
   let world: LiveWorld;
   let size: number;
   const loops: LoopDevice[] = [];
-  const at = (name: string): string => join(world.directory, name);
+  const at = (...names: readonly string[]): string => join(world.directory, ...names);
 
   beforeAll(async () => {
     world = await createLiveWorld();
@@ -67,6 +67,26 @@ describe.skipIf(!hasAll)('a build on a block device', () => {
     await file.close();
     return bytes;
   };
+
+  it('has the bytes and the label of an upgrade ISO, whose other files are in the working directory', async () => {
+    const config = await readFile(at('appliance-config.yaml'), 'utf8');
+    await writeFile(at('upgrade.yaml'), config.replace('enableInteractiveFlow: true\n', ''));
+    const build = (...args: readonly string[]) =>
+      world.run('build', 'upgrade-iso', 'upgrade.yaml', ...args);
+    const inFile = await build('--output', 'files/u.iso');
+    expect(inFile.exitCode, inFile.stderr).toBe(0);
+    const { path } = await makeDevice('upgrade.img');
+    expect((await build('--output', path)).stderr).toContain('device.force');
+    const { exitCode, stderr, stdout } = await build(...toDevice(path), '--verify');
+    expect(exitCode, stderr).toBe(0);
+    expect(stdout).toContain('all that was written was read from it again');
+    const { size } = await stat(at('files/u.iso'));
+    execFileSync('cmp', ['-n', String(size), path, at('files/u.iso')]);
+    const name = 'upgrade-4.21.3.yaml';
+    execFileSync('cmp', [at(name), at('files', name)]);
+    const label = execFileSync('blkid', ['-p', '-o', 'value', '-s', 'LABEL', path]);
+    expect(label.toString()).toBe('upgrade_4.21.3\n');
+  });
 
   it('does not boot after a kill, and has the bytes of the ISO when the build runs again', async () => {
     const { path } = await makeDevice('killed.img');

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
@@ -210,6 +210,19 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     expect(report.bytes).toMatchObject({ written: sent, copiedByServer: report.isoSize - sent });
     expect(report.noChecksum).toContain('copied by the service');
     expect(await get('night/a.iso.sha256')).toBeUndefined();
+  });
+
+  it('has the bytes of an upgrade ISO, whose other files are in the working directory', async () => {
+    const config = await readFile(join(world.directory, 'appliance-config.yaml'), 'utf8');
+    const text = config.replace('enableInteractiveFlow: true\n', '');
+    await writeFile(join(world.directory, 'upgrade.yaml'), text);
+    const upgrade = (output: string): Promise<Outcome> =>
+      world.run('build', 'upgrade-iso', 'upgrade.yaml', '--output', output, '-o', 'json');
+    const { digest } = expectDone(await upgrade('files/u.iso'));
+    expectDone(await upgrade('s3://media/u.iso'));
+    expect(await fetchAll('u.iso')).toBe(digest);
+    const files = ['upgrade-4.21.3.yaml', 'files/upgrade-4.21.3.yaml'];
+    execFileSync('cmp', files, { cwd: world.directory });
   });
 
   it('does not take the place of an object that no build sent, unless it is forced', async () => {

@@ -1,9 +1,20 @@
-import { access, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  access,
+  chown,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDemoWorld, type DemoWorld } from '../../demo/world.ts';
 import { runProcess } from '../../src/base/process.ts';
+import { isRoot, NOBODY } from '../support/as-user.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CACHE = join(ROOT, 'node_modules/.cache/sealift-node');
@@ -41,7 +52,49 @@ describe.each(NODES)('the packed program on Node.js %s', (major, node) => {
     await npm('install', '--offline', '--prefix', directory, tarball);
     await useProgram({ directory, node, major });
   });
+
+  it('makes the bytes of one lock as another user, in another folder', async (context) => {
+    if (!(await isThere(node))) context.skip(`Node.js ${major} is not there`);
+    const { home, run } = await becomeUser(major, node);
+    await run(join(work, major, 'node_modules/.bin/sealift'), ...BUILD, '--locked');
+    const { stdout } = await runProcess('sha256sum', [join(home, 'locked.iso')]);
+    const { uid } = await stat(join(home, 'locked.iso'));
+    expect(uid).toBe(isRoot ? NOBODY : process.geteuid?.());
+    made.add(stdout.split(' ')[0] ?? '');
+    expect(made.size).toBe(1);
+  });
 });
+
+/** SHA-256 of what was built with the lock. */
+const made = new Set<string>();
+const BUILD = ['build', 'live-iso', '--output', 'locked.iso'];
+
+/** A folder of another user with the inputs of a build, and that user with this Node.js alone. */
+async function becomeUser(major: string, node: string) {
+  const home = join(work, `user-of-${major}`);
+  await mkdir(home);
+  const own = join(work, `node-${major}`); // folders above the other may be closed to the user
+  await copyFile(node, own);
+  for (const name of INPUTS) await copyFile(join(work, '20', name), join(home, name));
+  const env = { ...world.env, HOME: home, PATH: process.env['PATH'] ?? '' };
+  if (isRoot) {
+    await runProcess('chmod', ['-R', 'a+rX', work]); // what the environment names is there, too
+    for (const name of ['.', ...INPUTS]) await chown(join(home, name), NOBODY, NOBODY);
+  }
+  const [file, ...args] = isRoot
+    ? (['runuser', '-u', 'nobody', '--', own] as const)
+    : ([own] as const);
+  const run = (...words: readonly string[]) =>
+    runProcess(file, [...args, ...words], { cwd: home, env, timeout: 120_000 });
+  return { home, run };
+}
+
+const INPUTS = [
+  'appliance-config.yaml',
+  'pull-secret.json',
+  'sealift.lock.json',
+  'sealift.lock.secrets',
+];
 
 type Installed = {
   readonly directory: string;
@@ -64,7 +117,10 @@ async function useProgram({ directory, node, major }: Installed): Promise<void> 
   expect(await sealift('init')).toContain('wrote appliance-config.yaml');
   await copyFile(join(work, 'pull-secret.json'), join(directory, 'pull-secret.json'));
   expect(await sealift('validate')).toContain('appliance-config.yaml is valid');
-  expect(await sealift('build', 'live-iso', '--output', 'live.iso')).toContain('is complete');
+  const lock = major === '20' ? ['--lock'] : []; // it holds for the builds of the other users
+  expect(await sealift('build', 'live-iso', '--output', 'live.iso', ...lock)).toContain(
+    'is complete',
+  );
   expect(await sealift('verify', 'live.iso')).toContain('live.iso is whole');
   // The keys of a site are made in a thread.
   await sealift('init', '--template', 'sites', 'field');

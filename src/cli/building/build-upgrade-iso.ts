@@ -16,6 +16,7 @@ import {
   formatBytes,
   formatChecksum,
   formatFiles,
+  formatOutput,
   formatVerified,
   warnOfTls,
 } from './report-lines.ts';
@@ -60,7 +61,8 @@ export function registerUpgradeIso(build: Command, host: CliHost): void {
       'after',
       '\nCarries release, operators and additional images of the configuration. Beside the ISO it writes\n' +
         'upgrade-VERSION.yaml: signatures, mirrors and catalog sources, for "oc apply". The commands to\n' +
-        'run are printed at the end. For clusters of media without the interactive flow.\n' +
+        'run are printed at the end. Of a block device (with --force) or an object, that file is in the\n' +
+        'working directory. For clusters of media without the interactive flow.\n' +
         '\nExamples:\n  $ sealift build upgrade-iso appliance-config.yaml --output upgrade.iso\n' +
         '  $ sealift build upgrade-iso --from 4.20.6',
     )
@@ -90,7 +92,7 @@ export function registerUpgradePlan(plan: Command, host: CliHost): void {
 function formatReport(report: UpgradeIsoReport & Verified, host: CliHost): string {
   const { bytes, release } = report;
   const shown = (path: string): string => formatPath(path, host);
-  const output = shown(report.output);
+  const output = formatOutput(report.output, host);
   return [
     '',
     `${output} is ${report.isUpToDate ? 'up to date' : 'complete'}: ${formatSize(report.isoSize)}, OpenShift ${release.version} ${release.architecture}`,
@@ -201,7 +203,7 @@ export const addUpgradeOptions = (command: Command): Command =>
   addFromOption(addReuseOptions(addSignatureOptions(command)))
     .addArgument(createConfigArgument())
     .addOption(createSetOption())
-    .option('--output <file>', 'the ISO to write', UPGRADE_OUTPUT)
+    .option('--output <file>', 'a file, a block device, or s3://BUCKET/KEY', UPGRADE_OUTPUT)
     .option('--work-dir <dir>', 'cache and stage results (default: ".sealift" beside the output)')
     .option(
       '--machine-config',

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { digestOf } from '../../base/digest.ts';
 import { UsageError, ConfigError } from '../../base/errors.ts';
@@ -91,16 +91,16 @@ type Carried = Pick<PreparedUpgradeIso, 'release' | 'path' | 'plan' | 'catalogs'
 
 /**
  * What a cluster is given: `upgrade-VERSION.yaml` for `oc apply`, and where they are wanted
- * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all beside the ISO.
+ * `upgrade-machine-config-VERSION.yaml` and `upgrade-hosts.yaml`, all in the folder of the request.
  *
  * @throws ConfigError `upgrade.no-previous`, `catalog.bad-name`, `catalog.same-name`
  */
 export function renderSideFiles(request: UpgradeIsoRequest, carried: Carried): SideFiles {
-  const { output, machineConfig, prepareHosts } = request;
+  const { folder, machineConfig, prepareHosts } = request;
   const { version, arch } = carried.release;
   const resources = renderResources(request, carried);
   const beside = (name: string, text: string): SideFile => ({
-    path: join(dirname(output), name),
+    path: join(folder, name),
     text: sealSideFile(text),
   });
   return {

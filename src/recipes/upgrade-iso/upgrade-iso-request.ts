@@ -9,6 +9,8 @@ import { LIVE_ISO_RULES } from '../live-iso/live-iso-rules.ts';
 /** Everything an upgrade ISO is made from: what of an appliance's configuration it can carry. */
 export type UpgradeIsoRequest = IsoRequest &
   Pick<LiveIsoRequest, 'config' | 'signatures' | 'epoch'> & {
+    /** Where the other files are written: beside the ISO, or of a device or an object in the working directory. */
+    readonly folder: string;
     /** The version of the cluster; absent: the release alone is carried. */
     readonly from?: string;
     /** Whether a MachineConfig is written that upgrades the cluster by itself. */

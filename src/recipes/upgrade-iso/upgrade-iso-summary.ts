@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
+import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
 import type { MadeIso } from '../made-iso.ts';
 import { describeSignatures } from '../verified-release.ts';
 import { summarizePayload, type PayloadSummary } from '../live-iso/live-iso-summary.ts';
@@ -21,12 +22,12 @@ export type UpgradeIsoPlan = PayloadSummary & {
 };
 
 /** What is known of an upgrade ISO before it is poured. */
-type Announced = UpgradeIsoPlan & {
-  readonly output: string;
-  readonly unverifiedTls: readonly string[];
-  /** What stays on disk for the next build. */
-  readonly cache: string;
-};
+type Announced = UpgradeIsoPlan &
+  DescribedOutput & {
+    readonly unverifiedTls: readonly string[];
+    /** What stays on disk for the next build. */
+    readonly cache: string;
+  };
 
 export type UpgradeIsoReport = Announced & MadeIso;
 
@@ -46,7 +47,7 @@ export const describeUpgradeIso = (
   prepared: PreparedUpgradeIso,
 ): Announced => ({
   ...summarizeUpgradePlan(prepared),
-  output: request.output,
+  ...describeOutput(request),
   unverifiedTls: request.config.build.insecureRegistries,
   cache: request.workDir,
 });

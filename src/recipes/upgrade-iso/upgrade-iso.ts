@@ -27,7 +27,7 @@ export async function prepareUpgradeIso(
   tools: BuildTools,
 ): Promise<PreparedUpgradeIso> {
   const { engine, registriesConf } = tools;
-  const { config, epoch, saved, isThere } = request;
+  const { config, epoch, saved, isThere, device } = request;
   const { channel } = config.ocpRelease;
   requireLockedInputs(request, tools, {
     [nameField('release', 'channel')]: channel,
@@ -52,7 +52,7 @@ export async function prepareUpgradeIso(
     layout,
     plan,
     ...diskOf(request),
-    ...withoutUndefined({ maxSize, isThere }),
+    ...withoutUndefined({ maxSize, isThere, device }),
   });
   const made = { plan: await plan, catalogs: await catalogs, registriesConf };
   const contents = digestContents(made);

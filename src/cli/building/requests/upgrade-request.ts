@@ -1,5 +1,4 @@
-import type { BlockDevice } from '../../../base/disk/block-device.ts';
-import { UsageError } from '../../../base/errors.ts';
+import { dirname } from 'node:path';
 import { isObjectOutput } from '../../../media/object/object-place.ts';
 import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
 import { isVersion } from '../../../openshift/release/version.ts';
@@ -38,7 +37,6 @@ export function readUpgradeRequest(
 ): UpgradeIsoRequest {
   const { machineConfig = false, prepareHosts = false } = options;
   if (options.from !== undefined) checkVersion(options.from);
-  refuseObject(options.output);
   const input = readConfigFiles(names, options, host);
   const config = loadConfig(input, { env: host.env, rules: UPGRADE_ISO_RULES });
   const graphUrl = readGraphUrl(host.env);
@@ -54,38 +52,17 @@ export function readUpgradeRequest(
     },
     host,
   );
-  if (place.device) throw noDevice(place.device);
   return {
     config: withBuild(config, options),
     configuration: identifyConfig(input),
     machineConfig,
     prepareHosts,
     ...place,
+    folder: place.device || isObjectOutput(place.output) ? host.cwd : dirname(place.output),
     signatures,
     ...withoutEmpty({ from, graphUrl, saved, epoch: readEpoch(host.env) }),
     ...locking,
   };
-}
-
-/** It is attached to hosts, with the files beside it, and nothing boots from it. */
-const noDevice = ({ path }: BlockDevice): UsageError =>
-  new UsageError('output.not-a-file', `"${path}" is a block device`, {
-    expected: 'a file, for an upgrade ISO',
-    found: 'a block device',
-    hint: 'name a file',
-  });
-
-function refuseObject(output = ''): void {
-  if (!isObjectOutput(output)) return;
-  throw new UsageError(
-    'output.no-object',
-    'an upgrade ISO is not sent to an object store or a registry',
-    {
-      expected: 'a file: others are written beside it',
-      found: output,
-      hint: 'name a file with --output, and upload it with the files beside it',
-    },
-  );
 }
 
 function checkVersion(from: string): void {
