@@ -1,11 +1,10 @@
 import { withoutUndefined } from '../base/members.ts';
 import { isError, type ImageProblem } from '../base/problem.ts';
-import { parseIgnition } from '../ignition/config.ts';
+import { readKargAreas } from '../iso/coreos/karg-areas.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
-import { decodeEmbedded, readLiveAreas } from './customize/live-areas.ts';
 import { overlayRead, type OverlayPart } from './customize/overlay.ts';
-import { isCustomised, planPristine } from './customize/pristine-areas.ts';
+import { explainArea, isCustomised, planPristine } from './customize/pristine-areas.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';
 import { type MediaIndex, readDamagedIndex } from './index/media-index.ts';
 import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
@@ -157,12 +156,10 @@ async function verifyAreas(
   if (mutable.length === 0) return [];
   const pristine = await planPristine(iso, mutable);
   findings.customised = await isCustomised(iso, pristine);
-  if (findings.customised) {
-    await guard('content', findings, async () => {
-      const { embed } = await readLiveAreas(iso);
-      const { config } = await decodeEmbedded(embed.bytes);
-      if (config !== undefined) parseIgnition(config, 'the embedded Ignition config');
-    });
+  if (findings.customised) await guard('content', findings, () => readKargAreas(iso));
+  for (const { kind, offset, size } of mutable) {
+    const problem = kind === 'ignition' && (await explainArea(await iso.readBytes(offset, size)));
+    if (problem) findings.report({ kind: 'content', problem, offset, size });
   }
   return pristine;
 }

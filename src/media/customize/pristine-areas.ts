@@ -4,7 +4,8 @@ import { locateKargAreas } from '../../iso/coreos/karg-areas.ts';
 import type { IndexExtent, MediaIndex, MutableArea } from '../index/media-index.ts';
 import { PRISTINE_IGNITION_PATH } from '../index/media-paths.ts';
 import type { IsoFiles } from '../open-medium.ts';
-import { planEmbedPart, planKargParts } from './live-areas.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import { decodeEmbedded, planEmbedPart, planKargParts } from './live-areas.ts';
 import { sortParts, type OverlayPart } from './overlay.ts';
 
 /** Far above any Ignition config that a machine boots with. */
@@ -67,4 +68,17 @@ export async function isCustomised(
     if (!Buffer.from(found).equals(bytes)) return true;
   }
   return false;
+}
+
+/** What is wrong with an area for an Ignition config, whatever values it has; undefined where nothing is. */
+export async function explainArea(bytes: Uint8Array): Promise<string | undefined> {
+  try {
+    const { config } = await decodeEmbedded(bytes);
+    if (config === undefined) return 'has no Ignition config, which the medium had at first';
+    parseIgnition(config, 'the embedded Ignition config');
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof IntegrityError)) throw error;
+    return `has no Ignition config that can be read: ${error.message}`;
+  }
 }

@@ -1,5 +1,6 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { DifferenceError, SealiftError } from '../../base/errors.ts';
+import type { Extent } from '../../iso/extent.ts';
 import { fillGaps } from '../../iso/live-base/extent-list.ts';
 import { digestLayout } from '../../iso/pour/spans.ts';
 import { createLocalSource, type BlobSource } from '../../registry/blob-source.ts';
@@ -77,9 +78,13 @@ const readOther = (medium: Medium): Promise<OtherIso | undefined> =>
     if (!index?.digest || !own) return undefined;
     const digest = digestOf(await readBytes(own.offset, own.size));
     const extents = index.extents
-      .map((extent) => ({ ...extent, digest: extent.digest ?? digest }))
+      .map((extent) => (extent === own ? { ...extent, digest } : extent))
       .sort((a, b) => a.offset - b.offset);
-    const stored = extents.map((extent) => ({ ...extent, source: { kind: 'blob' } as const }));
+    const stored: Extent[] = [];
+    for (const { offset, size, paths, ...extent } of extents) {
+      const digest = extent.digest ?? digestOf(await readBytes(offset, size));
+      stored.push({ offset, size, paths, digest, source: { kind: 'blob' } });
+    }
     const path = typeof medium === 'string' ? medium : medium.path;
     const place = { path, position: own.offset };
     const indexSource = createLocalSource(path, (blob) =>

@@ -21,7 +21,8 @@ export const keepOpen = (access: RandomAccess): RandomAccess => ({
 export function readRemoteIso(access: RandomAccess): Promise<RemoteIso> {
   return useMedium(keepOpen(access), async (iso) => {
     const places = new Map<Digest, ByteRange>();
-    for (const { offset, size, digest } of (await readIndex(iso))?.extents ?? []) {
+    for (const { offset, size, ...extent } of (await readIndex(iso))?.extents ?? []) {
+      const digest = extent.digest ?? extent.pristine; // verified when it is read
       places.set(digest ?? digestOf(await iso.readBytes(offset, size)), { offset, size });
     }
     return { access, places };

@@ -12,9 +12,12 @@ import {
   type VolumeDescriptor,
 } from '../../iso/volume/volume-descriptor.ts';
 import type { BlobSource } from '../../registry/blob-source.ts';
-import type { IndexExtent } from '../index/media-index.ts';
+import type { IndexExtent, MutableArea } from '../index/media-index.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
-import { useImage, type Medium } from '../open-medium.ts';
+import type { RandomAccess } from '../../iso/random-access.ts';
+import { overlayAccess, type OverlayPart } from '../customize/overlay.ts';
+import { explainArea, planPristine, withPristineDigests } from '../customize/pristine-areas.ts';
+import { describeDamage, openDamaged, useImage, type Medium } from '../open-medium.ts';
 import { verifyExtents, type DamagedExtent } from '../verify-extents.ts';
 import { verifyIso } from '../verify-iso.ts';
 import {
@@ -27,7 +30,8 @@ import {
 } from './copy-verified.ts';
 import { openBlobRepair, repairFromManifests, type RemoteOptions } from './fetch-extent.ts';
 import { repairFromRemote, type RemoteIso } from './remote-iso.ts';
-import { readTarget } from './read-target.ts';
+import { repairFromSameBuild } from './same-build.ts';
+import { readTarget, type Target } from './read-target.ts';
 
 /** A run of bytes of the ISO that was damaged, by what it belongs to. */
 export type RepairedRange = {
@@ -96,19 +100,25 @@ async function repairLocked(
   });
   const target = { path, file };
   try {
-    const { index, extents, indexSource } = await readTarget(path, sources.isos);
-    const { damaged, gaps } = await findDamage(target, extents, options);
-    const { signal } = options;
-    let all = damaged.map((damage): Repaired => ({ damage, read: 0, written: 0 }));
-    all = await improve(all, repairFromZeros(target, gaps));
+    const known = await readTarget(path, sources.isos);
+    const { index, indexSource } = known;
     const local = [...sources.local, ...(indexSource ? [indexSource] : [])];
-    all = await improve(all, repairFromLocal(target, local, signal));
-    all = await improve(all, repairFromRemote(target, sources.elsewhere, options));
-    if (sources.remote && all.some(isOpen)) {
+    const repair = async (found: Damage): Promise<readonly Repaired[]> => {
+      let all = found.damaged.map((damage): Repaired => ({ damage, read: 0, written: 0 }));
+      all = await improve(all, repairFromZeros(target, found.gaps));
+      all = await improve(all, repairFromLocal(target, local, options.signal));
+      all = await improve(all, repairFromRemote(target, sources.elsewhere, options));
+      if (!sources.remote || !all.some(isOpen)) return all;
       const remote = { ...sources.remote, index, ...options };
       all = await improve(all, repairFromManifests(target, remote));
-      all = await improve(all, await openBlobRepair(target, remote));
-    }
+      return improve(all, await openBlobRepair(target, remote));
+    };
+    const stable = await repair(await findDamage(target, known, options));
+    // What they were is made of other files, which are whole by now.
+    const mutable = await repair(await findMutableDamage(target, known, options));
+    const isos = [...sources.isos, ...sources.elsewhere.map(({ access }) => access)];
+    const same = { index: index.digest, warn: options.warn };
+    const all = [...stable, ...(await improve(mutable, repairFromSameBuild(target, isos, same)))];
     await completeSize(target);
     await explaining(path, () => file.sync());
     return describe(all, await verifyIso(path, options));
@@ -128,15 +138,17 @@ async function improve(all: readonly Repaired[], repair: Repair): Promise<Repair
   return improved;
 }
 
-/** Every extent and every gap; what a worn disk does not give is damage as well. */
-async function findDamage(
-  { path }: OpenTarget,
-  extents: readonly IndexExtent[],
-  { signal, onProgress }: VerifyOptions,
-): Promise<{
+type Damage = {
   readonly damaged: readonly DamagedExtent[];
   readonly gaps: ReadonlySet<IndexExtent>;
-}> {
+};
+
+/** Every extent that may not change, and every gap; what a worn disk does not give is damage as well. */
+async function findDamage(
+  { path }: OpenTarget,
+  { extents }: Target,
+  { signal, onProgress }: VerifyOptions,
+): Promise<Damage> {
   const gaps = new Set(findGaps(extents));
   const checked = [...extents.filter(({ digest }) => digest !== undefined), ...gaps];
   const total = sumSizes(checked);
@@ -149,6 +161,56 @@ async function findDamage(
     }),
   );
   return { damaged, gaps };
+}
+
+/** The rest of what has an area that may change. Nothing where what the area was cannot be made. */
+async function findMutableDamage(
+  { path }: OpenTarget,
+  { extents, index: { mutable = [] } }: Target,
+  { signal }: VerifyOptions,
+): Promise<Damage> {
+  const checked = withPristineDigests({
+    extents: extents.filter(({ pristine }) => pristine !== undefined),
+  });
+  const damaged = await useImage(path, async (image) => {
+    const parts = await readPristine(image, mutable);
+    const options = { signal, onProgress: () => undefined };
+    if (!parts) return [];
+    const damaged = await verifyExtents(overlayAccess(image, parts), checked, options);
+    return [...damaged, ...(await findUnreadable(image, checked, mutable))];
+  });
+  return { damaged, gaps: new Set() };
+}
+
+/** An area holds what anybody put there, but that must be an Ignition config. */
+async function findUnreadable(
+  { read }: RandomAccess,
+  extents: readonly IndexExtent[],
+  areas: readonly MutableArea[],
+): Promise<readonly DamagedExtent[]> {
+  const found: DamagedExtent[] = [];
+  for (const { kind, offset, size } of areas) {
+    const extent = extents.find(
+      (each) => each.offset <= offset && offset < each.offset + each.size,
+    );
+    const unreadable =
+      kind === 'ignition' ? await explainArea(await read(offset, size)) : undefined;
+    if (extent && unreadable !== undefined) found.push({ extent, unreadable });
+  }
+  return found;
+}
+
+async function readPristine(
+  image: RandomAccess,
+  mutable: readonly MutableArea[],
+): Promise<readonly OverlayPart[] | undefined> {
+  if (mutable.length === 0) return undefined;
+  try {
+    return await planPristine(await openDamaged(image), mutable);
+  } catch (error) {
+    if (describeDamage(error) === undefined) throw error;
+    return undefined;
+  }
 }
 
 /** Between the files are zeros. */

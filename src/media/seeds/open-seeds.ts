@@ -156,7 +156,8 @@ async function readOwnIso(path: string): Promise<OwnIso | undefined> {
 
 function listPlaces({ index, stamp }: OwnIso): EarlierIso['extents'] {
   const places = new Map<Digest, { readonly offset: number; readonly size: number }>();
-  for (const { digest, offset, size } of index.extents) {
+  for (const { offset, size, ...extent } of index.extents) {
+    const digest = extent.digest ?? extent.pristine; // verified when it is read
     if (digest !== undefined && offset + size <= stamp.size) places.set(digest, { offset, size });
   }
   return places;
