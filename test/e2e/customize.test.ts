@@ -130,9 +130,16 @@ describe('customising an ISO that was built', () => {
     expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
   }, 120_000);
 
-  test('carries its values through a delta, whatever the old ISO had', async () => {
+  test('is another ISO for a delta until it is reset, so that no value is lost without a word', async () => {
     await done('delta', 'pristine.iso', 'built.iso', '--output', 'values.delta');
     await done('customize', 'x.iso', '--ssh-key', TEST_SSH_KEY, '--in-place');
+    const customised = sumOf('x.iso');
+    for (const place of [['--output', 'y.iso'], ['--in-place']]) {
+      const { exitCode, stderr } = await world.run('apply', 'x.iso', 'values.delta', ...place);
+      expect([exitCode, stderr]).toEqual([5, expect.stringContaining('reset it first')]);
+    }
+    expect(sumOf('x.iso')).toBe(customised);
+    await done('customize', 'x.iso', '--reset', '--in-place');
     await done('apply', 'x.iso', 'values.delta', '--output', 'y.iso');
     expect(sumOf('y.iso')).toBe(sumOf('built.iso'));
     await done('apply', 'x.iso', 'values.delta', '--in-place');

@@ -2,6 +2,7 @@ import { chmod, copyFile, open, readFile, rm, stat, truncate, writeFile } from '
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { digestOf } from '../../src/base/digest.ts';
 import { digestFile } from '../../src/base/disk/files.ts';
 import type { DeltaReport } from '../../src/media/delta/make-delta.ts';
 import { readIndex, type IndexExtent } from '../../src/media/index/media-index.ts';
@@ -40,8 +41,18 @@ async function expectRefused(old: string, code: string): Promise<void> {
   await expect(stat(at('new.iso'))).rejects.toThrow('ENOENT');
 }
 
+/** Of the index, with the digests of areas as they are. */
 const extentsOf = (name: string): Promise<readonly IndexExtent[]> =>
-  useMedium(at(name), async (iso) => (await readIndex(iso))?.extents ?? []);
+  useMedium(at(name), (iso) =>
+    readIndex(iso).then((index) =>
+      Promise.all(
+        (index?.extents ?? []).map(async ({ pristine, ...extent }) => {
+          if (pristine === undefined) return extent;
+          return { ...extent, digest: digestOf(await iso.readBytes(extent.offset, extent.size)) };
+        }),
+      ),
+    ),
+  );
 
 /** `damaged.iso` is the ISO with other bytes there. */
 async function damage(name: string, offset: number): Promise<void> {
@@ -121,7 +132,7 @@ describe('a delta', () => {
         [Buffer.from('sealift delta 1 99999999\n'.padEnd(64)), 'delta.malformed'],
         [Buffer.from(`${'sealift delta 1 2\n'.padEnd(64)}{}`), 'delta.malformed'],
         [await readFile(at('test.iso')), 'delta.malformed'],
-        [flipped, 'delta.damaged'],
+        [flipped, 'extent.wrong-digest'],
       ] as const) {
         await writeFile(at('night.delta'), content);
         await expectRefused('monday.iso', code);

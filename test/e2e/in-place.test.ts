@@ -75,7 +75,12 @@ describe('a delta applied in place', () => {
       if (code !== null || count < 8) continue;
       const start = (await readFile(at('x.iso'))).subarray(0, 18 * 2048);
       expect(start.toString('latin1')).toMatch(/^sealift: not whole yet, apply the delta sha256:/);
-      expect([start.includes('CD001'), start.readUInt16BE(510)]).toEqual([false, 0]);
+      expect(start.readUInt16BE(510)).toBe(0);
+      if (!start.includes('CD001')) continue;
+      // Between the two writes that take away what boots, all behind it is as it was.
+      const now = (await readFile(at('x.iso'))).subarray(start.length);
+      const before = (await readFile(at('monday.iso'))).subarray(start.length);
+      expect(now.equals(before)).toBe(true);
     }
     expect(code).toBe(0);
     expectTuesday();

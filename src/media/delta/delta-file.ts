@@ -17,8 +17,8 @@ export type DeltaHead = {
   readonly size: number;
   /** The index of the new ISO, which names all other extents. */
   readonly index: DeltaExtent;
-  /** Extents of the new ISO that its index does not tell the digest of, because they may change. */
-  readonly mutable?: readonly DeltaExtent[];
+  /** Areas whose digest the index of the new ISO does not tell, less those that the old ISO has there; absent: it has none. */
+  readonly mutable?: readonly Pick<DeltaExtent, 'offset' | 'digest'>[];
   /** By number of the carried extent; all others are carried as they are. */
   readonly patches: ReadonlyMap<number, Patch>;
   /** Of what is behind the head. */
@@ -27,7 +27,7 @@ export type DeltaHead = {
 
 /*
  * sealift delta 3 <bytes of the JSON>\n      padded with spaces to 64 bytes; 2 where "mutable" is absent
- * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,size,digest],...],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
+ * {"bodySize":...,"from":"sha256:...","index":[offset,size,digest],"mutable":[[offset,digest],...],"patches":[[number,oldOffset,oldSize,size],...],"size":...}
  * what is carried, one behind another: the index, then, by offset, each other extent that the old ISO has not
  */
 const HEAD_SIZE = 64;
@@ -45,7 +45,7 @@ export function formatDelta({
   bodySize,
   from,
   index,
-  mutable = [],
+  mutable,
   patches,
   size,
 }: DeltaHead): Uint8Array {
@@ -53,14 +53,12 @@ export function formatDelta({
     bodySize,
     from,
     index: [index.offset, index.size, index.digest],
-    ...(mutable.length > 0 && {
-      mutable: mutable.map(({ offset, size, digest }) => [offset, size, digest]),
-    }),
+    ...(mutable && { mutable: mutable.map(({ offset, digest }) => [offset, digest]) }),
     patches: [...patches].map(([number, { old, size }]) => [number, old.offset, old.size, size]),
     size,
   });
   const text = Buffer.from(json);
-  const version = mutable.length > 0 ? 3 : 2;
+  const version = mutable ? 3 : 2;
   const head = Buffer.from(`${KIND}${version} ${text.length}\n`.padEnd(HEAD_SIZE));
   return Buffer.concat([head, text]);
 }
@@ -77,17 +75,17 @@ export async function readDeltaHead(
   const refuse = (problem = 'is not of the form we write'): IntegrityError =>
     malformed(file.path, problem);
   const text = checkText(await file.read(HEAD_SIZE, jsonSize), MOST_VALUES, refuse);
-  const { bodySize, from, index, mutable = [], patches, size } = parseObject(text, refuse);
+  const { bodySize, from, index, mutable, patches, size } = parseObject(text, refuse);
   if (typeof from !== 'string' || !isCount(size) || !isCount(bodySize)) throw refuse();
   if (size > LARGEST_ISO) throw refuse(`makes an ISO of ${size} bytes`);
   const place = parseExtent(index);
-  if (!place || !Array.isArray(patches) || !Array.isArray(mutable)) throw refuse();
+  if (!place || !Array.isArray(patches)) throw refuse();
   const all = patches.map((row) => parsePatch(row) ?? fail(refuse()));
   if (start + bodySize !== file.size) {
     throw refuse(`has ${file.size} bytes and should have ${start + bodySize}`);
   }
-  const changing = mutable.map((row) => parseExtent(row) ?? fail(refuse()));
-  return { from, size, index: place, mutable: changing, patches: new Map(all), bodySize, start };
+  const areas = parseAreas(mutable) ?? fail(refuse());
+  return { from, size, index: place, ...areas, patches: new Map(all), bodySize, start };
 }
 
 /** Whether a file begins as a delta of any version. */
@@ -115,6 +113,17 @@ function parseExtent(row: unknown): DeltaExtent | undefined {
   const [offset, size, digest] = row as readonly unknown[];
   if (!isCount(offset) || !isCount(size) || size === 0) return undefined;
   return typeof digest === 'string' && isDigest(digest) ? { offset, size, digest } : undefined;
+}
+
+function parseAreas(rows: unknown): Pick<DeltaHead, 'mutable'> | undefined {
+  if (rows === undefined) return {};
+  if (!Array.isArray(rows)) return undefined;
+  const mutable = rows.flatMap((row: unknown) => {
+    const [offset, digest] = Array.isArray(row) ? (row as readonly unknown[]) : [];
+    const isRight = isCount(offset) && typeof digest === 'string' && isDigest(digest);
+    return isRight ? [{ offset, digest }] : [];
+  });
+  return mutable.length === rows.length ? { mutable } : undefined;
 }
 
 function parsePatch(row: unknown): readonly [number, Patch] | undefined {

@@ -1,5 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import { sumSizes } from '../../base/lists.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import { bytesExtent, fillGaps } from '../../iso/live-base/extent-list.ts';
@@ -41,14 +42,20 @@ export async function makeDelta(
   settings: PourSettings,
 ): Promise<DeltaReport> {
   const [old, now] = [await readMedium(from), await readMedium(to)];
-  const stable = old.extents.filter(({ isMutable }) => !isMutable);
-  const known = new Set(stable.map(({ digest }) => digest));
+  const known = new Set(old.extents.map(({ digest }) => digest));
   const carried = listCarried(now.extents, now.index, known);
-  const patches = await makePatches({ from, to, old: { ...old, extents: stable }, carried });
-  const mutable = now.extents.filter(({ isMutable }) => isMutable);
+  const patches = await makePatches({ from, to, old, carried });
+  const mutable = listAreas(old, now);
   const bodySize = sumSizes(carried.map((extent, number) => patches.get(number) ?? extent));
   const { size, index } = now;
-  const head = formatDelta({ from: old.identity, size, index, mutable, patches, bodySize });
+  const head = formatDelta({
+    from: old.identity,
+    size,
+    index,
+    ...withoutUndefined({ mutable }),
+    patches,
+    bodySize,
+  });
   const layout = layOutDelta(head, carried, patches);
   const places = new Map(
     carried.map(({ digest, offset }) => [digest, { path: to, position: offset }]),
@@ -57,6 +64,14 @@ export async function makeDelta(
   await publishPour(settings.output);
   const bytes = sumSizes(carried);
   return { digest, size: layout.size, carried: bytes, shared: sumSizes(now.extents) - bytes };
+}
+
+/** Areas of the new ISO that the old one has not, where there are any. */
+function listAreas(old: Medium, { extents }: Medium): readonly DeltaExtent[] | undefined {
+  const before = new Map(old.extents.map(({ offset, digest }) => [offset, digest]));
+  const areas = extents.filter(({ isMutable }) => isMutable);
+  if (areas.length === 0) return undefined;
+  return areas.filter(({ offset, digest }) => before.get(offset) !== digest);
 }
 
 /**

@@ -55,9 +55,9 @@ export async function openDelta(
   if (old.identity !== from) {
     throw otherIso(iso.path, { found: old.identity, expected: from });
   }
-  const stable = old.extents.filter(({ isMutable }) => !isMutable);
-  const known = new Map(stable.map((extent) => [extent.digest, extent]));
-  const changing = new Map(mutable.map(({ offset, digest }) => [offset, digest]));
+  const known = new Map(old.extents.map((extent) => [extent.digest, extent]));
+  const areas = [...old.extents.filter(({ isMutable }) => isMutable), ...mutable];
+  const changing = new Map(areas.map(({ offset, digest }) => [offset, digest]));
   const place = known.get(index.digest);
   const bytes = place
     ? await iso.read(place.offset, place.size)

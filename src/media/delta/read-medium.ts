@@ -5,12 +5,13 @@ import { roundUp, SECTOR_SIZE } from '../../iso/extent.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
+import { identifyIso } from '../customize/identify-iso.ts';
 import { useMedium } from '../open-medium.ts';
 import type { DeltaExtent } from './delta-file.ts';
 
 /** An ISO of ours, as deltas see it. */
 export type Medium = {
-  /** Digest of the index, which names every other byte. */
+  /** As `identifyIso` names every byte. */
   readonly identity: string;
   /** Bytes. */
   readonly size: number;
@@ -31,12 +32,14 @@ export type MediumExtent = DeltaExtent & {
 export function readMedium(path: string): Promise<Medium> {
   return useMedium(path, async (iso) => {
     const index = await readIndex(iso);
-    if (!index?.digest) throw noIndex(path);
+    if (!index) throw noIndex(path);
+    const identity = await identifyIso(index, iso.readBytes);
+    if (identity === undefined) throw noIndex(path);
     const extents = await listExtents(index, iso.readBytes);
     const own = extents.find(({ paths }) => paths.includes(INDEX_PATH));
     if (!own) throw noIndex(path);
     const size = await sizeOfIso(path, iso, extents);
-    return { identity: index.digest, size, extents, index: own };
+    return { identity, size, extents, index: own };
   });
 }
 
@@ -60,7 +63,7 @@ export const otherIso = (
   new IntegrityError('delta.other-iso', `the delta is for another ISO than ${path}`, {
     expected,
     found,
-    hint: 'apply it to the ISO that it was made from',
+    hint: 'apply it to the ISO that it was made from; one that was customised since is another: reset it first',
   });
 
 /** A device is larger than the ISO on it. The backup of a GPT may be behind the volume. */
