@@ -82,7 +82,7 @@ const REPRODUCE = {
     runInstallation(call, (...given) => reproduceIso(...given, prepareInstallationIso)),
 } as const;
 
-/** Installation ISOs are told by their configuration: they have the label of their base. */
+/** An installation ISO has the label of its base, so only its configuration tells what it is. */
 async function findProduct(
   output: string,
   config: ConfigNames,

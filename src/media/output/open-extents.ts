@@ -11,7 +11,7 @@ import { readBlob } from '../../registry/read-blob.ts';
 import { parseReference } from '../../registry/reference.ts';
 
 export type ExtentSources = {
-  readonly base?: FileInput;
+  readonly base?: FileInput | undefined;
   readonly digests: FileDigests;
   readonly blobs: readonly PlannedBlob[];
   readonly cache: BlobCache;

@@ -83,7 +83,7 @@ export const pourIso: Stage<PourIsoInput, PourReport, PourIsoTools> = {
       checksum,
       signal,
       ...withoutUndefined({ device, earlier }),
-      openExtent: createExtentOpener({ ...(base && { base }), blobs, cache, client, digests }),
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
       onProgress: (bytes) => {
         onProgress(bytes, device ? 2 * layout.size : layout.size);
       },

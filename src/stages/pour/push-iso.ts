@@ -4,7 +4,6 @@ import { MOST_LAYERS, pushArtifact } from '../../media/artifact/push-artifact.ts
 import { createMountsOf } from '../../media/artifact/push-iso.ts';
 import { openLayout } from '../../media/artifact/push-layout.ts';
 import { createExtentOpener } from '../../media/output/open-extents.ts';
-import { withoutUndefined } from '../../base/members.ts';
 import type { WritingClient } from '../../registry/client.ts';
 import { parseReference } from '../../registry/reference.ts';
 import type { PourIsoInput, PourIsoTools, PourReport } from './pour-iso.ts';
@@ -24,13 +23,7 @@ export const pushIso: Stage<PourIsoInput, PourReport, PushIsoTools> = {
       layout,
       title: `${reference.repository.split('/').at(-1) ?? ''}-${reference.tag}.iso`,
       isPrivate: (mode & 0o004) === 0,
-      openExtent: createExtentOpener({
-        ...withoutUndefined({ base }),
-        blobs,
-        cache,
-        client,
-        digests,
-      }),
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
       lanes,
       signal,
     });

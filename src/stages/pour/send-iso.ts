@@ -38,13 +38,7 @@ export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
       record: recordPathOf({ output, workDir }),
       open,
       ...withoutUndefined({ replaces: found?.etag, earlier }),
-      openExtent: createExtentOpener({
-        ...withoutUndefined({ base }),
-        blobs,
-        cache,
-        client,
-        digests,
-      }),
+      openExtent: createExtentOpener({ base, blobs, cache, client, digests }),
       lanes,
       signal,
       onProgress: (bytes) => {

@@ -57,7 +57,7 @@ export async function begin(
   return plan({ delta: name, run, done: 0, ...(await prepare(path, medium, given)) });
 }
 
-/** Whether it is the new ISO, with the values that this has; whether it is whole is another question. */
+/** Whether it is the new ISO, with its values where they are not those of the old one. It may be damaged all the same. */
 function isMade({ index, extents }: Medium, head: DeltaHead): boolean {
   const digests = new Map(extents.map(({ offset, digest }) => [offset, digest]));
   const values = head.mutable ?? [];
