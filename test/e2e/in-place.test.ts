@@ -43,14 +43,36 @@ function expectTuesday(): void {
   execFileSync('sha256sum', ['--check', '--status', 'x.iso.sha256'], { cwd });
 }
 
-/** The exit code, null where it was killed in the middle of its nth write to a place. */
-async function runKilled(count: number): Promise<number | null> {
+/** The exit code, null where it was killed in the middle of its nth write to a place, or to this place. */
+async function runKilled(count: number, place?: number): Promise<number | null> {
   const { code, stderr } = await startSealift(['apply', ...IN_PLACE], {
     cwd: world.directory,
-    env: { NODE_OPTIONS: `--import=${KILLER}`, KILL_AT: String(count) },
+    env: {
+      NODE_OPTIONS: `--import=${KILLER}`,
+      KILL_AT: String(count),
+      ...(place !== undefined && { KILL_PLACE: String(place) }),
+    },
   }).ended;
   expect(stderr).not.toContain('error');
   return code;
+}
+
+/** System Area and volume descriptors: what boots. */
+const BOOT_SIZE = 18 * 2048;
+
+const read = async (name: string, from: number): Promise<Buffer> =>
+  (await readFile(at(name))).subarray(from);
+
+/** As a disk it does not boot; as a CD (which begins behind the System Area) only where all is there to be read. */
+async function expectHalf(): Promise<void> {
+  const start = (await readFile(at('x.iso'))).subarray(0, BOOT_SIZE);
+  expect(start.toString('latin1')).toMatch(/^sealift: not whole yet, apply the delta sha256:/);
+  expect(start.readUInt16BE(510)).toBe(0);
+  if (!start.includes('CD001')) return;
+  const now = await read('x.iso', BOOT_SIZE);
+  const isAs = (whole: Buffer): boolean => now.subarray(0, whole.length).equals(whole);
+  const wholes = [await read('monday.iso', BOOT_SIZE), await read('tuesday.iso', BOOT_SIZE)];
+  expect(wholes.map(isAs)).toContain(true);
 }
 
 const KILLER = new URL('../support/kill-at-write.mjs', import.meta.url).href;
@@ -72,17 +94,25 @@ describe('a delta applied in place', () => {
     let code: number | null = null;
     for (let count = 2; code === null; count *= 2) {
       code = await runKilled(count);
-      if (code !== null || count < 8) continue;
-      const start = (await readFile(at('x.iso'))).subarray(0, 18 * 2048);
-      expect(start.toString('latin1')).toMatch(/^sealift: not whole yet, apply the delta sha256:/);
-      expect(start.readUInt16BE(510)).toBe(0);
-      if (!start.includes('CD001')) continue;
-      // Between the two writes that take away what boots, all behind it is as it was.
-      const now = (await readFile(at('x.iso'))).subarray(start.length);
-      const before = (await readFile(at('monday.iso'))).subarray(start.length);
-      expect(now.equals(before)).toBe(true);
+      if (code === null && count >= 8) await expectHalf();
     }
     expect(code).toBe(0);
+    expectTuesday();
+  });
+
+  test('ends whole after kills in the last writes, and boots only when all is written but one block', async () => {
+    expect(await runKilled(1, 16 * 2048)).toBe(null); // the volume descriptors
+    await expectHalf();
+    expect((await read('x.iso', BOOT_SIZE)).equals(await read('tuesday.iso', BOOT_SIZE))).toBe(
+      true,
+    );
+    expect(await runKilled(1, 512)).toBe(null); // the rest of the System Area
+    await expectHalf();
+    expect(await runKilled(1, 0)).toBe(null); // the first block
+    expect((await readFile(at('x.iso'))).readUInt16BE(510)).toBe(0);
+    const whole = await read('tuesday.iso', 512);
+    expect((await read('x.iso', 512)).subarray(0, whole.length).equals(whole)).toBe(true);
+    await done('apply', ...IN_PLACE);
     expectTuesday();
   });
 

@@ -1,10 +1,11 @@
 // @ts-check
-// Loaded before the program: kills it in the middle of its nth write to a place in a file. Plain JavaScript:
-// it is named in NODE_OPTIONS, before anything could load TypeScript.
+// Loaded before the program: kills it in the middle of its nth write to a place in a file, or to this place of
+// any file. Plain JavaScript: it is named in NODE_OPTIONS, before anything could load TypeScript.
 import { open } from 'node:fs/promises';
 import { isMainThread } from 'node:worker_threads';
 
-let left = Number(process.env['KILL_AT'] ?? '0');
+const { KILL_AT = '0', KILL_PLACE: place } = process.env;
+let left = Number(KILL_AT);
 
 /** @typedef {(...args: unknown[]) => Promise<unknown>} Write buffer, start, size, position */
 
@@ -18,7 +19,8 @@ if (isMainThread && left > 0) {
   /** @this {unknown} @param {unknown[]} args */
   handles.write = async function (...args) {
     const [bytes, start = 0, size, position] = args;
-    if (typeof position !== 'number' || --left !== 0) return write.apply(this, args);
+    const counts = place === undefined ? typeof position === 'number' : position === Number(place);
+    if (!counts || --left !== 0) return write.apply(this, args);
     const whole = size ?? /** @type {Uint8Array} */ (bytes).length - Number(start);
     await write.call(this, bytes, start, Math.ceil(Number(whole) / 2), position);
     process.kill(process.pid, 'SIGKILL');

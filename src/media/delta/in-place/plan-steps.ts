@@ -28,6 +28,9 @@ type Slot = { readonly kind: 'slot'; readonly offset: number };
 /** Bytes that are moved at once; what is saved takes as much room, whatever its size. */
 export const LARGEST_MOVE = 4 * 1024 * 1024;
 
+/** What a disk writes whole or not at all. The first one of a medium is written last: with it, the medium boots. */
+const BLOCK_SIZE = 512;
+
 /** Room aside is used in turn, so that few of the saved bytes must be on the disk at once. */
 const SLOTS = 8;
 
@@ -55,7 +58,20 @@ export function planSteps(moves: readonly Move[], boot: ByteRange): readonly Ste
   plan.writeAll(tasks.filter((task) => !isLast(task)));
   plan.steps.push({ kind: 'ready' });
   for (const task of last.toSorted((a, b) => b.offset - a.offset)) plan.write(task);
-  return plan.steps;
+  return plan.steps.flatMap((step, number) =>
+    number === plan.steps.length - 1 ? splitFirstBlock(step) : [step],
+  );
+}
+
+/** What is behind the first block, then that block. */
+function splitFirstBlock(step: Step): readonly Step[] {
+  if (step.kind !== 'write' || step.offset > 0 || step.size <= BLOCK_SIZE) return [step];
+  const { from } = step;
+  const rest = from.kind === 'zeros' ? from : { ...from, offset: from.offset + BLOCK_SIZE };
+  return [
+    { kind: 'write', offset: BLOCK_SIZE, size: step.size - BLOCK_SIZE, from: rest },
+    { ...step, size: BLOCK_SIZE },
+  ];
 }
 
 function cut({ offset, size, from }: Move): readonly Task[] {

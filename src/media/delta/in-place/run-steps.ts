@@ -36,7 +36,8 @@ const MOST_BYTES = 256 * 1024 * 1024;
 
 /**
  * Does steps in their order. What a step reads is not overwritten before the step is on the disk and in the
- * journal: after a kill or a loss of power, the steps behind the last one noted are done again.
+ * journal: after a kill or a loss of power, the steps behind the last one noted are done again. The first step
+ * that takes away what boots, and all before the last one, are on the disk before the next is begun.
  *
  * @throws DiskError of writing; the signal's reason
  */
@@ -52,7 +53,8 @@ export async function runSteps(files: StepFiles, options: RunOptions): Promise<v
       await log.flush(number + 1);
       continue;
     }
-    if (steps[number - 1]?.kind === 'close' || log.needsFlush(target)) await log.flush(number);
+    const isTurn = steps[number - 1]?.kind === 'close' || number === steps.length - 1;
+    if (isTurn || log.needsFlush(target)) await log.flush(number);
     const source = sourceOf(step, files);
     const piece = await readStep(step, buffer, { source, marker });
     await explaining(files.path, () => writeWhole(target.file, piece, target.offset));
