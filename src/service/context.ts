@@ -7,7 +7,7 @@ import type { Auth, Identity } from './auth/identity.ts';
 import type { UrlTokens } from './auth/url-token.ts';
 import type { BodySchema, OpenApi } from './openapi.ts';
 import type { CustomisedImages } from './images/customised-images.ts';
-import type { Releases } from './releases.ts';
+import type { Releases } from './store/releases.ts';
 import type { ServiceKey } from './service-key.ts';
 import type { State } from './state/state.ts';
 
@@ -26,6 +26,8 @@ export type Service = {
   /** Without a slash at its end; absent: what clients asked for. */
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  /** What every pull secret must have auth for. */
+  readonly requiredRegistries: readonly string[];
   readonly now: () => number;
   /** Of the whole service: work that nobody waits for any more ends with it. */
   readonly signal: AbortSignal;

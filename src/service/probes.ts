@@ -50,7 +50,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** `/live`: it runs; `/ready` and `/health`: it answers with its records. */
+/** `/live`: it runs; `/ready` and `/health`: it answers with its records, and has an ISO to serve. */
 export function addProbes(app: App, service: Service, metrics: Metrics): void {
   app.get('/live', (exchange) => exchange.json({ status: 'ok' }));
   for (const path of ['/ready', '/health']) {
@@ -65,11 +65,13 @@ export function addProbes(app: App, service: Service, metrics: Metrics): void {
 }
 
 /** @throws ApiFailure 503 */
-async function requireReady({ signal, state }: Service): Promise<void> {
+async function requireReady({ signal, state, releases }: Service): Promise<void> {
   if (signal.aborted) throw new ApiFailure(503, 'the service is ending');
   try {
     await state.check();
   } catch (cause) {
     throw new ApiFailure(503, 'the records cannot be read', cause);
   }
+  if (await releases.isReady()) return;
+  throw new ApiFailure(503, 'the store has no ISO that can be read');
 }

@@ -10,7 +10,7 @@ import type { App } from './context.ts';
 import { createImages } from './images/customised-images.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './probes.ts';
-import { openReleases } from './releases.ts';
+import { openReleases } from './store/releases.ts';
 import { readServiceKey } from './service-key.ts';
 import { openFileState } from './state/file-state.ts';
 import { openPostgresState } from './state/postgres-state.ts';
@@ -23,6 +23,8 @@ export type ServiceSettings = {
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  /** What every pull secret must have auth for. */
+  readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is good for, where there is authentication. */
   readonly urlLifetime: number;
   readonly now: () => number;
@@ -54,6 +56,7 @@ export async function openService(
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
+    requiredRegistries: settings.requiredRegistries ?? [],
     now,
     signal,
   };

@@ -109,7 +109,7 @@ describe('with single sign-on', () => {
       (await service.call('GET', pathname + search)).status;
     expect(mine.url.pathname).toMatch(/^\/bytoken\//);
     // The token is taken: what is missing is the release, as nothing is in the store.
-    expect(await ask(mine.url)).toBe(500);
+    expect(await ask(mine.url)).toBe(503);
     const token = mine.url.pathname.split('/')[2] ?? '';
     const files = (id: string): string =>
       `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign&image_token=${token}`;
@@ -132,12 +132,14 @@ describe('with single sign-on', () => {
 describe('bad input', () => {
   let service: TestService;
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ requiredRegistries: ['quay.io', 'docker.io'] });
   });
   afterAll(() => service.close());
 
   const infraEnvs = `${API}/v2/infra-envs`;
-  const good = { name: 'edge', pull_secret: PULL_SECRET };
+  const { auths: own } = JSON.parse(PULL_SECRET) as { auths: Record<string, object> };
+  const dockerHub = { 'https://index.docker.io/v1/': own['quay.io'] };
+  const good = { name: 'edge', pull_secret: JSON.stringify({ auths: { ...own, ...dockerHub } }) };
   const prefix = 'pull secret for new infraEnv is invalid: ';
   const auths = (auth: unknown): string => JSON.stringify({ auths: { 'r.io': { auth } } });
 
@@ -152,6 +154,8 @@ describe('bad input', () => {
       { pull_secret: auths('YWJj') },
       `${prefix}invalid pull secret: 'auth' for r.io is not in 'user:password' format`,
     ],
+    [{ pull_secret: PULL_SECRET }, `${prefix}pull secret must contain auth for "docker.io"`],
+    [{ pull_secret: auths('YTpi') }, `${prefix}pull secret must contain auth for "quay.io"`],
     [{ ssh_authorized_key: 'ssh-rsa x' }, 'SSH key is not valid'],
     [
       { rendezvous_ip: 'here' },
@@ -170,9 +174,42 @@ describe('bad input', () => {
       { kernel_arguments: [{ operation: 'delete', value: 'a' }] },
       'Only kernel argument operation append is supported.  Got delete',
     ],
+    [
+      { pull_secret: auths(5) },
+      `${prefix}invalid pull secret: 'auth' field of "r.io" is 5 but should be a string`,
+    ],
+    [
+      { pull_secret: '{"auths":{"r.io":{}}}' },
+      `${prefix}invalid pull secret: 'auth' field of "r.io" is <nil> but should be a string`,
+    ],
+    [
+      { ignition_config_override: '{"ignition":{"version":"2.2.0"}}' },
+      'error parsing ignition: unsupported config version',
+    ],
+    [{ ignition_config_override: '{' }, 'error parsing ignition: ignition.malformed'],
   ])('%j is refused with the reason of assisted-service', async (more, reason) => {
     const { status, body } = await service.call('POST', infraEnvs, { body: { ...good, ...more } });
     expect([status, body['reason']]).toEqual([400, reason]);
+  });
+
+  it('a pull secret with all registries is taken, and a change to one without is not', async () => {
+    const { status, body } = await service.call('POST', infraEnvs, { body: good });
+    expect(status).toBe(201);
+    const changed = await service.call('PATCH', `${infraEnvs}/${String(body['id'])}`, {
+      body: { pull_secret: PULL_SECRET },
+    });
+    expect([changed.status, changed.body['reason']]).toEqual([
+      400,
+      'pull secret must contain auth for "docker.io"',
+    ]);
+  });
+
+  it('a cluster that is not there is named in the words of assisted-service', async () => {
+    const cluster_id = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
+    const { status, body } = await service.call('POST', infraEnvs, {
+      body: { ...good, cluster_id },
+    });
+    expect([status, body['reason']]).toEqual([404, `Cluster ID ${cluster_id} does not exist`]);
   });
 
   it('of other kinds gets a status and no echo of it', async () => {

@@ -163,6 +163,12 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     expect(
       await ask(`${infraEnv}/downloads/files?file_name=discovery.ign&ipxe_script_type=a`),
     ).toEqual([400, '"ipxe_script_type"" can be set only for "ipxe-script"']);
+    expect(
+      await ask(`${infraEnv}/downloads/files?file_name=discovery.ign&discovery_iso_type=full-iso`),
+    ).toEqual([
+      400,
+      'image type full-iso is not supported: this service has disconnected-iso alone',
+    ]);
     expect(await ask(`${infraEnv}/hosts`, 'POST')).toEqual([
       400,
       'Cannot register a host to an InfraEnv with disconnected-iso type',
@@ -197,6 +203,25 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     const { stdout } = await run('sh', ['-c', `curl -sS '${url}' | tar -tvf - 2>/dev/null`]);
     expect(stdout).toMatch(/^-rw------- .*etc\/assisted\/network\/host0\/eth0.nmconnection$/m);
     expect(stdout).toMatch(/host0\/mac_interface.ini$/m);
+  });
+
+  it('does not boot from the network: its registry is on the mounted ISO', async () => {
+    const { id = '' } = await create();
+    const query = `version=${VERSION}`;
+    for (const path of [
+      `/boot-artifacts/kernel?${query}`,
+      `/boot-artifacts/rootfs?${query}`,
+      `/images/${id}/pxe-initrd?${query}`,
+      `/images/${id}/s390x-initrd-addrsize?${query}`,
+      `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`,
+    ]) {
+      const { status, body } = await service.call('GET', path);
+      expect([path, status, body['reason']]).toEqual([
+        path,
+        400,
+        `the ISO of ${VERSION} for x86_64 cannot boot from the network: its registry is read from the mounted ISO`,
+      ]);
+    }
   });
 
   it('is listed as a release, and writes nothing but overlays', async () => {

@@ -130,13 +130,15 @@ async function createJudge(url: string): Promise<Judge> {
           plain,
         ),
       );
-    const operation = entry?.[1][method.toLowerCase()];
+    // RFC 9110 9.3.2: HEAD is answered as GET is, without the body.
+    const operation = entry?.[1][method === 'HEAD' ? 'get' : method.toLowerCase()];
     if (!entry || !operation) {
       if (status === 404) return; // what no operation is for
       throw new Error(`${method} ${plain} is not in the document, but answers ${status}`);
     }
     const described = operation.responses[status];
     if (!described) throw new Error(`${method} ${entry[0]} answers ${status}: ${text}`);
+    if (method === 'HEAD') return;
     if (!described.content) {
       if (text !== '') throw new Error(`${method} ${entry[0]} ${status} has a body`);
       return;

@@ -38,6 +38,7 @@ type ServeOptions = {
   readonly auth: 'none' | 'local' | 'rhsso';
   readonly authKeys?: string;
   readonly authIssuer?: string;
+  readonly requireRegistry: readonly string[];
   readonly urlLifetime: number;
   readonly drain: number;
   readonly logFormat: LogFormat;
@@ -83,6 +84,12 @@ export function registerServe(program: Command, host: CliHost): void {
     )
     .option('--auth-keys <file>', 'who issues tokens: public key (PEM), or JSON Web Key Set')
     .option('--auth-issuer <issuer>', 'what tokens must have as their issuer')
+    .option(
+      '--require-registry <host>',
+      'registry that every pull secret must have auth for; may be repeated',
+      addTo,
+      [],
+    )
     .addOption(createTimeOption('url-lifetime', 'how long the URL of an image is good for', '4h'))
     .addOption(createTimeOption('drain', 'how long downloads may go on after SIGTERM', '10m'))
     .addOption(createLogFormatOption())
@@ -142,6 +149,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     auth: readAuth(options, host),
     isTls: tls !== undefined,
     urlLifetime,
+    requiredRegistries: options.requireRegistry,
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,

@@ -4,7 +4,8 @@ import { SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { planCustomisation } from '../../media/customize/plan-customisation.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { decodeEmbedded } from '../../media/customize/live-areas.ts';
+import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
+import { decodeEmbedded, readLiveAreas } from '../../media/customize/live-areas.ts';
 import { readPristineArchive } from '../../media/customize/pristine-areas.ts';
 import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';
 import type { Served } from '../../media/serving/served.ts';
@@ -17,7 +18,8 @@ import { createVirtualIso } from '../../media/serving/virtual-iso.ts';
 import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
-import { useRelease, type Release, type Releases } from '../releases.ts';
+import { useRelease, type Release } from '../store/release.ts';
+import type { Releases } from '../store/releases.ts';
 import type { ServiceKey } from '../service-key.ts';
 import { readValues } from './infra-env-values.ts';
 
@@ -27,6 +29,8 @@ export type CustomisedImages = {
   readonly readIgnition: (infraEnv: InfraEnv, release: Release) => Promise<string>;
   /** @throws ApiFailure 500 */
   readonly open: (infraEnv: InfraEnv, release: Release) => Promise<Served>;
+  /** The initrd that its embed area gets. @throws ApiFailure 500 */
+  readonly readArchive: (infraEnv: InfraEnv, release: Release) => Promise<Uint8Array>;
   /** Removes what is stored of a revision that is not served any more. */
   readonly forget: (infraEnv: InfraEnv) => Promise<void>;
 };
@@ -56,24 +60,35 @@ export function createImages(
     );
     return storeOverlay(place, parts);
   };
+  const overlayOf = (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
+    const name = nameOf(infraEnv, release);
+    const overlay = overlays.get(name) ?? store(infraEnv, release);
+    overlays.delete(name);
+    overlays.set(name, overlay);
+    const [oldest] = overlays.keys();
+    if (overlays.size > MOST && oldest !== undefined) overlays.delete(oldest);
+    overlay.catch(() => overlays.delete(name));
+    return overlay;
+  };
   return {
     readIgnition: (infraEnv, release) =>
       generating('failed to generate ignition', () =>
         useRelease(release, async (iso) => {
           const pristine = await readPristine(iso);
           const forAgents = hasAgents(pristine);
-          return configure(pristine, readValues(service.key, infraEnv, { forAgents }));
+          const { hosts = [], ...others } = readValues(service.key, infraEnv, { forAgents });
+          // On any other ISO, networks are files beside the config.
+          return configure(pristine, forAgents ? { ...others, hosts } : others);
         }),
       ),
-    async open(infraEnv, release) {
-      const name = nameOf(infraEnv, release);
-      const overlay = overlays.get(name) ?? store(infraEnv, release);
-      overlays.delete(name);
-      overlays.set(name, overlay);
-      const [oldest] = overlays.keys();
-      if (overlays.size > MOST && oldest !== undefined) overlays.delete(oldest);
-      overlay.catch(() => overlays.delete(name));
-      return createVirtualIso(release.base, await overlay);
+    open: async (infraEnv, release) =>
+      createVirtualIso(release.base, await overlayOf(infraEnv, release)),
+    async readArchive(infraEnv, release) {
+      const { parts } = await overlayOf(infraEnv, release);
+      const { offset } = await useRelease(release, findEmbedArea);
+      const { bytes } = parts.find((part) => part.offset === offset) ?? { bytes: Buffer.of() };
+      // The zeros at the end of an archive are not stored: its length has some.
+      return bytes.length === 0 ? bytes : Buffer.concat([bytes, Buffer.alloc(8)]);
     },
     async forget(infraEnv) {
       for (const release of await service.releases.list()) {
@@ -88,7 +103,7 @@ export function createImages(
 /** The config that the ISO has without anybody's values. */
 async function readPristine(iso: IsoImage): Promise<string | undefined> {
   const archive = await readPristineArchive(iso);
-  return archive && (await decodeEmbedded(archive)).config;
+  return (await decodeEmbedded(archive ?? (await readLiveAreas(iso)).embed.bytes)).config;
 }
 
 const hasAgents = (pristine: string | undefined): boolean =>

@@ -5,11 +5,13 @@ import { BASE_PATH, identify, type App, type Exchange, type Service } from '../c
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
+import { IMAGE_TYPE } from '../infra-envs/infra-env-rules.ts';
 import { requireUuid } from '../openapi.ts';
 import { serveText } from './customised-images.ts';
 import { signImageUrl } from './image-url.ts';
 import { listHosts } from './infra-env-values.ts';
 import { findRelease } from './find-release.ts';
+import { renderIpxeScript } from './ipxe-script.ts';
 import { sendBytes } from './send-bytes.ts';
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
@@ -66,6 +68,13 @@ function requireFileName({ req }: Exchange): string {
   if (req.query('ipxe_script_type') !== undefined && name !== 'ipxe-script') {
     throw new ApiFailure(400, '"ipxe_script_type"" can be set only for "ipxe-script"');
   }
+  const type = req.query('discovery_iso_type') ?? IMAGE_TYPE;
+  if (type !== IMAGE_TYPE) {
+    throw new ApiFailure(
+      400,
+      `image type ${type} is not supported: this service has ${IMAGE_TYPE} alone`,
+    );
+  }
   return name;
 }
 
@@ -85,10 +94,9 @@ async function sendFile(
     const filename = `${infraEnv.id}-static-network-config.tar`;
     return sendBytes(exchange, serveText(await packNetworks(infraEnv)), { filename, lastModified });
   }
-  throw new ApiFailure(
-    400,
-    'ipxe-script is not available for disconnected-iso: the live system reads its registry from the ISO',
-  );
+  const release = await findRelease(service, infraEnv);
+  const script = await renderIpxeScript(service, exchange, { infraEnv, release });
+  return sendBytes(exchange, serveText(script), { filename: name, lastModified });
 }
 
 /** The profiles of the hosts as a tar; nothing where there are none. */

@@ -2,7 +2,7 @@ import { ApiFailure } from '../api-failure.ts';
 import { findCluster } from '../clusters.ts';
 import type { Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
-import type { Release } from '../releases.ts';
+import type { Release } from '../store/release.ts';
 
 /** The release of the cluster that an InfraEnv is bound to. @throws ApiFailure 404, 500 */
 export async function findRelease(
@@ -18,5 +18,21 @@ export async function findRelease(
     500,
     `failed to get installer release: failed to get release image for version ${version}: ` +
       `the store has no ISO of this version for ${architecture}`,
+  );
+}
+
+/** Nothing is served before there is anything. @throws ApiFailure 503 */
+export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
+  if ((await releases.list()).length > 0) return;
+  throw new ApiFailure(503, 'the store has no ISO yet');
+}
+
+/** The registry of an ISO of sealift is read from the mounted ISO, which is not there. @throws ApiFailure 400 */
+export function requireNetworkBoot({ isOwn, version, architecture }: Release): void {
+  if (!isOwn) return;
+  throw new ApiFailure(
+    400,
+    `the ISO of ${version} for ${architecture} cannot boot from the network: ` +
+      'its registry is read from the mounted ISO',
   );
 }

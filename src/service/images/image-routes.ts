@@ -3,10 +3,10 @@ import type { App, Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { requireUuid } from '../openapi.ts';
-import type { Release } from '../releases.ts';
 import { findByToken, findForDownload } from './downloads.ts';
-import { formatRevision, URL_KINDS } from './image-url.ts';
-import { findRelease } from './find-release.ts';
+import { addBootRoutes } from './boot-artifacts.ts';
+import { requireRevision, URL_KINDS } from './image-url.ts';
+import { findRelease, requireStore } from './find-release.ts';
 import { sendBytes } from './send-bytes.ts';
 
 /** Short names of the types of images. */
@@ -18,6 +18,7 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
 
 /** What assisted-image-service serves. */
 export function addImageRoutes(app: App, service: Service): void {
+  addBootRoutes(app, service);
   app.get('/byid/:infra_env_id/:version/:arch/:file', async (exchange) => {
     const id = requireUuid(exchange.req.param('infra_env_id'), 'infra_env_id');
     const infraEnv = await findInfraEnv(service, id, await service.auth.identify(undefined));
@@ -64,6 +65,7 @@ type Asked = {
 
 async function sendImage(service: Service, exchange: Exchange, asked: Asked): Promise<Response> {
   const { infraEnv, version, arch, type } = asked;
+  await requireStore(service);
   const release = await findRelease(service, infraEnv);
   if (type !== 'disconnected-iso') throw new ApiFailure(404, `no image of type ${type} is served`);
   if (version !== release.version || arch !== release.architecture) {
@@ -75,18 +77,4 @@ async function sendImage(service: Service, exchange: Exchange, asked: Asked): Pr
     filename: `agent-ove.${arch}.iso`,
     lastModified: new Date(infraEnv.updated_at),
   });
-}
-
-/** Whoever names no revision might continue another image: no range then, unless If-Range says of which. */
-function requireRevision({ req, env }: Exchange, infraEnv: InfraEnv, release: Release): void {
-  const { headers } = env.incoming;
-  const revision = req.query('revision');
-  if (revision === undefined) {
-    if (headers['if-range'] === undefined) delete headers.range;
-  } else if (revision !== formatRevision(infraEnv, release)) {
-    throw new ApiFailure(
-      410,
-      `infra env ${infraEnv.id} has changed: ask for the URL of its image again`,
-    );
-  }
 }

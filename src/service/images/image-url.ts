@@ -3,7 +3,7 @@ import { findCluster } from '../clusters.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { Exchange, Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
-import { shortDigest, type Release } from '../releases.ts';
+import { shortDigest, type Release } from '../store/release.ts';
 
 /** Go's zero time: what assisted-service says of a URL that does not expire. */
 export const NO_EXPIRY = '0001-01-01T00:00:00.000Z';
@@ -60,9 +60,27 @@ async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string
 }
 
 /** What the client asked is where it can ask again. */
-function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
+export function originOf({ publicUrl, isTls }: Service, { req }: Exchange): string {
   if (publicUrl !== undefined) return publicUrl;
   const host = req.header('host') ?? '';
   const isHost = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/.test(host);
   return `${isTls ? 'https' : 'http'}://${isHost ? host : 'localhost'}`;
+}
+
+/** Whoever names no revision might continue another image: no range then, unless If-Range says of which. */
+export function requireRevision(
+  { req, env }: Exchange,
+  infraEnv: InfraEnv,
+  release: Release,
+): void {
+  const { headers } = env.incoming;
+  const revision = req.query('revision');
+  if (revision === undefined) {
+    if (headers['if-range'] === undefined) delete headers.range;
+  } else if (revision !== formatRevision(infraEnv, release)) {
+    throw new ApiFailure(
+      410,
+      `infra env ${infraEnv.id} has changed: ask for the URL of its image again`,
+    );
+  }
 }

@@ -58,7 +58,7 @@ export const listHosts = ({
 const toHost = ({ network_yaml, mac_interface_map = [] }: StaticNetwork): HostNetwork => ({
   networkConfig: network_yaml ?? '',
   interfaces: mac_interface_map.flatMap(({ mac_address: macAddress, logical_nic_name: name }) =>
-    macAddress === undefined || name === undefined ? [] : [{ macAddress, name }],
+    !macAddress || !name ? [] : [{ macAddress, name }],
   ),
 });
 

@@ -1,7 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
 import { checkSshKey } from '../../config/secret/check-secrets.ts';
+import { parseIgnition } from '../../ignition/config.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type {
   InfraEnvParams,
@@ -13,25 +15,32 @@ import type {
 /** The one type of image that is served. */
 export const IMAGE_TYPE = 'disconnected-iso';
 
+type PullSecretRules = {
+  /** Of what is said of a pull secret. */
+  readonly prefix?: string;
+  /** Registries that each must name. */
+  readonly registries: readonly string[];
+};
+
 /**
  * Refuses what no image could be made of.
  *
- * @param prefix of what is said of a pull secret
  * @throws ApiFailure 400
  */
-export function checkSettings(params: InfraEnvParams, prefix = ''): void {
+export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): void {
   const { image_type: type = IMAGE_TYPE, pull_secret: secret } = params;
   checkRendezvous(type, params.rendezvous_ip ?? '');
   if (type !== IMAGE_TYPE) {
     throw bad(`image type ${type} is not supported: this service has ${IMAGE_TYPE} alone`);
   }
-  if (secret !== undefined) checkPullSecret(secret, prefix);
+  if (secret !== undefined) checkPullSecret(secret, rules);
   checkKeys(params.ssh_authorized_key);
   checkNtp(params);
   for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
   for (const [i, host] of (params.static_network_config ?? []).entries()) checkNetwork(host, i);
   checkProxy(params.proxy);
   checkTrustBundle(params.additional_trust_bundle);
+  checkOverride(params.ignition_config_override);
 }
 
 function checkRendezvous(type: string, address: string): void {
@@ -46,25 +55,39 @@ function checkRendezvous(type: string, address: string): void {
 const bad = (reason: string): ApiFailure => new ApiFailure(400, reason);
 
 /** Nothing of it but the names of registries is said. */
-function checkPullSecret(text: string, prefix: string): void {
+function checkPullSecret(text: string, { prefix = '', registries }: PullSecretRules): void {
   const { auths } = parseObject(text, `${prefix}pull secret must be a well-formed JSON`);
   if (!isObject(auths)) throw bad(`${prefix}pull secret must contain 'auths' JSON-object field`);
   for (const [registry, entry] of Object.entries(auths)) {
     const problem = findAuthProblem(registry, isObject(entry) ? entry['auth'] : undefined);
     if (problem !== undefined) throw bad(`${prefix}invalid pull secret: ${problem}`);
   }
+  const missing = registries.find((each) =>
+    namesOf(each).every((name) => !Object.hasOwn(auths, name)),
+  );
+  if (missing === undefined) return;
+  throw bad(`${prefix}pull secret must contain auth for "${missing}"`);
 }
+
+/** Docker's clients have their own name for its registry. */
+const namesOf = (registry: string): readonly string[] =>
+  registry === 'docker.io' ? [registry, 'https://index.docker.io/v1/'] : [registry];
 
 function findAuthProblem(registry: string, auth: unknown): string | undefined {
   if (typeof auth !== 'string') {
-    const shown = auth === undefined || auth === null ? '<nil>' : typeof auth;
-    return `'auth' field of "${registry}" is ${shown} but should be a string`;
+    return `'auth' field of "${registry}" is ${describeValue(auth)} but should be a string`;
   }
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(auth) || auth.length % 4 !== 0) {
     return `'auth' field of "${registry}" is not base64-encoded`;
   }
   const isPair = /^[^:]+:.+$/s.test(Buffer.from(auth, 'base64').toString('latin1'));
   return isPair ? undefined : `'auth' for ${registry} is not in 'user:password' format`;
+}
+
+/** What has members may have secrets. */
+function describeValue(value: unknown): string {
+  if (value === undefined || value === null) return '<nil>';
+  return typeof value === 'object' ? 'an object' : JSON.stringify(value);
 }
 
 function parseObject(text: string, reason: string): Readonly<Record<string, unknown>> {
@@ -162,5 +185,17 @@ function isCertificate(text: string): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** assisted-service takes configs of 3.1 and 3.2, whose words these are. */
+function checkOverride(override: string | null | undefined): void {
+  if (!isGiven(override)) return;
+  try {
+    parseIgnition(override, 'the override');
+  } catch (error) {
+    if (!(error instanceof SealiftError)) throw error;
+    const problem = error.code === 'ignition.version' ? 'unsupported config version' : error.code;
+    throw bad(`error parsing ignition: ${problem}`);
   }
 }

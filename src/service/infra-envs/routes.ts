@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { withoutUndefined } from '../../base/members.ts';
 import type { Json } from '../../base/text/canonical-json.ts';
 import type { Identity } from '../auth/identity.ts';
-import { findCluster } from '../clusters.ts';
+import { toArchitecture } from '../architecture.ts';
+import { findCluster, type Cluster } from '../clusters.ts';
 import {
   BASE_PATH,
   identify,
@@ -77,15 +78,18 @@ export async function findInfraEnv(
 async function createInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
   const identity = await identify(service, exchange);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
-  checkSettings(params, 'pull secret for new infraEnv is invalid: ');
-  if (isText(params.cluster_id)) await findCluster(service, params.cluster_id, identity);
+  const { requiredRegistries: registries } = service;
+  checkSettings(params, { registries, prefix: 'pull secret for new infraEnv is invalid: ' });
+  const cluster = await findBound(service, params.cluster_id, identity);
   const id = randomUUID();
   const time = toTime(service.now());
   const body: InfraEnvBody = {
     ...mergeSettings({}, params),
     name: params.name ?? '',
-    cpu_architecture: params.cpu_architecture ?? 'x86_64',
-    ...(isText(params.cluster_id) && { cluster_id: params.cluster_id.toLowerCase() }),
+    cpu_architecture: toArchitecture(params.cpu_architecture) ?? 'x86_64',
+    ...(cluster && { cluster_id: cluster.id }),
+    ...(cluster &&
+      !isText(params.openshift_version) && { openshift_version: cluster.openshift_version }),
     sealed_pull_secret: sealPullSecret(service.key, id, params.pull_secret ?? ''),
     user_name: identity.user,
     created_at: time,
@@ -94,6 +98,21 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const record = { id, tenant: identity.tenant, revision: 1, body: body as Json };
   await service.state.create('infra-envs', record);
   return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
+}
+
+/** The cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
+async function findBound(
+  service: Service,
+  id: string | null | undefined,
+  identity: Identity,
+): Promise<Cluster | undefined> {
+  if (!isText(id)) return undefined;
+  try {
+    return await findCluster(service, id.toLowerCase(), identity);
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.status !== 404) throw error;
+    throw new ApiFailure(404, `Cluster ID ${id} does not exist`);
+  }
 }
 
 const isText = (value: string | null | undefined): value is string =>
@@ -107,7 +126,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const asked = requireUuid(exchange.req.param('infra_env_id') ?? '', 'infra_env_id');
   await findInfraEnv(service, asked, identity);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
-  checkSettings(params);
+  checkSettings(params, { registries: service.requiredRegistries });
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
     const { id, tenant, revision } = before;

@@ -1,0 +1,122 @@
+import { serveRuns } from '../../media/serving/serve-runs.ts';
+import type { IsoFile } from '../../iso/iso-node.ts';
+import type { IsoImage } from '../../iso/open-iso.ts';
+import { toArchitecture } from '../architecture.ts';
+import { ApiFailure } from '../api-failure.ts';
+import type { App, Exchange, Service } from '../context.ts';
+import type { InfraEnv } from '../infra-envs/infra-env.ts';
+import { useRelease, type Release } from '../store/release.ts';
+import { findByToken, findForDownload } from './downloads.ts';
+import { findRelease, requireNetworkBoot, requireStore } from './find-release.ts';
+import { requireRevision } from './image-url.ts';
+import { sendBytes } from './send-bytes.ts';
+
+/** Where live ISOs of CoreOS have them; those of s390x call their kernel otherwise. */
+const ARTIFACTS: Readonly<Record<string, readonly string[]>> = {
+  'rootfs': ['/images/pxeboot/rootfs.img'],
+  'kernel': ['/images/pxeboot/vmlinuz', '/images/pxeboot/kernel.img'],
+  'ins-file': ['/generic.ins'],
+};
+
+const INITRD = '/images/pxeboot/initrd.img';
+const ADDRSIZE = '/images/initrd.addrsize';
+
+/** What boots from the network: kernel and root file system for all, the initrd with what the customer wants. */
+export function addBootRoutes(app: App, service: Service): void {
+  app.get('/boot-artifacts/:artifact', async (exchange) => {
+    const paths = findArtifact(exchange.req.param('artifact'));
+    const { version, arch } = requireVersion(exchange);
+    await requireStore(service);
+    const release = await service.releases.find(version, arch);
+    if (!release)
+      throw new ApiFailure(404, `the store has no ISO of version ${version} for ${arch}`);
+    requireNetworkBoot(release);
+    const file = await useRelease(release, (iso) => requireFile(iso, paths));
+    return sendBytes(exchange, serveRuns(release.base, [file]), { filename: file.name });
+  });
+  app.get('/images/:infra_env_id/pxe-initrd', async (exchange) => {
+    const { infraEnv, release } = await findAsked(service, exchange);
+    const initrd = await openInitrd(service, infraEnv, release);
+    return sendBytes(exchange, initrd, {
+      filename: `${infraEnv.id}-initrd.img`,
+      lastModified: new Date(infraEnv.updated_at),
+    });
+  });
+  for (const path of ['/images/:infra_env_id/s390x-initrd-addrsize', '/s390x-initrd-addrsize']) {
+    app.get(path, async (exchange) => {
+      const { infraEnv, release } = await findAsked(service, exchange);
+      const file = await readAddressSize(service, infraEnv, release);
+      return sendBytes(exchange, serveRuns(release.base, [file]), {
+        filename: `${infraEnv.id}-initrd.addrsize`,
+        lastModified: new Date(infraEnv.updated_at),
+      });
+    });
+  }
+}
+
+function findArtifact(name: string): readonly string[] {
+  const paths = Object.hasOwn(ARTIFACTS, name) ? ARTIFACTS[name] : undefined;
+  if (paths) return paths;
+  throw new ApiFailure(404, `unrecognized boot artifact ${name}`);
+}
+
+function requireVersion({ req }: Exchange): { readonly version: string; readonly arch: string } {
+  const { version = '', arch = 'x86_64' } = req.query();
+  if (version === '') throw new ApiFailure(400, "'version' parameter required");
+  return { version, arch: toArchitecture(arch) ?? arch };
+}
+
+/** Whoever has a token of an InfraEnv need not name it. */
+async function findAsked(
+  service: Service,
+  exchange: Exchange,
+): Promise<{ readonly infraEnv: InfraEnv; readonly release: Release }> {
+  const { version, arch } = requireVersion(exchange);
+  const infraEnv = await findNamed(service, exchange);
+  await requireStore(service);
+  const release = await findRelease(service, infraEnv);
+  if (release.version !== version || release.architecture !== arch) {
+    throw new ApiFailure(404, `infra env ${infraEnv.id} has no image of ${version} for ${arch}`);
+  }
+  requireNetworkBoot(release);
+  requireRevision(exchange, infraEnv, release);
+  return { infraEnv, release };
+}
+
+async function findNamed(service: Service, exchange: Exchange): Promise<InfraEnv> {
+  const { req } = exchange;
+  if (req.param('infra_env_id') !== undefined) return findForDownload(service, exchange);
+  const token = req.header('image-token') ?? req.query('image_token') ?? req.query('api_key');
+  if (token !== undefined && service.auth.type !== 'none') return findByToken(service, token);
+  throw new ApiFailure(400, 'a token must name the infra env: ask below /images/{infra_env_id}');
+}
+
+async function requireFile(iso: IsoImage, paths: readonly string[]): Promise<IsoFile> {
+  for (const path of paths) {
+    const node = await iso.find(path);
+    if (node?.kind === 'file') return node;
+  }
+  throw new ApiFailure(404, `the ISO has no ${(paths[0] ?? '').slice(1)}`);
+}
+
+async function openInitrd({ images }: Service, infraEnv: InfraEnv, release: Release) {
+  const archive = await images.readArchive(infraEnv, release);
+  const file = await useRelease(release, (iso) => requireFile(iso, [INITRD]));
+  return serveRuns(release.base, [file, archive]);
+}
+
+/** The address from the ISO, and the size of the initrd that is served: two numbers of 64 bits, big-endian. */
+async function readAddressSize(
+  service: Service,
+  infraEnv: InfraEnv,
+  release: Release,
+): Promise<Uint8Array> {
+  const given = await useRelease(release, async (iso) =>
+    iso.readFile(await requireFile(iso, [ADDRSIZE]), 4096),
+  );
+  const { size } = await openInitrd(service, infraEnv, release);
+  const bytes = Buffer.alloc(16);
+  bytes.set(given.subarray(0, 8));
+  bytes.writeBigUInt64BE(BigInt(size), 8);
+  return bytes;
+}

@@ -1,0 +1,100 @@
+import { untilAborted, withTimeLimit } from '../../base/wait.ts';
+import { readIndex } from '../../media/index/media-index.ts';
+import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import { isElsewhere } from '../../media/source/open-source.ts';
+import { useRelease, type Release } from './release.ts';
+import { explainPlace, type Candidate } from './places.ts';
+
+/** An ISO that is open, or that could not be opened. */
+export type Entry = {
+  /** Settles when it was opened, or when nobody should wait for that any longer. */
+  settled: Promise<unknown>;
+  release?: Release | undefined;
+  isOpening: boolean;
+  /** Since when it cannot be read, by `performance.now()`. */
+  failedAt?: number;
+  /** The last that was said of it. */
+  warning?: string;
+};
+
+export const createEntry = (): Entry => ({ settled: Promise.resolve(), isOpening: false });
+
+/** Milliseconds that requests wait for an ISO which is being opened: a server elsewhere may be away. */
+const OPENING = 5000;
+
+type Opening = {
+  readonly signal: AbortSignal;
+  /** Told of each new reason why it is not served. */
+  readonly warn: (message: string) => void;
+  /** All that are open. */
+  readonly bases: Set<VirtualBase>;
+};
+
+/** Opens the ISO of an entry, for the first time or again: what it had is used until then. */
+export function beginOpening(entry: Entry, candidate: Candidate, options: Opening): void {
+  entry.isOpening = true;
+  const warn = (warning: string): void => {
+    if (entry.warning !== warning) options.warn(warning);
+    entry.warning = warning;
+  };
+  const opening = openEntry(entry, candidate, options.bases)
+    .then(() => {
+      if (!entry.release) warn(`${candidate.key} is not an ISO of sealift: it is not served`);
+    })
+    .catch((error: unknown) => {
+      entry.failedAt = performance.now();
+      warn(`${candidate.key} is not served: ${explainPlace(error)}`);
+    })
+    .finally(() => {
+      entry.isOpening = false;
+    });
+  const waiting = withTimeLimit(OPENING, options.signal, (limit) => untilAborted(opening, limit));
+  entry.settled = waiting.catch((error: unknown) => {
+    if (entry.isOpening) return; // it is waited for no longer
+    throw error;
+  });
+  entry.settled.catch(() => undefined); // those who wait for it hear why
+}
+
+async function openEntry(
+  entry: Entry,
+  candidate: Candidate,
+  bases: Set<VirtualBase>,
+): Promise<void> {
+  const base = watch(await candidate.open(), candidate, entry);
+  const before = entry.release;
+  let other: VirtualBase | undefined = base;
+  bases.add(base);
+  try {
+    entry.release = await describe(base, candidate);
+    delete entry.failedAt;
+    if (entry.release) other = before?.base;
+  } finally {
+    if (other) {
+      bases.delete(other);
+      await other.close();
+    }
+  }
+}
+
+/** Notes when what is elsewhere cannot be read any more. */
+function watch(base: VirtualBase, { key, named }: Candidate, entry: Entry): VirtualBase {
+  if (!isElsewhere(named?.place ?? key)) return base;
+  return {
+    ...base,
+    fill(bytes, offset, signal) {
+      const filling = base.fill(bytes, offset, signal);
+      filling?.catch(() => {
+        if (!signal.aborted) entry.failedAt ??= performance.now();
+      });
+      return filling;
+    },
+  };
+}
+
+async function describe(base: VirtualBase, { named }: Candidate): Promise<Release | undefined> {
+  const index = await useRelease({ base }, readIndex);
+  if (!index) return named && { ...named, base, isOwn: false };
+  const { version, architecture } = index.release;
+  return { version, architecture, base, isOwn: true };
+}

@@ -1,0 +1,78 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { digestFromHex } from '../../base/digest.ts';
+import { isErrno, SealiftError } from '../../base/errors.ts';
+import type { PartCache } from '../../media/serving/part-cache.ts';
+import { openFromPartStore } from '../../media/serving/part-store.ts';
+import { openIsoBase } from '../../media/serving/virtual-base.ts';
+import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import { isElsewhere, type SourceHost } from '../../media/source/open-source.ts';
+import { readOsImages, type OsImage } from './os-images.ts';
+
+/** What a place of the store offers; another key is another ISO. */
+export type Candidate = {
+  readonly key: string;
+  readonly open: () => Promise<VirtualBase>;
+  /** Which release it is, where the ISO does not say itself. */
+  readonly named?: OsImage;
+};
+
+type Options = { readonly host: SourceHost; readonly cache: PartCache };
+
+/** Files of a folder, what `addToPartStore` added to it, and what its list of OS images names; or an address. */
+export async function listCandidates(place: string, options: Options): Promise<Candidate[]> {
+  const openIso = (place: string) => (): Promise<VirtualBase> => openIsoBase(place, options);
+  if (isElsewhere(place)) return [{ key: place, open: openIso(place) }];
+  const folder = resolve(options.host.cwd, place);
+  const images = (await readOsImages(folder)).map((named) => ({ path: named.place, named }));
+  const named = new Set(images.map(({ path }) => path));
+  const files = (await listNames(folder))
+    .filter((name) => name.endsWith('.iso'))
+    .map((name): File => ({ path: join(folder, name) }))
+    .filter(({ path }) => !named.has(path));
+  const isos = [...files, ...images].map(async (file): Promise<Candidate[]> => {
+    const { path, named } = file;
+    const key = isElsewhere(path) ? path : await keyOf(path);
+    if (key === undefined) return [];
+    if (!named) return [{ key, open: openIso(path) }];
+    const { version, architecture } = named;
+    return [{ key: `${key} ${version} ${architecture}`, open: openIso(path), named }];
+  });
+  const layouts = (await listNames(join(folder, 'layouts'))).flatMap((name) => {
+    const [, hex] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
+    if (hex === undefined) return [];
+    return [{ key: join(folder, hex), open: () => openFromPartStore(folder, digestFromHex(hex)) }];
+  });
+  return [...(await Promise.all(isos)).flat(), ...layouts];
+}
+
+type File = { readonly path: string; readonly named?: OsImage };
+
+async function listNames(folder: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(folder)).sort();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
+    throw error;
+  }
+}
+
+/** Another file of the same name has another key; undefined for what is not a file, or gone meanwhile. */
+async function keyOf(path: string): Promise<string | undefined> {
+  try {
+    const { ino, size, mtimeMs } = await stat(path);
+    return `${path} ${ino} ${size} ${mtimeMs}`;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** What is wrong with a place, where that is not a fault of the program. @throws what it does not explain */
+export function explainPlace(error: unknown): string {
+  if (error instanceof SealiftError) return error.message;
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') {
+    return error.message;
+  }
+  throw error;
+}

@@ -1,0 +1,89 @@
+import type { PartCache } from '../../media/serving/part-cache.ts';
+import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
+import type { SourceHost } from '../../media/source/open-source.ts';
+import pLimit from 'p-limit';
+import { beginOpening, createEntry, type Entry } from './entry.ts';
+import { explainPlace, listCandidates, type Candidate } from './places.ts';
+import type { Release } from './release.ts';
+
+/** The releases that are served: each matches its version exactly. */
+export type Releases = {
+  readonly list: () => Promise<readonly Release[]>;
+  readonly find: (version: string, architecture: string) => Promise<Release | undefined>;
+  /** Whether one of them could be read, as far as is known. */
+  readonly isReady: () => Promise<boolean>;
+  readonly close: () => Promise<void>;
+};
+
+type Options = {
+  readonly host: SourceHost;
+  readonly cache: PartCache;
+  /** Told once of each ISO that cannot be served. */
+  readonly warn: (message: string) => void;
+  /** Milliseconds until a place that could not be read is tried again. */
+  readonly retryAfter?: number;
+};
+
+const RETRY_AFTER = 10_000;
+
+/**
+ * The ISOs in folders, and at addresses. Folders are looked at again when a release is asked for: what is new is
+ * served without a restart. An ISO that was replaced stays open until the end, for the downloads of it that go on.
+ * What could not be opened or read is opened again, some seconds later.
+ */
+export function openReleases(places: readonly string[], options: Options): Releases {
+  const { host, retryAfter = RETRY_AFTER } = options;
+  const entries = new Map<string, Entry>();
+  const told = new Map<string, string>();
+  const all = new Set<VirtualBase>();
+  const begin = (entry: Entry, candidate: Candidate): void => {
+    beginOpening(entry, candidate, { signal: host.signal, warn: options.warn, bases: all });
+  };
+  const listAt = async (place: string): Promise<Candidate[]> => {
+    try {
+      const found = await listCandidates(place, options);
+      told.delete(place);
+      return found;
+    } catch (error) {
+      const warning = `${place} is not served: ${explainPlace(error)}`;
+      if (told.get(place) !== warning) options.warn(warning);
+      told.set(place, warning);
+      return [];
+    }
+  };
+  const inOrder = pLimit(1);
+  const look = (): Promise<readonly Entry[]> =>
+    inOrder(async () => {
+      const candidates = (await Promise.all(places.map(listAt))).flat();
+      const keys = new Set(candidates.map(({ key }) => key));
+      for (const key of entries.keys()) if (!keys.has(key)) entries.delete(key);
+      return candidates.map((candidate) => {
+        const known = entries.get(candidate.key);
+        const entry = known ?? createEntry();
+        entries.set(candidate.key, entry);
+        const isDue = performance.now() - (entry.failedAt ?? Infinity) >= retryAfter;
+        if (!known || (isDue && !entry.isOpening)) begin(entry, candidate);
+        return entry;
+      });
+    });
+  const settle = async (): Promise<readonly Entry[]> => {
+    const found = await look();
+    // Those that are read again have their old one meanwhile.
+    await Promise.all(found.filter(({ release }) => !release).map(({ settled }) => settled));
+    return found;
+  };
+  const list = async (): Promise<readonly Release[]> =>
+    (await settle()).flatMap(({ release }) => release ?? []);
+  return {
+    list,
+    async find(version, architecture) {
+      const found = await list();
+      return found.find((each) => each.version === version && each.architecture === architecture);
+    },
+    isReady: async () =>
+      (await settle()).some(({ release, failedAt }) => release && failedAt === undefined),
+    async close() {
+      for (const base of all) await base.close();
+    },
+  };
+}
