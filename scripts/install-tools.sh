@@ -41,6 +41,7 @@ swift-object swift-object-server
 memcached memcached
 xfsprogs mkfs.xfs
 postgresql /usr/lib/postgresql
+chromium chromium
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64

@@ -8,6 +8,7 @@ import { addDownloadRoutes } from './images/downloads.ts';
 import { addImageRoutes } from './images/image-routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { addVersionRoutes } from './openshift-versions.ts';
+import { addPage } from './page.ts';
 import { addProbes, type CountedRequest, type Metrics } from './probes.ts';
 
 /** A request that was answered. It has no query: that may have a token. */
@@ -46,6 +47,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   addDownloadRoutes(app, service);
   addImageRoutes(app, service);
   addVersionRoutes(app, service);
+  addPage(app);
   app.notFound(() => {
     throw new ApiFailure(404, 'path not found');
   });

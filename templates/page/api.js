@@ -1,0 +1,149 @@
+/**
+ * The calls of the interface. Addresses are relative to the page, which may be below a path of a proxy.
+ *
+ * @typedef {{ id: string, name: string, openshift_version: string, created_at: string }} Cluster
+ * @typedef {{ id: string, name: string, cluster_id?: string, cpu_architecture: string, created_at: string, download_url: string, expires_at: string }} InfraEnv
+ * @typedef {{ cpu_architectures: string[], default: boolean }} Version
+ */
+
+const BASE = 'api/assisted-install/v2';
+
+/** Nobody waits longer for an answer. */
+const LIMIT = 60_000;
+
+/** In memory alone: it is neither stored nor in a URL. */
+let bearer = '';
+
+/** @param {string} token */
+export const setToken = (token) => {
+  bearer = token;
+};
+
+/** What the server said instead of an answer; its message is for people. */
+export class Refusal extends Error {
+  /**
+   * @param {number} status 0: no answer
+   * @param {string} reason
+   */
+  constructor(status, reason) {
+    super(reason);
+    this.status = status;
+  }
+}
+
+/** @returns {Promise<Record<string, Version>>} */
+export const listVersions = async () =>
+  /** @type {Record<string, Version>} */ (await call('GET', 'offline-openshift-versions'));
+
+/** @returns {Promise<Cluster[]>} */
+export const listClusters = async () => /** @type {Cluster[]} */ (await call('GET', 'clusters'));
+
+/** @returns {Promise<InfraEnv[]>} */
+export const listInfraEnvs = async () =>
+  /** @type {InfraEnv[]} */ (await call('GET', 'infra-envs'));
+
+/** @param {object} body */
+export const createCluster = async (body) =>
+  /** @type {Cluster} */ (await call('POST', 'clusters/disconnected', body));
+
+/** @param {object} body */
+export const createInfraEnv = async (body) =>
+  /** @type {InfraEnv} */ (await call('POST', 'infra-envs', body));
+
+/**
+ * A new one: a URL may expire, and changes with its InfraEnv.
+ *
+ * @param {string} id
+ */
+export async function findImageUrl(id) {
+  const answer = await call('GET', `infra-envs/${id}/downloads/image-url`);
+  return /** @type {{ url: string }} */ (answer).url;
+}
+
+/**
+ * What is gone already is fine.
+ *
+ * @param {'clusters' | 'infra-envs'} kind
+ * @param {string} id
+ */
+export async function remove(kind, id) {
+  try {
+    await call('DELETE', `${kind}/${id}`);
+  } catch (error) {
+    if (!(error instanceof Refusal && error.status === 404)) throw error;
+  }
+}
+
+/**
+ * Asks for one byte of an image: why there is none is said here, and not by a download that fails.
+ *
+ * @param {string} url as the server gave it; its last five parts are below any path
+ */
+export async function checkImage(url) {
+  const { pathname, search } = new URL(url);
+  const path = pathname.split('/').slice(-5).join('/');
+  const answer = await send(path + search, { headers: { Range: 'bytes=0-0' } });
+  await answer.body?.cancel();
+}
+
+/**
+ * @param {'GET' | 'POST' | 'DELETE'} method
+ * @param {string} path
+ * @param {object} [body]
+ * @returns {Promise<unknown>}
+ */
+async function call(method, path, body) {
+  const headers = new Headers();
+  if (bearer !== '') headers.set('Authorization', `Bearer ${bearer}`);
+  if (body) headers.set('Content-Type', 'application/json');
+  const text = body ? JSON.stringify(body) : null;
+  const answer = await send(`${BASE}/${path}`, { method, headers, body: text });
+  return answer.status === 204 ? undefined : readJson(answer);
+}
+
+/**
+ * @param {string} url
+ * @param {RequestInit} request
+ * @returns {Promise<Response>}
+ */
+async function send(url, request) {
+  /** @type {Response} */
+  let answer;
+  try {
+    answer = await fetch(url, {
+      ...request,
+      cache: 'no-store',
+      signal: AbortSignal.timeout(LIMIT),
+    });
+  } catch {
+    throw new Refusal(0, 'The server does not answer. Check the connection, then try again.');
+  }
+  if (answer.ok) return answer;
+  throw new Refusal(answer.status, await readReason(answer));
+}
+
+/**
+ * assisted-service has a reason in its errors, and a message in those of authentication.
+ *
+ * @param {Response} answer
+ */
+async function readReason(answer) {
+  try {
+    const body = /** @type {{ reason?: string, message?: string }} */ (await readJson(answer));
+    const reason = body.reason ?? body.message;
+    if (reason !== undefined) return toSentence(reason);
+  } catch {
+    // A proxy's page, perhaps: its status has to do.
+  }
+  return `The server answered with status ${answer.status}.`;
+}
+
+/**
+ * @param {Response} answer
+ * @returns {Promise<unknown>}
+ */
+const readJson = (answer) => answer.json();
+
+/** @param {string} text */
+const toSentence = (text) =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?)]$/.test(text) ? '' : '.'}`;

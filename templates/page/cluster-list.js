@@ -1,0 +1,217 @@
+import { checkImage, findImageUrl, listClusters, listInfraEnvs, Refusal, remove } from './api.js';
+import { busy, copyTemplate, find, say } from './dom.js';
+
+/**
+ * A cluster with an InfraEnv of it. A client of the interface may also have made one without the other.
+ *
+ * @typedef {{
+ *   name: string, facts: string[], created: string,
+ *   cluster?: string, infraEnv?: string, isLastOfCluster: boolean,
+ * }} Row
+ */
+
+const list = find('#clusters', HTMLUListElement);
+const title = find('#clusters-title', HTMLElement);
+const dialog = find('#delete-dialog', HTMLDialogElement);
+const urlDialog = find('#url-dialog', HTMLDialogElement);
+
+/** @type {(error: unknown) => boolean} */
+let isSignedOut = () => false;
+
+/** @type {Row | undefined} */
+let leaving;
+
+/**
+ * @param {object} callbacks
+ * @param {(error: unknown) => boolean} callbacks.onSignedOut
+ */
+export function startList({ onSignedOut }) {
+  isSignedOut = onSignedOut;
+  find('#delete-cancel', HTMLButtonElement).addEventListener('click', () => {
+    dialog.close();
+  });
+  find('#url-close', HTMLButtonElement).addEventListener('click', () => {
+    urlDialog.close();
+  });
+  const confirm = find('#delete-confirm', HTMLButtonElement);
+  confirm.addEventListener('click', () => {
+    void busy(confirm, deleteLeaving);
+  });
+}
+
+/** @param {string} [created] InfraEnv that was just made */
+export async function showClusters(created) {
+  const rows = await readRows();
+  const items = rows.map((row) => showRow(row));
+  list.replaceChildren(...items);
+  find('#no-clusters', HTMLElement).hidden = rows.length > 0;
+  const item = items.find((_, i) => created !== undefined && rows[i]?.infraEnv === created);
+  if (!item) return;
+  find('.download', HTMLElement, item).focus();
+  note(item, 'Ready: download its ISO, or copy the URL.');
+}
+
+/** @returns {Promise<Row[]>} the newest first */
+async function readRows() {
+  const [clusters, infraEnvs] = await Promise.all([listClusters(), listInfraEnvs()]);
+  const byId = new Map(clusters.map((cluster) => [cluster.id, cluster]));
+  const bound = infraEnvs.map((infraEnv) => {
+    const cluster = byId.get(infraEnv.cluster_id ?? '');
+    const others = infraEnvs.filter(({ cluster_id: id }) => id === cluster?.id);
+    return toRow({ cluster, infraEnv, isLastOfCluster: others.length < 2 });
+  });
+  const without = clusters
+    .filter(({ id }) => infraEnvs.every(({ cluster_id: other }) => other !== id))
+    .map((cluster) => toRow({ cluster, isLastOfCluster: true }));
+  return [...bound, ...without].sort((a, b) => b.created.localeCompare(a.created));
+}
+
+/**
+ * @param {object} of
+ * @param {import('./api.js').Cluster | undefined} of.cluster
+ * @param {import('./api.js').InfraEnv} [of.infraEnv]
+ * @param {boolean} of.isLastOfCluster
+ * @returns {Row}
+ */
+function toRow({ cluster, infraEnv, isLastOfCluster }) {
+  const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
+  const when = new Date(created).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
+  const facts = [`created ${when}`];
+  if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
+  if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
+  return {
+    name,
+    facts,
+    created,
+    isLastOfCluster,
+    ...(cluster && { cluster: cluster.id }),
+    ...(infraEnv && { infraEnv: infraEnv.id }),
+  };
+}
+
+const NOTHING = { name: '', created_at: '' };
+
+/** @param {Row} row */
+function showRow(row) {
+  const item = copyTemplate('#cluster-template', HTMLLIElement);
+  find('.name', HTMLElement, item).textContent = row.name;
+  find('.facts', HTMLElement, item).textContent = row.facts.join(' · ');
+  const { infraEnv } = row;
+  for (const button of item.querySelectorAll('button')) {
+    button.setAttribute('aria-label', `${button.textContent} of ${row.name}`);
+  }
+  find('.delete', HTMLElement, item).setAttribute('aria-label', `Delete ${row.name}`);
+  find('.delete', HTMLElement, item).addEventListener('click', () => {
+    askBeforeDeleting(row);
+  });
+  if (infraEnv === undefined || row.cluster === undefined) {
+    find('.download', HTMLElement, item).remove();
+    find('.copy', HTMLElement, item).remove();
+    const lacks =
+      infraEnv === undefined ? 'It has no ISO.' : 'It is bound to no cluster: it has no ISO.';
+    note(item, lacks);
+    return item;
+  }
+  act(item, '.download', async () => {
+    const url = await findImageUrl(infraEnv);
+    await checkImage(url);
+    startDownload(url);
+    note(item, 'The download has begun: see the downloads of your browser.');
+  });
+  act(item, '.copy', async () => {
+    const url = await findImageUrl(infraEnv);
+    if (await copyText(url)) note(item, 'The URL is copied.');
+  });
+  return item;
+}
+
+/**
+ * What goes wrong with a row is said in it.
+ *
+ * @param {HTMLElement} item
+ * @param {string} selector
+ * @param {() => Promise<void>} work
+ */
+function act(item, selector, work) {
+  const button = find(selector, HTMLButtonElement, item);
+  const problem = find('.problem', HTMLElement, item);
+  button.addEventListener('click', () => {
+    void busy(button, async () => {
+      problem.textContent = '';
+      note(item, '');
+      try {
+        await work();
+      } catch (error) {
+        if (isSignedOut(error)) return;
+        if (!(error instanceof Refusal)) throw error;
+        problem.textContent = error.message;
+      }
+    });
+  });
+}
+
+/**
+ * @param {HTMLElement} item
+ * @param {string} text
+ */
+const note = (item, text) => {
+  say(find('.note', HTMLElement, item), text);
+};
+
+/**
+ * The answer says that it is an attachment: the page stays.
+ *
+ * @param {string} url
+ */
+function startDownload(url) {
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = '';
+  link.click();
+}
+
+/**
+ * A page without TLS may not copy: then a person can.
+ *
+ * @param {string} text
+ * @returns {Promise<boolean>}
+ */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = find('#url', HTMLTextAreaElement);
+    field.value = text;
+    urlDialog.showModal();
+    field.select();
+    return false;
+  }
+}
+
+/** @param {Row} row */
+function askBeforeDeleting(row) {
+  leaving = row;
+  find('#delete-title', HTMLElement).textContent = `Delete ${row.name}?`;
+  find('#delete-problem', HTMLElement).textContent = '';
+  dialog.showModal();
+}
+
+async function deleteLeaving() {
+  if (!leaving) return;
+  const { infraEnv, cluster, isLastOfCluster } = leaving;
+  try {
+    if (infraEnv !== undefined) await remove('infra-envs', infraEnv);
+    if (cluster !== undefined && isLastOfCluster) await remove('clusters', cluster);
+    await showClusters();
+    dialog.close();
+    title.focus();
+  } catch (error) {
+    if (isSignedOut(error)) {
+      dialog.close();
+      return;
+    }
+    if (!(error instanceof Refusal)) throw error;
+    find('#delete-problem', HTMLElement).textContent = error.message;
+  }
+}

@@ -1,0 +1,132 @@
+import { checkImage, createCluster, createInfraEnv, listVersions, Refusal, remove } from './api.js';
+import { busy, find, findField, say } from './dom.js';
+import { removeHosts, startHosts } from './hosts.js';
+import { clearField, clearProblems, showProblems } from './problems.js';
+import { checkValues, locateProblem, readValues } from './values.js';
+
+/** A pull secret with many registries has some 20 KiB. */
+const FILE_LIMIT = 256 * 1024;
+
+const form = find('#create-form', HTMLFormElement);
+const problem = find('#create-problem', HTMLElement);
+const status = find('#create-status', HTMLElement);
+const version = find('#openshift-version', HTMLSelectElement);
+const architecture = find('#cpu-architecture', HTMLSelectElement);
+
+/** @type {Record<string, import('./api.js').Version>} */
+let versions = {};
+
+/**
+ * @param {object} callbacks
+ * @param {(infraEnv: string) => Promise<void>} callbacks.onCreated
+ * @param {(error: unknown) => boolean} callbacks.onSignedOut whether the error was of that kind
+ */
+export function startForm({ onCreated, onSignedOut }) {
+  startHosts();
+  version.addEventListener('change', showArchitectures);
+  form.addEventListener('input', ({ target }) => {
+    if (target instanceof Element) clearField(target);
+  });
+  for (const input of form.querySelectorAll('input[type=file]')) {
+    if (input instanceof HTMLInputElement) fillFromFile(input);
+  }
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void busy(find('#create', HTMLButtonElement), async () => {
+      clearProblems(form, problem);
+      const wrong = checkValues();
+      if (wrong.length > 0) {
+        showProblems(wrong, problem);
+        return;
+      }
+      try {
+        const id = await create();
+        resetForm();
+        await onCreated(id);
+      } catch (error) {
+        if (onSignedOut(error)) return;
+        if (!(error instanceof Refusal)) throw error;
+        showProblems([locateProblem(error.message)], problem);
+      } finally {
+        say(status, '');
+      }
+    });
+  });
+}
+
+/** Asks again which releases there are: the store may have new ones. */
+export async function showVersions() {
+  versions = await listVersions();
+  const names = Object.keys(versions).sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
+  const chosen = version.value;
+  version.replaceChildren(...names.map((name) => new Option(name)));
+  version.value =
+    chosen in versions ? chosen : (names.find((name) => versions[name]?.default) ?? names[0] ?? '');
+  showArchitectures();
+  const hasNone = 'This server has no release yet: put an ISO into its store, then refresh.';
+  problem.textContent = names.length === 0 ? hasNone : '';
+}
+
+function showArchitectures() {
+  const names = versions[version.value]?.cpu_architectures ?? [];
+  architecture.replaceChildren(...names.map((name) => new Option(name)));
+  find('#cpu-architecture-field', HTMLElement).hidden = names.length < 2;
+}
+
+/**
+ * All or nothing: of a cluster that gets no image, nothing stays.
+ *
+ * @returns {Promise<string>} the InfraEnv
+ */
+async function create() {
+  const values = readValues();
+  say(status, 'Creating the cluster…');
+  const cluster = await createCluster(values.cluster);
+  try {
+    const infraEnv = await createInfraEnv({ ...values.infraEnv, cluster_id: cluster.id });
+    try {
+      say(status, 'Checking its ISO…');
+      await checkImage(infraEnv.download_url);
+    } catch (error) {
+      await remove('infra-envs', infraEnv.id);
+      throw error;
+    }
+    return infraEnv.id;
+  } catch (error) {
+    await remove('clusters', cluster.id);
+    throw error;
+  }
+}
+
+/** The secret does not stay on the page. */
+export function resetForm() {
+  const chosen = version.value;
+  form.reset();
+  removeHosts();
+  version.value = chosen;
+  showArchitectures();
+  clearProblems(form, problem);
+  for (const filled of form.querySelectorAll('.filled')) filled.textContent = '';
+  for (const details of form.querySelectorAll('details')) details.open = false;
+}
+
+/** @param {HTMLInputElement} input */
+function fillFromFile(input) {
+  const field = findField(input.dataset['fills'] ?? '');
+  const note = input.nextElementSibling;
+  if (!field || !note) throw new TypeError(`${input.id} fills no field`);
+  input.addEventListener('change', () => {
+    const file = input.files?.[0];
+    if (!file) return;
+    void (async () => {
+      clearField(field);
+      const isTooLarge = file.size > FILE_LIMIT;
+      field.value = isTooLarge ? '' : await file.text();
+      say(
+        note,
+        isTooLarge ? `${file.name} has more than 256 KiB.` : `Filled in from ${file.name}.`,
+      );
+      input.value = '';
+    })();
+  });
+}

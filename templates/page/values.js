@@ -1,0 +1,113 @@
+import { valueOf } from './dom.js';
+import { readHosts } from './hosts.js';
+
+/** @typedef {import('./problems.js').Problem} Problem */
+
+/**
+ * The bodies of the two calls that make a cluster with its InfraEnv.
+ *
+ * @returns {{ cluster: { name: string, openshift_version: string }, infraEnv: Record<string, unknown> }}
+ */
+export function readValues() {
+  const name = valueOf('name');
+  const hosts = readHosts();
+  const proxy = withoutEmpty({
+    http_proxy: valueOf('http-proxy'),
+    https_proxy: valueOf('https-proxy'),
+    no_proxy: valueOf('no-proxy').replaceAll(/\s*,\s*/g, ','),
+  });
+  return {
+    cluster: { name, openshift_version: valueOf('openshift-version') },
+    infraEnv: {
+      name,
+      image_type: 'disconnected-iso',
+      pull_secret: valueOf('pull-secret'),
+      ...withoutEmpty({
+        cpu_architecture: valueOf('cpu-architecture'),
+        ssh_authorized_key: valueOf('ssh-key'),
+        additional_ntp_sources: valueOf('ntp-sources'),
+        rendezvous_ip: valueOf('rendezvous-ip'),
+      }),
+      ...(Object.keys(proxy).length > 0 && { proxy }),
+      ...(hosts.length > 0 && { static_network_config: hosts }),
+    },
+  };
+}
+
+/** @param {Record<string, string>} values */
+const withoutEmpty = (values) =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+
+/**
+ * What can be seen without asking; all else is said by the server.
+ *
+ * @returns {Problem[]}
+ */
+export const checkValues = () =>
+  [
+    requireValue('name', 'Enter a name for the cluster.'),
+    requireValue('openshift-version', 'Choose a version.'),
+    requireValue('pull-secret', 'Paste the pull secret, or choose its file.') ?? checkSecret(),
+    ...readHosts().flatMap(checkHost),
+  ].filter((problem) => problem !== undefined);
+
+/**
+ * @param {string} field
+ * @param {string} message
+ * @returns {Problem | undefined}
+ */
+const requireValue = (field, message) => (valueOf(field) === '' ? { field, message } : undefined);
+
+/** @returns {Problem | undefined} */
+function checkSecret() {
+  try {
+    JSON.parse(valueOf('pull-secret'));
+    return undefined;
+  } catch {
+    return {
+      field: 'pull-secret',
+      message: 'This is not JSON. A pull secret begins with {"auths": and ends with a brace.',
+    };
+  }
+}
+
+/**
+ * @param {import('./hosts.js').Host} host
+ * @param {number} i
+ */
+const checkHost = ({ mac_interface_map: map }, i) => [
+  requireValue(`host-${i + 1}-yaml`, 'Enter the network of this host, or remove the host.'),
+  ...map.flatMap((_, j) => [
+    requireValue(`host-${i + 1}-${j + 1}-mac`, 'Enter the MAC address.'),
+    requireValue(`host-${i + 1}-${j + 1}-interface`, 'Enter the name that the YAML has.'),
+  ]),
+];
+
+/** What the server says of which field; hosts are counted from 0 there. */
+const FIELDS = /** @type {const} */ ([
+  [/^pull[ _]secret/i, 'pull-secret'],
+  [/^(?:SSH key|ssh_authorized_key)/i, 'ssh-key'],
+  [/rendezvous[ _]?ip/i, 'rendezvous-ip'],
+  [/NTP|ntp_sources/i, 'ntp-sources'],
+  [/^(?:proxy\.)?http_proxy/i, 'http-proxy'],
+  [/^(?:proxy\.)?https_proxy/i, 'https-proxy'],
+  [/^(?:proxy\.)?no_proxy/i, 'no-proxy'],
+  [/^(?:cluster )?name/i, 'name'],
+  [/version/i, 'openshift-version'],
+]);
+
+/**
+ * @param {string} reason of a refusal
+ * @returns {Problem}
+ */
+export function locateProblem(reason) {
+  const message = reason.replace(/^Pull secret for new infraEnv is invalid: p/, 'P');
+  const [, host] =
+    /\bhost (\d+)\b/.exec(reason) ?? /^Static_network_config\.(\d+)/.exec(reason) ?? [];
+  if (host !== undefined) {
+    const told = message.replace(/\bhost \d+/, 'this host');
+    return { field: `host-${Number(host) + 1}-yaml`, message: told };
+  }
+  const field = FIELDS.find(([pattern]) => pattern.test(message))?.[1];
+  return field === undefined ? { message } : { field, message };
+}

@@ -1,0 +1,338 @@
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { SignJWT } from 'jose';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { downloadThroughPage, hasBrowser, openPage, startBrowser } from '../support/page.ts';
+import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
+import { requireTool } from '../support/tools.ts';
+
+const run = promisify(execFile);
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const hasJudges = ['xorriso', 'curl', 'cpio', 'sha256sum'].map(requireTool).every(Boolean);
+const SIZES = [
+  { width: 320, height: 640 },
+  { width: 1280, height: 900 },
+] as const;
+
+describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
+  let world: LiveWorld;
+  let service: TestService;
+  let browser: Browser;
+  let stores: readonly string[];
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    await world.writeConfig();
+    const built = await world.run('build', 'live-iso', '--output', 'store/appliance.iso');
+    expect(built).toMatchObject({ exitCode: 0 });
+    stores = [join(world.directory, 'store')];
+    service = await startService({ stores });
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+    await world.close();
+  });
+
+  const list = async (
+    kind: 'clusters' | 'infra-envs',
+  ): Promise<readonly Record<string, string>[]> =>
+    JSON.parse((await service.call('GET', `${API}/v2/${kind}`)).text) as Record<string, string>[];
+
+  it('creates, copies, downloads and deletes by keyboard, and the ISO is that of the URL', async () => {
+    const { page, complaints } = await openPage(browser, service.url);
+    const { keyboard } = page;
+    await tabTo(page, 'Name');
+    await keyboard.type('edge');
+    await tabTo(page, 'OpenShift version');
+    await tabTo(page, 'SSH public key optional');
+    await keyboard.type(SSH_KEY);
+    await tabTo(page, 'Pull secret');
+    await keyboard.type(PULL_SECRET);
+    await tabTo(page, 'Create cluster');
+    await keyboard.press('Enter');
+    await isFocused(page, 'Download ISO of edge');
+    await tabTo(page, 'Copy URL of edge');
+    await keyboard.press('Space');
+    await page.getByText('The URL is copied.').waitFor();
+    const url = await page.evaluate<string>('navigator.clipboard.readText()');
+    await keyboard.press('Shift+Tab');
+    const begun = page.waitForEvent('download');
+    await keyboard.press('Enter');
+    const download = await begun;
+    expect(download.suggestedFilename()).toBe('agent-ove.x86_64.iso');
+    const [ours, theirs] = [await download.path(), join(world.directory, 'by-curl.iso')];
+    await run('curl', ['-sSf', '-o', theirs, url]);
+    const { stdout } = await run('sha256sum', [ours, theirs]);
+    const [first, second] = stdout.split('\n').map((line) => line.split(' ')[0]);
+    expect(first).toBe(second);
+    expect(await readConfig(ours)).toContain(SSH_KEY);
+
+    await tabTo(page, 'Delete edge');
+    await keyboard.press('Enter');
+    await isFocused(page, 'Cancel');
+    await keyboard.press('Escape');
+    await isFocused(page, 'Delete edge');
+    expect(await list('infra-envs')).toHaveLength(1);
+    await keyboard.press('Enter');
+    await isFocused(page, 'Cancel');
+    await keyboard.press('Shift+Tab');
+    await keyboard.press('Enter');
+    await page.getByText('There are no clusters yet.').waitFor();
+    expect([await list('clusters'), await list('infra-envs')]).toEqual([[], []]);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('has no fault that axe-core finds and nothing wider than the window, in every state', async () => {
+    const { page, complaints } = await openPage(browser, service.url);
+    await page.evaluate(await readFile(AXE, 'utf8'));
+    await page.getByText('There are no clusters yet.').waitFor();
+    await isSound(page, 'the empty list');
+    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await page.getByText('Proxy and time servers').click();
+    await page.getByText('Hosts and their networks').click();
+    await page.getByRole('button', { name: 'Add a static network' }).click();
+    await page.getByText('2 fields need attention.').waitFor();
+    await isSound(page, 'a form with errors');
+    await page.getByRole('button', { name: 'Remove this host' }).click();
+    for (const name of ['edge', 'a-long-name-'.repeat(4)]) {
+      await fill(page, { name });
+      await page.getByRole('button', { name: `Download ISO of ${name}` }).waitFor();
+    }
+    await isSound(page, 'a list of two');
+    await page.getByRole('button', { name: 'Delete edge' }).click();
+    await isSound(page, 'the dialog');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: 'Delete edge' }).waitFor({ state: 'detached' });
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('puts the networks of several hosts and a secret from a file into the InfraEnv', async () => {
+    const { page, complaints } = await openPage(browser, service.url);
+    const file = join(world.directory, 'pull-secret.txt');
+    await writeFile(file, PULL_SECRET);
+    // On this medium nothing would read all that: its image is not asked for.
+    await page.route('**/byid/**', (route) => route.fulfill({ status: 206, body: '\0' }));
+    await page.getByLabel('Name', { exact: true }).fill('hosts');
+    await page.locator('#pull-secret-file').setInputFiles(file);
+    await page.getByText('Filled in from pull-secret.txt.').waitFor();
+    await page.getByText('Proxy and time servers').click();
+    await page.getByLabel('HTTP proxy').fill('http://proxy.example:3128');
+    await page.getByLabel('No proxy for').fill('.example, 192.0.2.0/24');
+    await page.getByLabel('Time servers (NTP)').fill('192.0.2.1, ntp.example');
+    await page.getByText('Hosts and their networks').click();
+    for (const host of [1, 2]) {
+      await page.getByRole('button', { name: 'Add a static network' }).click();
+      await page
+        .locator(`#host-${host}-yaml`)
+        .fill(`interfaces: [{ name: eth${host}, type: ethernet, state: up }]`);
+      await page.locator(`#host-${host}-1-mac`).fill(`52:54:00:00:00:0${host}`);
+      await page.locator(`#host-${host}-1-interface`).fill(`eth${host}`);
+    }
+    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await page.getByRole('button', { name: 'Download ISO of hosts' }).waitFor();
+    const infraEnv = (await list('infra-envs')).find(({ name }) => name === 'hosts');
+    expect(infraEnv).toMatchObject({
+      proxy: { http_proxy: 'http://proxy.example:3128', no_proxy: '.example,192.0.2.0/24' },
+      additional_ntp_sources: '192.0.2.1, ntp.example',
+      cpu_architecture: 'x86_64',
+    });
+    const networks = JSON.parse(infraEnv?.['static_network_config'] ?? '') as object[];
+    expect(networks).toMatchObject(
+      [1, 2].map((host) => ({
+        mac_interface_map: [
+          { mac_address: `52:54:00:00:00:0${host}`, logical_nic_name: `eth${host}` },
+        ],
+      })),
+    );
+    expect(await page.locator('#pull-secret').inputValue()).toBe('');
+    expect(await readStored(page)).toBe('');
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('says what the server refuses beside its field, and leaves nothing of what has no image', async () => {
+    const before = await list('clusters');
+    const { page } = await openPage(browser, service.url);
+    const refuse = async (id: string, value: string, message: string): Promise<void> => {
+      await page.locator(`#${id}`).fill(value);
+      await page.getByRole('button', { name: 'Create cluster' }).click();
+      await page.locator(`#${id}-error`).waitFor();
+      expect(await page.locator(`#${id}-error`).textContent()).toBe(message);
+      await isFocused(page, await page.locator(`label[for=${id}]`).innerText());
+      await page.locator(`#${id}`).fill('');
+    };
+    await page.getByLabel('Name', { exact: true }).fill('refused');
+    await refuse(
+      'pull-secret',
+      '{"auths"',
+      'This is not JSON. A pull secret begins with {"auths": and ends with a brace.',
+    );
+    await refuse('pull-secret', '{}', "Pull secret must contain 'auths' JSON-object field.");
+    await page.locator('#pull-secret').fill(PULL_SECRET);
+    await refuse('ssh-key', 'ssh-rsa x', 'SSH key is not valid.');
+    await page.getByText('Proxy and time servers').click();
+    await refuse('https-proxy', 'proxy:3128', 'Https_proxy is not an http or https URL.');
+    await refuse('ntp-sources', 'a b', 'Invalid NTP source: a b.');
+    await page.getByText('Hosts and their networks').click();
+    await refuse(
+      'rendezvous-ip',
+      'here',
+      'Invalid rendezvous IP: here (must be a valid IPv4 or IPv6 address)',
+    );
+    // The medium has no agents that would read it: this is known when the image is made.
+    await page.locator('#rendezvous-ip').fill('192.0.2.1');
+    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await page.locator('[aria-invalid=true], #create-problem:not(:empty)').first().waitFor();
+    expect(await page.locator('#create-form').innerText()).toContain('Failed to generate image');
+    expect(await list('clusters')).toEqual(before);
+    await page.route('**/clusters/disconnected', (route) =>
+      route.fulfill({ status: 502, body: '<p>' }),
+    );
+    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await page.getByText('The server answered with status 502.').waitFor();
+    await page.route('**/*', (route) => route.abort());
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    expect(await page.locator('#page-problem').innerText()).toMatch(/^The server does not answer/);
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('refused');
+    await page.context().close();
+  });
+
+  it('asks for a token where there is authentication, and puts it into no URL and no storage', async () => {
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+    const keys = String(publicKey.export({ type: 'spki', format: 'pem' }));
+    const guarded = await startService({ stores, auth: { type: 'local', keys } });
+    const sign = (time: string): Promise<string> =>
+      new SignJWT({ sub: 'alice' })
+        .setProtectedHeader({ alg: 'EdDSA' })
+        .setExpirationTime(time)
+        .sign(privateKey);
+    const token = await sign('1h');
+    const { page } = await openPage(browser, guarded.url);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    const signIn = async (text: string): Promise<void> => {
+      await page.getByLabel('Bearer token').fill(text);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+    };
+    await signIn(await sign('-1h'));
+    await page.getByText('The token has expired.').waitFor();
+    await isFocused(page, 'Bearer token');
+    await signIn(`Bearer ${token}`);
+    await isFocused(page, 'Name');
+    await fill(page, { name: 'guarded' });
+    const begun = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download ISO of guarded' }).click();
+    const download = await begun;
+    expect(new URL(download.url()).pathname).toMatch(/^\/byapikey\//);
+    expect(await readConfig(await download.path())).toContain(SSH_KEY);
+    expect(asked.join('\n')).not.toContain(token);
+    expect(await readStored(page)).toBe('');
+    expect(await page.content()).not.toContain(token);
+    await page.reload();
+    await page.getByLabel('Bearer token').waitFor();
+    expect(await page.getByText('guarded').count()).toBe(0);
+    await page.context().close();
+    await guarded.close();
+  });
+
+  it('travels with headers that let a browser run nothing else, and is not sent twice', async () => {
+    const curl = async (path: string, ...args: string[]): Promise<string> =>
+      (await run('curl', ['-sS', '-D', '-', '--path-as-is', ...args, service.url + path])).stdout;
+    const page = await curl('/');
+    expect(page).toMatch(/^HTTP\/1.1 200/);
+    expect(page).not.toMatch(
+      /<script(?! type="module" src=)|<style|\son\w+=|\sstyle=|https?:\/\/(?!proxy\.example)/i,
+    );
+    for (const [, path = ''] of page.matchAll(/(?:src|href)="(page\/[^"]+)"/g)) {
+      const file = await curl(`/${path}`);
+      expect(file).toMatch(/^content-security-policy: default-src 'none'; script-src 'self';/im);
+      expect(file).toMatch(/^x-content-type-options: nosniff\r$/im);
+      expect(file).toMatch(/^referrer-policy: no-referrer\r$/im);
+      expect(file).toMatch(/^cache-control: no-cache\r$/im);
+      const [, etag = ''] = /^etag: (\S+)\r$/im.exec(file) ?? [];
+      expect(await curl(`/${path}`, '-H', `If-None-Match: ${etag}`)).toMatch(/^HTTP\/1.1 304/);
+    }
+    for (const path of [
+      '/page/tsconfig.json',
+      '/page/..%2f..%2fpackage.json',
+      '/page/../package.json',
+      '/page/',
+    ]) {
+      expect(await curl(path)).toMatch(/^HTTP\/1.1 404/);
+    }
+  });
+
+  it('is there for other tests: an ISO comes through it by one call', async () => {
+    const values = { name: 'by-call', sshKey: SSH_KEY, pullSecret: PULL_SECRET };
+    const iso = await downloadThroughPage(service.url, values, world.directory);
+    expect(await readConfig(iso)).toContain(SSH_KEY);
+  });
+});
+
+/** Presses Tab until an element of that name has the focus. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  for (let i = 0; i < 40; i++) {
+    await page.keyboard.press('Tab');
+    if ((await nameFocused(page)) === name) return;
+  }
+  throw new Error(`Tab does not come to ${name}`);
+}
+
+const isFocused = (page: Page, name: string): Promise<unknown> =>
+  expect.poll(() => nameFocused(page), { timeout: 60_000 }).toBe(name);
+
+const nameFocused = (page: Page): Promise<string> =>
+  page.evaluate(`(() => {
+    const focused = document.activeElement;
+    const text = focused.getAttribute('aria-label') ?? focused.labels?.[0]?.innerText ?? focused.innerText;
+    return text.trim();
+  })()`);
+
+async function isSound(page: Page, state: string): Promise<void> {
+  for (const viewport of SIZES) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const { faults, width } = await page.evaluate<{
+        faults: unknown[];
+        width: number;
+      }>(`(async () => {
+        const { violations } = await axe.run({ resultTypes: ['violations'] });
+        const faults = violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html + failureSummary)]);
+        return { faults, width: document.documentElement.scrollWidth };
+      })()`);
+      const where = `${state}, ${viewport.width} px, ${colorScheme}`;
+      expect(faults, where).toEqual([]);
+      expect(width, where).toBe(viewport.width);
+    }
+  }
+}
+
+async function fill(page: Page, { name }: { name: string }): Promise<void> {
+  await page.getByLabel('Name', { exact: true }).fill(name);
+  await page.locator('#ssh-key').fill(SSH_KEY);
+  await page.locator('#pull-secret').fill(PULL_SECRET);
+  await page.getByRole('button', { name: 'Create cluster' }).click();
+}
+
+const readStored = (page: Page): Promise<string> =>
+  page.evaluate(
+    `JSON.stringify([localStorage, sessionStorage]).replaceAll(/[[\\]{},]/g, '') + document.cookie`,
+  );
+
+/** The Ignition config of an ISO. */
+async function readConfig(iso: string): Promise<string> {
+  const area = `${iso}.area`;
+  await run('xorriso', ['-osirrox', 'on', '-indev', iso, '-extract', '/images/ignition.img', area]);
+  const unpack = `gzip -dc ${area} 2>/dev/null | cpio -i --to-stdout --quiet config.ign`;
+  return (await run('sh', ['-c', unpack])).stdout;
+}
