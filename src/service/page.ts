@@ -43,10 +43,12 @@ type PageFile = {
  */
 export function addPage(app: App): void {
   const files = readFiles();
-  app.get('/', (exchange) => sendFile(exchange, files.get('index.html')));
-  app.get('/page/:file', (exchange) => sendFile(exchange, files.get(exchange.req.param('file'))));
+  for (const path of ['/', '/page/:file']) {
+    app.get(path, (exchange) => sendFile(exchange, files.get(exchange.req.path)));
+  }
 }
 
+/** By the path that they are asked for. */
 const readFiles = (): ReadonlyMap<string, PageFile> =>
   new Map(
     readdirSync(FOLDER).flatMap((name) => {
@@ -54,7 +56,7 @@ const readFiles = (): ReadonlyMap<string, PageFile> =>
       if (type === undefined) return [];
       const bytes = new Uint8Array(readFileSync(new URL(name, FOLDER)));
       const headers = { ...HEADERS, 'ETag': `"${digestOf(bytes)}"`, 'Content-Type': type };
-      return [[name, { bytes, headers }]];
+      return [[type === TYPES['.html'] ? '/' : `/page/${name}`, { bytes, headers }]];
     }),
   );
 
