@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import axe from 'axe-core';
 import { SignJWT } from 'jose';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -13,7 +13,6 @@ import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../su
 import { requireTool } from '../support/tools.ts';
 
 const run = promisify(execFile);
-const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const hasJudges = ['xorriso', 'curl', 'cpio', 'sha256sum'].map(requireTool).every(Boolean);
 const SIZES = [
   { width: 320, height: 640 },
@@ -92,7 +91,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
 
   it('has no fault that axe-core finds and nothing wider than the window, in every state', async () => {
     const { page, complaints } = await openPage(browser, service.url);
-    await page.evaluate(await readFile(AXE, 'utf8'));
+    await page.evaluate(axe.source);
     await page.getByText('There are no clusters yet.').waitFor();
     await isSound(page, 'the empty list');
     await page.getByRole('button', { name: 'Create cluster' }).click();
