@@ -1,7 +1,7 @@
 import { Argument, Option, type Command } from 'commander';
 import { DURATION_FORM, parseDuration } from '../base/text/quantities.ts';
 import { UsageError } from '../base/errors.ts';
-import { parseSize } from '../config/check-shapes.ts';
+import { isAreaSize, parseSize } from '../config/check-shapes.ts';
 import { readSchema } from '../config/document/schema.ts';
 
 /** The refusal of an option's value; the code is `usage.` and the name of the option. */
@@ -89,6 +89,13 @@ export const parseCacheSize =
     if (/^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text)) return parseSize(text);
     throw refuseOption(code, text, { expected: 'a size such as 200GiB' });
   };
+
+/** Reads `--ignition-area`, which has the range of `build.ignitionArea`. */
+export function parseAreaSize(text: string): number {
+  const size = /^\d+(?:\.\d+)? ?(?:[KMGT]i?B|B)$/.test(text) ? parseSize(text) : 0;
+  if (isAreaSize(size)) return size;
+  throw refuseOption('usage.ignition-area', text, { expected: 'a size from 256KiB to 64MiB' });
+}
 
 export const DEFAULT_CONCURRENCY = 8;
 

@@ -57,6 +57,8 @@ export type BuildSettings = {
   readonly retryFor?: number;
   /** Bytes. */
   readonly maxSize?: number;
+  /** Bytes. */
+  readonly ignitionArea?: number;
   /** Hosts, with port as in references, whose TLS certificate is not verified. */
   readonly insecureRegistries: readonly string[];
   /** What goes on the media besides public things. */

@@ -69,6 +69,7 @@ function readBuild(view: View, secrets: Secrets): BuildSettings {
   const ignition = view.text('build.ignition');
   const concurrency = view.number('build.concurrency');
   const maxSize = view.text('build.maxSize');
+  const ignitionArea = view.text('build.ignitionArea');
   const disableImagePolicy = view.flag('build.disableImagePolicy');
   const retryFor = parseDuration(view.text('build.retryFor') ?? '');
   const embedded = secrets.values.get('build.embed.pullSecret');
@@ -81,6 +82,7 @@ function readBuild(view: View, secrets: Secrets): BuildSettings {
     allowUnsigned: view.flag('build.allowUnsigned') === true,
     ...withoutUndefined({ disableImagePolicy, concurrency }),
     ...(maxSize !== undefined && { maxSize: parseSize(maxSize) }),
+    ...(ignitionArea !== undefined && { ignitionArea: parseSize(ignitionArea) }),
     ...withoutUndefined({ retryFor }),
     insecureRegistries: listTexts(view, 'build.insecureRegistries'),
     registryData: (view.text('build.registryData') ??

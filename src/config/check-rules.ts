@@ -4,7 +4,13 @@ import semver from 'semver';
 import { isErrno, ConfigError } from '../base/errors.ts';
 import { compileGoPattern } from '../base/text/go-pattern.ts';
 import { checkCatalogs } from './check-catalogs.ts';
-import { checkReferenceShape, isHost, parseReleaseVersion } from './check-shapes.ts';
+import {
+  checkReferenceShape,
+  isAreaSize,
+  isHost,
+  parseReleaseVersion,
+  parseSize,
+} from './check-shapes.ts';
 import type { DocumentProblem } from '../base/problem.ts';
 import { readTexts, type View } from './document/view.ts';
 
@@ -27,6 +33,7 @@ export function checkRules(view: View): readonly DocumentProblem[] {
     ...checkHosts(view),
     ...checkPullSecret(view),
     ...checkMirrorPath(view),
+    ...checkIgnitionArea(view),
     ...checkBaseIso(view),
     ...['installer', 'caBundle', 'registriesConf', 'nmstate', 'signatureKeys'].flatMap((name) =>
       checkFile(view, `build.${name}`),
@@ -127,6 +134,14 @@ function checkMirrorPath(view: View): readonly DocumentProblem[] {
   const report = (problem: string): DocumentProblem[] => [view.report('mirrorPath', problem)];
   const kind = readKind(full);
   return kind === 'directory' ? [] : report(`${full} ${describeMissing(kind, 'directory')}`);
+}
+
+function checkIgnitionArea(view: View): readonly DocumentProblem[] {
+  const path = 'build.ignitionArea';
+  const text = view.text(path);
+  return text === undefined || isAreaSize(parseSize(text))
+    ? []
+    : [view.report(path, `must be from 256KiB to 64MiB, but is ${text}`)];
 }
 
 /** A mirror on this machine asks for no password. */

@@ -59,3 +59,6 @@ export function parseSize(text: string): number {
   const [, number = '0', unit = 'B'] = /^([\d.]+) ?([A-Za-z]+)$/.exec(text) ?? [];
   return Math.floor(Number(number) * (UNITS[unit] ?? 1));
 }
+
+/** Of an Ignition area: what CoreOS has in every build, up to what no reader takes for a root file system. */
+export const isAreaSize = (size: number): boolean => size >= 2 ** 18 && size <= 2 ** 26;

@@ -33,7 +33,7 @@ export type GraftedKargs = KargsFiller & { readonly path?: string; readonly offs
 export type LiveGraftOptions = {
   /** Path on the ISO and bytes of the initrd that every menu entry gets. */
   readonly initrd: { readonly path: string; readonly bytes: Uint8Array };
-  /** Compressed archive for the embed area; larger ones get a larger area. */
+  /** Compressed archive for the embed area. */
   readonly embed: EmbedContent;
   /** Belong to the medium as those of the base do: who restores the arguments leaves them there. */
   readonly appendKargs: readonly string[];

@@ -25,11 +25,15 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))(
       await rm(directory, { recursive: true, force: true });
     });
 
-    async function graft(archive: Uint8Array, appendKargs: readonly string[]): Promise<IsoImage> {
+    async function graft(
+      archive: Uint8Array,
+      appendKargs: readonly string[],
+      size?: number,
+    ): Promise<IsoImage> {
       const path = await makeCoreosIso(directory);
       const iso = await openIso(path);
       const changes = await planLiveGraft(iso, await readCoreosLive(iso), {
-        embed: { archive },
+        embed: { archive, ...(size !== undefined && { size }) },
         appendKargs,
         initrd: { path: INITRD, bytes: Buffer.from('an initrd') },
       });
@@ -88,6 +92,20 @@ describe.skipIf(!requireTool('genisoimage') || !requireTool('isohybrid'))(
       expect(bytes.subarray(0, archive.length).equals(archive)).toBe(true);
       expect(await readText(iso, '/coreos/igninfo.json')).toContain(`"length": ${embedArea.size}`);
       await iso.close();
+    });
+
+    it('makes an area of the size that is given, and no archive makes it larger', async () => {
+      const [archive, size] = [randomFillSync(Buffer.alloc(300_000)), 300_001];
+      for (const bytes of [archive, Buffer.from('archive')]) {
+        const iso = await graft(bytes, [], size);
+        expect((await readCoreosLive(iso)).embedArea.size).toBe(size);
+        await iso.close();
+      }
+      await expect(graft(archive, [], 299_999)).rejects.toMatchObject({
+        code: 'base-iso.fixed-embed-area',
+        expected: 'at most 299999',
+        found: '300000',
+      });
     });
   },
 );

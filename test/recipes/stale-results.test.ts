@@ -202,6 +202,7 @@ describe.skipIf(!hasTools)('a build out of a work directory that was used before
       ['build.baseIso', () => ({ build: ['  baseIso: other.iso'] })],
       ['build.registryData', () => ({ build: ['  registryData: medium'], flow: 'false' })],
       ['build.disableImagePolicy', () => ({ build: ['  disableImagePolicy: true'] })],
+      ['build.ignitionArea', () => ({ build: ['  ignitionArea: 2MiB'] })],
       ['build.ignition', () => ({ args: INSTALLER, build: ['  installer: openshift-install'] })],
       [
         'build.nmstate',

@@ -18,6 +18,7 @@ type Product = keyof typeof MAKERS;
 /** Options of live ISOs that the other products do not have. */
 const OF_LIVE_ISOS: Readonly<Record<string, readonly Product[]>> = {
   '--ignition': ['live-iso'],
+  '--ignition-area': ['live-iso'],
   '--base-iso': ['live-iso', 'installation-iso'],
   '--set': ['live-iso', 'upgrade-iso'],
 };

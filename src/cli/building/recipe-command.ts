@@ -19,6 +19,7 @@ import {
   createRetryOption,
   createSetOption,
   addTo,
+  parseAreaSize,
 } from '../common-options.ts';
 import { readLiveIsoRequest, type LiveIsoOptions } from './requests/live-request.ts';
 import { addSignatureOptions } from './requests/build-options.ts';
@@ -125,6 +126,12 @@ export const addLiveOptions = (command: Command, output = ISO_OUTPUT): Command =
         'installer',
         'embedded',
       ]),
+    )
+    .addOption(
+      new Option(
+        '--ignition-area <size>',
+        'room for the Ignition config with the values of a site, 256KiB to 64MiB (default: 1MiB)',
+      ).argParser(parseAreaSize),
     )
     .option('--base-iso <file>', 'use this CoreOS live ISO instead of the one in the payload')
     .addOption(createSetOption())

@@ -26,13 +26,13 @@ export type EmbedPlace = {
 /** What goes into an embed area. */
 export type EmbedContent = {
   readonly archive: Uint8Array;
-  /** Bytes that the area should have in any case, where it can grow. */
-  readonly leastSize?: number;
+  /** Bytes that the area has in any case where it can be made larger; it then grows with no archive. */
+  readonly size?: number;
 };
 
 /**
  * The archive at the start of the embed area and zeros behind it. One that is too large goes to a larger file in the
- * area's place, where the area is a whole file; whoever looks for the area by that file or by
+ * area's place, where the area is a whole file and no size is given; whoever looks for the area by that file or by
  * `coreos/igninfo.json` finds the larger one.
  *
  * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`
@@ -40,30 +40,33 @@ export type EmbedContent = {
 export async function planEmbed(
   iso: IsoImage,
   area: EmbedArea,
-  { archive, leastSize = 0 }: EmbedContent,
+  { archive, size: given }: EmbedContent,
 ): Promise<EmbedPlan> {
   requirePlausible(area);
   const node = await iso.find(area.file);
   const canGrow = node?.kind === 'file' && node.size === area.size;
-  const wanted = canGrow ? Math.max(archive.length, leastSize) : archive.length;
+  const wanted = canGrow ? Math.max(archive.length, given ?? 0) : archive.length;
   if (wanted <= area.size) {
     const { offset, size } = area;
     const bytes = new Uint8Array(size);
     bytes.set(archive);
     return { files: [], patches: [{ offset, bytes }], place: { offset, size } };
   }
-  if (!canGrow) {
+  const size = given ?? sizeOfGrownArea(area.size, archive.length);
+  const largest = canGrow ? size : area.size;
+  if (archive.length > largest) {
     throw new IntegrityError(
       'base-iso.fixed-embed-area',
-      `content length (${archive.length}) exceeds embed area size (${area.size})`,
+      `content length (${archive.length}) exceeds embed area size (${largest})`,
       {
-        expected: `at most ${area.size}`,
+        expected: `at most ${largest}`,
         found: String(archive.length),
-        hint: 'carry less: this area is a part of a file, so that it cannot be made larger',
+        hint: canGrow
+          ? 'choose a larger area with build.ignitionArea'
+          : 'carry less: this area is a part of a file, so that it cannot be made larger',
       },
     );
   }
-  const size = Math.max(leastSize, sizeOfGrownArea(area.size, archive.length));
   const bytes = new Uint8Array(size);
   bytes.set(archive);
   const path = await resolvePath(iso, area.file);

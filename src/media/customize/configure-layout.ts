@@ -32,8 +32,8 @@ const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): Mu
 });
 
 /**
- * The layout of a medium that is built with values: its bytes are those that the same values make of the medium that
- * is built without.
+ * The layout of a medium that is built with values, and the bytes that its embed area then holds. The ISO is that which
+ * the same values make of the medium that is built without.
  *
  * @param pristine JSON text of the Ignition config
  * @throws what `configure`, `planEmbedPart` and `encodeKargs` throw
@@ -42,15 +42,17 @@ export function configureLayout(
   layout: Layout,
   areas: Areas,
   { pristine, values }: { readonly pristine: string; readonly values: CustomValues },
-): Layout {
+): { readonly layout: Layout; readonly used: number } {
   const { embed, kargs } = locate(areas, layout.extents);
   const config = configure(pristine, values);
   const { append = [], remove = [] } = values.kargs ?? {};
+  const archive = encodeEmbedded({ config, keyfiles: [] });
   const parts = sortParts([
-    planEmbedPart(embed, encodeEmbedded({ config, keyfiles: [] })),
+    planEmbedPart(embed, archive),
     ...planKargParts(kargs, editKargs(kargs.default, { append, remove })),
   ]);
-  return { ...layout, extents: layout.extents.map((extent) => overlay(extent, parts)) };
+  const extents = layout.extents.map((extent) => overlay(extent, parts));
+  return { layout: { ...layout, extents }, used: archive.length };
 }
 
 function overlay(extent: Extent, parts: readonly OverlayPart[]): Extent {

@@ -12,6 +12,7 @@ import type { IsoRequest } from '../build-iso.ts';
 import type { Lock } from '../lock/lock-file.ts';
 import type { ImagePolicyCheck } from '../../stages/content/check-image-policy.ts';
 import type { Space } from '../../stages/lay-out/check-size.ts';
+import type { LiveLayout } from '../../stages/lay-out/lay-out-live-iso.ts';
 import type { SignatureGate } from '../../stages/content/verify-release.ts';
 
 /** Everything a live ISO is made from. */
@@ -50,6 +51,7 @@ export type PreparedIso = {
 };
 
 export type PreparedLiveIso = PreparedIso & {
+  readonly layout: LiveLayout;
   readonly base: BaseIso;
   /** Of manifests that the cluster cannot take as they are. */
   readonly warnings: readonly string[];

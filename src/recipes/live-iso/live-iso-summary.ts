@@ -39,6 +39,8 @@ export type LiveIsoPlan = {
   /** The registry server on the hosts, by digest. */
   readonly registryImage?: string;
   readonly base: { readonly digest: string; readonly from: string; readonly size: number };
+  /** Room for the compressed Ignition config with the values of a site, and what of it is used. */
+  readonly ignitionArea: { readonly size: number; readonly used: number };
   /** Its object on the media; null where it has none: the flow or the release has no use for it. */
   readonly internalReleaseImage: ServedKind | null;
   readonly isoSize: number;
@@ -107,7 +109,13 @@ const SMALLEST_DISK = 100 * GB;
 /** What a plan reports about images and sizes, for any medium. */
 export type PayloadSummary = Omit<
   LiveIsoPlan,
-  'product' | 'base' | 'internalReleaseImage' | 'hostCopy' | 'secretsOnMedia' | 'warnings'
+  | 'product'
+  | 'base'
+  | 'ignitionArea'
+  | 'internalReleaseImage'
+  | 'hostCopy'
+  | 'secretsOnMedia'
+  | 'warnings'
 >;
 
 const LARGEST = 20;
@@ -119,6 +127,7 @@ export const summarizePlan = (request: LiveIsoRequest, prepared: PreparedLiveIso
   return {
     product: 'live-iso',
     base: { digest, from, size },
+    ignitionArea: prepared.layout.ignitionArea,
     ...summarizePayload(prepared),
     internalReleaseImage: interactive
       ? (findInternalReleaseImage(prepared.release.definitions) ?? null)

@@ -30,7 +30,7 @@ export async function prepareLiveIso(
   });
   const { engine } = tools;
   const { config, device, epoch, isThere } = request;
-  const { maxSize } = config.build;
+  const { ignitionArea, maxSize } = config.build;
   const values = sealValues(request); // before a stage starts, since it may refuse
   const places = await findPlaces(request, tools);
   const images = selectImages(request, tools);
@@ -46,7 +46,7 @@ export async function prepareLiveIso(
     bootstrap: bootstrap.then(({ ignition }) => ignition),
     unconfigured,
     appendKargs: config.enableFips ? ['fips=1'] : [],
-    ...withoutUndefined({ epoch, places, values }),
+    ...withoutUndefined({ epoch, places, values, ignitionArea }),
   });
   const space = engine.run(checkSize, {
     layout,

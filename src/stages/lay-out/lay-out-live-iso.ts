@@ -1,4 +1,5 @@
 import type { FileInput } from '../../base/disk/file-input.ts';
+import { IntegrityError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { encodeInitrd } from '../../ignition/initrd.ts';
@@ -33,7 +34,7 @@ import type { BlobCache } from '../../registry/cache/blob-cache.ts';
 const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
 
 /** Bytes of the embed area: a config with the values of any site should fit, and no build knows which. */
-const EMBED_SIZE = 2 ** 20;
+const AREA_SIZE = 2 ** 20;
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of ours. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';
@@ -52,10 +53,17 @@ export type LiveIsoParts = {
   readonly appendKargs: readonly string[];
   /** Of a site: the JSON text of a `CustomValues`. */
   readonly values?: Sealed;
+  /** Bytes of the embed area, for the config with the values of any site; default: 1 MiB. */
+  readonly ignitionArea?: number;
   /** Of the ISO that this one replaces. */
   readonly places?: Places;
   /** Seconds since 1970, for everything new on the medium; default: the release's creation. */
   readonly epoch?: number;
+};
+
+/** A layout with an embed area. Bytes: the area has as many whatever is in it, and the archive takes so many. */
+export type LiveLayout = Layout & {
+  readonly ignitionArea: { readonly size: number; readonly used: number };
 };
 
 type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
@@ -64,15 +72,15 @@ type LayoutTools = { readonly cache: BlobCache; readonly digests: FileDigests };
  * The whole live ISO, before a byte of it is written: the base, the registry, both configurations and
  * the index. Fetches nothing.
  *
- * @throws ConfigError `base-iso.architecture`; and what {@link planLiveGraft} and {@link layOutIso} throw
+ * @throws ConfigError `base-iso.architecture`; IntegrityError `base-iso.fixed-embed-area`; and what {@link planLiveGraft} and {@link layOutIso} throw
  */
-export const layOutLiveIso: Stage<LiveIsoParts, Layout, LayoutTools> = {
+export const layOutLiveIso: Stage<LiveIsoParts, LiveLayout, LayoutTools> = {
   name: 'lay out ISO',
   run: (parts, { cache, digests }) =>
     readUnchanged(parts.base, digests, () => layOut(parts, cache)),
 };
 
-async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
+async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout> {
   const { plan, release, epoch = Math.floor(Date.parse(release.created) / 1000) } = parts;
   const base = await decodeBaseScan(parts.base.path, parts.scan);
   const iso = await openIso(base.path);
@@ -82,9 +90,11 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
     const pristine = encodeEmbedded({ config: parts.unconfigured, keyfiles: [] });
     const graft = await planLiveGraft(iso, live, {
       initrd: { path: BOOTSTRAP_IMAGE_PATH, bytes: encodeBootstrap(parts.bootstrap) },
-      embed: { archive: pristine, leastSize: EMBED_SIZE },
+      embed: { archive: pristine, size: parts.ignitionArea ?? AREA_SIZE },
       appendKargs: parts.appendKargs,
     });
+    const { size } = graft.areas.embed;
+    requireArea(size, parts.ignitionArea);
     const layout = layOutIso({
       base,
       files: [
@@ -114,12 +124,23 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<Layout> {
       },
     });
     const values = readValues(parts);
-    return values
+    const made = values
       ? configureLayout(layout, graft.areas, { pristine: parts.unconfigured, values })
-      : layout;
+      : { layout, used: pristine.length };
+    return { ...made.layout, ignitionArea: { size, used: made.used } };
   } finally {
     await iso.close();
   }
+}
+
+/** An area that is a part of a file keeps its size. */
+function requireArea(size: number, wanted = 0): void {
+  if (size >= wanted) return;
+  throw new IntegrityError(
+    'base-iso.fixed-embed-area',
+    `the base ISO has an Ignition area of ${size} bytes, which cannot be made larger`,
+    { expected: `${wanted} bytes`, found: `${size} bytes`, hint: 'leave build.ignitionArea out' },
+  );
 }
 
 const encodeBootstrap = (text: string): Uint8Array =>

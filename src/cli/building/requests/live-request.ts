@@ -24,6 +24,8 @@ import { listLockInputs, readLockUse, type LockOptions } from './lock-options.ts
 export type LiveIsoOptions = BuildOptions &
   LockOptions & {
     readonly ignition?: 'installer' | 'embedded';
+    /** Bytes. */
+    readonly ignitionArea?: number;
     readonly baseIso?: string;
   };
 
@@ -115,9 +117,11 @@ function readNmstate({ build }: ApplianceConfig): string | undefined {
 /** What the command line says wins. */
 export function withBuild(
   config: ApplianceConfig,
-  { concurrency, retryFor }: Pick<LiveIsoOptions, 'concurrency' | 'retryFor'>,
+  options: Pick<LiveIsoOptions, 'concurrency' | 'retryFor' | 'ignitionArea'>,
 ): ApplianceConfig {
-  return { ...config, build: { ...config.build, ...withoutUndefined({ concurrency, retryFor }) } };
+  const { concurrency, retryFor, ignitionArea } = options;
+  const given = withoutUndefined({ concurrency, retryFor, ignitionArea });
+  return { ...config, build: { ...config.build, ...given } };
 }
 
 function findBaseIso(
