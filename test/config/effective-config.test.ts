@@ -122,7 +122,13 @@ describe('config show', () => {
       loadConfig(readConfigFiles(names, { set }, { cwd: directory }), { env });
     const given = [...args, ...set].slice(1).filter((text) => text !== '--set');
     const before = read(['nightly.yaml'], given) as { build: object };
-    const build = { ...before.build, concurrency: 8, retryFor: 600_000, ignition: 'installer' };
+    const build = {
+      ...before.build,
+      concurrency: 8,
+      ignitionArea: 2 ** 20,
+      retryFor: 600_000,
+      ignition: 'installer',
+    };
     expect(read(['shown.yaml'], [])).toEqual({ ...before, build });
   });
 

@@ -133,9 +133,9 @@ async function layOut(parts: LiveIsoParts, cache: BlobCache): Promise<LiveLayout
   }
 }
 
-/** An area that is a part of a file keeps its size. */
-function requireArea(size: number, wanted = 0): void {
-  if (size >= wanted) return;
+/** An area that is a part of a file keeps its size. The default asks for nothing. */
+function requireArea(size: number, wanted = AREA_SIZE): void {
+  if (size >= wanted || wanted === AREA_SIZE) return;
   throw new IntegrityError(
     'base-iso.fixed-embed-area',
     `the base ISO has an Ignition area of ${size} bytes, which cannot be made larger`,
