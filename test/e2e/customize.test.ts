@@ -5,26 +5,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openIso } from '../../src/iso/open-iso.ts';
 import { startSealift } from '../support/child.ts';
 import { TEST_SSH_KEY } from '../support/installation-iso.ts';
-import { standInForInstaller } from '../support/installer-stand-in.ts';
+import { INSTALLER } from '../support/installer-script.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { expectDone } from '../support/two-nights.ts';
 
 const SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpob3N0LXdvcmQ="}}}';
-const PRISTINE = standInForInstaller('B', {
-  metadata: { name: 'appliance' },
-  spec: { pullSecretRef: { name: 'appliance-pull-secret' } },
-  secretName: 'appliance-pull-secret',
-  pullSecret: '{"auths":{}}',
-});
-const INSTALLER = [
-  '#!/bin/sh',
-  'while [ $# -gt 0 ]; do [ "$1" = --dir ] && dir=$2; shift; done',
-  'cat > "$dir/unconfigured-agent.ign" <<\'END\'',
-  PRISTINE,
-  'END',
-  '',
-].join('\n');
-
 let world: LiveWorld;
 const at = (name: string): string => join(world.directory, name);
 const done = async (...args: readonly string[]): Promise<string> =>

@@ -55,7 +55,7 @@ describe('what an ISO is asked for with', () => {
       ].join('\n'),
     );
     const host = { cwd: home, env: { OCP_SIGNATURE_VERIFICATION_PK: 'keys.gpg' } };
-    const request = readLiveIsoRequest([path], {}, host as unknown as CliHost);
+    const request = await readLiveIsoRequest([path], {}, host as unknown as CliHost);
     expect(request.signatures.keys).toBe(join(home, 'keys.gpg'));
     expect(request.inputs).toContain(join(home, 'keys.gpg'));
   });

@@ -37,7 +37,7 @@ describe.skipIf(!hasTools)('another version of the program', () => {
     const host = world.host();
     const events: BuildEvent[] = [];
     const options = { output: 'x.iso', ignition: 'installer' as const };
-    const request = readLiveIsoRequest(['appliance-config.yaml'], options, host);
+    const request = await readLiveIsoRequest(['appliance-config.yaml'], options, host);
     const tools = await openBuildTools({
       config: request.config,
       workDir: request.workDir,

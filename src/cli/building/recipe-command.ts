@@ -149,7 +149,7 @@ export async function runLive<Result>(
   call: RecipeCall<LiveCommandOptions>,
   work: (request: LiveIsoRequest, tools: BuildTools) => Promise<Result>,
 ): Promise<Result> {
-  const request = readLiveIsoRequest(call.config, call.options, call.host);
+  const request = await readLiveIsoRequest(call.config, call.options, call.host);
   return runRecipe(call, { request, config: request.config }, work);
 }
 

@@ -2,6 +2,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { stat } from 'node:fs/promises';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { withLock } from '../../base/disk/lock.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
@@ -15,6 +16,7 @@ import { claimIso } from '../../media/output/claim-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
+import { addProfiles } from '../../sites/network/nmstate/add-profiles.ts';
 import type { CliHost } from '../host.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
@@ -62,8 +64,10 @@ export function registerCustomize(program: Command, host: CliHost): void {
     .action(async (iso: string, options: Options) => {
       requireOneMode(options);
       if (options.show) return show(iso, options, host);
-      const values = readValues(options, host);
-      requireWork(options, values);
+      const read = readValues(options, host);
+      requireWork(options, read);
+      const hosts = read.hosts && (await addProfiles(read.hosts, host));
+      const values = { ...read, ...withoutUndefined({ hosts }) };
       const plan = options.reset
         ? planReset
         : (image: IsoImage) => planCustomisation(image, values, options);

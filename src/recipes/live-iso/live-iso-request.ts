@@ -2,6 +2,7 @@ import type { Digest } from '../../base/digest.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import type { Layout } from '../../iso/extent.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
+import type { HostNetwork } from '../../openshift/customisation/custom-values.ts';
 import type { Overrides } from '../../openshift/installer/overrides.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
@@ -21,8 +22,8 @@ export type LiveIsoRequest = IsoRequest & {
   readonly manifests: UserManifests;
   /** Of the folder of the configuration. */
   readonly overrides: Overrides;
-  /** NMStateConfig documents for the installer. */
-  readonly nmstate?: string;
+  /** Networks of hosts. */
+  readonly hosts?: readonly HostNetwork[];
   readonly ignition: 'installer' | 'embedded';
   readonly baseIso?: GivenBaseIso;
   /** Whether the cluster accepts images of OpenShift without a signature; absent: as its release needs. */

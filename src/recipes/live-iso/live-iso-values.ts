@@ -1,8 +1,7 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { Secret } from '../../config/secret/secret.ts';
-import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
-import { parseResources, readHostNetworks } from '../../openshift/customisation/resources.ts';
+import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
 
 /** What of the request belongs to a site: the same bytes are on the medium when they are added later. */
@@ -11,9 +10,9 @@ export function sealValues(request: LiveIsoRequest): Secret | undefined {
   return Object.keys(values).length === 0 ? undefined : new Secret(JSON.stringify(values));
 }
 
-function listValues({ config, ignition, nmstate, overrides }: LiveIsoRequest): CustomValues {
+function listValues({ config, ignition, hosts, overrides }: LiveIsoRequest): CustomValues {
   const { kernelArguments, embed } = config.build;
-  const forAgents = ignition === 'installer' ? readForAgents(nmstate, overrides.infraEnv) : {};
+  const forAgents = ignition === 'installer' ? readForAgents(hosts, overrides.infraEnv) : {};
   const { sshKey } = config;
   return {
     ...withoutUndefined({
@@ -26,9 +25,7 @@ function listValues({ config, ignition, nmstate, overrides }: LiveIsoRequest): C
 }
 
 /** What only the agent-based installer has a place for. */
-function readForAgents(nmstate = '', infraEnv?: string): CustomValues {
-  const hosts =
-    nmstate.trim() === '' ? [] : readHostNetworks(parseResources(nmstate, 'build.nmstate'));
+function readForAgents(hosts: readonly HostNetwork[] = [], infraEnv?: string): CustomValues {
   const { metadata, spec } = infraEnv === undefined ? {} : objectOrEmpty(parse(infraEnv));
   const { sshAuthorizedKey, proxy } = objectOrEmpty(spec);
   return {

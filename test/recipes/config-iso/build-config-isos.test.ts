@@ -203,6 +203,7 @@ describe('a bad site', () => {
           seen.push(text);
           return Promise.resolve(text.includes('192.168.0.2') ? 'no such thing' : undefined);
         },
+        makeProfiles: () => Promise.reject(new Error('not asked for')),
       },
     });
     expect(seen).toHaveLength(2);

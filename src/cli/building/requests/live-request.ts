@@ -10,6 +10,9 @@ import { readOverrides } from '../../../openshift/installer/overrides.ts';
 import { IMAGE_POLICY_VARIABLE } from '../../../openshift/release/image-policy.ts';
 import { readUserManifests } from '../../../openshift/node/manifests/extra-manifests.ts';
 import type { GivenBaseIso } from '../../../openshift/files/given-iso.ts';
+import type { HostNetwork } from '../../../openshift/customisation/custom-values.ts';
+import { parseResources, readHostNetworks } from '../../../openshift/customisation/resources.ts';
+import { addProfiles } from '../../../sites/network/nmstate/add-profiles.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import {
@@ -32,11 +35,11 @@ export type LiveIsoOptions = BuildOptions &
 const DEFAULT_OUTPUT = 'appliance.iso';
 
 /** Everything a live ISO is made from, out of the command line, the configuration and its folder. */
-export function readLiveIsoRequest(
+export async function readLiveIsoRequest(
   names: ConfigNames,
   options: LiveIsoOptions,
   host: CliHost,
-): LiveIsoRequest {
+): Promise<LiveIsoRequest> {
   const input = readConfigFiles(names, options, host);
   const file = input.files[0].path;
   const config = loadConfig(input, { env: host.env, rules: LIVE_ISO_RULES });
@@ -44,7 +47,8 @@ export function readLiveIsoRequest(
   const { epoch, graphUrl, manifests } = readSurroundings(file, host);
   const disableImagePolicy = wishOfImagePolicy(config, host);
   const baseIso = findBaseIso(config, options, host);
-  const nmstate = readNmstate(config);
+  const ignition = options.ignition ?? config.build.ignition ?? 'installer';
+  const hosts = ignition === 'installer' ? await readHosts(config, host) : undefined;
   const saved = readSaved(options, 'live-iso', host);
   const locking = readLockUse(options, { product: 'live-iso', config: input }, host);
   const signatures = readSignatureGate(options, host, config.build);
@@ -70,8 +74,8 @@ export function readLiveIsoRequest(
       host,
     ),
     configuration: identifyConfig(input),
-    ignition: options.ignition ?? config.build.ignition ?? 'installer',
-    ...withoutEmpty({ nmstate, baseIso, graphUrl, epoch, saved, disableImagePolicy }),
+    ignition,
+    ...withoutEmpty({ hosts, baseIso, graphUrl, epoch, saved, disableImagePolicy }),
     ...locking,
   };
 }
@@ -108,10 +112,15 @@ function wishOfImagePolicy({ build }: ApplianceConfig, { env }: CliHost): boolea
   return build.disableImagePolicy ?? (variable === '' ? undefined : true);
 }
 
-function readNmstate({ build }: ApplianceConfig): string | undefined {
-  return build.nmstate === undefined
-    ? undefined
-    : readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
+/** Of NMStateConfigs, with the profiles that only nmstate makes. */
+async function readHosts(
+  { build }: ApplianceConfig,
+  host: CliHost,
+): Promise<readonly HostNetwork[] | undefined> {
+  if (build.nmstate === undefined) return undefined;
+  const text = readInputFile(build.nmstate, { domain: 'nmstate' }).toString('utf8');
+  if (text.trim() === '') return undefined;
+  return addProfiles(readHostNetworks(parseResources(text, 'build.nmstate')), host);
 }
 
 /** What the command line says wins. */

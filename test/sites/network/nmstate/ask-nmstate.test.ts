@@ -51,6 +51,26 @@ describe('nmstatectl', () => {
     },
   );
 
+  it('makes the profiles that it prints', async () => {
+    const nmstate = await install("printf 'NetworkManager:\\n- - a.nmconnection\\n  - text\\n'");
+    expect(await nmstate?.makeProfiles('{}\n', signal)).toEqual([
+      { name: 'a.nmconnection', content: 'text' },
+    ]);
+  });
+
+  it.each([
+    ['nothing', "'NetworkManager: []'", /empty NetworkManager/],
+    ['a name that leads elsewhere', "'NetworkManager: [[../a.nmconnection, b]]'", /without a name/],
+    ['no content', "'NetworkManager: [[a.nmconnection]]'", /without a name or content/],
+    ['what is not YAML', "'[['", /did not print YAML/],
+  ])('makes no profiles of %s', async (_, text, message) => {
+    const nmstate = await install(`printf -- ${text}`);
+    await expect(nmstate?.makeProfiles('{}\n', signal)).rejects.toMatchObject({
+      code: 'nmstate.malformed',
+      message: expect.stringMatching(message) as unknown,
+    });
+  });
+
   it('is quoted behind the last "Error:"', async () => {
     const nmstate = await install(
       'echo "secret Error: InvalidArgument: Error: no such type" >&2; exit 1',

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { INSTALLER } from '../support/installer-script.ts';
+import { expectDone } from '../support/two-nights.ts';
+
+const SITE = `kind: NMStateConfig
+metadata: {name: host}
+spec:
+  interfaces: [{name: eth0, macAddress: "52:54:00:00:00:01"}]
+  config: {interfaces: [{name: br-ex, type: ovs-bridge}]}
+`;
+
+/** Stands in for nmstate's program, which Debian does not have. */
+const NMSTATECTL = `#!/bin/sh
+if [ "$1" = --version ]; then echo 2.2.38; exit 0; fi
+[ "$1" = gc ] && grep -q ovs-bridge "$2" || exit 9
+printf 'NetworkManager:\\n- - br-ex.nmconnection\\n  - "[connection]\\\\nid=br-ex\\\\ntype=ovs-bridge\\\\n"\\n'
+`;
+
+describe('a network that only nmstate has profiles for', () => {
+  let world: LiveWorld;
+  beforeAll(async () => {
+    world = await createLiveWorld({ installer: Buffer.from(INSTALLER) });
+    await world.writeConfig();
+    await writeFile(join(world.directory, 'site.yaml'), SITE);
+    await writeFile(join(world.directory, 'net.yaml'), 'interfaces: [{name: a, type: dummy}]\n');
+    await writeFile(join(world.directory, 'nmstatectl'), NMSTATECTL, { mode: 0o755 });
+  });
+  afterAll(() => world.close());
+
+  const BUILD = ['build', '--set', 'build.ignition=installer', '--fresh-layout'];
+  const EXOTIC = [...BUILD, '--set', 'build.nmstate=site.yaml', '--output', 'built.iso'];
+  const setPath = (...folders: readonly string[]): void => {
+    world.env['PATH'] = [...folders, '/usr/bin:/bin'].join(':');
+  };
+
+  test('is refused where nmstatectl is not installed, with the types that need no help', async () => {
+    setPath();
+    await expectDone(world, ...BUILD, '--output', 'pristine.iso');
+    const customise = ['customize', 'pristine.iso', '--nmstate', 'site.yaml', '--in-place'];
+    for (const args of [customise, EXOTIC]) {
+      const { exitCode, stderr } = await world.run(...args);
+      expect([exitCode, stderr]).toEqual([3, expect.stringContaining('[nmstate.unsupported]')]);
+      expect(stderr).toContain('install nmstate');
+    }
+  });
+
+  test('has those of nmstatectl where it is installed, the same at a build and afterwards', async () => {
+    setPath(world.directory);
+    await expectDone(world, ...EXOTIC);
+    const args = ['customize', 'pristine.iso', '--nmstate', 'site.yaml', '--output', 'site.iso'];
+    await expectDone(world, ...args);
+    execFileSync('cmp', ['site.iso', 'built.iso'], { cwd: world.directory });
+    const { stdout } = await expectDone(world, 'ignition', 'show', 'site.iso');
+    const { storage } = JSON.parse(stdout) as {
+      readonly storage: {
+        readonly files: readonly { path: string; contents: { source: string } }[];
+      };
+    };
+    const path = '/etc/assisted/network/host0/br-ex.nmconnection';
+    const { source } = storage.files.find((file) => file.path === path)?.contents ?? { source: '' };
+    const content = Buffer.from(source.replace(/^.*base64,/, ''), 'base64').toString();
+    expect(content).toContain('id=br-ex\ntype=ovs-bridge\nautoconnect=true\n');
+  });
+
+  test('is refused with what nmstatectl says of it', async () => {
+    const args = ['customize', 'test.iso', '--nmstate', 'net.yaml', '--output', 'x.iso'];
+    const { exitCode, stderr } = await world.run(...args);
+    expect([exitCode, stderr]).toEqual([3, expect.stringContaining('[nmstate.malformed]')]);
+  });
+});
