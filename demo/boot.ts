@@ -20,7 +20,7 @@ export async function bootDemo(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'sealift-demo-'));
   console.log('Making a live system out of Debian packages (a few minutes the first time), and');
   console.log('building a live ISO on it ...');
-  const iso = await makeLiveMedium(directory);
+  const { iso } = await makeLiveMedium(directory);
   console.log(
     `\nBooting ${iso} in QEMU, without network. What the live system proves of itself:\n`,
   );

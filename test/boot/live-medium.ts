@@ -1,7 +1,10 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
+import { withLock } from '../../src/base/disk/lock.ts';
+import { SealiftError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE } from './boot-host.ts';
@@ -12,26 +15,66 @@ const CLI = join(import.meta.dirname, '../../dist/cli/main.js');
 const SSH_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Y0pWyKuWmEWpYk6Pl5bG4V7gSTQeFn3mQp5b8Qm7H core@example.com';
 
+const SECRET = JSON.stringify({ auths: { 'quay.io': { auth: 'dXNlcjpwYXNz' } } });
+
+/** A live ISO that all tests of a run share, and none changes. */
+export type LiveMedium = {
+  readonly iso: string;
+  readonly version: string;
+  /** With these the live system says what it proves of itself. */
+  readonly proof: readonly string[];
+};
+
+/** Set by the setup of a run: the folder of what its tests share. */
+export const RUN_FOLDER = 'SEALIFT_BOOT_RUN';
+
+/** Who comes first makes it; the others wait for it. */
+export async function shareLiveMedium(signal: AbortSignal): Promise<LiveMedium> {
+  const work = join(process.env[RUN_FOLDER] ?? '', 'live-medium');
+  const made = join(work, 'medium.json');
+  await mkdir(work, { recursive: true });
+  for (;;) {
+    try {
+      return await withLock(join(work, 'lock'), async () => {
+        const text = await readFile(made, 'utf8').catch(() => undefined);
+        if (text !== undefined) return JSON.parse(text) as LiveMedium;
+        const medium = await makeLiveMedium(work);
+        await writeFile(made, JSON.stringify(medium));
+        return medium;
+      });
+    } catch (error) {
+      if (!(error instanceof SealiftError) || error.code !== 'output.locked') throw error;
+      await sleep(1000, undefined, { signal });
+    }
+  }
+}
+
 /**
  * Makes a live ISO that boots: a base with a real kernel, and a small release whose registry image runs. It has come
  * the whole way to a disconnected site: the ISO of a first night is built, pushed and pulled; a second night, built in
  * the place of the first, adds an image and arrives as a delta, one of whose parts is lost, which is applied in place.
- * The live system says on its serial line what it proves of itself (`PROOF ...`).
+ * Then it is reset and gets its values once more, in place. The live system says on its serial line what it proves of
+ * itself (`PROOF ...`).
  *
  * @param work a folder for everything that is made
- * @returns the path of the ISO, which has the bytes that the second night was built with
+ * @returns the ISO, which has the bytes that the second night was built with
  */
-export async function makeLiveMedium(work: string): Promise<string> {
+export async function makeLiveMedium(work: string): Promise<LiveMedium> {
   const base = await buildBaseIso(BOOT_CACHE);
   const registry = await startRegistry(work);
+  const installer = await writeInstaller(work);
   const sealift = (...args: readonly string[]) =>
     runProcess(process.execPath, [CLI, ...args], { cwd: work, timeout: 300_000 });
   try {
     const release = await pushRelease({ registry, work, version: '4.21.3' });
+    const proof = [
+      'sealift.proof',
+      `sealift.proof.component=${release.components['cli'] ?? ''}`,
+      `sealift.proof.additional=${release.additionalReference}`,
+    ];
     const buildNight = async (images: readonly string[]): Promise<string> => {
-      const config = await writeConfig({ work, registry, release, images });
-      const inputs = ['--base-iso', base, '--ignition', 'embedded'];
-      await sealift('build', 'live-iso', config, '--output', 'appliance.iso', ...inputs);
+      const config = await writeConfig({ work, registry, release, images, installer, proof });
+      await sealift('build', 'live-iso', config, '--output', 'appliance.iso', '--base-iso', base);
       return config;
     };
     const config = await buildNight([]);
@@ -44,10 +87,28 @@ export async function makeLiveMedium(work: string): Promise<string> {
     const arrived = (await readdir(work)).filter((name) => /^night\.delta\.(?!1$)/.test(name));
     await sealift('apply', 'site.iso', ...arrived, '--in-place');
     await runProcess('cmp', ['appliance.iso', 'site.iso'], { cwd: work });
+    await sealift('customize', 'site.iso', '--reset', '--in-place');
+    await writeFile(join(work, 'secret.json'), SECRET);
+    const values = ['--ssh-key', SSH_KEY, '--pull-secret', 'file:secret.json'];
+    const kargs = proof.flatMap((karg) => ['--kargs-append', karg]);
+    await sealift('customize', 'site.iso', ...values, ...kargs, '--in-place');
+    await runProcess('cmp', ['appliance.iso', 'site.iso'], { cwd: work });
+    return { iso: join(work, 'site.iso'), version: release.version, proof };
   } finally {
     await registry.stop();
   }
-  return join(work, 'site.iso');
+}
+
+const STAND_IN = join(import.meta.dirname, 'installer');
+
+/** The installer of the release, as one file. */
+async function writeInstaller(work: string): Promise<string> {
+  const script = await readFile(join(STAND_IN, 'pre-network-manager-config.sh'));
+  const text = await readFile(join(STAND_IN, 'openshift-install'), 'utf8');
+  const path = join(work, 'openshift-install');
+  await writeFile(path, text.replace('@SCRIPT@"', `${script.toString('base64')}"`));
+  await chmod(path, 0o755);
+  return path;
 }
 
 type ConfigInput = {
@@ -55,16 +116,18 @@ type ConfigInput = {
   readonly registry: Registry;
   readonly release: Release;
   readonly images: readonly string[];
+  readonly installer: string;
+  readonly proof: readonly string[];
 };
 
-async function writeConfig({ work, registry, release, images }: ConfigInput): Promise<string> {
+async function writeConfig({ work, registry, ...input }: ConfigInput): Promise<string> {
+  const { release, images, installer, proof } = input;
   const path = join(work, 'appliance-config.yaml');
-  const secret = JSON.stringify({ auths: { 'quay.io': { auth: 'dXNlcjpwYXNz' } } });
   const config = {
     apiVersion: 'v1beta1',
     kind: 'ApplianceConfig',
     ocpRelease: { version: release.version, url: release.reference },
-    pullSecret: secret,
+    pullSecret: SECRET,
     sshKey: SSH_KEY,
     enableInteractiveFlow: true,
     useDefaultSourceNames: true,
@@ -73,12 +136,10 @@ async function writeConfig({ work, registry, release, images }: ConfigInput): Pr
       ...SIGNATURE_SETTINGS,
       registriesConf: await writeMirrorConf(work, registry),
       insecureRegistries: [registry.host],
-      embed: { pullSecret: secret },
-      kernelArguments: [
-        'sealift.proof',
-        `sealift.proof.component=${release.components['cli'] ?? ''}`,
-        `sealift.proof.additional=${release.additionalReference}`,
-      ],
+      embed: { pullSecret: SECRET },
+      kernelArguments: proof,
+      ignition: 'installer',
+      installer,
     },
   };
   await writeFile(path, stringify(config), { mode: 0o600 });

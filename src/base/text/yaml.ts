@@ -9,15 +9,23 @@ import type { CST, Document } from 'yaml';
  * Nor does it take what costs the square of its size. A key that is a collection is written out again with
  * the anchors of all others (8,000 of them took minutes), and the keys of `!!omap` are compared with each
  * other. Neither JSON nor Kubernetes has such keys or such maps.
+ *
+ * Nor numbers of base 60, which Go's parser leaves out of YAML 1.1: 52:54:00:12:34:56 is an address.
  */
 const CHEAP = {
   resolveKnownTags: false,
-  customTags: (tags: yaml.Tags): yaml.Tags => ['binary', ...tags.filter((tag) => !isOfOrder(tag))],
+  customTags: (tags: yaml.Tags): yaml.Tags => [
+    'binary',
+    ...tags.filter((tag) => !isOfOrder(tag) && !isOfBase60(tag)),
+  ],
 } as const;
 const OF_TEXT_KEYS = { ...CHEAP, stringKeys: true } as const;
 
 const isOfOrder = (tag: yaml.Tags[number]): boolean =>
   typeof tag === 'object' && /:(?:omap|pairs|set)$/.test(tag.tag);
+
+const isOfBase60 = (tag: yaml.Tags[number]): boolean =>
+  typeof tag === 'object' && 'format' in tag && tag.format === 'TIME';
 
 function withoutStacks<Value>(compose: () => Value): Value {
   const limit = Error.stackTraceLimit;

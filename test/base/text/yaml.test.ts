@@ -45,3 +45,12 @@ describe('parsing YAML with what the library takes the square of its size for', 
     },
   );
 });
+
+describe('parsing YAML 1.1', () => {
+  it("reads addresses and times as text, as Go's parser does: it has no numbers of base 60", () => {
+    const text = 'mac: 52:54:00:12:34:56\ntime: 1:30\nfloat: 1:30.5\nnumber: 1_000\n';
+    const expected = { mac: '52:54:00:12:34:56', time: '1:30', float: '1:30.5', number: 1000 };
+    expect(parse(text, { version: '1.1' })).toEqual(expected);
+    expect(parseDocument(text, { version: '1.1' }).toJS()).toEqual(expected);
+  });
+});
