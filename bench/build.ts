@@ -35,7 +35,7 @@ export function prepare(name: string, from: Source, site: Site): string {
       'apiVersion: v1beta1',
       'kind: ApplianceConfig',
       'ocpRelease:',
-      '  version: "4.21.0"',
+      `  version: "${from.version}"`,
       `  url: ${from.pullspec}`,
       `pullSecret: '{"auths":{"${from.host}":{"auth":"YmVuY2g6YmVuY2g="}}}'`,
       'build:',

@@ -261,7 +261,7 @@ if (parts.has('https'))
   await benchHttps({ size, images: 60, own: 4, base }, site, { figures, runs });
 if (parts.has('upgrade'))
   await benchUpgrade({ size, images: 60, own: 4, base }, site, { figures, runs });
-if (parts.has('serve')) await benchServe(figures, { directory, base, runs });
+if (parts.has('serve')) await benchServe(figures, { site, runs });
 if (parts.has('reuse')) await benchReuse({ size, images: 60, own: 4, base }, site, figures);
 if (parts.has('plan')) await benchPlan();
 if (parts.has('catalogs')) await benchCatalogs();

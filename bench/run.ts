@@ -89,6 +89,7 @@ export async function runMeasured(
 
 export type Payload = {
   readonly host: string;
+  readonly version: string;
   readonly pullspec: string;
   /** Where the shape has them. */
   readonly operators?: PublishedOperators;

@@ -1,18 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  appendFileSync,
-  copyFileSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
-  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { prepare, type Site } from './build.ts';
 import { addFigures, median, type Figures } from './figures.ts';
-import { bundleBench, run, shell } from './run.ts';
+import { bundleBench, run, runSealift, SEALIFT, shell, startSource } from './run.ts';
 
 const MIB = 1024 ** 2;
 const RELEASES = 10;
@@ -22,74 +23,73 @@ const SECONDS = 10;
 /** Of a client between two ranges, in milliseconds. */
 const PAUSE = 100;
 const DOWNLOADS = 30;
-/** As many as nginx has. */
-const WORKERS = 2;
 
-type Sized = { readonly directory: string; readonly base: string; readonly runs: number };
-type Server = {
-  readonly port: number;
-  readonly stop: () => Promise<void>;
-};
+type Sized = { readonly site: Site; readonly runs: number };
+type Server = { readonly url: string; readonly stop: () => Promise<void> };
 
 /**
- * Customised ISOs of ten releases, beside nginx that serves one of them as a file. Both have two processes, and
- * their turns alternate.
+ * `sealift serve` with ISOs of ten releases, beside nginx that serves one of them as a file. Their turns alternate.
  */
-export async function benchServe(
-  figures: Figures,
-  { directory, base, runs }: Sized,
-): Promise<void> {
-  const folder = join(directory, 'serve');
-  mkdirSync(join(folder, 'files'), { recursive: true });
-  const paths = Array.from({ length: RELEASES }, (_, index) => makeRelease(folder, base, index));
-  const [large = ''] = paths;
-  const { size } = statSync(large);
+export async function benchServe(figures: Figures, { site, runs }: Sized): Promise<void> {
+  const folder = join(site.directory, 'serve');
+  const isos = join(folder, 'isos');
+  mkdirSync(isos, { recursive: true });
+  for (let index = 0; index < RELEASES; index += 1) await makeRelease(isos, site, index);
+  const { size } = statSync(join(isos, '0.iso'));
+  const before = readFolder(isos);
   const nginx = await startJudge(folder);
-  const server = await startServer(folder, paths);
+  const server = await startServer(folder);
   try {
-    await benchLatency({ nginx, server, figures, size });
-    await benchBulk({ nginx, server, figures, size, runs, folder });
-    await benchCustomisations({ server, figures, folder });
-    figures.values['servePeakMiB'] = peak;
-    addFigures(figures, { serveMemoryMiB: { value: peak, atMost: 250 } });
+    const pair: Pair = { nginx: `${nginx.url}/0.iso`, ours: await order(server.url, 0), size };
+    await benchLatency(figures, pair);
+    await benchBulk(figures, pair, { runs, folder });
+    await benchCustomisations(figures, server, folder);
+    const grown = readFolder(isos).bytes - before.bytes;
+    addFigures(figures, {
+      serveIsoBytesWritten: { value: grown, atMost: 0 },
+      serveMemoryMiB: { value: peak, atMost: 250 },
+    });
   } finally {
     await server.stop();
     await nginx.stop();
   }
 }
 
-/** The first is large enough to be downloaded; the others have their own bytes. */
-function makeRelease(folder: string, base: string, index: number): string {
-  const path = join(folder, 'files', `${index}.iso`);
-  copyFileSync(base, path);
-  if (index === 0) {
-    const piece = Buffer.alloc(MIB);
-    for (let count = 0; count < 256; count += 1) appendFileSync(path, piece.fill(count));
-  } else truncateSync(path, statSync(path).size + index * 2048);
-  return path;
+/** The first is large enough to be downloaded. */
+async function makeRelease(isos: string, site: Site, index: number): Promise<void> {
+  const size = index === 0 ? 256 * MIB : 4 * MIB;
+  const version = `4.21.${index}`;
+  const source = await startSource({ size, images: 8, own: 2, version, base: site.base });
+  try {
+    const work = prepare('release', source, site);
+    await runSealift(['build', 'live-iso', '--output', 'out.iso'], work);
+    renameSync(join(work, 'out.iso'), join(isos, `${index}.iso`));
+    rmSync(work, { recursive: true });
+  } finally {
+    await source.stop();
+  }
 }
 
-type Judge = { readonly port: number; readonly stop: () => Promise<void> };
-
 /** Debian's nginx as it is made fast: sendfile, and a process for each processor of a small machine. */
-async function startJudge(folder: string): Promise<Judge> {
+async function startJudge(folder: string): Promise<Server> {
   const port = 18_980;
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (kind) => `${kind}_temp_path ${folder}/${kind};`,
   );
   const lines = [
-    `daemon off; worker_processes ${WORKERS}; error_log stderr error; pid ${folder}/nginx.pid;`,
+    `daemon off; worker_processes 2; error_log stderr error; pid ${folder}/nginx.pid;`,
     'events { worker_connections 4096; }',
     `http { access_log off; sendfile on; tcp_nopush on; ${temporary.join(' ')}`,
-    `server { listen 127.0.0.1:${port} reuseport; root ${folder}/files; } }`,
+    `server { listen 127.0.0.1:${port} reuseport; root ${folder}/isos; } }`,
   ];
   writeFileSync(join(folder, 'nginx.conf'), lines.join('\n'));
   const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin` },
   });
-  await shell(`curl -sS --retry 50 --retry-connrefused -I http://127.0.0.1:${port}/0.iso`, folder);
-  return { port, stop: () => end(child) };
+  const url = `http://127.0.0.1:${port}`;
+  await shell(`curl -sS --retry 50 --retry-connrefused -I ${url}/0.iso`, folder);
+  return { url, stop: () => end(child) };
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -100,24 +100,25 @@ async function end(child: ChildProcess): Promise<void> {
 
 let peak = 0;
 
-async function startServer(folder: string, paths: readonly string[]): Promise<Server> {
-  const script = await bundleBench('virtual-server');
-  const child = spawn(process.execPath, [script, folder, String(WORKERS), ...paths], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [line] = (await once(child.stdout, 'data')) as [Buffer];
-  /** Of all processes: what is theirs, and their part of what they share, in MiB. */
-  const readMemory = (): number => {
-    const list = `/proc/${child.pid ?? 0}/task/${child.pid ?? 0}/children`;
-    const pids = [child.pid, ...readFileSync(list, 'latin1').trim().split(' ')];
-    const sizes = pids.map((pid) => readFileSync(`/proc/${pid ?? 0}/smaps_rollup`, 'latin1'));
-    return sizes.reduce((sum, text) => sum + Number(/^Pss:\s+(\d+)/m.exec(text)?.[1]) / 1024, 0);
-  };
+async function startServer(folder: string): Promise<Server> {
+  const args = ['serve', '--listen', '127.0.0.1:0', '--data', 'data', '--store', 'isos'];
+  const child = spawn(
+    process.execPath,
+    [SEALIFT, ...args, '--key', 'env:SERVE_KEY', '--log-format', 'json'],
+    {
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, SERVE_KEY: 'bench'.repeat(8) },
+    },
+  );
+  const lines = createInterface({ input: child.stderr });
+  const [line] = (await once(lines, 'line')) as [string];
+  const { url } = JSON.parse(line) as { url: string };
   const timer = setInterval(() => {
-    peak = Math.max(peak, readMemory());
+    peak = Math.max(peak, readMemory(child.pid ?? 0));
   }, 250);
   return {
-    port: Number.parseInt(line.toString(), 10),
+    url,
     async stop() {
       clearInterval(timer);
       await end(child);
@@ -125,93 +126,122 @@ async function startServer(folder: string, paths: readonly string[]): Promise<Se
   };
 }
 
+/** Of a process and those it started: what is theirs, and their part of what they share, in MiB. */
+function readMemory(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
+  const pids = [pid, ...children.split(' ').filter(Boolean)];
+  const sizes = pids.map((each) => readFileSync(`/proc/${each}/smaps_rollup`, 'latin1'));
+  return sizes.reduce((sum, text) => sum + Number(/^Pss:\s+(\d+)/m.exec(text)?.[1]) / 1024, 0);
+}
+
+const KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPXmhdrEYpNBELFzRHT6SRI4Aa2wFLqX1Vf8OBBaVcGa bench';
+const SECRET = '{"auths":{"quay.io":{"auth":"YmVuY2g6YmVuY2g="}}}';
+
+/** A customer's cluster and InfraEnv: the URL of their image. */
+async function order(server: string, release: number, name = 'bench'): Promise<string> {
+  const post = async (path: string, body: object): Promise<Record<string, string>> => {
+    const answer = await fetch(`${server}/api/assisted-install/v2/${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (answer.status !== 201) throw new Error(await answer.text());
+    return (await answer.json()) as Record<string, string>;
+  };
+  const cluster = await post('clusters/disconnected', {
+    name,
+    openshift_version: `4.21.${release}`,
+  });
+  const infraEnv = await post('infra-envs', {
+    name,
+    cluster_id: cluster['id'],
+    image_type: 'disconnected-iso',
+    pull_secret: SECRET,
+    ssh_authorized_key: `${KEY}-${name}`,
+  });
+  return infraEnv['download_url'] ?? '';
+}
+
+/** URLs of what both serve. */
 type Pair = {
-  readonly nginx: Judge;
-  readonly server: Server;
-  readonly figures: Figures;
-  /** Bytes of what both serve. */
+  readonly nginx: string;
+  readonly ours: string;
+  /** Bytes. */
   readonly size: number;
 };
 
-async function benchLatency({ nginx, server, figures, size }: Pair): Promise<void> {
+async function benchLatency(figures: Figures, { nginx, ours, size }: Pair): Promise<void> {
   const script = await bundleBench('range-clients');
-  const measure = async (port: number, path: string): Promise<number[]> => {
-    const args = [port, path, size, CLIENTS, SECONDS, PAUSE].map(String);
+  const measure = async (name: string, url: string): Promise<number> => {
+    const { port, pathname, search } = new URL(url);
+    const args = [port, pathname + search, size, CLIENTS, SECONDS, PAUSE].map(String);
     const { stdout } = await run(process.execPath, [script, ...args]);
-    return (JSON.parse(stdout) as number[]).sort((a, b) => a - b);
-  };
-  const theirs = await measure(nginx.port, '/0.iso');
-  const ours = await measure(server.port, '/0/warm.iso');
-  for (const [name, times] of [
-    ['nginx', theirs],
-    ['ours', ours],
-  ] as const) {
-    const at = (share: number): string =>
-      (times[Math.floor(times.length * share)] ?? NaN).toFixed(1);
+    const times = (JSON.parse(stdout) as number[]).sort((a, b) => a - b);
+    const at = (share: number): number => times[Math.floor(times.length * share)] ?? NaN;
     console.log(
-      `  serve: first byte, ${name}: ${times.length} ranges, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
+      `  serve: first byte, ${name}: ${times.length} ranges, p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms`,
     );
-  }
-  const p99 = (times: readonly number[]): number => times[Math.floor(times.length * 0.99)] ?? NaN;
-  figures.values['nginxFirstByteP99'] = p99(theirs);
-  addFigures(figures, { serveFirstByteP99: { value: p99(ours), atMost: 20 } });
+    return at(0.99);
+  };
+  figures.values['nginxFirstByteP99'] = await measure('nginx', nginx);
+  addFigures(figures, { serveFirstByteP99: { value: await measure('ours', ours), atMost: 20 } });
 }
 
-async function benchBulk({
-  nginx,
-  server,
-  figures,
-  size,
-  runs,
-  folder,
-}: Pair & { readonly runs: number; readonly folder: string }): Promise<void> {
+async function benchBulk(
+  figures: Figures,
+  { nginx, ours, size }: Pair,
+  { runs, folder }: { readonly runs: number; readonly folder: string },
+): Promise<void> {
   const download = async (url: string): Promise<number> => {
-    const line = `for i in $(seq ${DOWNLOADS}); do curl -sS -o /dev/null ${url} & done; wait`;
+    const line = `for i in $(seq ${DOWNLOADS}); do curl -sS --fail -o /dev/null '${url}' & done; wait`;
     const { seconds } = await shell(line, folder);
     return (DOWNLOADS * size) / MIB / seconds;
   };
   const ratios: number[] = [];
   for (let index = 0; index < runs; index += 1) {
-    const theirs = await download(`http://127.0.0.1:${nginx.port}/0.iso`);
-    const ours = await download(`http://127.0.0.1:${server.port}/0/warm.iso`);
-    ratios.push(ours / theirs);
+    const theirs = await download(nginx);
+    const own = await download(ours);
+    ratios.push(own / theirs);
     console.log(
-      `  serve: ${DOWNLOADS} downloads, nginx ${theirs.toFixed(0)} MiB/s, ours ${ours.toFixed(0)} MiB/s`,
+      `  serve: ${DOWNLOADS} downloads, nginx ${theirs.toFixed(0)} MiB/s, ours ${own.toFixed(0)} MiB/s`,
     );
   }
   addFigures(figures, { serveRatio: { value: median(ratios), atLeast: 0.8 } });
 }
 
-/** Every customer asks for the beginning of their ISO: all that is written must be overlays. */
-async function benchCustomisations({
-  server,
-  figures,
-  folder,
-}: {
-  readonly server: Server;
-  readonly figures: Figures;
-  readonly folder: string;
-}): Promise<void> {
-  const isos = readFolder(join(folder, 'files'));
-  for (let release = 0; release < RELEASES; release += 1) {
-    const url = `http://127.0.0.1:${server.port}/${release}/customer[1-${CUSTOMISATIONS}].iso`;
-    await shell(`curl -sS --fail -r 4194304-4259839 '${url}' -o /dev/null`, folder);
-  }
-  const overlays = readFolder(join(folder, 'overlays'));
-  const others = readdirSync(folder)
-    .filter((name) => name.startsWith('parts-'))
-    .map((name) => readFolder(join(folder, name)).bytes);
-  const written = readFolder(join(folder, 'files')).bytes - isos.bytes;
+/** Every customer asks for a part of their ISO. */
+async function benchCustomisations(
+  figures: Figures,
+  { url }: Server,
+  folder: string,
+): Promise<void> {
+  const count = RELEASES * CUSTOMISATIONS;
+  const began = performance.now();
+  const work = async (first: number): Promise<void> => {
+    for (let index = first; index < count; index += LANES) {
+      const image = await order(url, index % RELEASES, `customer-${index}`);
+      const answer = await fetch(image, { headers: { range: 'bytes=4194304-4259839' } });
+      if (answer.status !== 206) throw new Error(await answer.text());
+      await answer.arrayBuffer();
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, (_, lane) => work(lane)));
+  const overlays = readFolder(join(folder, 'data/overlays'));
+  const all = readFolder(join(folder, 'data'));
   console.log(
-    `  serve: ${RELEASES * CUSTOMISATIONS} customisations of ${(isos.bytes / MIB).toFixed(0)} MiB of ISOs: ${overlays.count} overlays, ${(overlays.bytes / overlays.count / 1024).toFixed(1)} KiB each`,
+    `  serve: ${count} customisations in ${((performance.now() - began) / 1000).toFixed(0)} s: ${overlays.count} overlays, ` +
+      `${(overlays.bytes / overlays.count / 1024).toFixed(1)} KiB each; ${(all.bytes / MIB).toFixed(0)} MiB written in all`,
   );
   figures.values['overlayBytes'] = overlays.bytes;
-  const isoBytes = others.reduce((sum, bytes) => sum + bytes, written);
-  addFigures(figures, { serveIsoBytesWritten: { value: isoBytes, atMost: 0 } });
 }
 
+/** Customers at a time. */
+const LANES = 8;
+
 function readFolder(folder: string): { readonly count: number; readonly bytes: number } {
-  const names = readdirSync(folder);
-  const sizes = names.map((name) => statSync(join(folder, name)).blocks * 512);
-  return { count: names.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const sizes = files.map(({ parentPath, name }) => statSync(join(parentPath, name)).blocks * 512);
+  return { count: files.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
 }

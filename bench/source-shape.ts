@@ -8,6 +8,8 @@ export type SourceShape = {
   readonly own: number;
   /** Each night another twentieth of the images has new layers; absent: as first published. */
   readonly night?: number;
+  /** Of the release. */
+  readonly version?: string;
   /** Path of the base ISO. */
   readonly base: string;
   /** PEM texts; plain HTTP without. */

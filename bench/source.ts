@@ -65,7 +65,8 @@ for (let index = 0; index < shape.images; index++) {
     buildImage([...shared.slice(0, 1 + (index % 3)), ...layers]),
   );
 }
-const pullspec = await publishRelease(registry, { version: '4.21.0', components });
+const { version = '4.21.0' } = shape;
+const pullspec = await publishRelease(registry, { version, components });
 registry.signer.write(findSignatures(shape, pullspec));
 if (shape.operators) {
   for (const image of components.values()) addSignatures(registry, COMPONENT_REPOSITORY, image);
@@ -75,6 +76,7 @@ const payloadSize = blobs.reduce((sum, { size }) => sum + size, 0);
 process.stdout.write(
   `${JSON.stringify({
     host: registry.host,
+    version,
     pullspec,
     ...(operators && { operators }),
     payloadSize,
