@@ -29,8 +29,8 @@ export type Service = {
   /** What every pull secret must have auth for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
-  /** Of the whole service: work that nobody waits for any more ends with it. */
-  readonly signal: AbortSignal;
+  /** Aborted when nothing is begun any more. */
+  readonly ending: AbortSignal;
 };
 
 export type Environment = {

@@ -65,8 +65,8 @@ export function addProbes(app: App, service: Service, metrics: Metrics): void {
 }
 
 /** @throws ApiFailure 503 */
-async function requireReady({ signal, state, releases }: Service): Promise<void> {
-  if (signal.aborted) throw new ApiFailure(503, 'the service is ending');
+async function requireReady({ ending, state, releases }: Service): Promise<void> {
+  if (ending.aborted) throw new ApiFailure(503, 'the service is ending');
   try {
     await state.check();
   } catch (cause) {

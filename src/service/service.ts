@@ -34,7 +34,9 @@ export type ServiceSettings = {
   /** Bytes of disk for what comes from elsewhere. */
   readonly cacheLimit: number;
   readonly warn: (message: string) => void;
-  /** How addresses are reached; its signal is aborted when the service ends. */
+  /** Aborted when nothing is begun any more; what runs goes on. */
+  readonly ending: AbortSignal;
+  /** How addresses are reached; its signal is aborted when nobody waits any more. */
   readonly host: SourceHost;
 };
 
@@ -47,7 +49,6 @@ export async function openService(
   settings: ServiceSettings,
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
   const { data, database, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
-  const { signal } = host;
   const key = readServiceKey(settings.key);
   const service = {
     key,
@@ -58,7 +59,7 @@ export async function openService(
     isTls,
     requiredRegistries: settings.requiredRegistries ?? [],
     now,
-    signal,
+    ending: settings.ending,
   };
   const state = await (database === undefined
     ? openFileState(join(data, 'records'))

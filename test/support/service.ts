@@ -55,6 +55,7 @@ export async function startService(settings: Partial<ServiceSettings> = {}): Pro
     stores: [],
     cacheLimit: 1 << 30,
     warn: (message) => warnings.push(message),
+    ending: ending.signal,
     host: { env: {}, cwd: data, signal: ending.signal, emit: () => undefined },
     onAnswer: (request) => answered.push(request),
     ...settings,

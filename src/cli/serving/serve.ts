@@ -143,6 +143,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { openService } = await import('../../service/service.ts');
   const { createServiceServer } = await import('../../service/server.ts');
   const { database, publicUrl, urlLifetime } = options;
+  const closing = new AbortController(); // behind the last download
   const service = await openService({
     data: resolve(host.cwd, options.data),
     key: new Secret(readSecret('--key', options.key, host)),
@@ -153,7 +154,8 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     now: host.now,
     stores: options.store,
     cacheLimit: options.cacheSize,
-    host: { ...placesOf(host), signal: host.signal, emit: log.event },
+    ending: host.signal,
+    host: { ...placesOf(host), signal: closing.signal, emit: log.event },
     warn: log.warn,
     onAnswer: log.answer,
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
@@ -174,6 +176,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
       });
     }
   } finally {
+    closing.abort();
     await service.close();
   }
   host.signal.throwIfAborted();

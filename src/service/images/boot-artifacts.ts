@@ -8,7 +8,7 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { useRelease, type Release } from '../store/release.ts';
 import { findByToken, findForDownload } from './downloads.ts';
 import { findRelease, requireNetworkBoot, requireStore } from './find-release.ts';
-import { requireRevision } from './image-url.ts';
+import { readShortDigest, requireRevision } from './image-url.ts';
 import { sendBytes } from './send-bytes.ts';
 
 /** Where live ISOs of CoreOS have them; those of s390x call their kernel otherwise. */
@@ -74,7 +74,7 @@ async function findAsked(
   const { version, arch } = requireVersion(exchange);
   const infraEnv = await findNamed(service, exchange);
   await requireStore(service);
-  const release = await findRelease(service, infraEnv);
+  const release = await findRelease(service, infraEnv, readShortDigest(exchange));
   if (release.version !== version || release.architecture !== arch) {
     throw new ApiFailure(404, `infra env ${infraEnv.id} has no image of ${version} for ${arch}`);
   }

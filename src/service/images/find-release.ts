@@ -4,15 +4,21 @@ import type { Service } from '../context.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import type { Release } from '../store/release.ts';
 
-/** The release of the cluster that an InfraEnv is bound to. @throws ApiFailure 404, 500 */
+/**
+ * The release of the cluster that an InfraEnv is bound to.
+ *
+ * @param named which ISO of it, by `shortDigest`, if that is there
+ * @throws ApiFailure 404, 500
+ */
 export async function findRelease(
   { state, releases }: Pick<Service, 'state' | 'releases'>,
   infraEnv: InfraEnv,
+  named?: string,
 ): Promise<Release> {
   const { id, cluster_id: cluster, cpu_architecture: architecture } = infraEnv;
   if (cluster === undefined) throw new ApiFailure(404, `infra env ${id} is not bound to a cluster`);
   const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
-  const release = await releases.find(version, architecture);
+  const release = await releases.find(version, architecture, named);
   if (release) return release;
   throw new ApiFailure(
     500,
@@ -23,7 +29,7 @@ export async function findRelease(
 
 /** Nothing is served before there is anything. @throws ApiFailure 503 */
 export async function requireStore({ releases }: Pick<Service, 'releases'>): Promise<void> {
-  if ((await releases.list()).length > 0) return;
+  if (!(await releases.isEmpty())) return;
   throw new ApiFailure(503, 'the store has no ISO yet');
 }
 

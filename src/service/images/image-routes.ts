@@ -5,7 +5,7 @@ import { findInfraEnv } from '../infra-envs/routes.ts';
 import { requireUuid } from '../openapi.ts';
 import { findByToken, findForDownload } from './downloads.ts';
 import { addBootRoutes } from './boot-artifacts.ts';
-import { requireRevision, URL_KINDS } from './image-url.ts';
+import { readShortDigest, requireRevision, URL_KINDS } from './image-url.ts';
 import { findRelease, requireStore } from './find-release.ts';
 import { sendBytes } from './send-bytes.ts';
 
@@ -66,7 +66,7 @@ type Asked = {
 async function sendImage(service: Service, exchange: Exchange, asked: Asked): Promise<Response> {
   const { infraEnv, version, arch, type } = asked;
   await requireStore(service);
-  const release = await findRelease(service, infraEnv);
+  const release = await findRelease(service, infraEnv, readShortDigest(exchange));
   if (type !== 'disconnected-iso') throw new ApiFailure(404, `no image of type ${type} is served`);
   if (version !== release.version || arch !== release.architecture) {
     throw new ApiFailure(404, `infra env ${infraEnv.id} has no image of ${version} for ${arch}`);

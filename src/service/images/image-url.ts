@@ -48,6 +48,10 @@ export const formatRevision = (
   release: Release | undefined,
 ): string => (release ? `${revision}-${shortDigest(release)}` : String(revision));
 
+/** Which ISO a URL was made for. */
+export const readShortDigest = ({ req }: Exchange): string | undefined =>
+  req.query('revision')?.split('-')[1];
+
 async function findVersion(service: Service, infraEnv: InfraEnv): Promise<string | undefined> {
   const { cluster_id: cluster, openshift_version: version } = infraEnv;
   if (cluster === undefined) return version;

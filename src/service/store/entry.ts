@@ -2,6 +2,7 @@ import { untilAborted, withTimeLimit } from '../../base/wait.ts';
 import { readIndex } from '../../media/index/media-index.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
+import type { OpenBases } from './open-bases.ts';
 import { useRelease, type Release } from './release.ts';
 import { explainPlace, type Candidate } from './places.ts';
 
@@ -15,9 +16,14 @@ export type Entry = {
   failedAt?: number;
   /** The last that was said of it. */
   warning?: string;
+  readonly isCurrent: Candidate['isCurrent'];
 };
 
-export const createEntry = (): Entry => ({ settled: Promise.resolve(), isOpening: false });
+export const createEntry = ({ isCurrent }: Candidate): Entry => ({
+  settled: Promise.resolve(),
+  isOpening: false,
+  isCurrent,
+});
 
 /** Milliseconds that requests wait for an ISO which is being opened: a server elsewhere may be away. */
 const OPENING = 5000;
@@ -26,8 +32,7 @@ type Opening = {
   readonly signal: AbortSignal;
   /** Told of each new reason why it is not served. */
   readonly warn: (message: string) => void;
-  /** All that are open. */
-  readonly bases: Set<VirtualBase>;
+  readonly bases: OpenBases;
 };
 
 /** Opens the ISO of an entry, for the first time or again: what it had is used until then. */
@@ -56,40 +61,20 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
   entry.settled.catch(() => undefined); // those who wait for it hear why
 }
 
-async function openEntry(
-  entry: Entry,
-  candidate: Candidate,
-  bases: Set<VirtualBase>,
-): Promise<void> {
-  const base = watch(await candidate.open(), candidate, entry);
+async function openEntry(entry: Entry, candidate: Candidate, bases: OpenBases): Promise<void> {
+  const base = bases.add(await candidate.open(), () => {
+    // What is elsewhere may be away for a while.
+    if (isElsewhere(candidate.named?.place ?? candidate.key)) entry.failedAt ??= performance.now();
+  });
   const before = entry.release;
   let other: VirtualBase | undefined = base;
-  bases.add(base);
   try {
     entry.release = await describe(base, candidate);
     delete entry.failedAt;
     if (entry.release) other = before?.base;
   } finally {
-    if (other) {
-      bases.delete(other);
-      await other.close();
-    }
+    if (other) bases.retire(other);
   }
-}
-
-/** Notes when what is elsewhere cannot be read any more. */
-function watch(base: VirtualBase, { key, named }: Candidate, entry: Entry): VirtualBase {
-  if (!isElsewhere(named?.place ?? key)) return base;
-  return {
-    ...base,
-    fill(bytes, offset, signal) {
-      const filling = base.fill(bytes, offset, signal);
-      filling?.catch(() => {
-        if (!signal.aborted) entry.failedAt ??= performance.now();
-      });
-      return filling;
-    },
-  };
 }
 
 async function describe(base: VirtualBase, { named }: Candidate): Promise<Release | undefined> {

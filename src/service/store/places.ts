@@ -13,6 +13,8 @@ import { readOsImages, type OsImage } from './os-images.ts';
 export type Candidate = {
   readonly key: string;
   readonly open: () => Promise<VirtualBase>;
+  /** Whether it is there still. */
+  readonly isCurrent: () => Promise<boolean>;
   /** Which release it is, where the ISO does not say itself. */
   readonly named?: OsImage;
 };
@@ -22,7 +24,8 @@ type Options = { readonly host: SourceHost; readonly cache: PartCache };
 /** Files of a folder, what `addToPartStore` added to it, and what its list of OS images names; or an address. */
 export async function listCandidates(place: string, options: Options): Promise<Candidate[]> {
   const openIso = (place: string) => (): Promise<VirtualBase> => openIsoBase(place, options);
-  if (isElsewhere(place)) return [{ key: place, open: openIso(place) }];
+  const isCurrent = (): Promise<boolean> => Promise.resolve(true);
+  if (isElsewhere(place)) return [{ key: place, open: openIso(place), isCurrent }];
   const folder = resolve(options.host.cwd, place);
   const images = (await readOsImages(folder)).map((named) => ({ path: named.place, named }));
   const named = new Set(images.map(({ path }) => path));
@@ -34,14 +37,20 @@ export async function listCandidates(place: string, options: Options): Promise<C
     const { path, named } = file;
     const key = isElsewhere(path) ? path : await keyOf(path);
     if (key === undefined) return [];
-    if (!named) return [{ key, open: openIso(path) }];
+    const candidate = {
+      key,
+      open: openIso(path),
+      isCurrent: isElsewhere(path) ? isCurrent : async () => (await keyOf(path)) === key,
+    };
+    if (!named) return [candidate];
     const { version, architecture } = named;
-    return [{ key: `${key} ${version} ${architecture}`, open: openIso(path), named }];
+    return [{ ...candidate, key: `${key} ${version} ${architecture}`, named }];
   });
   const layouts = (await listNames(join(folder, 'layouts'))).flatMap((name) => {
     const [, hex] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
     if (hex === undefined) return [];
-    return [{ key: join(folder, hex), open: () => openFromPartStore(folder, digestFromHex(hex)) }];
+    const open = (): Promise<VirtualBase> => openFromPartStore(folder, digestFromHex(hex));
+    return [{ key: join(folder, hex), open, isCurrent }];
   });
   return [...(await Promise.all(isos)).flat(), ...layouts];
 }

@@ -1,15 +1,21 @@
 import type { PartCache } from '../../media/serving/part-cache.ts';
-import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
 import type { SourceHost } from '../../media/source/open-source.ts';
 import pLimit from 'p-limit';
 import { beginOpening, createEntry, type Entry } from './entry.ts';
+import { createOpenBases } from './open-bases.ts';
 import { explainPlace, listCandidates, type Candidate } from './places.ts';
-import type { Release } from './release.ts';
+import { shortDigest, type Release } from './release.ts';
 
 /** The releases that are served: each matches its version exactly. */
 export type Releases = {
   readonly list: () => Promise<readonly Release[]>;
-  readonly find: (version: string, architecture: string) => Promise<Release | undefined>;
+  /** @param named by `shortDigest`: which of those that have the version, if it is there */
+  readonly find: (
+    version: string,
+    architecture: string,
+    named?: string,
+  ) => Promise<Release | undefined>;
+  readonly isEmpty: () => Promise<boolean>;
   /** Whether one of them could be read, as far as is known. */
   readonly isReady: () => Promise<boolean>;
   readonly close: () => Promise<void>;
@@ -22,44 +28,38 @@ type Options = {
   readonly warn: (message: string) => void;
   /** Milliseconds until a place that could not be read is tried again. */
   readonly retryAfter?: number;
+  /** Milliseconds after the last read of an ISO that was replaced. */
+  readonly closeAfter?: number;
 };
 
 const RETRY_AFTER = 10_000;
 
 /**
  * The ISOs in folders, and at addresses. Folders are looked at again when a release is asked for: what is new is
- * served without a restart. An ISO that was replaced stays open until the end, for the downloads of it that go on.
+ * served without a restart. An ISO that was replaced stays open for the downloads of it that go on.
  * What could not be opened or read is opened again, some seconds later.
  */
 export function openReleases(places: readonly string[], options: Options): Releases {
   const { host, retryAfter = RETRY_AFTER } = options;
   const entries = new Map<string, Entry>();
-  const told = new Map<string, string>();
-  const all = new Set<VirtualBase>();
+  const bases = createOpenBases(options.closeAfter);
   const begin = (entry: Entry, candidate: Candidate): void => {
-    beginOpening(entry, candidate, { signal: host.signal, warn: options.warn, bases: all });
+    beginOpening(entry, candidate, { signal: host.signal, warn: options.warn, bases });
   };
-  const listAt = async (place: string): Promise<Candidate[]> => {
-    try {
-      const found = await listCandidates(place, options);
-      told.delete(place);
-      return found;
-    } catch (error) {
-      const warning = `${place} is not served: ${explainPlace(error)}`;
-      if (told.get(place) !== warning) options.warn(warning);
-      told.set(place, warning);
-      return [];
-    }
-  };
+  const listAt = createLister(options);
   const inOrder = pLimit(1);
   const look = (): Promise<readonly Entry[]> =>
     inOrder(async () => {
       const candidates = (await Promise.all(places.map(listAt))).flat();
       const keys = new Set(candidates.map(({ key }) => key));
-      for (const key of entries.keys()) if (!keys.has(key)) entries.delete(key);
+      for (const [key, { release }] of entries) {
+        if (keys.has(key)) continue;
+        entries.delete(key);
+        if (release) bases.retire(release.base);
+      }
       return candidates.map((candidate) => {
         const known = entries.get(candidate.key);
-        const entry = known ?? createEntry();
+        const entry = known ?? createEntry(candidate);
         entries.set(candidate.key, entry);
         const isDue = performance.now() - (entry.failedAt ?? Infinity) >= retryAfter;
         if (!known || (isDue && !entry.isOpening)) begin(entry, candidate);
@@ -76,14 +76,40 @@ export function openReleases(places: readonly string[], options: Options): Relea
     (await settle()).flatMap(({ release }) => release ?? []);
   return {
     list,
-    async find(version, architecture) {
-      const found = await list();
-      return found.find((each) => each.version === version && each.architecture === architecture);
+    async find(version, architecture, named) {
+      const isNamed = (each: Release): boolean => shortDigest(each) === named;
+      const isAsked = (each: Release): boolean =>
+        each.version === version && each.architecture === architecture;
+      // Whoever names the ISO needs no look at all the others.
+      for (const { release, isCurrent } of entries.values()) {
+        if (release && isAsked(release) && isNamed(release) && (await isCurrent())) return release;
+      }
+      const found = (await list()).filter(isAsked);
+      return found.find(isNamed) ?? found[0];
     },
+    isEmpty: async () =>
+      ![...entries.values()].some(({ release }) => release) && (await list()).length === 0,
     isReady: async () =>
       (await settle()).some(({ release, failedAt }) => release && failedAt === undefined),
     async close() {
-      for (const base of all) await base.close();
+      await bases.close();
     },
+  };
+}
+
+/** A place that cannot be looked at has nothing; each new reason is told. */
+function createLister(options: Options): (place: string) => Promise<readonly Candidate[]> {
+  const told = new Map<string, string>();
+  return async (place) => {
+    try {
+      const found = await listCandidates(place, options);
+      told.delete(place);
+      return found;
+    } catch (error) {
+      const warning = `${place} is not served: ${explainPlace(error)}`;
+      if (told.get(place) !== warning) options.warn(warning);
+      told.set(place, warning);
+      return [];
+    }
   };
 }
