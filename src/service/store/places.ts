@@ -1,4 +1,5 @@
-import { readdir, stat } from 'node:fs/promises';
+import { statSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
@@ -14,7 +15,7 @@ export type Candidate = {
   readonly key: string;
   readonly open: () => Promise<VirtualBase>;
   /** Whether it is there still. */
-  readonly isCurrent: () => Promise<boolean>;
+  readonly isCurrent: () => boolean;
   /** Which release it is, where the ISO does not say itself. */
   readonly named?: OsImage;
 };
@@ -24,7 +25,7 @@ type Options = { readonly host: SourceHost; readonly cache: PartCache };
 /** Files of a folder, what `addToPartStore` added to it, and what its list of OS images names; or an address. */
 export async function listCandidates(place: string, options: Options): Promise<Candidate[]> {
   const openIso = (place: string) => (): Promise<VirtualBase> => openIsoBase(place, options);
-  const isCurrent = (): Promise<boolean> => Promise.resolve(true);
+  const isCurrent = (): boolean => true;
   if (isElsewhere(place)) return [{ key: place, open: openIso(place), isCurrent }];
   const folder = resolve(options.host.cwd, place);
   const images = (await readOsImages(folder)).map((named) => ({ path: named.place, named }));
@@ -33,14 +34,14 @@ export async function listCandidates(place: string, options: Options): Promise<C
     .filter((name) => name.endsWith('.iso'))
     .map((name): File => ({ path: join(folder, name) }))
     .filter(({ path }) => !named.has(path));
-  const isos = [...files, ...images].map(async (file): Promise<Candidate[]> => {
+  const isos = [...files, ...images].flatMap((file): Candidate[] => {
     const { path, named } = file;
-    const key = isElsewhere(path) ? path : await keyOf(path);
+    const key = isElsewhere(path) ? path : keyOf(path);
     if (key === undefined) return [];
     const candidate = {
       key,
       open: openIso(path),
-      isCurrent: isElsewhere(path) ? isCurrent : async () => (await keyOf(path)) === key,
+      isCurrent: isElsewhere(path) ? isCurrent : () => keyOf(path) === key,
     };
     if (!named) return [candidate];
     const { version, architecture } = named;
@@ -52,7 +53,7 @@ export async function listCandidates(place: string, options: Options): Promise<C
     const open = (): Promise<VirtualBase> => openFromPartStore(folder, digestFromHex(hex));
     return [{ key: join(folder, hex), open, isCurrent }];
   });
-  return [...(await Promise.all(isos)).flat(), ...layouts];
+  return [...isos, ...layouts];
 }
 
 type File = { readonly path: string; readonly named?: OsImage };
@@ -66,15 +67,13 @@ async function listNames(folder: string): Promise<readonly string[]> {
   }
 }
 
-/** Another file of the same name has another key; undefined for what is not a file, or gone meanwhile. */
-async function keyOf(path: string): Promise<string | undefined> {
-  try {
-    const { ino, size, mtimeMs } = await stat(path);
-    return `${path} ${ino} ${size} ${mtimeMs}`;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
+/**
+ * Another file of the same name has another key; undefined for what is not there. It is asked in place, for each
+ * range of a download: another thread would take several times as long.
+ */
+function keyOf(path: string): string | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found && `${path} ${found.ino} ${found.size} ${found.mtimeMs}`;
 }
 
 /** What is wrong with a place, where that is not a fault of the program. @throws what it does not explain */

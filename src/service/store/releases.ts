@@ -82,7 +82,7 @@ export function openReleases(places: readonly string[], options: Options): Relea
         each.version === version && each.architecture === architecture;
       // Whoever names the ISO needs no look at all the others.
       for (const { release, isCurrent } of entries.values()) {
-        if (release && isAsked(release) && isNamed(release) && (await isCurrent())) return release;
+        if (release && isAsked(release) && isNamed(release) && isCurrent()) return release;
       }
       const found = (await list()).filter(isAsked);
       return found.find(isNamed) ?? found[0];
