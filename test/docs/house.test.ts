@@ -11,7 +11,7 @@ const list = (folder: string): readonly string[] =>
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 
 /** What has no counterpart in the program: kinds of tests, and what they share. */
-const OWN = /^test\/(?:boot|built|docs|e2e|faults|fuzz|hostile|support)(?:\/|$)/;
+const OWN = /^test\/(?:boot|built|docs|e2e|faults|fuzz|hostile|load|support)(?:\/|$)/;
 
 describe('the house', () => {
   it('has each folder of tests where the folder is that they test', () => {

@@ -1,0 +1,205 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../faults/random.ts';
+import { ask } from './ask.ts';
+import {
+  call,
+  create,
+  refresh,
+  remove,
+  revisionOf,
+  settingsOf,
+  type Created,
+  type Customer,
+  type Load,
+} from './customer.ts';
+import { download, downloadWhole } from './download.ts';
+import { VALUES } from './releases.ts';
+import { judge } from './report.ts';
+
+const NOBODY = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
+
+/** One after the other until the run is over. */
+export async function actAsCustomers(load: Load, random: Random): Promise<void> {
+  while (!load.isOver()) {
+    const customer = await create(load, random);
+    if (!customer) {
+      await load.rest();
+      continue;
+    }
+    load.report.count('customers');
+    for (let left = 3 + random.below(10); left > 0 && !load.isOver(); left -= 1) {
+      await random.pick(ACTS)(load, customer, random);
+    }
+    await remove(load, customer, random);
+  }
+}
+
+type Act = (load: Load, customer: Customer, random: Random) => Promise<unknown>;
+
+const below = (customer: Customer, load: Load, random: Random): number =>
+  random.below(load.storeOf(customer.version).current().size);
+
+const ACTS: readonly [Act, ...Act[]] = [
+  (load, customer, random) => downloadWhole(load, customer, { withTag: random.chance(0.5) }),
+  (load, customer, random) =>
+    downloadWhole(load, customer, {
+      enough: 1 + below(customer, load, random),
+      withTag: random.chance(0.5),
+    }),
+  (load, customer, random) => downloadSlowly(load, customer, random),
+  (load, customer, random) => askRanges(load, customer, random),
+  (load, customer, random) => askRanges(load, customer, random),
+  (load, customer) => download(load, customer, { what: 'head', method: 'HEAD' }),
+  (load, customer, random) =>
+    download(load, customer, { what: 'abort', enough: 1 + below(customer, load, random) }),
+  (load, customer, random) => askWithoutRevision(load, customer, random),
+  (load, customer, random) => change(load, customer, random),
+  (load, customer, random) => change(load, customer, random),
+  (load, customer) => readConfig(load, customer),
+  (load, customer) => list(load, customer),
+  (load, customer) => refresh(load, customer),
+  (load) => askWrongly(load),
+];
+
+/** Sometimes while a download goes on, which must end as it began; the URL from before is refused then. */
+async function change(load: Load, customer: Customer, random: Random): Promise<void> {
+  const before = { ...customer };
+  const running = random.chance(0.5)
+    ? download(load, before, { what: 'download-during-change', pause: 1, mayChange: true })
+    : undefined;
+  if (running) await sleep(random.below(300));
+  const values = random.below(VALUES.length);
+  const { answer, body } = await call(load, {
+    what: 'change',
+    method: 'PATCH',
+    target: `/infra-envs/${customer.id}`,
+    body: settingsOf(values),
+    allowed: [201],
+  });
+  const { download_url: url } = (body ?? {}) as Created;
+  if (url !== undefined) {
+    Object.assign(customer, { values, revision: customer.revision + 1, url });
+    if (revisionOf(url) !== customer.revision)
+      load.report.problem(`change: ${url} is not the next`);
+  } else if (answer.kind === 'broken' || answer.status >= 500) {
+    await learn(load, customer, values);
+  }
+  await running;
+  if (customer.revision === before.revision) return;
+  const range = random.chance(0.5) ? { range: `bytes=${random.below(4096)}-` } : {};
+  const old = await ask(load.front, {
+    target: before.url,
+    ...(range.range !== undefined && { headers: { range: range.range } }),
+  });
+  judge(load, old, { what: `old-revision of ${customer.id}`, allowed: [410] });
+}
+
+/** What nobody answered was done or not; one of both holds from now on. */
+async function learn(load: Load, customer: Customer, values: number): Promise<void> {
+  for (;;) {
+    const { answer, body } = await call(load, {
+      what: 'learn',
+      target: `/infra-envs/${customer.id}`,
+      allowed: [200],
+    });
+    const { download_url: url } = (body ?? {}) as Created;
+    if (url === undefined) {
+      if (answer.kind === 'answer' && answer.status < 500) return; // a problem that is noted
+      continue;
+    }
+    const revision = revisionOf(url);
+    customer.url = url;
+    load.report.count(revision === customer.revision ? 'changes lost' : 'changes done unheard');
+    if (revision === customer.revision) return;
+    Object.assign(customer, { values, revision: customer.revision + 1 });
+    if (revision !== customer.revision) load.report.problem(`${url} is neither of two revisions`);
+    return;
+  }
+}
+
+async function askRanges(load: Load, customer: Customer, random: Random): Promise<void> {
+  const { size } = load.storeOf(customer.version).current();
+  for (let left = 1 + random.below(6); left > 0; left -= 1) {
+    const first = random.below(size);
+    const last = first + random.below(4 << 20);
+    const range = random.pick([
+      `bytes=${first}-${last}`,
+      `bytes=${first}-${last}`,
+      `bytes=-${1 + random.below(1 << 20)}`,
+      `bytes=${Math.max(0, size - random.below(1 << 20))}-`,
+      `bytes=${size + (8 << 20)}-`,
+    ]);
+    const { answer } = await download(load, customer, { what: 'range', range });
+    if (answer.kind === 'answer' && answer.status === 410) await refresh(load, customer);
+  }
+  // More than one range: all of it, of which some is enough.
+  await download(load, customer, { what: 'ranges', range: 'bytes=5-9,20-30', enough: 1 << 20 });
+}
+
+/** Who names no revision gets a range only of what the tag names. */
+async function askWithoutRevision(load: Load, customer: Customer, random: Random): Promise<void> {
+  const some = { isPlain: true, enough: 1 << 20 };
+  const range = `bytes=${random.below(1 << 20)}-`;
+  await download(load, customer, { what: 'plain-range', range, ...some });
+  const { etag } = await download(load, customer, {
+    what: 'plain-head',
+    method: 'HEAD',
+    isPlain: true,
+  });
+  if (etag === undefined) return;
+  const stale = '"sha256:0"';
+  const ifRange = random.chance(0.5) ? etag : stale;
+  await download(load, customer, { what: 'plain-if-range', range, ifRange, ...some });
+}
+
+/** A few MiB a second, from somewhere on. */
+async function downloadSlowly(load: Load, customer: Customer, random: Random): Promise<void> {
+  await download(load, customer, {
+    what: 'slow',
+    range: `bytes=${below(customer, load, random)}-`,
+    pause: 5 + random.below(20),
+    enough: 4 << 20,
+  });
+}
+
+async function readConfig(load: Load, customer: Customer): Promise<void> {
+  const asked = performance.now();
+  const target = `/infra-envs/${customer.id}/downloads/files?file_name=discovery.ign`;
+  const { answer } = await call(load, { what: 'discovery.ign', target, allowed: [200] });
+  if (answer.kind !== 'answer' || answer.status !== 200) return;
+  const variants = load.storeOf(customer.version).since(asked);
+  const configs = variants.map(({ isos }) => isos[customer.values]?.config);
+  if (!configs.includes(answer.text))
+    load.report.problem(`discovery.ign of ${customer.id} is another`);
+}
+
+async function list(load: Load, customer: Customer): Promise<void> {
+  const one = await call(load, {
+    what: 'list-infra-envs',
+    target: `/infra-envs?cluster_id=${customer.cluster}`,
+    allowed: [200],
+  });
+  const found = (one.body as Created[] | undefined)?.map(({ id }) => id);
+  if (found && found.join() !== customer.id) {
+    load.report.problem(`the InfraEnvs of ${customer.cluster} are ${found.join()}`);
+  }
+  const removed = new Set(load.removed);
+  const { body } = await call(load, { what: 'list-clusters', target: '/clusters', allowed: [200] });
+  if (!body) return;
+  const ids = new Set((body as Created[]).map(({ id = '' }) => id));
+  if (!ids.has(customer.cluster)) load.report.problem(`cluster ${customer.cluster} is not listed`);
+  const risen = [...ids].filter((id) => removed.has(id));
+  if (risen.length > 0) load.report.problem(`removed clusters are listed: ${risen.join()}`);
+}
+
+async function askWrongly(load: Load): Promise<void> {
+  const post = { what: 'wrong', method: 'POST', allowed: [400] };
+  const infraEnv = { name: 'x', image_type: 'disconnected-iso', ssh_authorized_key: 'no key' };
+  await call(load, {
+    ...post,
+    target: '/infra-envs',
+    body: { ...infraEnv, pull_secret: '{"a":1}' },
+  });
+  await call(load, { what: 'wrong', target: `/infra-envs/${NOBODY}`, allowed: [404] });
+  await call(load, { what: 'wrong', target: `/clusters/${NOBODY}`, allowed: [404] });
+}

@@ -1,0 +1,136 @@
+import type { Random } from '../faults/random.ts';
+import { ask, type Answer, type Asked } from './ask.ts';
+import type { Front } from './front.ts';
+import { judge, type Report } from './report.ts';
+import { VALUES, type Variant } from './releases.ts';
+import type { Timeline } from './timeline.ts';
+
+const API = '/api/assisted-install/v2';
+
+/** What all customers share. */
+export type Load = {
+  readonly front: Front;
+  readonly report: Report;
+  readonly versions: readonly [string, ...string[]];
+  readonly storeOf: (version: string) => Timeline<Variant>;
+  /** Which ISO the revision in a URL names. */
+  readonly variantOf: (url: string) => Variant | undefined;
+  readonly wasDatabaseAway: (from: number, until: number) => boolean;
+  readonly isOver: () => boolean;
+  /** A moment, for a client that met a broken line. */
+  readonly rest: () => Promise<void>;
+  /** Of clusters and InfraEnvs: those that the service said that it has, and not that it removed. */
+  readonly known: Set<string>;
+  readonly removed: Set<string>;
+};
+
+/** A customer with one InfraEnv, which nobody else changes. */
+export type Customer = {
+  readonly cluster: string;
+  readonly id: string;
+  readonly version: string;
+  values: number;
+  revision: number;
+  url: string;
+  /** Tags of images by revision and digest. */
+  readonly tags: Map<string, string>;
+};
+
+/** Asks the API; what it says is judged. */
+export async function call(
+  load: Load,
+  asked: Asked & { readonly what: string; readonly allowed: readonly number[] },
+): Promise<{ readonly answer: Answer; readonly body?: unknown }> {
+  const answer = await ask(load.front, { ...asked, target: API + asked.target });
+  if (!judge(load, answer, asked)) {
+    await load.rest();
+    return { answer };
+  }
+  const isJson = answer.headers['content-type']?.startsWith('application/json') === true;
+  return { answer, ...(isJson && { body: JSON.parse(answer.text) as unknown }) };
+}
+
+export const settingsOf = (values: number): object => {
+  const { sshKey, pullSecret, kargs, proxy = '' } = VALUES[values] ?? VALUES[0];
+  return {
+    ssh_authorized_key: sshKey,
+    pull_secret: pullSecret,
+    kernel_arguments: kargs.map((value) => ({ operation: 'append', value })),
+    proxy: { http_proxy: proxy, https_proxy: proxy },
+  };
+};
+
+export type Created = { readonly id?: string; readonly download_url?: string };
+
+/** A cluster and its InfraEnv; undefined where the line broke. */
+export async function create(load: Load, random: Random): Promise<Customer | undefined> {
+  const version = random.pick(load.versions);
+  const made = await call(load, {
+    what: 'create-cluster',
+    method: 'POST',
+    target: '/clusters/disconnected',
+    body: { name: 'load', openshift_version: version },
+    allowed: [201],
+  });
+  const { id: cluster } = (made.body ?? {}) as Created;
+  if (cluster === undefined) return undefined;
+  load.known.add(cluster);
+  const values = random.below(VALUES.length);
+  const { body } = await call(load, {
+    what: 'create-infra-env',
+    method: 'POST',
+    target: '/infra-envs',
+    body: {
+      name: 'load',
+      cluster_id: cluster,
+      image_type: 'disconnected-iso',
+      ...settingsOf(values),
+    },
+    allowed: [201],
+  });
+  const { id, download_url: url } = (body ?? {}) as Created;
+  if (id === undefined || url === undefined) return undefined;
+  load.known.add(id);
+  return { cluster, id, version, values, revision: 1, url, tags: new Map() };
+}
+
+export const revisionOf = (url: string): number => Number(/[?&]revision=(\d+)/.exec(url)?.[1]);
+
+/** Asks again where the image is, as one does behind a 410. */
+export async function refresh(load: Load, customer: Customer): Promise<boolean> {
+  const { body } = await call(load, {
+    what: 'image-url',
+    target: `/infra-envs/${customer.id}/downloads/image-url`,
+    allowed: [200],
+  });
+  const { url } = (body ?? {}) as { readonly url?: string };
+  if (url === undefined) return false;
+  if (revisionOf(url) !== customer.revision) {
+    load.report.problem(
+      `image-url of ${customer.id}: ${url} should be revision ${customer.revision}`,
+    );
+  }
+  customer.url = url;
+  return true;
+}
+
+/** Repeated until it is known to be done: then it answers 404, and so does the image. */
+export async function remove(load: Load, customer: Customer, random: Random): Promise<void> {
+  const { id, cluster } = customer;
+  const targets = [`/infra-envs/${id}`, `/clusters/${cluster}`] as const;
+  for (const target of random.chance(0.5) ? targets : targets.toReversed()) {
+    let isRepeated = false;
+    for (;;) {
+      const allowed = isRepeated ? [204, 404] : [204];
+      const { answer } = await call(load, { what: 'remove', method: 'DELETE', target, allowed });
+      if (answer.kind === 'answer' && answer.status < 500) break;
+      isRepeated = true;
+    }
+    const removed = target.startsWith('/clusters') ? cluster : id;
+    load.known.delete(removed);
+    load.removed.add(removed);
+    await call(load, { what: 'removed', target, allowed: [404] });
+    const image = await ask(load.front, { target: customer.url });
+    judge(load, image, { what: `image-of-removed ${id}`, allowed: [404] });
+  }
+}

@@ -1,0 +1,131 @@
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Postgres } from '../support/postgres.ts';
+import { DRAIN_MS, listOpenFiles, readMemory, startReplica, type Replica } from './replica.ts';
+import type { Report } from './report.ts';
+
+/** The replicas and their database. */
+export type Fleet = {
+  /** Those that take connections. */
+  readonly listServing: () => readonly Replica[];
+  /** Ends a replica that serves, and starts another in its place. */
+  readonly restart: (slot: number, signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
+  readonly size: number;
+  readonly crashDatabase?: () => Promise<void>;
+  readonly wasDatabaseAway: (from: number, until: number) => boolean;
+  /** MiB of all processes together, at most. */
+  readonly peak: () => number;
+  /** Open files of each replica that has nothing to do, once `checkIdle` has looked. */
+  readonly openFiles: readonly number[];
+  /** @param replaced how many ISOs may still be open that are not in the store any more */
+  readonly checkIdle: (replaced: number) => Promise<void>;
+  /** What replicas said on standard error, and how often; digits left out. */
+  readonly listSaid: () => readonly (readonly [string, number])[];
+  readonly close: () => Promise<void>;
+};
+
+type Options = {
+  readonly directory: string;
+  readonly store: string;
+  readonly report: Report;
+  readonly postgres: Postgres | undefined;
+};
+
+/** A process with no client has its listener, its ISOs, connections to the database and what Node.js holds. */
+const MOST_OPEN = 40;
+/** A process that drains has its time, and a moment to end. */
+const ENDING_MS = DRAIN_MS + 20_000;
+/** A connection of a pool finds out a little later that the database is there again. */
+const AFTERMATH_MS = 2000;
+
+export async function openFleet({ directory, store, report, postgres }: Options): Promise<Fleet> {
+  const database = postgres?.createDatabase();
+  const slots: (Replica | undefined)[] = [];
+  const all: Replica[] = [];
+  const away: { readonly from: number; until: number }[] = [];
+  const openFiles: number[] = [];
+  let peak = 0;
+  const start = async (slot: number): Promise<void> => {
+    const data = join(directory, `data-${slot}`);
+    mkdirSync(data, { recursive: true });
+    const args = ['--data', data, '--store', store, '--key', 'file:serve.key'];
+    const records = database === undefined ? [] : ['--database', database];
+    for (let attempt = 0; ; attempt += 1) {
+      const began = performance.now();
+      try {
+        const replica = await startReplica(directory, [...args, ...records]);
+        all.push(replica);
+        slots[slot] = replica;
+        return;
+      } catch (error) {
+        if (attempt > 5 || !wasAway(began, performance.now())) throw error;
+        await sleep(500);
+      }
+    }
+  };
+  const wasAway = (from: number, until: number): boolean =>
+    away.some((time) => time.from <= until && time.until + AFTERMATH_MS >= from);
+  const size = postgres ? 2 : 1;
+  for (let slot = 0; slot < size; slot += 1) await start(slot);
+  const sampler = setInterval(() => {
+    peak = Math.max(peak, all.reduce((sum, replica) => sum + readMemory(replica), 0) / 1024);
+  }, 500);
+  return {
+    listServing: () => slots.filter((one) => one !== undefined),
+    size,
+    wasDatabaseAway: wasAway,
+    peak: () => peak,
+    openFiles,
+    async restart(slot, signal) {
+      const replica = slots[slot];
+      if (!replica) return;
+      slots[slot] = undefined;
+      report.count(`replicas ended by ${signal}`);
+      const ended = replica.end(signal);
+      const code = await Promise.race([ended, sleep(ENDING_MS, 'hang' as const, { ref: false })]);
+      if (code === 'hang') {
+        report.problem(`a replica has not ended ${ENDING_MS} ms after ${signal}`);
+        await replica.end('SIGKILL');
+      } else if (signal === 'SIGTERM' && code !== 143) {
+        report.problem(`a replica ended with ${code ?? 'a signal'}: ${replica.said.join('\n')}`);
+      }
+      await start(slot);
+    },
+    ...(postgres && {
+      async crashDatabase() {
+        const time = { from: performance.now(), until: Infinity };
+        away.push(time);
+        await postgres.crash();
+        time.until = performance.now();
+        report.count('crashes of the database');
+      },
+    }),
+    async checkIdle(replaced) {
+      await sleep(2000); // connections end
+      for (const [slot, replica] of slots.entries()) {
+        if (!replica) continue;
+        const files = listOpenFiles(replica);
+        openFiles.push(files.length);
+        const gone = files.filter((path) => path.endsWith(' (deleted)'));
+        if (gone.length > replaced || files.length - gone.length > MOST_OPEN) {
+          report.problem(`replica ${slot} has ${files.length} open files: ${files.join(', ')}`);
+        }
+        const overlays = readdirSync(join(directory, `data-${slot}`, 'overlays'));
+        report.count(`overlays of replica ${slot} at the end`, overlays.length);
+      }
+    },
+    listSaid() {
+      const said = new Map<string, number>();
+      for (const line of all.flatMap(({ said }) => said)) {
+        const form = line.replaceAll(/\d+/g, 'N').replaceAll(directory, '');
+        said.set(form, (said.get(form) ?? 0) + 1);
+      }
+      return [...said];
+    },
+    async close() {
+      clearInterval(sampler);
+      for (const replica of slots) await replica?.end('SIGTERM');
+    },
+  };
+}
