@@ -54,11 +54,16 @@ export const createInfraEnv = async (body) =>
  * A new one: a URL may expire, and changes with its InfraEnv.
  *
  * @param {string} id
+ * @returns {Promise<{ url: string, expires?: string }>}
  */
 export async function findImageUrl(id) {
   const answer = await call('GET', `infra-envs/${id}/downloads/image-url`);
-  return /** @type {{ url: string }} */ (answer).url;
+  const { url, expires_at: expires } = /** @type {{ url: string, expires_at: string }} */ (answer);
+  return expires.startsWith(NEVER) ? { url } : { url, expires };
 }
+
+/** Go's zero time. */
+const NEVER = '0001-';
 
 /**
  * What is gone already is fine.

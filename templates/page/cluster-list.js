@@ -39,9 +39,22 @@ export function startList({ onSignedOut }) {
   });
 }
 
-/** @param {string} [created] InfraEnv that was just made */
+/**
+ * @param {string} [created] InfraEnv that was just made
+ * @returns {Promise<void>}
+ */
 export async function showClusters(created) {
-  const rows = await readRows();
+  const problem = find('#clusters-problem', HTMLElement);
+  problem.textContent = '';
+  let rows;
+  try {
+    rows = await readRows();
+  } catch (error) {
+    if (isSignedOut(error)) return;
+    if (!(error instanceof Refusal)) throw error;
+    problem.textContent = error.message;
+    return;
+  }
   const items = rows.map((row) => showRow(row));
   list.replaceChildren(...items);
   find('#no-clusters', HTMLElement).hidden = rows.length > 0;
@@ -55,13 +68,15 @@ export async function showClusters(created) {
 async function readRows() {
   const [clusters, infraEnvs] = await Promise.all([listClusters(), listInfraEnvs()]);
   const byId = new Map(clusters.map((cluster) => [cluster.id, cluster]));
+  /** @type {Map<string | undefined, number>} */
+  const counts = new Map();
+  for (const { cluster_id: id } of infraEnvs) counts.set(id, (counts.get(id) ?? 0) + 1);
   const bound = infraEnvs.map((infraEnv) => {
     const cluster = byId.get(infraEnv.cluster_id ?? '');
-    const others = infraEnvs.filter(({ cluster_id: id }) => id === cluster?.id);
-    return toRow({ cluster, infraEnv, isLastOfCluster: others.length < 2 });
+    return toRow({ cluster, infraEnv, isLastOfCluster: counts.get(cluster?.id) === 1 });
   });
   const without = clusters
-    .filter(({ id }) => infraEnvs.every(({ cluster_id: other }) => other !== id))
+    .filter(({ id }) => !counts.has(id))
     .map((cluster) => toRow({ cluster, isLastOfCluster: true }));
   return [...bound, ...without].sort((a, b) => b.created.localeCompare(a.created));
 }
@@ -75,8 +90,7 @@ async function readRows() {
  */
 function toRow({ cluster, infraEnv, isLastOfCluster }) {
   const { name, created_at: created } = cluster ?? infraEnv ?? NOTHING;
-  const when = new Date(created).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
-  const facts = [`created ${when}`];
+  const facts = [`created ${formatTime(created)}`];
   if (infraEnv) facts.unshift(infraEnv.cpu_architecture);
   if (cluster) facts.unshift(`OpenShift ${cluster.openshift_version}`);
   return {
@@ -88,6 +102,10 @@ function toRow({ cluster, infraEnv, isLastOfCluster }) {
     ...(infraEnv && { infraEnv: infraEnv.id }),
   };
 }
+
+/** @param {string} time */
+const formatTime = (time) =>
+  new Date(time).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
 
 const NOTHING = { name: '', created_at: '' };
 
@@ -113,14 +131,16 @@ function showRow(row) {
     return item;
   }
   act(item, '.download', async () => {
-    const url = await findImageUrl(infraEnv);
+    const { url } = await findImageUrl(infraEnv);
     await checkImage(url);
     startDownload(url);
     note(item, 'The download has begun: see the downloads of your browser.');
   });
   act(item, '.copy', async () => {
-    const url = await findImageUrl(infraEnv);
-    if (await copyText(url)) note(item, 'The URL is copied.');
+    const { url, expires } = await findImageUrl(infraEnv);
+    if (!(await copyText(url))) return;
+    const until = expires && ` It is good until ${formatTime(expires)}.`;
+    note(item, `The URL is copied.${until ?? ''}`);
   });
   return item;
 }

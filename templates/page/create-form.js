@@ -18,10 +18,10 @@ let versions = {};
 
 /**
  * @param {object} callbacks
- * @param {(infraEnv: string) => Promise<void>} callbacks.onCreated
+ * @param {(infraEnv?: string) => Promise<void>} callbacks.onChanged
  * @param {(error: unknown) => boolean} callbacks.onSignedOut whether the error was of that kind
  */
-export function startForm({ onCreated, onSignedOut }) {
+export function startForm({ onChanged, onSignedOut }) {
   startHosts();
   version.addEventListener('change', showArchitectures);
   form.addEventListener('input', ({ target }) => {
@@ -42,11 +42,12 @@ export function startForm({ onCreated, onSignedOut }) {
       try {
         const id = await create();
         resetForm();
-        await onCreated(id);
+        await onChanged(id);
       } catch (error) {
         if (onSignedOut(error)) return;
         if (!(error instanceof Refusal)) throw error;
         showProblems([locateProblem(error.message)], problem);
+        await onChanged();
       } finally {
         say(status, '');
       }
@@ -80,23 +81,25 @@ function showArchitectures() {
  */
 async function create() {
   const values = readValues();
-  say(status, 'Creating the cluster…');
-  const cluster = await createCluster(values.cluster);
+  /** @type {['clusters' | 'infra-envs', string][]} */
+  const made = [];
   try {
+    say(status, 'Creating the cluster…');
+    const cluster = await createCluster(values.cluster);
+    made.push(['clusters', cluster.id]);
     const infraEnv = await createInfraEnv({ ...values.infraEnv, cluster_id: cluster.id });
-    try {
-      say(status, 'Checking its ISO…');
-      await checkImage(infraEnv.download_url);
-    } catch (error) {
-      await remove('infra-envs', infraEnv.id);
-      throw error;
-    }
+    made.push(['infra-envs', infraEnv.id]);
+    say(status, 'Checking its ISO…');
+    await checkImage(infraEnv.download_url);
     return infraEnv.id;
   } catch (error) {
-    await remove('clusters', cluster.id);
+    for (const [kind, id] of made.reverse()) await remove(kind, id).catch(ignore);
     throw error;
   }
 }
+
+/** What cannot be removed either is in the list, where a person can. */
+const ignore = () => undefined;
 
 /** The secret does not stay on the page. */
 export function resetForm() {
@@ -118,15 +121,24 @@ function fillFromFile(input) {
   input.addEventListener('change', () => {
     const file = input.files?.[0];
     if (!file) return;
-    void (async () => {
-      clearField(field);
-      const isTooLarge = file.size > FILE_LIMIT;
-      field.value = isTooLarge ? '' : await file.text();
-      say(
-        note,
-        isTooLarge ? `${file.name} has more than 256 KiB.` : `Filled in from ${file.name}.`,
-      );
+    clearField(field);
+    void readText(file).then(({ text, told }) => {
+      field.value = text;
+      say(note, told);
       input.value = '';
-    })();
+    });
   });
+}
+
+/**
+ * @param {File} file
+ * @returns {Promise<{ text: string, told: string }>}
+ */
+async function readText(file) {
+  if (file.size > FILE_LIMIT) return { text: '', told: `${file.name} has more than 256 KiB.` };
+  try {
+    return { text: await file.text(), told: `Filled in from ${file.name}.` };
+  } catch {
+    return { text: '', told: `${file.name} cannot be read.` };
+  }
 }

@@ -15,8 +15,13 @@ const refresh = find('#refresh', HTMLButtonElement);
 let hasToken = false;
 
 const onSignedOut = askForToken;
-startForm({ onCreated: showClusters, onSignedOut });
+startForm({ onChanged: showClusters, onSignedOut });
 startList({ onSignedOut });
+
+// What is not foreseen is said, too.
+window.addEventListener('unhandledrejection', ({ reason }) => {
+  problem.textContent = `This page has a fault: ${String(reason)}. Reload it.`;
+});
 
 refresh.addEventListener('click', () => void busy(refresh, () => showAll()));
 
@@ -54,9 +59,9 @@ async function showAll() {
   problem.textContent = '';
   try {
     await showVersions();
-    await showClusters();
     work.hidden = false;
     signIn.hidden = true;
+    await showClusters();
   } catch (error) {
     if (askForToken(error)) return;
     if (!(error instanceof Refusal)) throw error;

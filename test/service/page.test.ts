@@ -106,6 +106,12 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
       await page.getByRole('button', { name: `Download ISO of ${name}` }).waitFor();
     }
     await isSound(page, 'a list of two');
+    await page.evaluate('navigator.clipboard.writeText = () => Promise.reject(new Error())');
+    await page.getByRole('button', { name: 'Copy URL of edge' }).click();
+    await page.getByRole('dialog', { name: 'URL of the ISO' }).waitFor();
+    expect(await page.locator('#url').inputValue()).toMatch(/\/disconnected\.iso\?revision=/);
+    await isSound(page, 'the URL to copy by hand');
+    await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Delete edge' }).click();
     await isSound(page, 'the dialog');
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
@@ -120,6 +126,16 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await writeFile(file, PULL_SECRET);
     // On this medium nothing would read all that: its image is not asked for.
     await page.route('**/byid/**', (route) => route.fulfill({ status: 206, body: '\0' }));
+    await page.route('**/offline-openshift-versions', (route) =>
+      route.fulfill({
+        json: {
+          '4.21.3': { cpu_architectures: ['x86_64'], default: false },
+          '4.22.0': { cpu_architectures: ['x86_64', 'aarch64'], default: true },
+        },
+      }),
+    );
+    await page.reload();
+    await page.getByLabel('CPU architecture').selectOption('aarch64');
     await page.getByLabel('Name', { exact: true }).fill('hosts');
     await page.locator('#pull-secret-file').setInputFiles(file);
     await page.getByText('Filled in from pull-secret.txt.').waitFor();
@@ -142,7 +158,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     expect(infraEnv).toMatchObject({
       proxy: { http_proxy: 'http://proxy.example:3128', no_proxy: '.example,192.0.2.0/24' },
       additional_ntp_sources: '192.0.2.1, ntp.example',
-      cpu_architecture: 'x86_64',
+      cpu_architecture: 'aarch64',
     });
     const networks = JSON.parse(infraEnv?.['static_network_config'] ?? '') as object[];
     expect(networks).toMatchObject(
@@ -236,9 +252,17 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     expect(asked.join('\n')).not.toContain(token);
     expect(await readStored(page)).toBe('');
     expect(await page.content()).not.toContain(token);
+    const isForgotten = async (): Promise<void> => {
+      await page.getByLabel('Bearer token').waitFor();
+      expect(await page.getByRole('listitem').count()).toBe(0);
+      expect(await page.getByLabel('Bearer token').inputValue()).toBe('');
+    };
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await isForgotten();
+    await signIn(token);
+    await page.getByText('guarded').waitFor();
     await page.reload();
-    await page.getByLabel('Bearer token').waitFor();
-    expect(await page.getByText('guarded').count()).toBe(0);
+    await isForgotten();
     await page.context().close();
     await guarded.close();
   });
