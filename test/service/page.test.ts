@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await page.getByText('2 fields need attention.').waitFor();
     await isSound(page, 'a form with errors');
     await page.getByRole('button', { name: 'Remove this host' }).click();
-    for (const name of ['edge', 'a-long-name-'.repeat(4)]) {
+    for (const name of ['edge', 'nobreak'.repeat(7)]) {
       await fill(page, { name });
       await page.getByRole('button', { name: `Download ISO of ${name}` }).waitFor();
     }
@@ -320,19 +320,22 @@ const nameFocused = (page: Page): Promise<string> =>
     return text.trim();
   })()`);
 
+/** A placeholder is a name for axe-core; here each field has a label that can be seen. */
+const FIND = `(async () => {
+  const { violations } = await axe.run({ resultTypes: ['violations'] });
+  const found = violations.map(({ id, nodes }) =>
+    [id, ...nodes.map(({ html, failureSummary }) => html + failureSummary)]);
+  const fields = [...document.querySelectorAll('input, select, textarea')];
+  const unnamed = fields.filter(({ labels }) => labels.length === 0).map(({ id }) => id);
+  return { faults: [...found, ...unnamed], width: document.documentElement.scrollWidth };
+})()`;
+
 async function isSound(page: Page, state: string): Promise<void> {
   for (const viewport of SIZES) {
     await page.setViewportSize(viewport);
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      const { faults, width } = await page.evaluate<{
-        faults: unknown[];
-        width: number;
-      }>(`(async () => {
-        const { violations } = await axe.run({ resultTypes: ['violations'] });
-        const faults = violations.map(({ id, nodes }) => [id, ...nodes.map(({ html, failureSummary }) => html + failureSummary)]);
-        return { faults, width: document.documentElement.scrollWidth };
-      })()`);
+      const { faults, width } = await page.evaluate<{ faults: unknown[]; width: number }>(FIND);
       const where = `${state}, ${viewport.width} px, ${colorScheme}`;
       expect(faults, where).toEqual([]);
       expect(width, where).toBe(viewport.width);
