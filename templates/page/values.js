@@ -11,6 +11,10 @@ import { readHosts } from './hosts.js';
 export function readValues() {
   const name = valueOf('name');
   const hosts = readHosts();
+  const kernelArguments = valueOf('kernel-arguments')
+    .split('\n')
+    .map((line) => ({ operation: 'append', value: line.trim() }))
+    .filter(({ value }) => value !== '');
   const proxy = withoutEmpty({
     http_proxy: valueOf('http-proxy'),
     https_proxy: valueOf('https-proxy'),
@@ -29,6 +33,7 @@ export function readValues() {
         rendezvous_ip: valueOf('rendezvous-ip'),
       }),
       ...(Object.keys(proxy).length > 0 && { proxy }),
+      ...(kernelArguments.length > 0 && { kernel_arguments: kernelArguments }),
       ...(hosts.length > 0 && { static_network_config: hosts }),
     },
   };
@@ -78,22 +83,42 @@ function checkSecret() {
 const checkHost = ({ mac_interface_map: map }, i) => [
   requireValue(`host-${i + 1}-yaml`, 'Enter the network of this host, or remove the host.'),
   ...map.flatMap((_, j) => [
-    requireValue(`host-${i + 1}-${j + 1}-mac`, 'Enter the MAC address.'),
+    requireValue(`host-${i + 1}-${j + 1}-mac`, 'Enter the MAC address.') ??
+      checkMac(`host-${i + 1}-${j + 1}-mac`),
     requireValue(`host-${i + 1}-${j + 1}-interface`, 'Enter the name that the YAML has.'),
   ]),
 ];
 
-/** What the server says of which field; hosts are counted from 0 there. */
+/**
+ * @param {string} field
+ * @returns {Problem | undefined}
+ */
+const checkMac = (field) =>
+  /^(?:[0-9A-F]{2}:){5}[0-9A-F]{2}$/i.test(valueOf(field))
+    ? undefined
+    : { field, message: 'A MAC address is like 52:54:00:12:34:56.' };
+
+/** What the server says of which field. */
 const FIELDS = /** @type {const} */ ([
   [/^pull[ _]secret/i, 'pull-secret'],
   [/^(?:SSH key|ssh_authorized_key)/i, 'ssh-key'],
   [/rendezvous[ _]?ip/i, 'rendezvous-ip'],
-  [/NTP|ntp_sources/i, 'ntp-sources'],
-  [/^(?:proxy\.)?http_proxy/i, 'http-proxy'],
-  [/^(?:proxy\.)?https_proxy/i, 'https-proxy'],
-  [/^(?:proxy\.)?no_proxy/i, 'no-proxy'],
+  [/\bNTP\b|ntp_sources/i, 'ntp-sources'],
+  [/kernel[ _]argument/i, 'kernel-arguments'],
+  [/^HTTP proxy/, 'http-proxy'],
+  [/^HTTPS proxy/, 'https-proxy'],
+  [/^No proxy/, 'no-proxy'],
   [/^(?:cluster )?name/i, 'name'],
-  [/version/i, 'openshift-version'],
+  [/installer release|openshift[ _]version/i, 'openshift-version'],
+]);
+
+/** Names of the interface, and how the form calls the same. */
+const WORDS = /** @type {const} */ ([
+  [/^Pull secret for new infraEnv is invalid: p/, 'P'],
+  [/^(?:Proxy\.)?http_proxy/i, 'HTTP proxy'],
+  [/^(?:Proxy\.)?https_proxy/i, 'HTTPS proxy'],
+  [/^(?:Proxy\.)?no_proxy/i, 'No proxy'],
+  [/ in body (?=must|is)/, ' '],
 ]);
 
 /**
@@ -101,13 +126,16 @@ const FIELDS = /** @type {const} */ ([
  * @returns {Problem}
  */
 export function locateProblem(reason) {
-  const message = reason.replace(/^Pull secret for new infraEnv is invalid: p/, 'P');
-  const [, host] =
-    /\bhost (\d+)\b/.exec(reason) ?? /^Static_network_config\.(\d+)/.exec(reason) ?? [];
+  let message = reason;
+  for (const [name, word] of WORDS) message = message.replace(name, word);
+  const [, host] = OF_HOST.exec(message) ?? [];
   if (host !== undefined) {
-    const told = message.replace(/\bhost \d+/, 'this host');
+    const told = message.replace(`host ${host}`, 'this host');
     return { field: `host-${Number(host) + 1}-yaml`, message: told };
   }
   const field = FIELDS.find(([pattern]) => pattern.test(message))?.[1];
   return field === undefined ? { message } : { field, message };
 }
+
+/** Counted from 0 in the order of the form; an image has them in another order. */
+const OF_HOST = /^(?!Failed)(?:.*\bhost |Static_network_config\.)(\d+)\b/;

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 import { requireTool } from './tools.ts';
 
@@ -44,35 +43,66 @@ export async function openPage(
 /** What is typed into the form. */
 export type PageValues = {
   readonly name: string;
-  readonly sshKey: string;
   readonly pullSecret: string;
+  readonly sshKey?: string;
+  readonly httpProxy?: string;
+  readonly httpsProxy?: string;
+  /** Separated by commas, as the time servers. */
+  readonly noProxy?: string;
+  readonly ntpSources?: string;
   readonly rendezvousIp?: string;
+  readonly kernelArguments?: readonly string[];
+  /** With one interface each. */
+  readonly hosts?: readonly {
+    readonly yaml: string;
+    readonly mac: string;
+    readonly interface: string;
+  }[];
 };
 
-/** Creates a cluster on the page of a service, and downloads its ISO into a folder as a person does. */
+/** Types them, and creates the cluster. */
+export async function createThroughPage(page: Page, values: PageValues): Promise<void> {
+  await page.evaluate(`for (const each of document.querySelectorAll('details')) each.open = true`);
+  const fields = {
+    'name': values.name,
+    'ssh-key': values.sshKey,
+    'pull-secret': values.pullSecret,
+    'http-proxy': values.httpProxy,
+    'https-proxy': values.httpsProxy,
+    'no-proxy': values.noProxy,
+    'ntp-sources': values.ntpSources,
+    'rendezvous-ip': values.rendezvousIp,
+    'kernel-arguments': values.kernelArguments?.join('\n'),
+  };
+  for (const [id, value] of Object.entries(fields)) {
+    if (value !== undefined) await page.locator(`#${id}`).fill(value);
+  }
+  for (const [i, host] of (values.hosts ?? []).entries()) {
+    await page.getByRole('button', { name: 'Add a static network' }).click();
+    await page.locator(`#host-${i + 1}-yaml`).fill(host.yaml);
+    await page.locator(`#host-${i + 1}-1-mac`).fill(host.mac);
+    await page.locator(`#host-${i + 1}-1-interface`).fill(host.interface);
+  }
+  await page.getByRole('button', { name: 'Create cluster' }).click();
+  await page.getByRole('button', { name: `Download ISO of ${values.name}` }).waitFor();
+}
+
+/** Creates a cluster on the page of a service, and downloads its ISO as a person does. */
 export async function downloadThroughPage(
   url: string,
   values: PageValues,
-  folder: string,
-): Promise<string> {
+  path: string,
+): Promise<{ readonly url: string }> {
   const browser = await startBrowser();
   try {
     const { page, complaints } = await openPage(browser, url);
-    await page.getByLabel('Name', { exact: true }).fill(values.name);
-    await page.getByLabel('SSH public key').fill(values.sshKey);
-    await page.getByRole('textbox', { name: 'Pull secret' }).fill(values.pullSecret);
-    if (values.rendezvousIp !== undefined) {
-      await page.getByText('Hosts and their networks').click();
-      await page.getByLabel('Rendezvous IP').fill(values.rendezvousIp);
-    }
-    await page.getByRole('button', { name: 'Create cluster' }).click();
+    await createThroughPage(page, values);
     const begun = page.waitForEvent('download');
     await page.getByRole('button', { name: `Download ISO of ${values.name}` }).click();
     const download = await begun;
-    const path = join(folder, download.suggestedFilename());
     await download.saveAs(path); // once it has ended
     if (complaints.length > 0) throw new Error(complaints.join('\n'));
-    return path;
+    return { url: download.url() };
   } finally {
     await browser.close();
   }
