@@ -1,7 +1,6 @@
 import { parse, stringify } from 'yaml';
-import type { LiveMedium } from './live-medium.ts';
+import type { PageValues } from '../support/page.ts';
 
-const API = '/api/assisted-install/v2';
 /** What a customer gives. */
 export const SSH_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPXmhdrEYpNBELFzRHT6SRI4Aa2wFLqX1Vf8OBBaVcGa me@example';
@@ -16,7 +15,9 @@ export const PROXY = {
 
 export const NTP = ['time.edge.example', '192.0.2.123'];
 
-const listKargs = (proof: readonly string[]): readonly object[] =>
+const listKargs = (
+  proof: readonly string[],
+): readonly { readonly operation: string; readonly value: string }[] =>
   [
     ...proof,
     'sealift.proof.only=ignition,agentdata,registry,pull,ssh,secret,files,site',
@@ -45,34 +46,21 @@ routes:
   mac_interface_map: [{ mac_address, logical_nic_name: 'nic0' }],
 }));
 
-/** Creates a cluster and its InfraEnv at a service. @returns the URL of the image */
-export async function createImage(
-  url: string,
-  { version, proof }: Pick<LiveMedium, 'version' | 'proof'>,
-): Promise<string> {
-  const post = async (path: string, body: object): Promise<Record<string, string>> => {
-    const headers = { 'content-type': 'application/json' };
-    const init = { method: 'POST', headers, body: JSON.stringify(body) };
-    const answer = await fetch(`${url}${API}${path}`, init);
-    if (answer.status !== 201) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-    return (await answer.json()) as Record<string, string>;
-  };
-  const cluster = { name: 'edge', openshift_version: version };
-  const { id = '' } = await post('/clusters/disconnected', cluster);
-  const infraEnv = await post('/infra-envs', {
-    name: 'edge',
-    cluster_id: id,
-    image_type: 'disconnected-iso',
-    ssh_authorized_key: SSH_KEY,
-    pull_secret: JSON.stringify(PULL_SECRET),
-    proxy: PROXY,
-    additional_ntp_sources: NTP.join(','),
-    static_network_config: hosts,
-    rendezvous_ip: '192.0.2.10',
-    kernel_arguments: listKargs(proof),
-  });
-  return infraEnv['download_url'] ?? '';
-}
+/** What the customer says to the service on its page. */
+export const listPageValues = (proof: readonly string[]): PageValues => ({
+  name: 'edge',
+  sshKey: SSH_KEY,
+  pullSecret: JSON.stringify(PULL_SECRET),
+  httpProxy: PROXY.http_proxy,
+  httpsProxy: PROXY.https_proxy,
+  noProxy: PROXY.no_proxy,
+  ntpSources: NTP.join(','),
+  rendezvousIp: '192.0.2.10',
+  kernelArguments: listKargs(proof).map(({ value }) => value),
+  hosts: hosts.flatMap(({ network_yaml: yaml, mac_interface_map: map }) =>
+    map.map(({ mac_address: mac, logical_nic_name: name }) => ({ yaml, mac, interface: name })),
+  ),
+});
 
 /** The service adds it to what it is given; to others it is to be given. */
 export const SENTINEL = JSON.stringify({
@@ -90,7 +78,7 @@ export const SENTINEL = JSON.stringify({
   },
 });
 
-/** What the customer says to the service, as custom resources. */
+/** The same as custom resources. */
 export const writeResources = (proof: readonly string[]): string =>
   [
     {
