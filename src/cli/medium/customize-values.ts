@@ -2,13 +2,23 @@ import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { findYamlExcess } from '../../base/text/document-bounds.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { checkPullSecret, checkSshKey } from '../../config/secret/check-secrets.ts';
 import { readSecretSource } from '../../config/secret/secret-source.ts';
-import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
-import { parseResources, readHostNetworks } from '../../openshift/customisation/resources.ts';
+import type {
+  CustomValues,
+  HostNetwork,
+  ProxyValues,
+} from '../../openshift/customisation/custom-values.ts';
+import { malformed } from '../../openshift/customisation/keyfile-text.ts';
+import {
+  parseResources,
+  readHostNetworks,
+  refuseResource,
+} from '../../openshift/customisation/resources.ts';
 import { readResourceValues } from '../../openshift/customisation/values-of-resources.ts';
 import { readTrustBundle } from '../../sites/rules/trust-bundle-rules.ts';
 import { addTo } from '../common-options.ts';
@@ -74,6 +84,7 @@ function createNoProxyOption(): Option {
 export function readValues(options: ValueOptions, host: CliHost): CustomValues {
   const { values, warnings } = readResourceValues(
     (options.infraenv ?? []).flatMap((path) => parseResources(readFile(path, host), path)),
+    { hasPullSecret: options.pullSecret !== undefined },
   );
   for (const warning of warnings) writeMessage(host, `warning: ${warning}\n`);
   const given = {
@@ -135,18 +146,27 @@ function readFile(path: string, { cwd }: CliHost): string {
 
 /** NMStateConfigs say which addresses their names stand for; a document of nmstate itself may. */
 function readNetworks(text: string, path: string): readonly HostNetwork[] {
-  if (/^kind:/m.test(text)) return readHostNetworks(parseResources(text, path));
-  const { interfaces = [] } = (parse(text) ?? {}) as {
-    readonly interfaces?: readonly {
-      readonly 'name'?: unknown;
-      readonly 'mac-address'?: unknown;
-    }[];
-  };
+  if (/^kind:/m.test(text)) {
+    const hosts = readHostNetworks(parseResources(text, path));
+    if (hosts.length > 0) return hosts;
+    throw refuseResource(`${path} has no NMStateConfig`, 'give other resources with --infraenv');
+  }
+  const { interfaces } = objectOrEmpty(parseState(text, path));
   const named = (Array.isArray(interfaces) ? interfaces : []).flatMap((each) => {
-    const { name, 'mac-address': macAddress } = each as Record<string, unknown>;
+    const { name, 'mac-address': macAddress } = objectOrEmpty(each);
     return typeof macAddress === 'string' ? [{ name: String(name), macAddress }] : [];
   });
   return [{ networkConfig: text, interfaces: named }];
+}
+
+function parseState(text: string, path: string): unknown {
+  const excess = findYamlExcess(text);
+  try {
+    if (!excess) return parse(text);
+  } catch (cause) {
+    if (!(cause instanceof Error)) throw cause; // it may quote the text, which may have a password
+  }
+  throw malformed(`${path} is not YAML${excess ? `: ${excess.message}` : ''}`);
 }
 
 function readSecret(code: string, text: string, { cwd, env }: CliHost): string {
@@ -191,13 +211,17 @@ function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): v
 }
 
 function checkNetwork({ proxy = {}, ntpSources = [] }: CustomValues): void {
-  for (const address of [proxy.httpProxy, proxy.httpsProxy]) {
-    if (address === undefined || address === '') continue;
-    refuse('usage.proxy', 'proxy', explainProxy(address));
-  }
+  checkProxy(proxy);
   const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
   if (odd !== undefined)
     refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
+}
+
+function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
+  for (const address of [httpProxy, httpsProxy])
+    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
+  if (noProxy !== '' && httpProxy + httpsProxy === '')
+    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, and no proxy for others');
 }
 
 function explainProxy(address: string): string | undefined {

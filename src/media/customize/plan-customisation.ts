@@ -79,11 +79,12 @@ async function embed(
     pristine !== undefined && isForAgents(parseIgnition(pristine, 'the embedded Ignition config'));
   if (agents) return { config: configure(pristine, values), keyfiles: [] };
   const { hosts = [], ...others } = values;
-  const isConfigured =
-    pristine !== undefined || Object.keys(others).some((member) => member !== 'kargs');
+  const config = configure(pristine, others);
+  // An empty config would keep the live system from logging in a person at its console.
+  const isEmpty = pristine === undefined && config === configure(undefined, {});
   return {
     keyfiles: await listKeyfiles(iso, hosts.flatMap(profilesOf)),
-    ...(isConfigured && { config: configure(pristine, others) }),
+    ...(!isEmpty && { config }),
   };
 }
 

@@ -3,6 +3,7 @@ import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { parse } from '../../base/text/yaml.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { INFRA_ENV } from '../../openshift/customisation/agent-manifests.ts';
+import { CHRONY_CONFIG, PROXY_CONFIG } from '../../openshift/customisation/configure.ts';
 import { decodeEmbedded, planEmbedPart, readLiveAreas } from './live-areas.ts';
 import { readPristineArchive } from './pristine-areas.ts';
 
@@ -86,13 +87,15 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
   const address = /^NODE_ZERO_IP=(.*)$/m.exec(
     own.get('/etc/assisted/rendezvous-host.env') ?? '',
   )?.[1];
-  const sources = spec['additionalNTPSources'];
   const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
   return {
     sshKeys: (core?.sshAuthorizedKeys ?? []).flatMap((text) => text.split('\n')),
     pullSecret: own.has('/root/.docker/config.json'),
-    ...withoutUndefined({ rendezvousIp: address, proxy: describeProxy(spec['proxy']) }),
-    ntpSources: Array.isArray(sources) ? sources.map(String) : [],
+    ...withoutUndefined({
+      rendezvousIp: address,
+      proxy: describeProxy(spec['proxy'], own),
+    }),
+    ntpSources: readServers(spec['additionalNTPSources'], own),
     trustBundle: own.has('/etc/pki/ca-trust/source/anchors/domain.crt'),
     hostnames: Object.fromEntries(
       names.map(([path, name]) => [path.slice(HOSTNAMES.length), name]),
@@ -100,13 +103,37 @@ function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, s
   };
 }
 
+type Files = ReadonlyMap<string, string>;
+
+const readServers = (sources: unknown, own: Files): readonly string[] =>
+  Array.isArray(sources) ? sources.map(String) : listServers(own);
+
+/** What chrony reads, on media without an InfraEnv. */
+const listServers = (own: Files): readonly string[] =>
+  [...(own.get(CHRONY_CONFIG) ?? '').matchAll(/^server (\S+)/gm)].flatMap(
+    ([, server]) => server ?? [],
+  );
+
+const PROXY_NAMES = { HTTP_PROXY: 'httpProxy', HTTPS_PROXY: 'httpsProxy', NO_PROXY: 'noProxy' };
+
 /** Without the password that an address may have. */
-const describeProxy = (proxy: unknown): Readonly<Record<string, string>> | undefined =>
-  proxy === undefined
-    ? undefined
-    : Object.fromEntries(
-        Object.entries(objectOrEmpty(proxy)).map(([member, value]) => [
-          member,
-          String(value).replace(/\/\/[^/@]*@/, '//[redacted]@'),
-        ]),
-      );
+function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, string>> | undefined {
+  const members = Object.entries(objectOrEmpty(proxy ?? readProxy(own)));
+  if (members.length === 0) return undefined;
+  return Object.fromEntries(
+    members.map(([member, value]) => [
+      member,
+      String(value).replace(/\/\/[^/@]*@/, '//[redacted]@'),
+    ]),
+  );
+}
+
+/** What systemd hands to services, on media without an InfraEnv. */
+function readProxy(own: Files): object {
+  const text = own.get(PROXY_CONFIG) ?? '';
+  const set = Object.entries(PROXY_NAMES).flatMap(([name, member]) => {
+    const [, value] = new RegExp(`^DefaultEnvironment=${name}="(.*)"$`, 'm').exec(text) ?? [];
+    return value === undefined ? [] : [[member, value] as const];
+  });
+  return Object.fromEntries(set);
+}

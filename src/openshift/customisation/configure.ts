@@ -25,8 +25,9 @@ import { planHostNetworks } from './host-networks.ts';
 import { renderRendezvousHost } from './rendezvous-host.ts';
 
 const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
+export const CHRONY_CONFIG = '/etc/chrony.conf';
 const DOCKER_CONFIG = '/root/.docker/config.json';
-const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
+export const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
 const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
 const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
 const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
@@ -85,17 +86,22 @@ function requireEffect(files: Files, values: CustomValues): void {
     throw noEffect('a rendezvous IP', 'a rendezvous-host.env that waits for one');
   }
   if (files.has(INFRA_ENV)) return;
-  const { ntpSources = [], hostnames = [], manifests = [], hosts = [], infraEnv } = values;
+  const { hostnames = [], manifests = [], hosts = [], releaseImage } = values;
+  const members = Object.keys(values.infraEnv?.spec ?? {}).filter((name) => !isOfHub(name));
   const unread: readonly (readonly [boolean, string])[] = [
-    [ntpSources.length > 0, 'a time server'],
     [hostnames.length > 0, 'a host name'],
     [manifests.length > 0, 'a manifest'],
     [hosts.length > 0, 'the network of a host'],
-    [infraEnv !== undefined, 'an InfraEnv'],
+    [releaseImage !== undefined, 'a ClusterImageSet'],
+    [members.length > 0, `${members.join(', ')} of an InfraEnv`],
   ];
   const found = unread.find(([isGiven]) => isGiven);
   if (found) throw noEffect(found[1], 'the services of the agent-based installer');
 }
+
+/** What an InfraEnv says to the hub that makes images; it has no meaning on one that is there already. */
+const isOfHub = (member: string): boolean =>
+  ['cpuArchitecture', 'ipxeScriptType', 'osImageVersion'].includes(member);
 
 const noEffect = (what: string, lacking: string): ConfigError =>
   new ConfigError('customize.no-effect', `${what} has no effect on this ISO: it lacks ${lacking}`, {
@@ -120,6 +126,7 @@ function planFiles(files: Files, values: CustomValues): readonly File[] {
     ...rewrite(files.get(INFRA_ENV), (text) => configureInfraEnv(text, values)),
     ...rewrite(files.get(PULL_SECRET_MANIFEST), (text) => configurePullSecret(text, values)),
     ...(trustBundle === undefined ? [] : [textFile(TRUST_ANCHOR, trustBundle, 0o600)]),
+    ...planTimeServers(files, values),
     ...hostnames.map(({ macAddress, name }) =>
       textFile(`/etc/assisted/hostnames/${macAddress.toLowerCase()}`, name, 0o600),
     ),
@@ -132,6 +139,20 @@ function planRendezvous(files: Files, address: string): readonly File[] {
   const text = template && decodeFileContent(template)?.toString('utf8');
   if (text === undefined) return [];
   return [textFile(RENDEZVOUS, renderRendezvousHost(text, address), template?.mode ?? 0o644)];
+}
+
+/** Where the agent services are, they read them in the InfraEnv; elsewhere, chrony does. */
+function planTimeServers(files: Files, { ntpSources = [] }: CustomValues): readonly File[] {
+  if (files.has(INFRA_ENV) || ntpSources.length === 0) return [];
+  const lines = [
+    ...ntpSources.map((source) => `server ${source} iburst`),
+    'driftfile /var/lib/chrony/drift',
+    'makestep 1.0 3',
+    'rtcsync',
+    'logdir /var/log/chrony',
+    '',
+  ];
+  return [textFile(CHRONY_CONFIG, lines.join('\n'), 0o644)];
 }
 
 function rewrite(file: File | undefined, change: (text: string) => string): readonly File[] {

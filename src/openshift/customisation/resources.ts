@@ -28,7 +28,7 @@ export const parseResources = (text: string, file: string): readonly Resource[] 
     const metadata = objectOrEmpty(value['metadata']);
     const { name = '', namespace } = metadata;
     return {
-      kind: String(value['kind']),
+      kind: nameKind(value),
       name: String(name),
       namespace: typeof namespace === 'string' ? namespace : undefined,
       labels: objectOrEmpty(metadata['labels']),
@@ -38,22 +38,34 @@ export const parseResources = (text: string, file: string): readonly Resource[] 
     };
   });
 
+/** The API group of each kind that is read; an object of another group is another kind. */
+const GROUPS: Readonly<Record<string, string>> = {
+  InfraEnv: 'agent-install.openshift.io/',
+  NMStateConfig: 'agent-install.openshift.io/',
+  AgentClusterInstall: 'extensions.hive.openshift.io/',
+  ClusterImageSet: 'hive.openshift.io/',
+  Secret: 'v1',
+  ConfigMap: 'v1',
+};
+
+/** Kinds that are read; all others are named in a warning. */
+export const isRead = ({ kind }: Resource): boolean => Object.hasOwn(GROUPS, kind);
+
+function nameKind({ kind, apiVersion }: Members): string {
+  const name = String(kind);
+  const version = typeof apiVersion === 'string' ? apiVersion : '';
+  const group = Object.hasOwn(GROUPS, name) ? GROUPS[name] : undefined;
+  const isOther = group !== undefined && version !== '' && !version.startsWith(group);
+  return isOther ? `${name} of ${version}` : name;
+}
+
 /**
  * The networks of the NMStateConfigs among resources.
  *
- * @param matchLabels what their labels must have; absent: all are taken
  * @throws ConfigError `customize.resource`
  */
-export const readHostNetworks = (
-  resources: readonly Resource[],
-  matchLabels?: Members,
-): readonly HostNetwork[] =>
-  resources
-    .filter(({ kind }) => kind === 'NMStateConfig')
-    .filter(({ labels }) =>
-      Object.entries(matchLabels ?? {}).every(([label, value]) => labels[label] === value),
-    )
-    .map(readHostNetwork);
+export const readHostNetworks = (resources: readonly Resource[]): readonly HostNetwork[] =>
+  resources.filter(({ kind }) => kind === 'NMStateConfig').map(readHostNetwork);
 
 function readHostNetwork(resource: Resource): HostNetwork {
   const { config, interfaces } = resource.spec;
@@ -69,8 +81,30 @@ function readHostNetwork(resource: Resource): HostNetwork {
   };
 }
 
-const lacks = ({ kind, name, file }: Resource, what: string): ConfigError =>
-  refuseResource(`${kind} "${name}" of ${file} lacks ${what}`);
+export const lacks = (resource: Resource, what: string): ConfigError =>
+  refuseResource(`${nameOf(resource)} lacks ${what}`);
 
-export const refuseResource = (problem: string): ConfigError =>
-  new ConfigError('customize.resource', problem, { hint: 'correct the resource' });
+export const refuseResource = (problem: string, hint = 'correct the resource'): ConfigError =>
+  new ConfigError('customize.resource', problem, { hint });
+
+/** For messages. */
+export const nameOf = ({ kind, name, file }: Resource): string => `${kind} "${name}" of ${file}`;
+
+/** @param where who names it */
+export const missingReference = (
+  { kind, name }: { readonly kind: string; readonly name: unknown },
+  where: string,
+  hint = 'add it to the files',
+): ConfigError =>
+  refuseResource(
+    `${kind} ${JSON.stringify(name)}, which ${where} names, is not among the resources`,
+    hint,
+  );
+
+/** Whether a resource is that which another one names: of its own namespace, where both say theirs. */
+export const isNamedBy =
+  ({ namespace }: Resource, kind: string, name: unknown) =>
+  (other: Resource): boolean =>
+    other.kind === kind &&
+    other.name === name &&
+    (namespace === undefined || other.namespace === undefined || other.namespace === namespace);

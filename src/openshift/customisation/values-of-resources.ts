@@ -1,7 +1,18 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { planExtraManifests } from '../node/manifests/extra-manifests.ts';
 import type { CustomValues } from './custom-values.ts';
-import { readHostNetworks, refuseResource, type Resource } from './resources.ts';
+import { readInfraEnv } from './infra-env.ts';
+import { createSelector } from './label-selector.ts';
+import {
+  isNamedBy,
+  isRead,
+  lacks,
+  missingReference,
+  nameOf,
+  readHostNetworks,
+  refuseResource,
+  type Resource,
+} from './resources.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -11,41 +22,35 @@ export type ValuesOfResources = {
   readonly warnings: readonly string[];
 };
 
-/** Kinds that are read, all else is named in a warning. */
-const READ = [
-  'InfraEnv',
-  'NMStateConfig',
-  'Secret',
-  'ConfigMap',
-  'ClusterImageSet',
-  'AgentClusterInstall',
-];
-
 /**
  * What an InfraEnv and the resources that it refers to say of a site: its NMStateConfigs by their labels, the Secret
  * with its pull secret, the ClusterImageSet, and the ConfigMaps with manifests for the cluster.
  *
+ * @param options.hasPullSecret whether one is given otherwise, so that the Secret may be missing
  * @throws ConfigError `customize.resource`, `manifest.malformed`, `manifest.duplicate`
  */
-export function readResourceValues(resources: readonly Resource[]): ValuesOfResources {
-  const infraEnvs = resources.filter(({ kind }) => kind === 'InfraEnv');
-  const [infraEnv, second] = infraEnvs;
-  if (second) throw refuseResource(`there are ${infraEnvs.length} InfraEnvs, and one is read`);
-  const images = resources.filter(({ kind }) => kind === 'ClusterImageSet');
-  const hosts = readHostNetworks(resources, labelsOf(infraEnv));
-  const manifests = readManifests(resources, infraEnv);
-  const { releaseImage } = images[0]?.spec ?? {};
+export function readResourceValues(
+  resources: readonly Resource[],
+  options: { readonly hasPullSecret: boolean },
+): ValuesOfResources {
+  const infraEnv = findOnly(resources, 'InfraEnv');
+  const install = findOnly(resources, 'AgentClusterInstall');
+  const networks = selectNetworks(resources, infraEnv);
+  const manifests = readManifests(resources, { infraEnv, install });
+  const hosts = readHostNetworks(networks.selected);
+  const releaseImage = findReleaseImage(resources, install);
   return {
     values: {
-      ...(infraEnv && readInfraEnv(infraEnv, resources)),
+      ...(infraEnv && readInfraEnv(infraEnv, resources, options)),
       ...(hosts.length > 0 && { hosts }),
       ...(manifests.length > 0 && { manifests }),
-      ...(typeof releaseImage === 'string' && { releaseImage }),
+      ...withoutUndefined({ releaseImage }),
     },
     warnings: [
       ...resources
-        .filter(({ kind }) => !READ.includes(kind))
-        .map(({ kind, name }) => `${kind} "${name}" has no place on the medium and is ignored`),
+        .filter((resource) => !isRead(resource))
+        .map((resource) => `${nameOf(resource)} has no place on the medium and is ignored`),
+      ...networks.warnings,
       ...(infraEnv?.spec['mirrorRegistryRef'] === undefined
         ? []
         : ['spec.mirrorRegistryRef of the InfraEnv is ignored: the medium has its own mirrors']),
@@ -53,108 +58,104 @@ export function readResourceValues(resources: readonly Resource[]): ValuesOfReso
   };
 }
 
-/** Absent: no InfraEnv selects, and all are taken. One that selects nothing takes none. */
-function labelsOf(infraEnv: Resource | undefined): Members | undefined {
-  if (!infraEnv) return undefined;
-  const { matchLabels } = objectOrEmpty(infraEnv.spec['nmStateConfigLabelSelector']);
-  return matchLabels === undefined ? { [NO_LABEL]: true } : objectOrEmpty(matchLabels);
+function findOnly(resources: readonly Resource[], kind: string): Resource | undefined {
+  const found = resources.filter((resource) => resource.kind === kind);
+  if (found.length < 2) return found[0];
+  throw refuseResource(
+    `there are ${found.length} resources of the kind ${kind}, and one is read: ${found.map(nameOf).join(', ')}`,
+    'leave all but one out',
+  );
 }
 
-const NO_LABEL = '';
+type SelectedNetworks = {
+  readonly selected: readonly Resource[];
+  readonly warnings: readonly string[];
+};
 
-/** Members that values stand for; all others stay in the InfraEnv as they are. */
-const STOOD_FOR = [
-  'sshAuthorizedKey',
-  'pullSecretRef',
-  'proxy',
-  'additionalNTPSources',
-  'ntpSources',
-  'additionalTrustBundle',
-  'ignitionConfigOverride',
-  'kernelArguments',
-  'nmStateConfigLabelSelector',
-  'mirrorRegistryRef',
-  'imageType',
-  'clusterRef',
-];
-
-function readInfraEnv({ spec, value }: Resource, resources: readonly Resource[]): CustomValues {
-  const { name, namespace } = objectOrEmpty(value['metadata']);
-  const others = Object.entries(spec).filter(([member]) => !STOOD_FOR.includes(member));
-  const ntpSources = listTexts(spec['ntpSources'] ?? spec['additionalNTPSources']);
-  const { pullSecretRef, proxy, kernelArguments } = spec;
+/** All where no InfraEnv selects. A selector that finds nothing of what is there would leave hosts without network. */
+function selectNetworks(
+  resources: readonly Resource[],
+  infraEnv: Resource | undefined,
+): SelectedNetworks {
+  const all = resources.filter(({ kind }) => kind === 'NMStateConfig');
+  if (!infraEnv) return { selected: all, warnings: [] };
+  const selector = objectOrEmpty(infraEnv.spec['nmStateConfigLabelSelector']);
+  const matches = createSelector(selector, nameOf(infraEnv));
+  const selected = all.filter(
+    (each) => matches(each) && isNamedBy(infraEnv, each.kind, each.name)(each),
+  );
+  const isSelecting = Object.keys(selector).length > 0;
+  if (isSelecting && all.length > 0 && selected.length === 0) {
+    throw refuseResource(
+      `nmStateConfigLabelSelector of ${nameOf(infraEnv)} selects none of ${all.map(nameOf).join(', ')}: ` +
+        `it wants ${JSON.stringify(selector)}, and found ${all.map(({ labels }) => JSON.stringify(labels)).join(', ')}`,
+      'give both the same labels and the same namespace',
+    );
+  }
+  const left = all.filter((each) => !selected.includes(each));
   return {
-    ...withoutUndefined({
-      sshKeys: textOf(spec['sshAuthorizedKey'])?.split('\n'),
-      pullSecret:
-        pullSecretRef === undefined ? undefined : findPullSecret(pullSecretRef, resources),
-      proxy: proxy === undefined ? undefined : objectOrEmpty(proxy),
-      ntpSources: ntpSources.length === 0 ? undefined : ntpSources,
-      trustBundle: textOf(spec['additionalTrustBundle']),
-      ignitionOverride: textOf(spec['ignitionConfigOverride']),
-      kargs: kernelArguments === undefined ? undefined : readKargs(kernelArguments),
-    }),
-    infraEnv: {
-      metadata: withoutUndefined({ name, namespace }),
-      spec: Object.fromEntries(others),
-    },
+    selected,
+    warnings: [
+      ...left.map((each) => `${nameOf(each)} is not selected by the InfraEnv and is ignored`),
+      ...(isSelecting && all.length === 0
+        ? [`${nameOf(infraEnv)} selects NMStateConfigs, and there are none among the resources`]
+        : []),
+    ],
   };
 }
 
-const textOf = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.trim() !== '' ? value : undefined;
-
-const listTexts = (value: unknown): readonly string[] =>
-  Array.isArray(value) ? value.map(String) : [];
-
-/** Undefined where no document has it: it is then given otherwise, or stays as the medium has it. */
-function findPullSecret(reference: unknown, resources: readonly Resource[]): string | undefined {
-  const { name } = objectOrEmpty(reference);
-  const secret = resources.find((each) => each.kind === 'Secret' && each.name === name);
-  if (!secret) return undefined;
-  const { data, stringData } = secret.value;
-  const plain = objectOrEmpty(stringData)['.dockerconfigjson'];
-  if (typeof plain === 'string') return plain;
-  const encoded = objectOrEmpty(data)['.dockerconfigjson'];
-  if (typeof encoded === 'string') return Buffer.from(encoded, 'base64').toString('utf8');
-  throw refuseResource(`Secret "${secret.name}" of ${secret.file} lacks .dockerconfigjson`);
-}
-
-function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {
-  const edits = (Array.isArray(value) ? value : []).map((each) => {
-    const { operation, value: karg } = objectOrEmpty(each);
-    if (typeof karg === 'string' && (operation === 'append' || operation === 'delete')) {
-      return { operation, karg };
-    }
-    throw refuseResource(
-      `kernelArguments of the InfraEnv has the operation ${JSON.stringify(operation)}, and append and delete are known`,
+/** That which the AgentClusterInstall names, or the only one. */
+function findReleaseImage(
+  resources: readonly Resource[],
+  install: Resource | undefined,
+): string | undefined {
+  const sets = resources.filter(({ kind }) => kind === 'ClusterImageSet');
+  const { name } = objectOrEmpty(install?.spec['imageSetRef']);
+  const set =
+    sets.length > 0 && name !== undefined
+      ? sets.find((each) => each.name === name)
+      : findOnly(sets, 'ClusterImageSet');
+  if (sets.length === 0) return undefined;
+  if (!set)
+    throw missingReference(
+      { kind: 'ClusterImageSet', name },
+      'imageSetRef of the AgentClusterInstall',
     );
-  });
-  const of = (wanted: string): readonly string[] =>
-    edits.filter(({ operation }) => operation === wanted).map(({ karg }) => karg);
-  return { append: of('append'), remove: of('delete') };
+  const { releaseImage } = set.spec;
+  if (typeof releaseImage === 'string') return releaseImage;
+  throw lacks(set, 'spec.releaseImage');
 }
 
 const MANIFEST = /\.(?:json|ya?ml)$/;
 
+type Parents = {
+  readonly infraEnv: Resource | undefined;
+  readonly install: Resource | undefined;
+};
+
 /** Those that an AgentClusterInstall names; where there is none, of every ConfigMap but that of the mirrors. */
 function readManifests(
   resources: readonly Resource[],
-  infraEnv: Resource | undefined,
+  { infraEnv, install }: Parents,
 ): NonNullable<CustomValues['manifests']> {
-  const install = resources.find(({ kind }) => kind === 'AgentClusterInstall');
-  const named = install && namesOf(install.spec);
   const { name: mirrors } = objectOrEmpty(infraEnv?.spec['mirrorRegistryRef']);
-  const maps = resources
-    .filter(({ kind, name }) => kind === 'ConfigMap' && name !== mirrors)
-    .filter(({ name }) => named?.includes(name) ?? true);
-  const missing = named?.find((name) => !maps.some((map) => map.name === name));
-  if (missing !== undefined)
-    throw refuseResource(`ConfigMap "${missing}" is not among the resources`);
-  const files = maps.flatMap(({ value }) =>
-    Object.entries(objectOrEmpty(value['data']))
+  const maps = install
+    ? namesOf(install.spec).map((name) => {
+        const map = resources.find(isNamedBy(install, 'ConfigMap', name));
+        if (map) return map;
+        throw missingReference(
+          { kind: 'ConfigMap', name },
+          `manifestsConfigMapRefs of ${nameOf(install)}`,
+        );
+      })
+    : resources.filter(({ kind, name }) => kind === 'ConfigMap' && name !== mirrors);
+  const files = maps.flatMap((map) =>
+    Object.entries(objectOrEmpty(map.value['data']))
       .filter(([name]) => MANIFEST.test(name) && !name.includes('/'))
-      .map(([name, text]) => ({ name, text: String(text) })),
+      .map(([name, text]) => {
+        if (typeof text === 'string') return { name, text };
+        throw refuseResource(`data "${name}" of ${nameOf(map)} is not a text`);
+      }),
   );
   return planExtraManifests(files, { useDefaultSourceNames: false });
 }
