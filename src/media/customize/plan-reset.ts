@@ -1,4 +1,4 @@
-import { UsageError } from '../../base/errors.ts';
+import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { locateKargAreas } from '../../iso/coreos/karg-areas.ts';
 import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
@@ -19,8 +19,18 @@ export async function planReset(iso: IsoImage): Promise<readonly OverlayPart[]> 
   if (index?.mutable) return planPristine(iso, index.mutable);
   if (index) throw noPristine(iso.path);
   const area = await findEmbedArea(iso);
-  const kargs = await locateKargAreas(iso);
-  return sortParts([planEmbedPart(area, new Uint8Array()), ...planKargParts(kargs, kargs.default)]);
+  return sortParts([planEmbedPart(area, new Uint8Array()), ...(await planDefaults(iso))]);
+}
+
+/** None on images from before there were areas for arguments. */
+async function planDefaults(iso: IsoImage): Promise<readonly OverlayPart[]> {
+  try {
+    const kargs = await locateKargAreas(iso);
+    return planKargParts(kargs, kargs.default);
+  } catch (error) {
+    if (error instanceof IntegrityError && error.code === 'kargs.no-areas') return [];
+    throw error;
+  }
 }
 
 export const noPristine = (path: string): UsageError =>

@@ -131,7 +131,8 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
     await expect(plan({ rendezvousIp: '192.0.2.1' })).rejects.toMatchObject({
       code: 'customize.no-effect',
     });
-    await expect(plan({ ntpSources: ['a.example'] })).rejects.toMatchObject({
+    const hostnames = [{ macAddress: '52:54:00:00:00:01', name: 'a' }];
+    await expect(plan({ hostnames })).rejects.toMatchObject({
       code: 'customize.no-effect',
     });
     await expect(plan({ kargs: { append: ['a'.repeat(2000)] } })).rejects.toMatchObject({

@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { withoutUndefined } from '../../../src/base/members.ts';
+import { decodeEmbedded, encodeEmbedded } from '../../../src/media/customize/live-areas.ts';
 import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
 import { configure } from '../../../src/openshift/customisation/configure.ts';
 import { renderKeyfiles } from '../../../src/openshift/customisation/keyfiles.ts';
@@ -67,6 +70,85 @@ const GIVEN: InstallerInputs = {
   ],
 };
 
+/** Pull secrets, and as Go's encoder writes them. */
+const SECRETS = [
+  [SECRET, GO_SECRET],
+  ['{}', '{}'],
+  [
+    '{"b":[1,{"d":"<&>","c":null}],"a":"é"}',
+    '{\n  "a": "é",\n  "b": [\n    1,\n    {\n      "c": null,\n      "d": "\\u003c\\u0026\\u003e"\n    }\n  ]\n}',
+  ],
+] as const;
+
+const networkOf = (name: string): string =>
+  `interfaces:\n  - name: ${name}\n    type: ethernet\n    ipv4: { enabled: true, dhcp: true }\n`;
+
+const PROXIES = [
+  { httpProxy: 'http://u:p%20@p.example:1' },
+  { httpsProxy: 'https://p.example', noProxy: '.example,100%' },
+  { httpProxy: 'http://a', httpsProxy: 'http://b', noProxy: 'c' },
+] as const;
+
+const optional = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.option(arbitrary, { nil: undefined });
+
+/** Values in any combination, and the same as they stand in the files that the installer reads. */
+const anyValues = fc
+  .record({
+    keys: optional(fc.constantFrom([KEY], [KEY, 'ssh-rsa BBBB other'])),
+    secret: optional(fc.constantFrom(...SECRETS)),
+    proxy: optional(fc.constantFrom(...PROXIES)),
+    sources: optional(fc.constantFrom(['ntp.example'], ['192.0.2.1', 'fd2e::1'])),
+    names: fc.shuffledSubarray(['eth0', 'eth1', 'eth2']),
+    rendezvousIp: optional(fc.constantFrom('192.0.2.10', 'fd2e::50')),
+    metadata: optional(fc.constantFrom({ name: 'site' }, { name: 'b', namespace: 'c' })),
+    architecture: optional(fc.constant('aarch64')),
+  })
+  .map(({ keys, secret, proxy, sources, names, rendezvousIp, metadata, architecture }) => {
+    const hosts = names.map((name, at) => ({
+      networkConfig: networkOf(name),
+      interfaces: [{ name, macAddress: `52:54:00:00:00:0${at}` }],
+    }));
+    const others = withoutUndefined({ cpuArchitecture: architecture });
+    const values: CustomValues = withoutUndefined({
+      sshKeys: keys,
+      pullSecret: secret?.[0],
+      proxy,
+      ntpSources: sources,
+      rendezvousIp,
+      hosts: hosts.length === 0 ? undefined : hosts,
+      infraEnv: {
+        metadata: metadata ?? {},
+        spec: { ...others, nmStateConfigLabelSelector: LABELS },
+      },
+    });
+    const spec = withoutUndefined({
+      sshAuthorizedKey: keys?.join('\n'),
+      proxy,
+      additionalNTPSources: sources,
+    });
+    const given: Partial<InstallerInputs> = withoutUndefined({
+      metadata: metadata && { ...PRISTINE.metadata, ...metadata },
+      spec: { ...PRISTINE.spec, ...spec, ...others, nmStateConfigLabelSelector: LABELS },
+      pullSecret: secret?.[1],
+      rendezvousIp,
+      hosts: hosts
+        .toSorted((a, b) => (a.networkConfig < b.networkConfig ? -1 : 1))
+        .map(
+          ({
+            networkConfig,
+            interfaces: [{ name, macAddress } = { name: '', macAddress: '' }],
+          }) => ({
+            profiles: Object.fromEntries(
+              renderKeyfiles(networkConfig).map((file) => [file.name, file.content]),
+            ),
+            map: `${macAddress}=${name}`,
+          }),
+        ),
+    });
+    return { values, given };
+  });
+
 /** Files with mode and meaning, users, and names of units. */
 function describeConfig(text: string): object {
   const { storage, passwd, systemd } = parseIgnition(text, 'a config');
@@ -102,6 +184,24 @@ describe.each<InstallerEra>(['A', 'B', 'C'])(
         );
       },
     );
+
+    it('says what it writes for any values, the same at a build and afterwards', async () => {
+      await fc.assert(
+        fc.asyncProperty(anyValues, async ({ values, given }) => {
+          const expected = standInForInstaller(era, { ...PRISTINE, ...given });
+          const configured = configure(pristine, values);
+          expect(describeConfig(configured)).toEqual(describeConfig(expected));
+          // A build stores the values as JSON; afterwards, the config is read out of the archive on the medium.
+          const stored = JSON.parse(JSON.stringify(values)) as CustomValues;
+          const built = encodeEmbedded({ config: configure(pristine, stored), keyfiles: [] });
+          const packed = encodeEmbedded({ config: pristine, keyfiles: [] });
+          const { config } = await decodeEmbedded(packed);
+          const later = encodeEmbedded({ config: configure(config, values), keyfiles: [] });
+          expect(Buffer.from(later).equals(built)).toBe(true);
+        }),
+        { numRuns: 30, seed: 14 },
+      );
+    });
 
     it('changes nothing without values', () => {
       expect(describeConfig(configure(pristine, {}))).toEqual(describeConfig(pristine));
