@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { open, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -30,16 +30,18 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     for (const each of [directory, other]) await rm(each, { recursive: true });
   });
 
-  async function run(
-    ...args: readonly string[]
-  ): Promise<{ readonly code: number; readonly stderr: string }> {
+  type Ran = { readonly code: number; readonly stderr: string };
+
+  const run = (...args: readonly string[]): Promise<Ran> => runIn(['extract', ...args]);
+
+  async function runIn(args: readonly string[]): Promise<Ran> {
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     stdout.resume();
     let text = '';
     stderr.on('data', (piece: Buffer) => (text += piece.toString()));
     const { signal } = new AbortController();
     const host = { stdout, stderr, cwd: directory, isTTY: false, env: {}, now: Date.now, signal };
-    return { code: await runProgram(['extract', ...args], host), stderr: text };
+    return { code: await runProgram(args, host), stderr: text };
   }
 
   it('for the network are the files that bsdtar finds', async () => {
@@ -63,8 +65,42 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     const kargs = await readKargAreas(iso);
     expect(kargs.text).toBe(`${kargs.default} coreos.live.rootfs_url=${url}`);
     expect(kargs.default).not.toContain('coreos.liveiso');
-    expect(await iso.find(`/${ROOTFS}`)).toBeUndefined();
     await iso.close();
+    // bsdtar finds the tree that genisoimage made for the recipe; arguments alone are others.
+    const made = readTree(join(directory, 'min/test-minimal.iso'));
+    const wanted = readTree(join(other, 'test.iso'));
+    expect([...made.keys()]).toEqual([...wanted.keys()]);
+    expect(made.has(ROOTFS)).toBe(false);
+    const changed = [...made].filter(([name, sum]) => wanted.get(name) !== sum);
+    expect(changed.map(([name]) => name)).toEqual(
+      ['EFI/redhat/grub.cfg', 'coreos/kargs.json', 'isolinux/isolinux.cfg'].sort(),
+    );
+  });
+
+  it('have the root file system alone where that is asked for', async () => {
+    expect(await run('rootfs', 'test.iso', '--out', 'rootfs')).toMatchObject({ code: 0 });
+    expect(await readdir(join(directory, 'rootfs'))).toEqual(['test-rootfs.img']);
+    const sum = execFileSync('sha256sum', [join(directory, 'rootfs/test-rootfs.img')], {
+      encoding: 'utf8',
+    });
+    expect(sum.slice(0, 64)).toBe(readTree(join(directory, 'test.iso')).get(ROOTFS));
+  });
+
+  it('are refused with the reason', async () => {
+    const plain = await makeCoreosIso(other, { without: ['coreos/miniso.dat'] });
+    const custom = join(directory, 'custom.iso');
+    await copyFile(join(directory, 'test.iso'), custom);
+    const host = ['customize', custom, '--kargs-append', 'quiet', '--in-place'];
+    expect(await runIn(host)).toMatchObject({ code: 0 });
+    for (const [code, args] of [
+      ['extract.no-recipe', ['minimal-iso', plain]],
+      ['extract.customised', ['minimal-iso', custom]],
+      ['extract.rootfs-url', ['minimal-iso', 'test.iso', '--rootfs-url', 'http://a/b c']],
+    ] as const) {
+      const refused = await run(...args, '--out', 'none');
+      expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
+    }
+    expect(await readdir(directory)).not.toContain('none');
   });
 
   it('are refused where a recipe makes something else', async () => {
@@ -79,6 +115,18 @@ describe.skipIf(!hasTools)('parts of a live ISO of CoreOS', () => {
     expect([code, stderr]).toEqual([5, expect.stringContaining('[miniso.wrong-digest]')]);
   });
 });
+
+/** SHA-256 of each file, as bsdtar and sha256sum have it. */
+function readTree(iso: string): ReadonlyMap<string, string> {
+  const names = execFileSync('bsdtar', ['-tf', iso], { encoding: 'utf8' }).split('\n');
+  const files = names.filter(
+    (name) => name !== '' && !names.some((other) => other.startsWith(`${name}/`)) && name !== '.',
+  );
+  const script = 'for name; do bsdtar -xOf "$0" "$name" | sha256sum; done';
+  const sums = execFileSync('sh', ['-c', script, iso, ...files], { encoding: 'utf8' }).split('\n');
+  const all = files.map((name, at) => [name, (sums[at] ?? '').slice(0, 64)] as const);
+  return new Map(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
 
 /** A recipe of version 1 into the room that the full ISO has for it. */
 async function writeRecipe(fullPath: string, minimalPath: string): Promise<void> {
