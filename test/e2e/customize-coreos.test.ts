@@ -232,7 +232,7 @@ describe.skipIf(!hasTools)('customising a live ISO of CoreOS', () => {
           '--in-place',
           ...VALUES,
         );
-        expect([exitCode, stderr]).toEqual([6, expect.stringMatching(/error: \[output/)]);
+        expect([exitCode, stderr]).toEqual([7, expect.stringContaining('[output.unwritable]')]);
       } finally {
         locked.detach();
       }
