@@ -7,7 +7,8 @@ import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/url-token.ts';
 import type { App } from './context.ts';
-import { createImages } from './images/customised-images.ts';
+import { createImages, overlaysBelow } from './images/customised-images.ts';
+import { keepSwept } from './images/sweep-overlays.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './probes.ts';
 import { openReleases } from './store/releases.ts';
@@ -71,6 +72,11 @@ export async function openService(
   });
   const releases = openReleases(settings.stores, { host, cache, warn });
   const images = createImages({ key, releases }, data);
+  const closing = new AbortController();
+  const sweeping = keepSwept(
+    { state, directory: overlaysBelow(data) },
+    { signal: closing.signal, warn },
+  );
   const metrics = createMetrics();
   const app = createApp(
     { ...service, state, releases, images },
@@ -85,6 +91,8 @@ export async function openService(
   return {
     app,
     async close() {
+      closing.abort();
+      await sweeping;
       await releases.close();
       await cache.close();
       await state.close();

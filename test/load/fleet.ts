@@ -20,6 +20,8 @@ export type Fleet = {
   readonly openFiles: readonly number[];
   /** @param replaced how many ISOs may still be open that are not in the store any more */
   readonly checkIdle: (replaced: number) => Promise<void>;
+  /** A replica removes what it has of customers that are gone when it starts. @param most of those that are there */
+  readonly checkOverlays: (most: number) => Promise<void>;
   /** What replicas said on standard error, and how often; digits left out. */
   readonly listSaid: () => readonly (readonly [string, number])[];
   readonly close: () => Promise<void>;
@@ -111,8 +113,20 @@ export async function openFleet({ directory, store, report, postgres }: Options)
         if (gone.length > replaced || files.length - gone.length > MOST_OPEN) {
           report.problem(`replica ${slot} has ${files.length} open files: ${files.join(', ')}`);
         }
-        const overlays = readdirSync(join(directory, `data-${slot}`, 'overlays'));
-        report.count(`overlays of replica ${slot} at the end`, overlays.length);
+      }
+    },
+    async checkOverlays(most) {
+      for (const [slot, replica] of slots.entries()) {
+        await replica?.end('SIGTERM');
+        await start(slot);
+        const folder = join(directory, `data-${slot}`, 'overlays');
+        const list = (): readonly string[] =>
+          readdirSync(folder).filter((name) => !name.endsWith('.tmp'));
+        for (let looks = 0; list().length > most && looks < 100; looks += 1) await sleep(100);
+        if (list().length <= most) continue;
+        report.problem(
+          `replica ${slot} keeps ${list().length} overlays, and needs ${most} at most`,
+        );
       }
     },
     listSaid() {

@@ -190,7 +190,7 @@ async function main(): Promise<void> {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** All that was answered is there, what was removed is not, and idle processes hold what they held at first. */
+/** What was removed is not there, and idle processes hold what they held at first. */
 async function checkEnd(load: Load, fleet: Fleet, replaced: number): Promise<void> {
   for (const [what, target] of [
     ['clusters', '/api/assisted-install/v2/clusters'],
@@ -207,6 +207,8 @@ async function checkEnd(load: Load, fleet: Fleet, replaced: number): Promise<voi
     report.count(`${what} at the end`, ids.size);
   }
   await fleet.checkIdle(replaced);
+  // Of each InfraEnv there may be one for both ISOs of its version.
+  await fleet.checkOverlays(2 * (report.counts.get('InfraEnvs at the end') ?? 0));
 }
 
 await main();

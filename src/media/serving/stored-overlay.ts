@@ -15,6 +15,8 @@ export type OverlayPlace = {
   readonly directory: string;
   /** What the overlay is of, such as the id and the revision of an InfraEnv, and the digest of the ISO. Any text. */
   readonly name: string;
+  /** What its file is called before the digest of its name, for whoever tidies up. */
+  readonly label?: string;
   /** 32 bytes. */
   readonly key: Uint8Array;
 };
@@ -65,8 +67,8 @@ export async function removeStoredOverlay(place: Omit<OverlayPlace, 'key'>): Pro
 }
 
 /** A name may have any characters, and secrets. */
-const pathOf = ({ directory, name }: Omit<OverlayPlace, 'key'>): string =>
-  join(directory, hexOf(digestOf(name)));
+const pathOf = ({ directory, name, label = '' }: Omit<OverlayPlace, 'key'>): string =>
+  join(directory, `${label}${hexOf(digestOf(name))}`);
 
 /** A link appears with the whole content, and fails where the name is taken. */
 async function createWhole(place: OverlayPlace, sealed: Buffer): Promise<boolean> {

@@ -22,6 +22,7 @@ import { useRelease, type Release } from '../store/release.ts';
 import type { Releases } from '../store/releases.ts';
 import type { ServiceKey } from '../service-key.ts';
 import { readValues } from './infra-env-values.ts';
+import { labelOverlay } from './sweep-overlays.ts';
 
 /** The images of InfraEnvs. Nothing of them is written but their overlays. */
 export type CustomisedImages = {
@@ -38,17 +39,20 @@ export type CustomisedImages = {
 /** Overlays in memory; one is some 60 KiB. */
 const MOST = 256;
 
+export const overlaysBelow = (data: string): string => join(data, 'overlays');
+
 export function createImages(
   service: { readonly key: ServiceKey; readonly releases: Releases },
   data: string,
 ): CustomisedImages {
-  const directory = join(data, 'overlays');
+  const directory = overlaysBelow(data);
   const key = service.key.derive('overlays');
   const overlays = new Map<string, Promise<PackedOverlay>>();
   const nameOf = ({ id, revision }: InfraEnv, { base }: Release): string =>
     `${id} ${revision} ${base.digest}`;
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
-    const place = { directory, key, name: nameOf(infraEnv, release) };
+    const name = nameOf(infraEnv, release);
+    const place = { directory, key, name, label: labelOverlay(infraEnv) };
     const stored = await openStoredOverlay(place);
     if (stored) return stored;
     const parts = await generating('failed to generate image', () =>
@@ -94,7 +98,7 @@ export function createImages(
       for (const release of await service.releases.list()) {
         const name = nameOf(infraEnv, release);
         overlays.delete(name);
-        await removeStoredOverlay({ directory, name });
+        await removeStoredOverlay({ directory, name, label: labelOverlay(infraEnv) });
       }
     },
   };
