@@ -10,7 +10,10 @@ import { readHosts } from './hosts.js';
  */
 export function readValues() {
   const name = valueOf('name');
-  const hosts = readHosts();
+  const hosts = readHosts().map((host) => ({
+    network_yaml: host.network_yaml,
+    mac_interface_map: host.mac_interface_map.filter((each) => !isEmpty(each)),
+  }));
   const kernelArguments = valueOf('kernel-arguments')
     .split('\n')
     .map((line) => ({ operation: 'append', value: line.trim() }))
@@ -82,12 +85,22 @@ function checkSecret() {
  */
 const checkHost = ({ mac_interface_map: map }, i) => [
   requireValue(`host-${i + 1}-yaml`, 'Enter the network of this host, or remove the host.'),
-  ...map.flatMap((_, j) => [
-    requireValue(`host-${i + 1}-${j + 1}-mac`, 'Enter the MAC address.') ??
-      checkMac(`host-${i + 1}-${j + 1}-mac`),
-    requireValue(`host-${i + 1}-${j + 1}-interface`, 'Enter the name that the YAML has.'),
-  ]),
+  ...map.flatMap((each, j) => {
+    if (j > 0 && isEmpty(each)) return [];
+    const id = `host-${i + 1}-${j + 1}`;
+    return [
+      requireValue(`${id}-mac`, 'Enter the MAC address.') ?? checkMac(`${id}-mac`),
+      requireValue(`${id}-interface`, 'Enter the name that the YAML has.'),
+    ];
+  }),
 ];
+
+/**
+ * What was added and not filled in is left out.
+ *
+ * @param {import('./hosts.js').Interface} each
+ */
+const isEmpty = ({ mac_address: mac, logical_nic_name: name }) => mac === '' && name === '';
 
 /**
  * @param {string} field

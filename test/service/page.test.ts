@@ -218,6 +218,9 @@ describe.skipIf(!hasBrowser || !hasJudges)('the page', () => {
     await refuse('host-1-yaml', '{}', 'MACs and Interfaces for this host must be unique.');
     await page.locator('#host-1-yaml').fill('{}');
     await refuse('host-1-2-mac', '52:54', 'A MAC address is like 52:54:00:12:34:56.');
+    await page.locator('#host-1-2-interface').fill('');
+    await refuse('host-1-1-mac', '52:54', 'A MAC address is like 52:54:00:12:34:56.');
+    expect(await page.locator('#host-1-2-mac-error').count()).toBe(0);
     await page.getByRole('button', { name: 'Remove this host' }).click();
     // The medium has no agents that would read it: this is known when the image is made.
     await page.locator('#rendezvous-ip').fill('192.0.2.1');
