@@ -25,6 +25,7 @@ import { registerPush } from './medium/push.ts';
 import { registerPlan } from './building/plan.ts';
 import { registerRegistry } from './medium/registry-serve.ts';
 import { registerServe } from './serving/serve.ts';
+import { registerToken } from './serving/token.ts';
 import { registerRepair } from './medium/repair.ts';
 import { registerReproduce } from './building/reproduce.ts';
 import { registerResources } from './building/resources.ts';
@@ -68,6 +69,7 @@ const REGISTER: readonly ((program: Command, host: CliHost) => void)[] = [
   registerPull,
   registerRegistry,
   registerServe,
+  registerToken,
   registerCache,
   registerCompletion,
   registerVersion,

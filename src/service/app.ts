@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { routePath } from 'hono/route';
+import { RegistryError } from '../base/errors.ts';
 import { addClusterRoutes } from './clusters.ts';
 import { BASE_PATH, type App, type Environment, type Service } from './context.ts';
 import { ApiFailure, formatFailure } from './api-failure.ts';
@@ -56,13 +57,15 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
 }
 
 /** What is not foreseen says nothing of itself: that is for our log. */
-function answerFailure(error: Error): Response {
+export function answerFailure(error: Error): Response {
   const failure =
     error instanceof ApiFailure
       ? error
       : error instanceof HTTPException
         ? new ApiFailure(error.status, error.message)
-        : new ApiFailure(500, 'internal error');
+        : error instanceof RegistryError
+          ? new ApiFailure(503, 'the store cannot be read now')
+          : new ApiFailure(500, 'internal error');
   return Response.json(formatFailure(failure), {
     status: failure.status,
     headers: failure.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {},

@@ -1,9 +1,17 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { prepareDrain, type Drain } from '../media/serving/drain.ts';
 import type { KeyPair } from '../registry/server/key-pair.ts';
+import { ApiFailure, formatFailure } from './api-failure.ts';
+import { answerFailure } from './app.ts';
 import type { App } from './context.ts';
 
 export type Limits = {
@@ -26,27 +34,74 @@ const LIMITS: Limits = {
   stalled: 120_000,
 };
 
+type ServiceServer = Drain & {
+  readonly server: Server | TlsServer;
+  /** New connections get this certificate; those that are open go on. */
+  readonly renew: (pair: KeyPair) => void;
+};
+
 /** The server of the service, not listening yet. */
 export function createServiceServer(
   app: App,
   { tls, limits = LIMITS }: { readonly tls?: KeyPair; readonly limits?: Limits },
-): Drain & { readonly server: Server | TlsServer } {
-  const answer = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+): ServiceServer {
+  const answer = getRequestListener(app.fetch, {
+    overrideGlobalObjects: false,
+    hostname: 'localhost', // HTTP/1.0 asks without one
+    errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
+  });
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request, response);
   };
+  const connectionsCheckingInterval = Math.min(1000, limits.head);
   const server =
     tls === undefined
-      ? createServer(listener)
-      : createTlsServer({ ...tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.head }, listener);
+      ? createServer({ connectionsCheckingInterval }, listener)
+      : createTlsServer(
+          { ...tls, ...TLS, connectionsCheckingInterval, handshakeTimeout: limits.head },
+          listener,
+        );
   // A client must not wait for its answer for ever, nor hold the memory of one that it does not take.
   server.headersTimeout = limits.head;
   server.requestTimeout = limits.request;
   server.keepAliveTimeout = limits.idle;
   server.setTimeout(limits.stalled);
   boundConnections(server, limits.connections);
-  return { server, ...prepareDrain(server) };
+  server.on('clientError', refuse);
+  return {
+    server,
+    renew(pair) {
+      if ('setSecureContext' in server) server.setSecureContext({ ...pair, ...TLS });
+    },
+    ...prepareDrain(server),
+  };
 }
+
+const TLS = { minVersion: 'TLSv1.2' } as const;
+
+/** As Node.js's own answer looks at it. */
+type Answering = Socket & { readonly _httpMessage?: ServerResponse | null };
+
+/** What is not HTTP is answered in the service's own shape, unless an answer is on its way. */
+function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const status = STATUSES[error.code ?? ''] ?? 400;
+  const reason = STATUS_CODES[status] ?? '';
+  const body = JSON.stringify(formatFailure(new ApiFailure(status, reason.toLowerCase())));
+  socket.end(
+    `HTTP/1.1 ${status} ${reason}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+const STATUSES: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
 
 /** Where there are too many, the one that has been without a request for longest makes room; else the new one goes. */
 function boundConnections(server: Server | TlsServer, most: number): void {

@@ -34,12 +34,18 @@ export type ServiceSettings = {
   readonly stores: readonly string[];
   /** Bytes of disk for what comes from elsewhere. */
   readonly cacheLimit: number;
+  /** Milliseconds that a store elsewhere is waited for while it gives no byte, and those until it is tried again. */
+  readonly retryFor?: number;
+  readonly storeRetryAfter?: number;
   readonly warn: (message: string) => void;
   /** Aborted when nothing is begun any more; what runs goes on. */
   readonly ending: AbortSignal;
   /** How addresses are reached; its signal is aborted when nobody waits any more. */
   readonly host: SourceHost;
 };
+
+/** A client gives up sooner, and resumes. */
+const RETRY_FOR = 30_000;
 
 /**
  * The service with its records open. Close it when no request is left.
@@ -53,7 +59,7 @@ export async function openService(
   const key = readServiceKey(settings.key);
   const service = {
     key,
-    auth: createAuth(auth),
+    auth: createAuth(auth, host),
     urlTokens: createUrlTokens(key.derive('url tokens'), { lifetime, now }),
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
@@ -70,7 +76,12 @@ export async function openService(
     limit: settings.cacheLimit,
     warn,
   });
-  const releases = openReleases(settings.stores, { host, cache, warn });
+  const releases = openReleases(settings.stores, {
+    host: { ...host, retryFor: settings.retryFor ?? RETRY_FOR },
+    cache,
+    warn,
+    ...withoutUndefined({ retryAfter: settings.storeRetryAfter }),
+  });
   const images = createImages({ key, releases }, data);
   const closing = new AbortController();
   const sweeping = keepSwept(

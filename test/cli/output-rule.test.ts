@@ -71,6 +71,7 @@ const OTHERS = [
   ...['extract pxe', 'extract rootfs', 'extract minimal-iso'], // test/media/customize/extract-coreos.test.ts
   'extract installer', // test/media/extract-installer.test.ts
   ...['plan', 'plan upgrade-iso', 'why'], // they only name the ISO
+  'token keys', // test/service/token.test.ts
   'config-iso build', // test/recipes/config-iso/foreign-files.test.ts
 ];
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateBucketCommand } from '@aws-sdk/client-s3';
@@ -10,6 +10,7 @@ import { InterruptedError } from '../../src/base/errors.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import { digestFile } from '../../src/base/disk/files.ts';
 import { openS3Source } from '../../src/base/s3/s3-source.ts';
+import { runProcess } from '../../src/base/process.ts';
 import { createS3, type S3 } from '../../src/base/s3/s3.ts';
 import { digestLayout } from '../../src/iso/pour/spans.ts';
 import { sendIso } from '../../src/media/object/send-iso.ts';
@@ -19,6 +20,7 @@ import { makeLayout, MIB, openFrom, REGISTRY } from '../support/pour-layout.ts';
 import { createLiveWorld, type LiveWorld, type Outcome } from '../support/live-iso.ts';
 import { buildLayeredImage } from '../support/release.ts';
 import { startS3Front, type S3Fault, type S3Front } from '../support/s3-front.ts';
+import { API, PULL_SECRET, startService } from '../support/service.ts';
 import { startSwift, type Swift } from '../support/swift.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -182,6 +184,30 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
       product: 'live-iso',
       digest: report.digest,
     });
+  });
+
+  it('is served from there as from a folder, customised', async () => {
+    expectDone(await build('s3://media/served/a.iso'));
+    const { env, directory: cwd } = world;
+    await mkdir(join(cwd, 'isos'));
+    await copyFile(join(cwd, 'local.iso'), join(cwd, 'isos/local.iso'));
+    const digests: string[] = [];
+    for (const store of ['s3://media/served/a.iso', 'isos']) {
+      const host = { env, cwd, signal, emit: () => undefined };
+      const service = await startService({ stores: [store], host });
+      const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, {
+        body: { name: 'edge', openshift_version: '4.21.3' },
+      });
+      const { body } = await service.call('POST', `${API}/v2/infra-envs`, {
+        body: { name: 'edge', cluster_id: cluster.body['id'], pull_secret: PULL_SECRET },
+      });
+      const to = join(cwd, 'served.iso');
+      await runProcess('curl', ['-sSf', '-o', to, String(body['download_url'])]);
+      digests.push(await digestFile(join(cwd, 'served.iso')));
+      await service.close();
+    }
+    expect(digests[0]).toBe(digests[1]);
+    expect(digests[0]).not.toBe(await local());
   });
 
   it('is up to date when nothing changed, and no byte of it is sent', async () => {

@@ -172,6 +172,16 @@ const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['--data', EVIL, '--key', `file:${EVIL}`],
     ['--data', EVIL, '--key', 'env:A', '--listen', EVIL, '--public-url', EVIL],
   ],
+  'token keys': [
+    ['--out', `${EVIL}/${EVIL}`],
+    ['--out', 'evil.iso'],
+  ],
+  'token issue': [
+    ['--private-key', EVIL, '--user', 'a'],
+    ['--private-key', `file:${EVIL}`, '--user', EVIL],
+    ['--private-key', 'file:evil.iso', '--user', 'a', '--org', EVIL],
+    ['--private-key', 'file:evil.iso', '--user', 'a', '--lifetime', EVIL],
+  ],
   'registry serve': [['evil.iso'], [EVIL], ['evil.iso', '--port', EVIL], ['--host', EVIL, EVIL]],
   'completion': [[EVIL]],
   'version': [[`--${EVIL}`]],

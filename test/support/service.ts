@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { Secret } from '../../src/config/secret/secret.ts';
+import { withoutUndefined } from '../../src/base/members.ts';
 import type { AnsweredRequest } from '../../src/service/app.ts';
-import { createServiceServer } from '../../src/service/server.ts';
+import { createServiceServer, type Limits } from '../../src/service/server.ts';
 import { openService, type ServiceSettings } from '../../src/service/service.ts';
 
 type Answer = {
@@ -40,7 +41,10 @@ export const SSH_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPXmhdrEYpNBELFzRHT6SRI4Aa2wFLqX1Vf8OBBaVcGa me@example';
 
 /** The service on a free port of loopback, with records of its own unless told. */
-export async function startService(settings: Partial<ServiceSettings> = {}): Promise<TestService> {
+export async function startService({
+  limits,
+  ...settings
+}: Partial<ServiceSettings> & { readonly limits?: Limits } = {}): Promise<TestService> {
   const data = settings.data ?? (await mkdtemp(join(tmpdir(), 'sealift-service-')));
   const ending = new AbortController();
   const answered: AnsweredRequest[] = [];
@@ -60,7 +64,7 @@ export async function startService(settings: Partial<ServiceSettings> = {}): Pro
     onAnswer: (request) => answered.push(request),
     ...settings,
   });
-  const { server, drain } = createServiceServer(app, {});
+  const { server, drain } = createServiceServer(app, withoutUndefined({ limits }));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const judge = await createJudge(url);
@@ -113,7 +117,7 @@ type Operation = {
 };
 
 /** Throws where an answer is not what the document says of its operation. */
-async function createJudge(url: string): Promise<Judge> {
+export async function createJudge(url: string): Promise<Judge> {
   const document = (await (await fetch(`${url}${API}/openapi.json`)).json()) as {
     readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   };

@@ -1,14 +1,13 @@
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
-import { ConfigError, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/quantities.ts';
 import { redact } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
 import { Secret } from '../../config/secret/secret.ts';
-import { readSecretSource } from '../../config/secret/secret-source.ts';
 import type { AnsweredRequest } from '../../service/app.ts';
 import type { AuthSettings } from '../../service/auth/identity.ts';
 import { addTo, refuseOption } from '../common-options.ts';
@@ -23,6 +22,8 @@ import {
   waitForEnd,
   type Address,
 } from './listen.ts';
+import { readSecret } from './read-secret.ts';
+import { watchTls } from './watch-tls.ts';
 
 type ServeOptions = {
   readonly listen: Address;
@@ -82,7 +83,10 @@ export function registerServe(program: Command, host: CliHost): void {
         .choices(['none', 'local', 'rhsso'])
         .default('none'),
     )
-    .option('--auth-keys <file>', 'who issues tokens: public key (PEM), or JSON Web Key Set')
+    .option(
+      '--auth-keys <file>',
+      'who issues tokens: public key (PEM), or JSON Web Key Set; or the https:// URL of such a set',
+    )
     .option('--auth-issuer <issuer>', 'what tokens must have as their issuer')
     .option(
       '--require-registry <host>',
@@ -161,15 +165,17 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     ...withoutUndefined({ publicUrl, database: database && readDatabase(database, host) }),
   });
   try {
-    const { server, drain } = createServiceServer(service.app, withoutUndefined({ tls }));
+    const { server, drain, renew } = createServiceServer(service.app, withoutUndefined({ tls }));
     await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    const unwatch = watchTls(options, host, { use: renew, warn: log.warn });
     log.serving(`${tls ? 'https' : 'http'}://${where}`, address);
     host.allowGrace?.(options.drain + CLOSING);
     try {
       await waitForEnd(server, host);
     } finally {
+      unwatch();
       log.message('draining: no new connections; running downloads may end');
       await withTimeLimit(options.drain, new AbortController().signal, drain).catch(() => {
         log.warn('downloads were cut off: they did not end within --drain');
@@ -191,18 +197,6 @@ const REFUSE: ListenRefusals = {
 /** Milliseconds to close the records. */
 const CLOSING = 5000;
 
-function readSecret(option: string, text: string, { cwd: directory, env }: CliHost): string {
-  const reading = readSecretSource(text, { directory, env });
-  if (reading.kind === 'value' && reading.from === 'reference') return reading.value;
-  throw new ConfigError(
-    'service.secret',
-    reading.kind === 'value'
-      ? `${option} is neither file:PATH nor env:NAME`
-      : `${option}: ${reading.problem}`,
-    { hint: `give ${option} as file:PATH or env:NAME` },
-  );
-}
-
 /** A URL may have a password: the command line of a process is no secret. */
 function readDatabase(text: string, host: CliHost): string {
   const url = /^(?:env|file):/.test(text) ? readSecret('--database', text, host) : text;
@@ -219,8 +213,12 @@ function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost
       hint: 'name the public key, or the JSON Web Key Set, of who issues tokens',
     });
   }
+  const issuer = withoutUndefined({ issuer: authIssuer });
+  if (authKeys.startsWith("https://") && URL.canParse(authKeys)) {
+    return { type: auth, keys: authKeys, ...issuer };
+  }
   const keys = readInputFile(resolve(cwd, authKeys), { domain: 'input' }).toString('utf8');
-  return { type: auth, keys, ...withoutUndefined({ issuer: authIssuer }) };
+  return { type: auth, keys, ...issuer };
 }
 
 type ServeLog = {

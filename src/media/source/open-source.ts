@@ -23,6 +23,8 @@ export type SourceHost = {
   /** `/etc/containers`; absent: registries.conf of the system is not read. */
   readonly containersDir?: string;
   readonly signal: AbortSignal;
+  /** Milliseconds that a server which has answered is asked again while it gives no byte; default ten minutes. */
+  readonly retryFor?: number;
   /** Told of requests, and of hosts that are waited for. */
   readonly emit: (event: RetryEvent | HttpRequestEvent) => void;
 };
@@ -74,8 +76,8 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
   }
   const closing = new AbortController();
   const forget = follow([host.signal], closing);
-  const { env, cwd, containersDir, emit } = host;
-  const retries = createRetries({ onEvent: emit });
+  const { env, cwd, containersDir, emit, retryFor } = host;
+  const retries = createRetries({ onEvent: emit, ...withoutUndefined({ retryFor }) });
   const http = reportRequests(createHttp({ env, retries }), emit);
   const { signal } = closing;
   const close = async (): Promise<void> => {

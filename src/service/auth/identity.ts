@@ -10,6 +10,7 @@ import {
 import { ConfigError } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
 import { ApiFailure } from '../api-failure.ts';
+import { createRemoteKeys } from './remote-keys.ts';
 
 /** Who asks, and whose records they may see. */
 export type Identity = { readonly user: string; readonly tenant: string };
@@ -24,7 +25,7 @@ export type Auth = {
 
 export type AuthSettings =
   | { readonly type: 'none' }
-  /** A public key (PEM), or a JSON Web Key Set. */
+  /** A public key (PEM), a JSON Web Key Set, or the `https://` URL of one. */
   | { readonly type: 'local' | 'rhsso'; readonly keys: string; readonly issuer?: string };
 
 /** None with a shared secret: whoever can verify with one can sign. */
@@ -33,12 +34,17 @@ const ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 const NOBODY: Identity = { user: '', tenant: '' };
 
 /** @throws ConfigError `service.auth-keys` */
-export function createAuth(settings: AuthSettings): Auth {
+export function createAuth(
+  settings: AuthSettings,
+  host: Parameters<typeof createRemoteKeys>[1],
+): Auth {
   if (settings.type === 'none') {
     return { type: 'none', identify: () => Promise.resolve(NOBODY) };
   }
   const { type, issuer } = settings;
-  const keys = readKeys(settings.keys);
+  const keys = settings.keys.startsWith("https://")
+    ? createRemoteKeys(settings.keys, host)
+    : readKeys(settings.keys);
   return {
     type,
     async identify(authorization) {

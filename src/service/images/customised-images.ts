@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
-import { SealiftError } from '../../base/errors.ts';
+import { RegistryError, SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { planCustomisation } from '../../media/customize/plan-customisation.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
@@ -118,7 +118,9 @@ async function generating<Result>(what: string, work: () => Promise<Result>): Pr
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof SealiftError) || error.code === 'service.key-wrong') throw error;
+    const isHidden = error instanceof RegistryError; // it names where the store is
+    if (!(error instanceof SealiftError) || isHidden || error.code === 'service.key-wrong')
+      throw error;
     throw new ApiFailure(500, `${what}: ${error.message}`, error);
   }
 }

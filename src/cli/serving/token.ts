@@ -1,0 +1,130 @@
+import { join } from 'node:path';
+import { Option, type Command } from 'commander';
+import { withoutUndefined } from '../../base/members.ts';
+import { DURATION_FORM, parseDuration } from '../../base/text/quantities.ts';
+import { Secret } from '../../config/secret/secret.ts';
+import { refuseOption } from '../common-options.ts';
+import type { CliHost } from '../host.ts';
+import {
+  createForceOption,
+  createOutputOption,
+  writeFormatted,
+  type OutputFormat,
+} from '../terminal/output.ts';
+import { writeTexts } from '../write-texts.ts';
+import { readSecret } from './read-secret.ts';
+
+/** `sealift token keys|issue`: who may ask `sealift serve --auth local`. */
+export function registerToken(program: Command, host: CliHost): void {
+  const token = program
+    .command('token')
+    .description('make tokens for "sealift serve --auth local"')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ sealift token keys --out .\n' +
+        '  $ sealift token issue --private-key file:issuer.key --user alice\n' +
+        '  $ sealift serve --auth local --auth-keys issuer.pub --data ./service --key file:serve.key',
+    );
+  registerKeys(token, host);
+  registerIssue(token, host);
+}
+
+type KeysOptions = {
+  readonly out: string;
+  readonly force: boolean;
+  readonly outputFormat: OutputFormat;
+};
+
+function registerKeys(token: Command, host: CliHost): void {
+  token
+    .command('keys')
+    .description('make a pair of keys: issuer.key signs tokens, issuer.pub verifies them')
+    .requiredOption('--out <dir>', 'directory to write them to')
+    .addOption(createForceOption())
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nWhoever has issuer.key can issue tokens for everybody: keep it where no service runs.\n' +
+        'Both files are for their owner alone; issuer.pub is no secret.\n' +
+        '\nExample:\n  $ sealift token keys --out .',
+    )
+    .action(async ({ out, force, ...options }: KeysOptions) => {
+      const { createIssuerKeys } = await import('../../service/auth/issue-token.ts');
+      const { privateKey, publicKey } = createIssuerKeys();
+      const [key = '', pub = ''] = await writeTexts(
+        host,
+        [
+          { path: join(out, 'issuer.key'), text: privateKey },
+          { path: join(out, 'issuer.pub'), text: publicKey },
+        ],
+        { force },
+      );
+      await writeFormatted({ host, ...options }, { privateKey: key, publicKey: pub }, () =>
+        [`${key} signs tokens`, `${pub} verifies them: give it to --auth-keys`, ''].join('\n'),
+      );
+    });
+}
+
+type IssueOptions = {
+  readonly privateKey: string;
+  readonly user: string;
+  readonly org?: string;
+  readonly issuer?: string;
+  /** Milliseconds. */
+  readonly lifetime: number;
+  readonly outputFormat: OutputFormat;
+};
+
+const DAY = 24 * 3_600_000;
+
+function registerIssue(token: Command, host: CliHost): void {
+  token
+    .command('issue')
+    .description('print a token')
+    .requiredOption('--private-key <source>', 'what signs it: file:PATH or env:NAME')
+    .requiredOption('--user <name>', 'who it is for', parseName('usage.user'))
+    .option('--org <id>', 'whose records it shares (default: its own)', parseName('usage.org'))
+    .option('--issuer <issuer>', 'what --auth-issuer of the service asks for')
+    .addOption(
+      new Option('--lifetime <duration>', 'how long it is good for')
+        .argParser(parseLifetime)
+        .default(DAY, '24h'),
+    )
+    .addOption(createOutputOption())
+    .addHelpText(
+      'after',
+      '\nIt is a secret until it expires; nothing else is printed to standard output.\n' +
+        '\nExample:\n  $ sealift token issue --private-key file:issuer.key --user alice --lifetime 8h > alice.token',
+    )
+    .action(async ({ privateKey, lifetime, outputFormat, ...claims }: IssueOptions) => {
+      const { issueToken } = await import('../../service/auth/issue-token.ts');
+      const issued = host.now();
+      const expires = issued + lifetime;
+      const key = new Secret(readSecret('--private-key', privateKey, host));
+      const { user, org, issuer } = claims;
+      const about = { user, ...withoutUndefined({ org, issuer }) };
+      const value = await issueToken(key, { ...about, issued, expires });
+      await writeFormatted(
+        { host, outputFormat },
+        { token: value, expires: new Date(expires).toISOString(), ...about },
+        () => `${value}\n`,
+      );
+    });
+}
+
+const parseName =
+  (code: 'usage.user' | 'usage.org') =>
+  (text: string): string => {
+    if (/^[^\p{C}]{1,256}$/u.test(text)) return text;
+    throw code === 'usage.user'
+      ? refuseOption('usage.user', text, { expected: NAME })
+      : refuseOption('usage.org', text, { expected: NAME });
+  };
+
+const NAME = '1 to 256 characters, none of them a control character';
+
+function parseLifetime(text: string): number {
+  const time = parseDuration(text);
+  if (time !== undefined && time >= 1000) return time;
+  throw refuseOption('usage.lifetime', text, { expected: `${DURATION_FORM}; a second or more` });
+}

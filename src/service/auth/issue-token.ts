@@ -1,0 +1,68 @@
+import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { ConfigError } from '../../base/errors.ts';
+import type { Secret } from '../../config/secret/secret.ts';
+
+/** PEM texts. */
+export type IssuerKeys = { readonly privateKey: string; readonly publicKey: string };
+
+/** A key pair for ES256. */
+export function createIssuerKeys(): IssuerKeys {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  };
+}
+
+export type TokenClaims = {
+  readonly user: string;
+  /** Whose records its users share; absent: they are of the user alone. */
+  readonly org?: string;
+  readonly issuer?: string;
+  /** Milliseconds since 1970. */
+  readonly issued: number;
+  readonly expires: number;
+};
+
+/**
+ * A token that `sealift serve --auth local` takes.
+ *
+ * @throws ConfigError `token.key`
+ */
+export function issueToken(privateKey: Secret, claims: TokenClaims): Promise<string> {
+  const key = readPrivateKey(privateKey);
+  const { user, org, issuer, issued, expires } = claims;
+  const token = new SignJWT({ preferred_username: user, ...(org !== undefined && { org_id: org }) })
+    .setProtectedHeader({ alg: chooseAlgorithm(key), typ: 'JWT' })
+    .setSubject(user)
+    .setIssuedAt(Math.floor(issued / 1000))
+    .setExpirationTime(Math.floor(expires / 1000));
+  if (issuer !== undefined) token.setIssuer(issuer);
+  return token.sign(key);
+}
+
+function readPrivateKey(secret: Secret): KeyObject {
+  try {
+    return createPrivateKey(secret.reveal());
+  } catch {
+    throw unusable('it is not a private key in PEM'); // the library's words may quote it
+  }
+}
+
+/** RFC 7518 3.1, RFC 8037 3.1. */
+function chooseAlgorithm({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): string {
+  const { namedCurve: curve } = asymmetricKeyDetails ?? {};
+  if (type === 'ed25519') return 'EdDSA';
+  if (type === 'rsa') return 'RS256';
+  if (type === 'ec' && curve === 'prime256v1') return 'ES256';
+  if (type === 'ec' && curve === 'secp384r1') return 'ES384';
+  throw unusable(`it is a key of ${curve ?? type ?? 'another kind'}`);
+}
+
+const unusable = (problem: string): ConfigError =>
+  new ConfigError('token.key', `--private-key cannot sign tokens: ${problem}`, {
+    expected: 'a private key in PEM: P-256, P-384, Ed25519 or RSA',
+    found: problem,
+    hint: 'make a pair with "sealift token keys"',
+  });

@@ -1,0 +1,142 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { freePort } from '../support/local-http.ts';
+import { startNginx, type Nginx } from '../support/nginx.ts';
+import { startPlainRegistry, type PlainRegistry } from '../support/plain-registry.ts';
+import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
+import { requireTool } from '../support/tools.ts';
+
+const run = promisify(execFile);
+const hasTools = ['nginx', 'docker-registry', 'curl', 'genisoimage']
+  .map(requireTool)
+  .every(Boolean);
+
+describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
+  let world: LiveWorld;
+  let nginx: Nginx;
+  let registry: PlainRegistry;
+  let port: number;
+  const services: TestService[] = [];
+  beforeAll(async () => {
+    world = await createLiveWorld();
+    await world.writeConfig();
+    const built = await world.run('build', 'live-iso', '--output', 'files/appliance.iso');
+    expect(built).toMatchObject({ exitCode: 0 });
+    port = await freePort();
+    [nginx, registry] = await Promise.all([
+      startNginx(world.directory, port),
+      startPlainRegistry(join(world.directory, 'registry')),
+    ]);
+  });
+  afterAll(async () => {
+    await Promise.all(services.map((each) => each.close()));
+    await Promise.all([nginx.kill(), registry.close()]);
+    await world.close();
+  });
+
+  const serve = async (store: string, more: object = {}): Promise<TestService> => {
+    const { env, directory: cwd } = world;
+    const host = { env, cwd, signal: new AbortController().signal, emit: () => undefined };
+    const service = await startService({ stores: [store], host, ...more });
+    services.push(service);
+    return service;
+  };
+  const download = async (url: string, to: string, ...args: string[]): Promise<string> => {
+    const path = join(world.directory, to);
+    await run('curl', ['-sSf', '-o', path, ...args, url]);
+    return createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex');
+  };
+
+  /** The URL of an image with the same values each time. */
+  const createImage = async (service: TestService): Promise<string> => {
+    const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, {
+      body: { name: 'edge', openshift_version: '4.21.3' },
+    });
+    const { body } = await service.call('POST', `${API}/v2/infra-envs`, {
+      body: {
+        name: 'edge',
+        cluster_id: cluster.body['id'],
+        pull_secret: PULL_SECRET,
+        ssh_authorized_key: SSH_KEY,
+      },
+    });
+    return String(body['download_url']);
+  };
+
+  it('is the same by HTTP and from a registry as from a folder, through a cache that is bounded', async () => {
+    const address = `oci://${registry.host}/isos/appliance:one`;
+    const pushed = await world.run('push', 'files/appliance.iso', address);
+    expect(pushed).toMatchObject({ exitCode: 0 });
+    const cacheLimit = 6 << 20;
+    const digests: string[] = [];
+    for (const store of ['files', `http://127.0.0.1:${port}/appliance.iso`, address]) {
+      const service = await serve(store, { cacheLimit });
+      expect((await service.call('GET', '/ready')).status).toBe(200);
+      digests.push(await download(await createImage(service), 'got.iso'));
+      const { stdout } = await run('du', ['-sb', join(service.data, 'cache')]);
+      expect(Number.parseInt(stdout)).toBeLessThan(cacheLimit + 65_536);
+    }
+    const [expected] = digests;
+    expect(digests).toEqual([expected, expected, expected]);
+    expect(await download(`http://127.0.0.1:${port}/appliance.iso`, 'plain.iso')).not.toBe(
+      expected,
+    );
+  });
+
+  it('is cut off where its store goes away, and goes on with the same bytes when it is back', async () => {
+    const place = `http://127.0.0.1:${port}/appliance.iso`;
+    const expected = await download(await createImage(await serve('files')), 'whole.iso');
+    const fresh = await serve(place, { retryFor: 1500, storeRetryAfter: 50 });
+    const other = await createImage(fresh);
+    await download(other, 'first.iso', '-r', '0-99999');
+    await nginx.kill();
+    const cut = download(other, 'cut.iso');
+    await expect(cut).rejects.toMatchObject({ code: 18 });
+    const path = join(world.directory, 'cut.iso');
+    const { length } = await readFile(path);
+    expect(length).toBeGreaterThanOrEqual(100_000);
+    expect(await statusOf(fresh, '/ready')).toBe(503);
+    expect(await statusOf(fresh, '/live')).toBe(200);
+    const { pathname, search } = new URL(other);
+    const answered = await fresh.call('GET', pathname + search, {
+      headers: { Range: 'bytes=-1000' },
+    });
+    expect(answered.status).toBe(503);
+    expect(answered.text).not.toContain(String(port));
+    nginx = await startNginx(world.directory, port);
+    await vi.waitUntil(async () => (await statusOf(fresh, '/ready')) === 200, { timeout: 20_000 });
+    expect(await download(other, 'cut.iso', '-C', '-')).toBe(expected);
+  });
+
+  it('is served as soon as its store answers', async () => {
+    const later = await freePort();
+    const service = await serve(`http://127.0.0.1:${later}/appliance.iso`, {
+      retryFor: 0,
+      storeRetryAfter: 50,
+    });
+    expect(await statusOf(service, '/ready')).toBe(503);
+    expect(service.warnings).toEqual([expect.stringMatching(/is not served: /)]);
+    const url = await createImage(service);
+    const { pathname } = new URL(url);
+    expect(await statusOf(service, pathname)).toBe(503);
+    const started = await startNginx(world.directory, later);
+    await vi.waitUntil(async () => (await statusOf(service, '/ready')) === 200, {
+      timeout: 20_000,
+    });
+    expect(await statusOf(service, pathname, { Range: 'bytes=0-0' })).toBe(200);
+    await started.kill();
+  });
+});
+
+const statusOf = async (
+  service: TestService,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<number> => (await service.call('GET', path, { headers })).status;

@@ -1,0 +1,103 @@
+import { once } from 'node:events';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { InterruptedError } from '../../src/base/errors.ts';
+import { runProcess } from '../../src/base/process.ts';
+import { registerServe } from '../../src/cli/serving/serve.ts';
+import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';
+import { requireTool } from '../support/tools.ts';
+
+const hasTools = ['openssl', 'curl'].map(requireTool).every(Boolean);
+
+describe.skipIf(!hasTools)('the service over TLS', () => {
+  let directory: string;
+  let run: CommandRun;
+  let where: string;
+  const stop = new AbortController();
+  const at = (name: string): string => join(directory, name);
+  const listen = ['--listen', '127.0.0.1:0', '--data', 'data', '--key', 'file:serve.key'];
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sealift-tls-'));
+    for (const name of ['one', 'two']) {
+      const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+      const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
+      const files = ['-keyout', at(`${name}.key`), '-out', at(`${name}.crt`)];
+      await runProcess('openssl', ['req', ...kind, ...files, ...subject]);
+    }
+    await writeFile(at('serve.key'), 'k'.repeat(40));
+    await put('one.crt', 'tls.crt');
+    await put('one.key', 'tls.key');
+    const tls = ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'];
+    const { signal } = stop;
+    const line = ['serve', ...listen, ...tls];
+    run = startCommand(registerServe, line, { cwd: directory, signal });
+    where = await vi.waitUntil(() => /serving on https:\/\/([^\s;]+)/.exec(run.stderr())?.[1], {
+      timeout: 30_000,
+    });
+  });
+  afterAll(async () => {
+    stop.abort(new InterruptedError('SIGTERM'));
+    expect(await run.exitCode).toBe(143);
+    await rm(directory, { recursive: true });
+  });
+
+  /** As an agent that renews certificates does. */
+  const put = async (from: string, to: string): Promise<void> => {
+    await writeFile(at('aside'), await readFile(at(from)));
+    await rename(at('aside'), at(to));
+  };
+  const connectBy = async (...args: string[]): Promise<string> => {
+    const words = ['s_client', '-connect', where, '-brief', ...args];
+    const { stdout, stderr } = await runProcess('openssl', words);
+    return stdout + stderr;
+  };
+
+  it('is what curl trusts by its certificate alone, and speaks no old protocol', async () => {
+    const get = (ca: string) =>
+      runProcess('curl', ['-sS', '--cacert', at(ca), `https://${where}/live`]);
+    expect((await get('one.crt')).stdout).toContain('ok');
+    await expect(get('two.crt')).rejects.toThrow();
+    expect(await connectBy('-CAfile', at('one.crt'))).toMatch(/TLSv1\.3[^]*Verification: OK/);
+    await expect(connectBy('-tls1_1', '-cipher', 'ALL:@SECLEVEL=0')).rejects.toThrow();
+  });
+
+  it('takes a renewed certificate without a restart, and drops nobody for it', async () => {
+    const [host, port] = where.split(':');
+    const socket = connect({ host, port: Number(port), ca: await readFile(at('one.crt')) });
+    await once(socket, 'secureConnect');
+    socket.write('GET /live HTTP/1.1\r\nHost: a\r\n');
+    await put('two.key', 'tls.key');
+    await vi.waitUntil(() => /the certificate is not renewed: [^\n]*key/.test(run.stderr()), {
+      timeout: 20_000,
+    });
+    expect(await connectBy('-CAfile', at('one.crt'))).toContain('Verification: OK');
+    await put('two.crt', 'tls.crt');
+    await vi.waitUntil(
+      async () => (await connectBy('-CAfile', at('two.crt'))).includes('Verification: OK'),
+      {
+        timeout: 20_000,
+        interval: 300,
+      },
+    );
+    socket.write('Connection: close\r\n\r\n');
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /);
+    const secret = (await readFile(at('two.key'), 'utf8')).split('\n')[1] ?? '';
+    expect(run.stderr()).not.toContain(secret);
+  });
+
+  it.each([
+    ['one.crt', 'two.key', 2, 'registry.tls-mismatch'],
+    ['one.crt', 'none.key', 3, 'input.missing'],
+    ['none.crt', 'one.key', 3, 'input.missing'],
+    ['one.key', 'one.key', 2, 'registry.tls-certificate'],
+  ])('is not started with %s and %s', async (...row) => {
+    const [cert, key, code, reason] = row;
+    const line = ['serve', ...listen, '--tls-cert', cert, '--tls-key', key];
+    const { exitCode, stderr } = await runCommand(registerServe, line, { cwd: directory });
+    expect([exitCode, stderr]).toEqual([code, expect.stringContaining(`[${reason}]`)]);
+  });
+});
