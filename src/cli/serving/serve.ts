@@ -214,7 +214,7 @@ function readAuth({ auth, authKeys, authIssuer }: ServeOptions, { cwd }: CliHost
     });
   }
   const issuer = withoutUndefined({ issuer: authIssuer });
-  if (authKeys.startsWith("https://") && URL.canParse(authKeys)) {
+  if (authKeys.startsWith('https://') && URL.canParse(authKeys)) {
     return { type: auth, keys: authKeys, ...issuer };
   }
   const keys = readInputFile(resolve(cwd, authKeys), { domain: 'input' }).toString('utf8');

@@ -8,6 +8,7 @@ import type { CliHost } from '../host.ts';
 import {
   createForceOption,
   createOutputOption,
+  indentLines,
   writeFormatted,
   type OutputFormat,
 } from '../terminal/output.ts';
@@ -60,7 +61,11 @@ function registerKeys(token: Command, host: CliHost): void {
         { force },
       );
       await writeFormatted({ host, ...options }, { privateKey: key, publicKey: pub }, () =>
-        [`${key} signs tokens`, `${pub} verifies them: give it to --auth-keys`, ''].join('\n'),
+        [
+          `${indentLines(key)} signs tokens`,
+          `${indentLines(pub)} verifies them: give it to --auth-keys`,
+          '',
+        ].join('\n'),
       );
     });
 }
