@@ -42,7 +42,7 @@ export function createAuth(
     return { type: 'none', identify: () => Promise.resolve(NOBODY) };
   }
   const { type, issuer } = settings;
-  const keys = settings.keys.startsWith("https://")
+  const keys = settings.keys.startsWith('https://')
     ? createRemoteKeys(settings.keys, host)
     : readKeys(settings.keys);
   return {
