@@ -22,7 +22,7 @@ export function createOpenBases(idle = IDLE): OpenBases {
       retired.delete(base);
       usedAt.delete(base);
       open.delete(base);
-      void base.close();
+      base.close().catch(() => undefined); // nobody reads from it
     }
   };
   return {
