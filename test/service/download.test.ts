@@ -112,7 +112,9 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
   it('is resumed where it broke off, and never continued from another revision', async () => {
     const { id = '', download_url: url = '' } = await create();
     const whole = join(world.directory, 'whole.iso');
-    const etag = /^etag: (\S+)\r$/im.exec(await curl('-D', '-', '-o', whole, url))?.[1] ?? '';
+    const head = await curl('-D', '-', '-o', whole, url);
+    const etag = /^etag: (\S+)\r$/im.exec(head)?.[1] ?? '';
+    const time = /^last-modified: (.+)\r$/im.exec(head)?.[1] ?? '';
     const part = join(world.directory, 'part.iso');
     const { size } = await stat(whole);
     await curl('-o', part, '-r', '0-999999', url);
@@ -126,6 +128,9 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     const kernel_arguments = [{ operation: 'append', value: 'changed' }];
     await service.call('PATCH', `${API}/v2/infra-envs/${id}`, { body: { kernel_arguments } });
     expect(await statusOf(url, '-r', '1000-')).toBe('410');
+    for (const is of [etag, time]) {
+      expect(await statusOf(plain, '-r', '5-9', '-H', `If-Range: ${is}`)).toBe('200');
+    }
     const next = await curl('-I', await urlOf(id));
     expect(next).toMatch(/^HTTP\/1.1 200/);
     expect(next).not.toContain(etag);

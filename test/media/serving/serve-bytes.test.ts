@@ -152,14 +152,12 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     [206, ['-r', '5-9', '-H', 'If-Range: ETAG']],
     [200, ['-r', '5-9', '-H', 'If-Range: "another"']],
     [200, ['-r', '5-9', '-H', 'If-Range: W/ETAG']],
-    [206, ['-r', '5-9', '-H', 'If-Range: DATE']],
     [200, ['-r', '5-9', '-H', 'If-Range: LATER']],
     [304, ['-H', 'If-None-Match: ETAG']],
     [304, ['-H', 'If-None-Match: "a", W/ETAG']],
     [304, ['-H', 'If-None-Match: *']],
     [304, ['-I', '-H', 'If-None-Match: ETAG']],
     [200, ['-H', 'If-None-Match: "another"', '-H', 'If-Modified-Since: LATER']],
-    [304, ['-H', 'If-Modified-Since: DATE']],
     [200, ['-H', 'If-Match: ETAG']],
     [412, ['-H', 'If-Match: "another"']],
     [412, ['-H', 'If-Unmodified-Since: EARLIER']],
@@ -167,6 +165,13 @@ describe.skipIf(!hasJudges)('the bytes of a virtual ISO', () => {
     const [theirs, ours] = await askBoth(args);
     expect(ours?.answer).toEqual(theirs?.answer);
     expect(ours?.answer.status).toBe(status);
+  });
+
+  it('are continued by their tag alone: two that were made in one second have the same time', async () => {
+    const time = date(0);
+    const range = await ask(urls.sealift, ['-r', '5-9', '-H', `If-Range: ${time}`]);
+    const since = await ask(urls.sealift, ['-H', `If-Modified-Since: ${time}`]);
+    expect([range.answer.status, since.answer.status]).toEqual([200, 200]);
   });
 
   it('carries a name to save it under, a strong tag, and no type to guess', async () => {
