@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFile, open, readdir, writeFile } from 'node:fs/promises';
+import { copyFile, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openIso } from '../../src/iso/open-iso.ts';
@@ -114,6 +114,26 @@ describe('customising an ISO that was built', () => {
     expect(code).toBe(0);
     expect(sumOf('x.iso')).toBe(sumOf('built.iso'));
   }, 120_000);
+
+  test('is not touched where the saved bytes are damaged, and what a killed run left aside is removed', async () => {
+    const left = at('x.iso.customize.999999-1-0123456789ab.tmp');
+    await writeFile(left, 'half');
+    for (const saved of ['\0', '{"areas":[{"offset":-1,"old":"","now":""}]}', '{"areas":[null]}']) {
+      await writeFile(at('x.iso.customize'), saved);
+      const { exitCode, stderr } = await world.run('customize', 'x.iso', '--reset', '--in-place');
+      expect([exitCode, stderr]).toEqual([7, expect.stringContaining('[customize.leftover]')]);
+      expect(sumOf('x.iso')).toBe(sumOf('pristine.iso'));
+    }
+    await rm(at('x.iso.customize'));
+    await expect(stat(left)).rejects.toThrow('ENOENT');
+  });
+
+  test('takes no pull secret from the words of the command', async () => {
+    const args = ['--pull-secret', SECRET, '--output', 'y.iso'];
+    const { exitCode, stderr } = await world.run('customize', 'x.iso', ...args);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.pull-secret]')]);
+    expect(stderr).not.toContain('dXNlcjpob3N0');
+  });
 
   test('is another ISO for a delta until it is reset, so that no value is lost without a word', async () => {
     await done('delta', 'pristine.iso', 'built.iso', '--output', 'values.delta');

@@ -23,6 +23,12 @@ describe('a kernel argument area', () => {
     expect(() => encodeKargs('quiet', 5, HASH)).toThrow(/take 6 bytes, but their area has 5/);
   });
 
+  it('has no second line: the boot menu would take it as one of its own', () => {
+    for (const text of ['x\ninsmod evil', 'x\rreboot', 'x\0y', 'x\u0085y']) {
+      expect(() => encodeKargs(text, 512, HASH)).toThrow(/line break or a control character/);
+    }
+  });
+
   it('ends with a newline that a menu of boot loaders reads, and comment signs', () => {
     expect(Buffer.from(encodeKargs(' a b ', 10, HASH)).toString()).toBe('a b\n######');
   });

@@ -7,7 +7,7 @@ import { findYamlExcess } from '../../base/text/document-bounds.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { checkPullSecret, checkSshKey } from '../../config/secret/check-secrets.ts';
-import { readSecretSource } from '../../config/secret/secret-source.ts';
+import { isReference, readSecretSource } from '../../config/secret/secret-source.ts';
 import type {
   CustomValues,
   HostNetwork,
@@ -104,7 +104,7 @@ const readAccess = (
 ): CustomValues =>
   withoutUndefined({
     sshKeys: sshKey?.flatMap((text) => readKeys(text, host)),
-    pullSecret: pullSecret && readSecret('usage.pull-secret', pullSecret, host),
+    pullSecret: pullSecret && readPullSecret(pullSecret, host),
     ignitionOverride: ignitionOverride && readFile(ignitionOverride, host),
     trustBundle: trustBundle && readFile(trustBundle, host),
   });
@@ -174,6 +174,14 @@ function readSecret(code: string, text: string, { cwd, env }: CliHost): string {
   if (reading.kind === 'value') return reading.value;
   const hint = reading.kind === 'absent' ? { hint: reading.hint } : {};
   throw new UsageError(code, reading.problem, hint);
+}
+
+/** The words of a command are no secret: others see them in the list of processes. */
+function readPullSecret(text: string, host: CliHost): string {
+  if (isReference(text)) return readSecret('usage.pull-secret', text, host);
+  throw new UsageError('usage.pull-secret', '--pull-secret is neither file:PATH nor env:NAME', {
+    hint: 'put the pull secret into a file, and name it as file:PATH',
+  });
 }
 
 const readKeys = (text: string, host: CliHost): readonly string[] =>

@@ -26,9 +26,18 @@ export function parseKargs(area: Uint8Array, { pad, end }: KargsFiller): string 
 /**
  * An area of `size` bytes with the given arguments; at most `size - 1` bytes of them fit.
  *
- * @throws UsageError `kargs.too-large`
+ * @throws UsageError `kargs.malformed`, `kargs.too-large`
  */
 export function encodeKargs(text: string, size: number, { pad, end }: KargsFiller): Uint8Array {
+  if (/\p{Cc}/u.test(text.trim())) {
+    throw new UsageError(
+      'kargs.malformed',
+      'kernel arguments have a line break or a control character',
+      {
+        hint: 'Give each argument on its own, with --kargs-append or as an entry of its own.',
+      },
+    );
+  }
   const kargs = Buffer.from(text.trim() + end, 'utf8');
   if (kargs.length > size) {
     throw new UsageError(

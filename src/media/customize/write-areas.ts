@@ -1,10 +1,12 @@
 import { rm, type FileHandle } from 'node:fs/promises';
-import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/files.ts';
 import { dirname } from 'node:path';
+import { sweepAside } from '../../base/disk/aside.ts';
+import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/files.ts';
 import { withLock } from '../../base/disk/lock.ts';
 import { openInPlace, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
 import { ConfigError, DiskError, isErrno } from '../../base/errors.ts';
+import { isObject } from '../../base/members.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { openLocal } from '../source/open-source.ts';
 import { namesBeside } from '../output/claim-iso.ts';
@@ -40,6 +42,7 @@ export const writeAreas = (
   isPrivate: boolean,
 ): Promise<WrittenAreas> =>
   withLock(place.lock, async () => {
+    await sweepAside(place.aside);
     const undone = await undo(place);
     const parts = await useLocal(place.path, plan);
     const file = await openToWrite(place.path);
@@ -65,7 +68,7 @@ export const writeAreas = (
 async function undo(place: WritePlace): Promise<boolean> {
   const text = (await readOwnFile(place.aside))?.toString('utf8');
   if (text === undefined) return false;
-  const saved = parseSaved(text);
+  const saved = parseSaved(text, place);
   const file = await openToWrite(place.path);
   try {
     await requireHalfway(place, file, saved);
@@ -139,19 +142,37 @@ const formatSaved = (saved: readonly Saved[]): string =>
     })),
   })}\n`;
 
-function parseSaved(text: string): readonly Saved[] {
-  const { areas } = JSON.parse(text) as {
-    readonly areas: readonly {
-      readonly offset: number;
-      readonly old: string;
-      readonly now: string;
-    }[];
-  };
-  return areas.map(({ offset, old, now }) => ({
-    offset,
-    old: Buffer.from(old, 'base64'),
-    now: Buffer.from(now, 'base64'),
-  }));
+/** @throws DiskError `customize.leftover` */
+function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[] {
+  const areas = parseAreas(text);
+  if (areas) return areas;
+  throw new DiskError(
+    'customize.leftover',
+    `${aside} is damaged, and ${path} may be half written`,
+    {
+      hint: `put ${path} back from where it came, and remove ${aside}`,
+    },
+  );
+}
+
+/** undefined for what `formatSaved` does not write. */
+function parseAreas(text: string): readonly Saved[] | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const areas = isObject(value) ? value['areas'] : undefined;
+  if (!Array.isArray(areas)) return undefined;
+  const parsed = areas.map((area: unknown): Saved | undefined => {
+    const { offset, old, now } = isObject(area) ? area : {};
+    if (typeof offset !== 'number' || !Number.isSafeInteger(offset) || offset < 0) return undefined;
+    if (typeof old !== 'string' || typeof now !== 'string') return undefined;
+    const bytes = { old: Buffer.from(old, 'base64'), now: Buffer.from(now, 'base64') };
+    return bytes.old.length === bytes.now.length ? { offset, ...bytes } : undefined;
+  });
+  return parsed.every((area) => area !== undefined) ? parsed : undefined;
 }
 
 /** Each byte is the old or the new one, or the ISO is another by now. */

@@ -43,7 +43,9 @@ export function readInfraEnv(
   const { proxy, kernelArguments } = spec;
   return {
     ...withoutUndefined({
-      sshKeys: textOf(spec['sshAuthorizedKey'])?.split('\n'),
+      sshKeys: textOf(spec['sshAuthorizedKey'])
+        ?.split(/\r?\n/)
+        .filter((line) => line.trim() !== ''),
       pullSecret: options.hasPullSecret ? undefined : findPullSecret(infraEnv, resources),
       proxy: proxy === undefined ? undefined : objectOrEmpty(proxy),
       ntpSources: ntpSources.length === 0 ? undefined : ntpSources,

@@ -60,6 +60,12 @@ const select = (selector: object): readonly string[] =>
   );
 
 describe('custom resources', () => {
+  it('has its SSH keys one a line, also as a block of YAML, which ends with a line break', () => {
+    const text =
+      'kind: InfraEnv\nspec:\n  sshAuthorizedKey: |\n    ssh-ed25519 AAAA a\n    ssh-ed25519 BBBB b\n';
+    expect(readText(text).values.sshKeys).toEqual(['ssh-ed25519 AAAA a', 'ssh-ed25519 BBBB b']);
+  });
+
   it.each<[object, readonly string[]]>([
     [{ matchLabels: { site: 'x' } }, ['a']],
     [{ matchExpressions: [{ key: 'site', operator: 'In', values: ['x', 'y'] }] }, ['a', 'b']],
