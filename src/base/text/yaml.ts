@@ -37,8 +37,11 @@ function withoutStacks<Value>(compose: () => Value): Value {
   }
 }
 
+/** What it throws does not quote the lines of the text, which may have secrets. */
 export const parse = (text: string, options: ParseOptions = {}): unknown =>
-  withoutStacks(() => yaml.parse(text, { ...OF_TEXT_KEYS, ...options }) as unknown);
+  withoutStacks(
+    () => yaml.parse(text, { ...OF_TEXT_KEYS, prettyErrors: false, ...options }) as unknown,
+  );
 
 export const parseDocument = ((text, options) =>
   withoutStacks(() =>

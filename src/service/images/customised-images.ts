@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
-import { RegistryError, SealiftError } from '../../base/errors.ts';
+import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { planCustomisation } from '../../media/customize/plan-customisation.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
@@ -18,6 +18,7 @@ import { createVirtualIso } from '../../media/serving/virtual-iso.ts';
 import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
+import { createRecent } from '../recent.ts';
 import { useRelease, type Release } from '../store/release.ts';
 import type { Releases } from '../store/releases.ts';
 import type { ServiceKey } from '../service-key.ts';
@@ -38,6 +39,8 @@ export type CustomisedImages = {
 
 /** Overlays in memory; one is some 60 KiB. */
 const MOST = 256;
+/** Configs in memory; one of hundreds of hosts has a few MiB. */
+const MOST_TEXTS = 16;
 
 export const overlaysBelow = (data: string): string => join(data, 'overlays');
 
@@ -47,7 +50,8 @@ export function createImages(
 ): CustomisedImages {
   const directory = overlaysBelow(data);
   const key = service.key.derive('overlays');
-  const overlays = new Map<string, Promise<PackedOverlay>>();
+  const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
+  const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
   const nameOf = ({ id, revision }: InfraEnv, { base }: Release): string =>
     `${id} ${revision} ${base.digest}`;
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
@@ -64,26 +68,20 @@ export function createImages(
     );
     return storeOverlay(place, parts);
   };
-  const overlayOf = (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
-    const name = nameOf(infraEnv, release);
-    const overlay = overlays.get(name) ?? store(infraEnv, release);
-    overlays.delete(name);
-    overlays.set(name, overlay);
-    const [oldest] = overlays.keys();
-    if (overlays.size > MOST && oldest !== undefined) overlays.delete(oldest);
-    overlay.catch(() => overlays.delete(name));
-    return overlay;
-  };
+  const overlayOf = (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> =>
+    overlays.get(nameOf(infraEnv, release), () => store(infraEnv, release));
   return {
     readIgnition: (infraEnv, release) =>
-      generating('failed to generate ignition', () =>
-        useRelease(release, async (iso) => {
-          const pristine = await readPristine(iso);
-          const forAgents = hasAgents(pristine);
-          const { hosts = [], ...others } = readValues(service.key, infraEnv, { forAgents });
-          // On any other ISO, networks are files beside the config.
-          return configure(pristine, forAgents ? { ...others, hosts } : others);
-        }),
+      ignitions.get(nameOf(infraEnv, release), () =>
+        generating('failed to generate ignition', () =>
+          useRelease(release, async (iso) => {
+            const pristine = await readPristine(iso);
+            const forAgents = hasAgents(pristine);
+            const { hosts = [], ...others } = readValues(service.key, infraEnv, { forAgents });
+            // On any other ISO, networks are files beside the config.
+            return configure(pristine, forAgents ? { ...others, hosts } : others);
+          }),
+        ),
       ),
     open: async (infraEnv, release) =>
       createVirtualIso(release.base, await overlayOf(infraEnv, release)),
@@ -97,7 +95,8 @@ export function createImages(
     async forget(infraEnv) {
       for (const release of await service.releases.list()) {
         const name = nameOf(infraEnv, release);
-        overlays.delete(name);
+        overlays.forget(name);
+        ignitions.forget(name);
         await removeStoredOverlay({ directory, name, label: labelOverlay(infraEnv) });
       }
     },
@@ -124,6 +123,10 @@ async function generating<Result>(what: string, work: () => Promise<Result>): Pr
     throw new ApiFailure(500, `${what}: ${error.message}`, error);
   }
 }
+
+/** The same values fail on the same ISO for ever. */
+const isOfValues = (error: unknown): boolean =>
+  error instanceof ApiFailure && error.cause instanceof ConfigError;
 
 /** A text as it is served. */
 export const serveText = (text: string | Uint8Array): Served => {

@@ -7,6 +7,7 @@ import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { findInfraEnv } from '../infra-envs/routes.ts';
 import { IMAGE_TYPE } from '../infra-envs/infra-env-rules.ts';
 import { requireUuid } from '../openapi.ts';
+import { createRecent, type Recent } from '../recent.ts';
 import { serveText } from './customised-images.ts';
 import { signImageUrl } from './image-url.ts';
 import { listHosts } from './infra-env-values.ts';
@@ -16,12 +17,16 @@ import { sendBytes } from './send-bytes.ts';
 
 const FILES = ['discovery.ign', 'ipxe-script', 'static-network-config'];
 
+/** Profiles in memory; those of hundreds of hosts have a few MiB. */
+const MOST_ARCHIVES = 16;
+
 /** `v2DownloadInfraEnvFiles`, `GetInfraEnvDownloadURL`. */
 export function addDownloadRoutes(app: App, service: Service): void {
+  const archives = createRecent<Uint8Array>(MOST_ARCHIVES);
   const downloads = `${BASE_PATH}/v2/infra-envs/:infra_env_id/downloads`;
   app.get(`${downloads}/files`, async (exchange) => {
     const infraEnv = await findForDownload(service, exchange);
-    return sendFile(service, exchange, infraEnv);
+    return sendFile(service, exchange, { infraEnv, archives });
   });
   app.get(`${downloads}/image-url`, async (exchange) => {
     const identity = await identify(service, exchange);
@@ -81,7 +86,7 @@ function requireFileName({ req }: Exchange): string {
 async function sendFile(
   service: Service,
   exchange: Exchange,
-  infraEnv: InfraEnv,
+  { infraEnv, archives }: { readonly infraEnv: InfraEnv; readonly archives: Recent<Uint8Array> },
 ): Promise<Response> {
   const name = requireFileName(exchange);
   const lastModified = new Date(infraEnv.updated_at);
@@ -91,8 +96,10 @@ async function sendFile(
     return sendBytes(exchange, serveText(text), { filename: name, lastModified });
   }
   if (name === 'static-network-config') {
-    const filename = `${infraEnv.id}-static-network-config.tar`;
-    return sendBytes(exchange, serveText(await packNetworks(infraEnv)), { filename, lastModified });
+    const { id, revision } = infraEnv;
+    const filename = `${id}-static-network-config.tar`;
+    const archive = await archives.get(`${id} ${revision}`, () => packNetworks(infraEnv));
+    return sendBytes(exchange, serveText(archive), { filename, lastModified });
   }
   const release = await findRelease(service, infraEnv);
   const script = await renderIpxeScript(service, exchange, { infraEnv, release });

@@ -24,6 +24,7 @@ import {
   type InfraEnvParams,
   type InfraEnvSettings,
 } from './infra-env.ts';
+import { checkNetworks } from './check-networks.ts';
 import { checkSettings, IMAGE_TYPE } from './infra-env-rules.ts';
 import { sortNetworks } from './static-networks.ts';
 
@@ -80,6 +81,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-create-params');
   const { requiredRegistries: registries } = service;
   checkSettings(params, { registries, prefix: 'pull secret for new infraEnv is invalid: ' });
+  await checkNetworks(params.static_network_config);
   const cluster = await findBound(service, params.cluster_id, identity);
   const id = randomUUID();
   const time = toTime(service.now());
@@ -127,6 +129,7 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   await findInfraEnv(service, asked, identity);
   const params = await readBody<InfraEnvParams>(service, exchange, 'infra-env-update-params');
   checkSettings(params, { registries: service.requiredRegistries });
+  await checkNetworks(params.static_network_config);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
     const { id, tenant, revision } = before;

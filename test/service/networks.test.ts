@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from '../../src/base/text/yaml.ts';
+import { API, PULL_SECRET, startService, type TestService } from '../support/service.ts';
+
+const MAP = [{ mac_address: '52:54:00:00:00:01', logical_nic_name: 'eth0' }];
+const eth = (index: number, more = ''): string =>
+  `- name: eth${index}\n  type: ethernet\n  ipv4: {enabled: true, dhcp: true}\n${more}`;
+const network = (more = ''): string => `interfaces:\n${eth(0)}${more}`;
+
+/** Text, what its reason says. */
+const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
+  'a password on a line that is not YAML': [
+    '802.1x: password: hunter2secret\n',
+    /\[0\]\.network_yaml is not YAML: BLOCK_AS_IMPLICIT_KEY at character 8$/,
+  ],
+  'a password behind a bracket': [
+    'interfaces: []\npassword: ["hunter2secret" hunter2secret]\n',
+    /is not YAML: \w+ at character \d+$/,
+  ],
+  'an alias of a secret name': ['interfaces: *hunter2secret\n', /aliases|is not YAML/],
+  'a value nested 400 deep': [
+    network(`x: ${'['.repeat(400)}${']'.repeat(400)}\n`),
+    /has too much: this is nested too deep$/,
+  ],
+  'a value nested 100 deep': [
+    network(`x: ${'['.repeat(100)}${']'.repeat(100)}\n`),
+    /is nested more than 32 deep$/,
+  ],
+  'an alias within itself': ['interfaces: []\nx: &a [*a]\n', /aliases|is nested/],
+  'aliases that stand for a lot': [
+    `a: &a [${'1,'.repeat(90)}]\nb: &b [${'*a,'.repeat(90)}]\n`,
+    /aliases|more than 5000 values/,
+  ],
+  'two thousand interfaces': [
+    `interfaces:\n${Array.from({ length: 2000 }, (_, i) => `- {name: e${i}, type: x}\n`).join('')}`,
+    /has (?:too much|more than)/,
+  ],
+  'an interface of a type that needs nmstate': [
+    'interfaces:\n- name: v0\n  type: vxlan\n',
+    /cannot be used: interface "v0" is of type vxlan$/,
+  ],
+  'an interface without a name': ['interfaces:\n- type: ethernet\n', /missing field 'name'/],
+  'no interface': ['{}\n', /empty NetworkManager config/],
+  'name servers that are numbers': [
+    network('dns-resolver: {config: {server: [8]}}\n'),
+    /dns-resolver.config.server is not a list of texts$/,
+  ],
+  'a route to a number': [
+    network('routes: {config: [{destination: 8}]}\n'),
+    /destination of a route is not a string$/,
+  ],
+};
+
+describe('networks of hosts', () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.close());
+  const create = (networks: readonly object[]) =>
+    service.call('POST', `${API}/v2/infra-envs`, {
+      body: { name: 'edge', pull_secret: PULL_SECRET, static_network_config: networks },
+    });
+
+  it.each(Object.entries(REFUSED))(
+    'with %s are refused with field and reason, and without a quote',
+    async (_, [network_yaml, reason]) => {
+      const created = await create([{ network_yaml, mac_interface_map: MAP }]);
+      expect(created.status).toBe(400);
+      expect(created.body['reason']).toMatch(/^static_network_config\[0\]\.network_yaml /);
+      expect(created.body['reason']).toMatch(reason);
+      expect(created.text).not.toContain('hunter2');
+      expect(service.answered.filter(({ error }) => error !== undefined)).toEqual([]);
+    },
+  );
+
+  it('are refused in a change as at creation, and what was there stays', async () => {
+    const good = { network_yaml: network(), mac_interface_map: MAP };
+    const { body } = await create([good]);
+    const path = `${API}/v2/infra-envs/${String(body['id'])}`;
+    const bad = { network_yaml: '- [', mac_interface_map: MAP };
+    const changed = await service.call('PATCH', path, {
+      body: { static_network_config: [good, bad] },
+    });
+    expect(changed.body['reason']).toMatch(/^static_network_config\[1\]\.network_yaml is not YAML/);
+    const read = await service.call('GET', path);
+    expect(read.body['static_network_config']).toBe(body['static_network_config']);
+  });
+
+  it('are refused where all hosts together have too much, and taken where 500 have a plain one', async () => {
+    const hosts = (count: number, yaml: string): object[] =>
+      Array.from({ length: count }, (_, i) => {
+        const hex = i.toString(16).padStart(4, '0');
+        const mac_address = `52:54:00:00:${hex.slice(0, 2)}:${hex.slice(2)}`;
+        return { network_yaml: yaml, mac_interface_map: [{ ...MAP[0], mac_address }] };
+      });
+    const many = `interfaces:\n${Array.from({ length: 400 }, (_, i) => eth(i)).join('')}`;
+    const refused = await create(hosts(12, many));
+    expect([refused.status, refused.body['reason']]).toEqual([
+      400,
+      'static_network_config has more than 25000 values',
+    ]);
+    const { status, body } = await create(hosts(500, network()));
+    expect(status).toBe(201);
+    const path = `${API}/v2/infra-envs/${String(body['id'])}/downloads/files?file_name=static-network-config`;
+    const [one, two] = [await service.call('GET', path), await service.call('GET', path)];
+    expect(one.text).toContain('host499/eth0.nmconnection');
+    expect(two.headers.get('etag')).toBe(one.headers.get('etag'));
+  });
+});
+
+it('an error of YAML quotes no line of the text', () => {
+  expect(() => parse('802.1x: password: hunter2secret\n')).toThrow(/^(?!.*hunter2)/s);
+});
