@@ -41,7 +41,7 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   });
   addProbes(app, service, metrics);
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>
-    exchange.body(service.openApi.text, 200, { 'Content-Type': 'application/json' }),
+    exchange.body(service.openApi.bytes, 200, { 'Content-Type': 'application/json' }),
   );
   addClusterRoutes(app, service);
   addInfraEnvRoutes(app, service);

@@ -8,20 +8,20 @@ export type BodySchema =
   'disconnected-cluster-create-params' | 'infra-env-create-params' | 'infra-env-update-params';
 
 export type OpenApi = {
-  /** The document itself, as it is served. */
-  readonly text: string;
+  /** The document itself, as it is served: the same bytes for all answers that are on their way. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
   /** @throws ApiFailure 422 */
   readonly check: (schema: BodySchema, body: unknown) => void;
 };
 
 export function readOpenApi(): OpenApi {
-  const text = readFileSync(new URL('schema/service.openapi.json', PACKAGE_ROOT), 'utf8');
+  const bytes = new Uint8Array(readFileSync(new URL('schema/service.openapi.json', PACKAGE_ROOT)));
   const ajv = new Ajv({ meta: false, validateSchema: false, strict: false });
   ajv.addFormat('uuid', UUID);
-  ajv.addSchema(JSON.parse(text) as object, 'service');
+  ajv.addSchema(JSON.parse(Buffer.from(bytes).toString('utf8')) as object, 'service');
   const compiled = new Map<BodySchema, ValidateFunction>();
   return {
-    text,
+    bytes,
     check(schema, body) {
       const validate =
         compiled.get(schema) ?? ajv.compile({ $ref: `service#/components/schemas/${schema}` });

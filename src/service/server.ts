@@ -1,10 +1,4 @@
-import {
-  createServer,
-  STATUS_CODES,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, STATUS_CODES, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
@@ -12,6 +6,7 @@ import { prepareDrain, type Drain } from '../media/serving/drain.ts';
 import type { KeyPair } from '../registry/server/key-pair.ts';
 import { ApiFailure, formatFailure } from './api-failure.ts';
 import { answerFailure } from './app.ts';
+import { answerInTurn, boundConnections } from './client-connections.ts';
 import type { App } from './context.ts';
 
 export type Limits = {
@@ -24,6 +19,8 @@ export type Limits = {
   readonly idle: number;
   /** For a client that takes no byte of its answer. */
   readonly stalled: number;
+  /** For one that does so, or sends its body slowly, when there are too many connections. */
+  readonly slow: number;
 };
 
 const LIMITS: Limits = {
@@ -32,6 +29,7 @@ const LIMITS: Limits = {
   request: 30_000,
   idle: 15_000,
   stalled: 120_000,
+  slow: 10_000,
 };
 
 type ServiceServer = Drain & {
@@ -50,9 +48,7 @@ export function createServiceServer(
     hostname: 'localhost', // HTTP/1.0 asks without one
     errorHandler: () => answerFailure(new ApiFailure(400, 'the request is not valid')),
   });
-  const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    void answer(request, response);
-  };
+  const listener = answerInTurn((request, response) => void answer(request, response));
   const connectionsCheckingInterval = Math.min(1000, limits.head);
   const server =
     tls === undefined
@@ -66,7 +62,7 @@ export function createServiceServer(
   server.requestTimeout = limits.request;
   server.keepAliveTimeout = limits.idle;
   server.setTimeout(limits.stalled);
-  boundConnections(server, limits.connections);
+  boundConnections(server, limits);
   server.on('clientError', refuse);
   return {
     server,
@@ -102,28 +98,3 @@ const STATUSES: Readonly<Record<string, number>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
-
-/** Where there are too many, the one that has been without a request for longest makes room; else the new one goes. */
-function boundConnections(server: Server | TlsServer, most: number): void {
-  const idle = new Set<Socket>();
-  const open = new Set<Socket>();
-  server.on(isTls(server) ? 'secureConnection' : 'connection', (socket: Socket) => {
-    const [oldest = socket] = idle;
-    if (open.size >= most) oldest.destroy();
-    if (socket.destroyed) return;
-    open.add(socket);
-    idle.add(socket);
-    socket.once('close', () => {
-      open.delete(socket);
-      idle.delete(socket);
-    });
-  });
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
-    idle.delete(socket);
-    response.once('close', () => {
-      if (!socket.destroyed) idle.add(socket);
-    });
-  });
-}
-
-const isTls = (server: Server | TlsServer): boolean => 'addContext' in server;

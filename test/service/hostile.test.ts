@@ -174,7 +174,14 @@ describe('the service as a process', () => {
 });
 
 it('slow clients get 408 in their time, and others an answer meanwhile', async () => {
-  const limits = { connections: 500, head: 400, request: 800, idle: 400, stalled: 2000 };
+  const limits = {
+    connections: 500,
+    head: 400,
+    request: 800,
+    idle: 400,
+    stalled: 2000,
+    slow: 1000,
+  };
   const service = await startService({ limits });
   const { port } = new URL(service.url);
   const drip = async (start: string, bytes: string): Promise<string> => {
