@@ -10,6 +10,7 @@ import { addImageRoutes } from './images/image-routes.ts';
 import { addInfraEnvRoutes } from './infra-envs/routes.ts';
 import { addVersionRoutes } from './openshift-versions.ts';
 import { addPage } from './page.ts';
+import { checkAsker } from './who-asks.ts';
 import { addProbes, type CountedRequest, type Metrics } from './probes.ts';
 
 /** A request that was answered. It has no query: that may have a token. */
@@ -29,15 +30,21 @@ export function createApp(service: Service, { metrics, onAnswer }: AppOptions): 
   app.use(async (exchange, next) => {
     const started = performance.now();
     await next();
-    const { error = exchange.get('served')?.error, req } = exchange;
+    const served = exchange.get('served');
+    const { error = served?.error, req } = exchange;
     const route = routePath(exchange, -1);
     onAnswer({
       method: req.method,
       route: route === '/*' ? 'unknown' : route,
-      status: exchange.get('served')?.status ?? exchange.res.status,
+      status: served?.status ?? exchange.res.status,
+      isCut: served?.complete === false,
       milliseconds: performance.now() - started,
       ...(error !== undefined && !(error instanceof ApiFailure) && { error }),
     });
+  });
+  app.use(async (exchange, next) => {
+    checkAsker(service, exchange);
+    await next();
   });
   addProbes(app, service, metrics);
   app.get(`${BASE_PATH}/openapi.json`, (exchange) =>

@@ -26,6 +26,8 @@ export type Service = {
   /** Without a slash at its end; absent: what clients asked for. */
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  /** Nobody but this machine can ask, and it has no name but its own. */
+  readonly isLocal: boolean;
   /** What every pull secret must have auth for. */
   readonly requiredRegistries: readonly string[];
   readonly now: () => number;
@@ -49,12 +51,17 @@ export const identify = (service: Service, exchange: Exchange): Promise<Identity
 /** Bytes of a body: a trust bundle of 64 KiB, and the networks of some hundred hosts. */
 const BODY_LIMIT = 2 << 20;
 
-/** @throws ApiFailure 400, 413, 422 */
+/** @throws ApiFailure 400, 413, 415, 422 */
 export async function readBody<Body>(
   { openApi }: Service,
   exchange: Exchange,
   schema: BodySchema,
 ): Promise<Body> {
+  const [type = ''] = (exchange.req.header('content-type') ?? '').split(';');
+  // A form of another site can send any other type without asking.
+  if (type.trim().toLowerCase() !== 'application/json') {
+    throw new ApiFailure(415, 'the body must be application/json');
+  }
   const bytes = await readBytes(exchange.env.incoming);
   let body: unknown;
   try {

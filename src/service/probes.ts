@@ -14,6 +14,8 @@ export type CountedRequest = {
   readonly route: string;
   readonly status: number;
   readonly milliseconds: number;
+  /** The client does not have all of it. */
+  readonly isCut: boolean;
 };
 
 export function createMetrics(): Metrics {
@@ -23,6 +25,12 @@ export function createMetrics(): Metrics {
     name: 'sealift_http_requests_total',
     help: 'Requests that were answered.',
     labelNames: ['method', 'route', 'status'],
+    registers,
+  });
+  const cut = new Counter({
+    name: 'sealift_downloads_cut_total',
+    help: 'Answers with bytes of images and files that ended before the client had all of them.',
+    labelNames: ['route'],
     registers,
   });
   const durations = new Histogram({
@@ -41,7 +49,8 @@ export function createMetrics(): Metrics {
     },
   });
   return {
-    count({ method, route, status, milliseconds }) {
+    count({ method, route, status, milliseconds, isCut }) {
+      if (isCut) cut.inc({ route });
       requests.inc({ method, route, status });
       durations.observe({ route }, milliseconds / 1000);
     },

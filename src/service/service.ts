@@ -24,6 +24,8 @@ export type ServiceSettings = {
   readonly auth: AuthSettings;
   readonly publicUrl?: string;
   readonly isTls: boolean;
+  /** It listens on loopback, and everybody may ask: hosts must be IP addresses, localhost or that of `publicUrl`. */
+  readonly isLocal?: boolean;
   /** What every pull secret must have auth for. */
   readonly requiredRegistries?: readonly string[];
   /** Milliseconds that the URL of an image is good for, where there is authentication. */
@@ -64,6 +66,7 @@ export async function openService(
     openApi: readOpenApi(),
     ...withoutUndefined({ publicUrl: settings.publicUrl }),
     isTls,
+    isLocal: settings.isLocal ?? false,
     requiredRegistries: settings.requiredRegistries ?? [],
     now,
     ending: settings.ending,

@@ -68,7 +68,8 @@ async function change(load: Load, customer: Customer, random: Random): Promise<v
     ? download(load, before, { what: 'download-during-change', pause: 1, mayChange: true })
     : undefined;
   if (running) await sleep(random.below(300));
-  const values = random.below(VALUES.length);
+  // Those that it has would be no change.
+  const values = (customer.values + 1 + random.below(VALUES.length - 1)) % VALUES.length;
   const { answer, body } = await call(load, {
     what: 'change',
     method: 'PATCH',

@@ -176,7 +176,7 @@ describe('bad input', () => {
     ],
     [
       { pull_secret: auths(5) },
-      `${prefix}invalid pull secret: 'auth' field of "r.io" is 5 but should be a string`,
+      `${prefix}invalid pull secret: 'auth' field of "r.io" is a number but should be a string`,
     ],
     [
       { pull_secret: '{"auths":{"r.io":{}}}' },

@@ -8,6 +8,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startSealift, type Child } from '../support/child.ts';
 import { API, createJudge, PULL_SECRET, startService } from '../support/service.ts';
 
+const JSON_TYPE = { 'content-type': 'application/json' };
+
 /** A process of its own: what it does not expect must not end it. */
 describe('the service as a process', () => {
   let folder: string;
@@ -29,6 +31,7 @@ describe('the service as a process', () => {
     judge = await createJudge(url.origin);
     const created = await fetch(`${url.origin}${API}/v2/infra-envs`, {
       method: 'POST',
+      headers: JSON_TYPE,
       body: JSON.stringify({ name: 'edge', pull_secret: PULL_SECRET }),
     });
     infraEnv = ((await created.json()) as { id: string }).id;
@@ -120,7 +123,7 @@ describe('the service as a process', () => {
   it('refuses methods that it does not have, and what is not HTTP, in its own shape', async () => {
     for (const method of ['PUT', 'TRACE', 'OPTIONS', 'PROPFIND']) {
       const answer = await send(
-        `${method} ${API}/v2/infra-envs HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+        `${method} ${API}/v2/infra-envs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
       );
       expect(answer).toMatch(/^HTTP\/1\.1 404 [^]*"reason":"path not found"/);
     }
@@ -132,6 +135,7 @@ describe('the service as a process', () => {
       'POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       'POST /live HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcde',
       'GET /live HTTP/1.1\r\nHost: a b/c\r\nConnection: close\r\n\r\n',
+      'GET /live HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n',
     ]) {
       expect(await send(bytes)).toMatch(/^HTTP\/1\.1 400 [^]*"kind":"Error","id":400/);
     }
@@ -142,11 +146,15 @@ describe('the service as a process', () => {
 
   it('bounds bodies, however they say their size, and nests in them', async () => {
     const post = `POST ${API}/v2/infra-envs HTTP/1.1`;
-    const { status } = await ask(post, 'Content-Length: 99999999999');
+    const { status } = await ask(
+      post,
+      'Content-Type: application/json',
+      'Content-Length: 99999999999',
+    );
     expect(status).toBe(413);
     const piece = 'x'.repeat(65_536);
     const chunked = `10000\r\n${piece}\r\n`.repeat(40);
-    const head = `${post}\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const head = `${post}\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n`;
     expect(await send(head + chunked)).toMatch(/^HTTP\/1\.1 413 /);
     const nested = '['.repeat(200_000) + ']'.repeat(200_000);
     for (const ignition_config_override of [
@@ -155,11 +163,16 @@ describe('the service as a process', () => {
     ]) {
       const answer = await fetch(`${url.origin}${API}/v2/infra-envs`, {
         method: 'POST',
+        headers: JSON_TYPE,
         body: JSON.stringify({ name: 'e', pull_secret: PULL_SECRET, ignition_config_override }),
       });
       expect([400, 422]).toContain(answer.status);
     }
-    const deep = await fetch(`${url.origin}${API}/v2/infra-envs`, { method: 'POST', body: nested });
+    const deep = await fetch(`${url.origin}${API}/v2/infra-envs`, {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: nested,
+    });
     expect(deep.status).toBe(422);
   });
 
@@ -196,7 +209,7 @@ it('slow clients get 408 in their time, and others an answer meanwhile', async (
     return all;
   };
   const heads = 'GET /live HTTP/1.1\r\nHost: a\r\n';
-  const post = `POST ${API}/v2/infra-envs HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n`;
+  const post = `POST ${API}/v2/infra-envs HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n`;
   const many = Array.from({ length: 50 });
   const slow = many.flatMap(() => [drip(heads, 'X: y\r\n'), drip(post, '{')]);
   const stopped = many.flatMap(() => [drip(heads, ''), drip(post, '')]);

@@ -78,7 +78,7 @@ export async function startService({
         method,
         redirect: 'manual',
         headers: {
-          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...((body ?? raw) !== undefined && { 'content-type': 'application/json' }),
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
           ...headers,
         },

@@ -153,6 +153,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     key: new Secret(readSecret('--key', options.key, host)),
     auth: readAuth(options, host),
     isTls: tls !== undefined,
+    isLocal: options.auth === 'none' && isLoopback(options.listen.host),
     urlLifetime,
     requiredRegistries: options.requireRegistry,
     now: host.now,
@@ -187,6 +188,8 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   }
   host.signal.throwIfAborted();
 }
+
+const isLoopback = (host: string): boolean => host === 'localhost' || isThisMachine(host);
 
 const REFUSE: ListenRefusals = {
   inUse: (...about) => new UsageError('service.port-in-use', ...about),

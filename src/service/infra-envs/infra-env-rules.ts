@@ -6,6 +6,7 @@ import { checkSshKey } from '../../config/secret/check-secrets.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type {
+  InfraEnvBody,
   InfraEnvParams,
   InfraEnvSettings,
   KernelArgument,
@@ -41,6 +42,16 @@ export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): v
   checkProxy(params.proxy);
   checkTrustBundle(params.additional_trust_bundle);
   checkOverride(params.ignition_config_override);
+}
+
+/** Bytes of all that is stored of an InfraEnv: the networks of some hundred hosts. */
+const SIZE_LIMIT = 512 << 10;
+
+/** What changes one after the other add up to is bounded, too. @throws ApiFailure 413 */
+export function checkSize(body: InfraEnvBody): void {
+  const size = Buffer.byteLength(JSON.stringify(body));
+  if (size <= SIZE_LIMIT) return;
+  throw new ApiFailure(413, `the InfraEnv has ${size} bytes, and may have ${SIZE_LIMIT}`);
 }
 
 function checkRendezvous(type: string, address: string): void {
@@ -84,10 +95,10 @@ function findAuthProblem(registry: string, auth: unknown): string | undefined {
   return isPair ? undefined : `'auth' for ${registry} is not in 'user:password' format`;
 }
 
-/** What has members may have secrets. */
+/** The value itself may be a secret. */
 function describeValue(value: unknown): string {
   if (value === undefined || value === null) return '<nil>';
-  return typeof value === 'object' ? 'an object' : JSON.stringify(value);
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 function parseObject(text: string, reason: string): Readonly<Record<string, unknown>> {
@@ -159,16 +170,19 @@ function checkNetwork({ mac_interface_map: map = [] }: StaticNetwork, host: numb
   }
 }
 
+/** What the files of systemd, where proxies stand, would read as something else. */
+const UNQUOTED = /[\s"\p{Cc}]/u;
+
 function checkProxy(proxy: InfraEnvSettings['proxy']): void {
   for (const name of ['http_proxy', 'https_proxy'] as const) {
     const text = proxy?.[name] ?? '';
     if (text !== '' && !isProxyUrl(text)) throw bad(`${name} is not an http or https URL`);
   }
-  if (/[\s"]/.test(proxy?.no_proxy ?? '')) throw bad('no_proxy has white space or quotes');
+  if (UNQUOTED.test(proxy?.no_proxy ?? '')) throw bad('no_proxy has white space or quotes');
 }
 
 function isProxyUrl(text: string): boolean {
-  if (!URL.canParse(text) || /[\s"]/.test(text)) return false;
+  if (!URL.canParse(text) || UNQUOTED.test(text)) return false;
   return ['http:', 'https:'].includes(new URL(text).protocol);
 }
 

@@ -1,3 +1,4 @@
+import { SealiftError } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
 import type { ServiceKey } from '../service-key.ts';
 import type { StoredRecord } from '../state/state.ts';
@@ -70,3 +71,13 @@ export const openPullSecret = (
   key: ServiceKey,
   { id, sealed_pull_secret }: Pick<InfraEnv, 'id' | 'sealed_pull_secret'>,
 ): string => key.open(sealed_pull_secret, `InfraEnv ${id}`);
+
+/** False as well where the key of the service is not that of the secret any more: then a new one is stored. */
+export function isPullSecret(key: ServiceKey, infraEnv: InfraEnv, secret: string): boolean {
+  try {
+    return openPullSecret(key, infraEnv) === secret;
+  } catch (error) {
+    if (error instanceof SealiftError && error.code === 'service.key-wrong') return false;
+    throw error;
+  }
+}

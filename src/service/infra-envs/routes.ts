@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/members.ts';
 import type { Json } from '../../base/text/canonical-json.ts';
 import type { Identity } from '../auth/identity.ts';
@@ -17,6 +18,7 @@ import { ApiFailure, notFound } from '../api-failure.ts';
 import { NO_EXPIRY, signImageUrl } from '../images/image-url.ts';
 import { requireUuid } from '../openapi.ts';
 import {
+  isPullSecret,
   sealPullSecret,
   toInfraEnv,
   type InfraEnv,
@@ -25,7 +27,7 @@ import {
   type InfraEnvSettings,
 } from './infra-env.ts';
 import { checkNetworks } from './check-networks.ts';
-import { checkSettings, IMAGE_TYPE } from './infra-env-rules.ts';
+import { checkSettings, checkSize, IMAGE_TYPE } from './infra-env-rules.ts';
 import { sortNetworks } from './static-networks.ts';
 
 /** `RegisterInfraEnv`, `ListInfraEnvs`, `GetInfraEnv`, `UpdateInfraEnv`, `DeregisterInfraEnv`, `v2RegisterHost`. */
@@ -97,6 +99,7 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
     created_at: time,
     updated_at: time,
   };
+  checkSize(body);
   const record = { id, tenant: identity.tenant, revision: 1, body: body as Json };
   await service.state.create('infra-envs', record);
   return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
@@ -144,10 +147,19 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
       sealed_pull_secret,
       user_name,
       created_at,
-      ...(secret !== undefined && { sealed_pull_secret: sealPullSecret(service.key, id, secret) }),
-      updated_at: toTime(service.now()),
+      ...(secret !== undefined &&
+        !isPullSecret(service.key, before, secret) && {
+          sealed_pull_secret: sealPullSecret(service.key, id, secret),
+        }),
+      updated_at: before.updated_at,
     };
-    const record = { id, tenant, revision: revision + 1, body: body as Json };
+    // The URL of an image that stays the same goes on to be good.
+    if (isDeepStrictEqual({ ...body, id, tenant, revision }, before)) {
+      return exchange.json(await formatInfraEnv(service, exchange, before), 201);
+    }
+    checkSize(body);
+    const changed = { ...body, updated_at: toTime(service.now()) };
+    const record = { id, tenant, revision: revision + 1, body: changed as Json };
     if (!(await service.state.replace('infra-envs', record))) continue;
     await service.images.forget(before);
     return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
