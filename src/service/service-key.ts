@@ -2,6 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { KEY_SIZE, openSealedBytes, sealBytes } from '../base/sealed-bytes.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { Secret } from '../config/secret/secret.ts';
+import type { State } from './state/state.ts';
 
 /** Bytes that a key must have: what people think up is shorter. */
 const LEAST = 32;
@@ -35,10 +36,25 @@ export function readServiceKey(secret: Secret): ServiceKey {
     open(sealed, owner) {
       const bytes = openSealedBytes(Buffer.from(sealed, 'base64'), records, owner);
       if (bytes) return bytes.toString('utf8');
-      throw new IntegrityError('service.key-wrong', `--key does not open the secret of ${owner}`, {
-        hint: 'give the key that the service was started with before',
-      });
+      throw new IntegrityError(
+        'service.key-wrong',
+        `--key does not open what is stored: ${owner}`,
+        {
+          hint: 'give the key that the service was started with before',
+        },
+      );
     },
     derive,
   };
+}
+
+const CHECKED = 'key-check';
+
+/**
+ * Whether it is the key that the records are of; the first one is.
+ *
+ * @throws IntegrityError `service.key-wrong`
+ */
+export async function checkServiceKey(key: ServiceKey, state: State): Promise<void> {
+  key.open(await state.keepFirst(CHECKED, key.seal('', CHECKED)), CHECKED);
 }

@@ -12,9 +12,10 @@ import { keepSwept } from './images/sweep-overlays.ts';
 import { readOpenApi } from './openapi.ts';
 import { createMetrics } from './probes.ts';
 import { openReleases } from './store/releases.ts';
-import { readServiceKey } from './service-key.ts';
+import { checkServiceKey, readServiceKey, type ServiceKey } from './service-key.ts';
 import { openFileState } from './state/file-state.ts';
 import { openPostgresState } from './state/postgres-state.ts';
+import type { State } from './state/state.ts';
 
 export type ServiceSettings = {
   readonly data: string;
@@ -57,7 +58,7 @@ const RETRY_FOR = 30_000;
 export async function openService(
   settings: ServiceSettings,
 ): Promise<{ readonly app: App; readonly close: () => Promise<void> }> {
-  const { data, database, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
+  const { data, auth, isTls, now, host, warn, urlLifetime: lifetime } = settings;
   const key = readServiceKey(settings.key);
   const service = {
     key,
@@ -71,9 +72,7 @@ export async function openService(
     now,
     ending: settings.ending,
   };
-  const state = await (database === undefined
-    ? openFileState(join(data, 'records'))
-    : openPostgresState(database));
+  const state = await openState(settings, key);
   const cache = await openPartCache({
     directory: join(data, 'cache'),
     limit: settings.cacheLimit,
@@ -112,4 +111,17 @@ export async function openService(
       await state.close();
     },
   };
+}
+
+async function openState({ data, database }: ServiceSettings, key: ServiceKey): Promise<State> {
+  const state = await (database === undefined
+    ? openFileState(join(data, 'records'))
+    : openPostgresState(database));
+  try {
+    await checkServiceKey(key, state);
+    return state;
+  } catch (error) {
+    await state.close();
+    throw error;
+  }
 }

@@ -22,7 +22,8 @@ const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 const WRITER = `
   import { openFileState } from '${STATE}';
   const state = await openFileState(process.argv[2]);
-  const record = (revision) => ({ id: '${ID}', tenant: 't', revision, body: { revision } });
+  const body = { name: 'edge', openshift_version: '4.20.3', created_at: 'now' };
+  const record = (revision) => ({ id: '${ID}', tenant: 't', revision, body });
   const acts = [
     () => state.create('clusters', record(1)),
     () => state.replace('clusters', record(2)),

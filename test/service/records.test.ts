@@ -1,8 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { withoutUndefined } from '../../src/base/members.ts';
+import { Secret } from '../../src/config/secret/secret.ts';
 import { hasPostgres, startPostgres, type Postgres } from '../support/postgres.ts';
 import {
   API,
@@ -23,9 +25,10 @@ it('describes itself by a valid OpenAPI document', async () => {
 describe.each(['files', 'postgres'])('records in %s', (kind) => {
   let postgres: Postgres | undefined;
   let service: TestService;
+  let database: string | undefined;
   beforeAll(async () => {
     if (kind === 'postgres' && hasPostgres) postgres = await startPostgres();
-    const database = postgres?.createDatabase();
+    database = postgres?.createDatabase();
     service = await startService(database === undefined ? {} : { database });
   });
   afterAll(async () => {
@@ -115,15 +118,87 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
     });
   });
 
-  test('the pull secret is nowhere in what is stored, and any text comes back as it was', async () => {
+  test('no secret is in what is stored, and all of it comes back as it was', async () => {
     const name = 'é "quoted" \u2028 \ud83d\ude00';
-    const { body } = await createInfraEnv({ name });
+    const given = {
+      proxy: { http_proxy: 'http://user:canary-proxy@proxy.example:3128' },
+      ignition_config_override: '{"ignition":{"version":"3.2.0"},"canary":"override"}',
+      ssh_authorized_key: `${SSH_KEY}-canary`,
+    };
+    const yaml = 'interfaces:\n- name: eth0\n  802.1x: {private-key-password: canary}\n';
+    const { body, text } = await createInfraEnv({
+      name,
+      ...given,
+      kernel_arguments: [{ operation: 'append', value: 'canary=1' }],
+      static_network_config: [
+        {
+          network_yaml: yaml,
+          mac_interface_map: [{ mac_address: '52:54:00:00:00:01', logical_nic_name: 'eth0' }],
+        },
+      ],
+    });
+    expect(text).toContain('canary-proxy');
     const { body: read } = await service.call('GET', `${API}/v2/infra-envs/${String(body['id'])}`);
-    expect(read).toMatchObject({ name });
-    const grep = ['-rlaE', 'canary|dXNlcjpjYW5h', service.data];
-    expect(() => execFileSync('grep', grep)).toThrow(/status 1|Command failed/);
+    expect(read).toMatchObject({ name, ...given });
+    expect(read['static_network_config']).toContain('canary');
+    const stored = database
+      ? execFileSync('pg_dump', [database], { encoding: 'utf8' })
+      : execFileSync('cat', listFiles(service.data), { encoding: 'utf8' });
+    expect(stored).toContain(String(body['id']));
+    expect(stored).not.toMatch(/canary|dXNlcjpjYW5h|proxy\.example|interfaces/);
+  });
+
+  test('another key is refused at the start, and the right one is taken again', async () => {
+    const data = await mkdtemp(join(tmpdir(), 'sealift-key-'));
+    const settings = withoutUndefined({ data, database });
+    await (await startService(settings)).close();
+    const other = { ...settings, key: new Secret('f'.repeat(64)) };
+    await expect(startService(other)).rejects.toMatchObject({ code: 'service.key-wrong' });
+    const again = await startService(settings);
+    expect((await again.call('GET', `${API}/v2/infra-envs`)).status).toBe(200);
+    await again.close();
+    await rm(data, { recursive: true });
   });
 });
+
+describe('a folder of records that somebody else wrote to', () => {
+  const ID = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
+  const record = { id: ID, tenant: 'anonymous', revision: 1, body: {} };
+  it.each<[string, string, (path: string) => unknown]>([
+    ['a pipe', 'file.not-regular', (path) => execFileSync('mkfifo', [path])],
+    ['a link', 'file.not-regular', (path) => symlink('/etc/hostname', path)],
+    ['a folder', 'file.not-regular', (path) => mkdir(path)],
+    ['no JSON', 'service.record-damaged', (path) => writeFile(path, '{')],
+    [
+      'a record without a body',
+      'service.record-damaged',
+      (path) => writeFile(path, JSON.stringify({ ...record, body: undefined })),
+    ],
+    [
+      'a record of another id',
+      'service.record-damaged',
+      (path) => writeFile(path, JSON.stringify({ ...record, id: ID.replace('6', '7') })),
+    ],
+    [
+      'a record without its members',
+      'service.record-damaged',
+      (path) => writeFile(path, JSON.stringify(record)),
+    ],
+  ])('ends the start where it has %s', async (_, code, write) => {
+    const data = await mkdtemp(join(tmpdir(), 'sealift-tampered-'));
+    const folder = join(data, 'records', 'infra-envs');
+    await mkdir(folder, { recursive: true });
+    await write(join(folder, `${ID}.json`));
+    await expect(startService({ data })).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining(`${ID}.json`) as string,
+    });
+    await rm(data, { recursive: true });
+  });
+});
+
+const listFiles = (folder: string): string[] =>
+  execFileSync('find', [folder, '-type', 'f'], { encoding: 'utf8' }).trim().split('\n');
 
 describe.skipIf(!hasPostgres)('two replicas on one database', () => {
   it('serve the same records, also when PostgreSQL was killed', async () => {

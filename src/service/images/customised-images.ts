@@ -62,7 +62,7 @@ export function createImages(
     const parts = await generating('failed to generate image', () =>
       useRelease(release, async (iso) => {
         const pristine = await readPristine(iso);
-        const values = readValues(service.key, infraEnv, { forAgents: hasAgents(pristine) });
+        const values = readValues(infraEnv, { forAgents: hasAgents(pristine) });
         return planCustomisation(iso, values, { force: true });
       }),
     );
@@ -77,7 +77,7 @@ export function createImages(
           useRelease(release, async (iso) => {
             const pristine = await readPristine(iso);
             const forAgents = hasAgents(pristine);
-            const { hosts = [], ...others } = readValues(service.key, infraEnv, { forAgents });
+            const { hosts = [], ...others } = readValues(infraEnv, { forAgents });
             // On any other ISO, networks are files beside the config.
             return configure(pristine, forAgents ? { ...others, hosts } : others);
           }),
@@ -118,8 +118,7 @@ async function generating<Result>(what: string, work: () => Promise<Result>): Pr
     return await work();
   } catch (error) {
     const isHidden = error instanceof RegistryError; // it names where the store is
-    if (!(error instanceof SealiftError) || isHidden || error.code === 'service.key-wrong')
-      throw error;
+    if (!(error instanceof SealiftError) || isHidden) throw error;
     throw new ApiFailure(500, `${what}: ${error.message}`, error);
   }
 }

@@ -1,7 +1,6 @@
 import { withoutUndefined } from '../../base/members.ts';
 import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
-import type { ServiceKey } from '../service-key.ts';
-import { openPullSecret, type InfraEnv, type StaticNetwork } from '../infra-envs/infra-env.ts';
+import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/infra-env-rules.ts';
 
 /** Tells the agent services that a person at the web interface configures the cluster: on every medium of here. */
@@ -22,14 +21,13 @@ const SENTINEL = JSON.stringify({
 
 /** What assisted-service hands to the installer of an InfraEnv; a trust bundle and an override are not of that. */
 export function readValues(
-  key: ServiceKey,
   infraEnv: InfraEnv,
   { forAgents }: { readonly forAgents: boolean },
 ): CustomValues {
   const { ssh_authorized_key: keys, rendezvous_ip: rendezvousIp, proxy } = infraEnv;
   const ntpSources = listNtpSources(infraEnv);
   return {
-    pullSecret: openPullSecret(key, infraEnv),
+    pullSecret: infraEnv.pull_secret.reveal(),
     hosts: listHosts(infraEnv),
     ignitionOverride: SENTINEL,
     kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },

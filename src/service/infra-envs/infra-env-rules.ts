@@ -6,7 +6,7 @@ import { checkSshKey } from '../../config/secret/check-secrets.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type {
-  InfraEnvBody,
+  InfraEnv,
   InfraEnvParams,
   InfraEnvSettings,
   KernelArgument,
@@ -48,8 +48,8 @@ export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): v
 const SIZE_LIMIT = 512 << 10;
 
 /** What changes one after the other add up to is bounded, too. @throws ApiFailure 413 */
-export function checkSize(body: InfraEnvBody): void {
-  const size = Buffer.byteLength(JSON.stringify(body));
+export function checkSize(infraEnv: InfraEnv): void {
+  const size = Buffer.byteLength(JSON.stringify(infraEnv) + infraEnv.pull_secret.reveal());
   if (size <= SIZE_LIMIT) return;
   throw new ApiFailure(413, `the InfraEnv has ${size} bytes, and may have ${SIZE_LIMIT}`);
 }

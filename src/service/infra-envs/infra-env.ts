@@ -1,5 +1,5 @@
-import { SealiftError } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/members.ts';
+import { Secret } from '../../config/secret/secret.ts';
 import type { ServiceKey } from '../service-key.ts';
 import type { StoredRecord } from '../state/state.ts';
 
@@ -42,42 +42,62 @@ export type InfraEnvParams = InfraEnvSettings & {
   readonly cpu_architecture?: string;
 };
 
-/** What is stored of an InfraEnv. */
-export type InfraEnvBody = InfraEnvSettings & {
+/** What of an InfraEnv may be read without the key. */
+type InfraEnvHead = {
   readonly name: string;
   readonly cluster_id?: string;
+  readonly openshift_version?: string;
   readonly cpu_architecture: string;
-  readonly sealed_pull_secret: string;
   readonly user_name: string;
   readonly created_at: string;
   readonly updated_at: string;
 };
 
-export type InfraEnv = InfraEnvBody & {
-  readonly id: string;
-  readonly tenant: string;
-  readonly revision: number;
+/** What is stored: passwords may be in a proxy, a network and an Ignition config as well. */
+type InfraEnvBody = InfraEnvHead & {
+  /** All that is not in the head, as JSON, encrypted for this InfraEnv. */
+  readonly sealed: string;
 };
 
-export function toInfraEnv({ id, tenant, revision, body }: StoredRecord): InfraEnv {
-  if (isObject(body)) return { ...(body as InfraEnvBody), id, tenant, revision };
-  throw new TypeError(`the record of ${id} has no members`);
-}
+export type InfraEnv = InfraEnvHead &
+  InfraEnvSettings & {
+    readonly id: string;
+    readonly tenant: string;
+    readonly revision: number;
+    readonly pull_secret: Secret;
+  };
 
-export const sealPullSecret = (key: ServiceKey, id: string, secret: string): string =>
-  key.seal(secret, `InfraEnv ${id}`);
+type Sealed = Omit<InfraEnvSettings, 'openshift_version'> & { readonly pull_secret: string };
 
-export const openPullSecret = (
+/** Whether it is bound to this cluster; nothing is opened for that. */
+export const isBoundTo = ({ body }: StoredRecord, cluster: string): boolean =>
+  (body as InfraEnvBody).cluster_id === cluster;
+
+/** @throws IntegrityError `service.key-wrong` */
+export function toInfraEnv(
   key: ServiceKey,
-  { id, sealed_pull_secret }: Pick<InfraEnv, 'id' | 'sealed_pull_secret'>,
-): string => key.open(sealed_pull_secret, `InfraEnv ${id}`);
-
-/** False as well where the key of the service is not that of the secret any more: then a new one is stored. */
-export function isPullSecret(key: ServiceKey, infraEnv: InfraEnv, secret: string): boolean {
-  try {
-    return openPullSecret(key, infraEnv) === secret;
-  } catch (error) {
-    if (error instanceof SealiftError && error.code === 'service.key-wrong') return false;
-    throw error;
-  }
+  { id, tenant, revision, body }: StoredRecord,
+): InfraEnv {
+  const { sealed, ...head } = body as InfraEnvBody;
+  const { pull_secret, ...settings } = JSON.parse(key.open(sealed, ownerOf(id))) as Sealed;
+  return { ...settings, ...head, id, tenant, revision, pull_secret: new Secret(pull_secret) };
 }
+
+export function toRecord(key: ServiceKey, infraEnv: InfraEnv): StoredRecord {
+  const { id, tenant, revision, pull_secret, ...all } = infraEnv;
+  const { name, cluster_id, openshift_version, cpu_architecture, ...others } = all;
+  const { user_name, created_at, updated_at, ...settings } = others;
+  const sealed: Sealed = { ...settings, pull_secret: pull_secret.reveal() };
+  const body: InfraEnvBody = {
+    ...withoutUndefined({ cluster_id, openshift_version }),
+    name,
+    cpu_architecture,
+    user_name,
+    created_at,
+    updated_at,
+    sealed: key.seal(JSON.stringify(sealed), ownerOf(id)),
+  };
+  return { id, tenant, revision, body };
+}
+
+const ownerOf = (id: string): string => `InfraEnv ${id}`;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Json } from '../../base/text/canonical-json.ts';
+import { Secret } from '../../config/secret/secret.ts';
 import type { Identity } from '../auth/identity.ts';
 import { toArchitecture } from '../architecture.ts';
 import { findCluster, type Cluster } from '../clusters.ts';
@@ -18,11 +18,10 @@ import { ApiFailure, notFound } from '../api-failure.ts';
 import { NO_EXPIRY, signImageUrl } from '../images/image-url.ts';
 import { requireUuid } from '../openapi.ts';
 import {
-  isPullSecret,
-  sealPullSecret,
+  isBoundTo,
   toInfraEnv,
+  toRecord,
   type InfraEnv,
-  type InfraEnvBody,
   type InfraEnvParams,
   type InfraEnvSettings,
 } from './infra-env.ts';
@@ -38,8 +37,10 @@ export function addInfraEnvRoutes(app: App, service: Service): void {
   app.get(infraEnvs, async (exchange) => {
     const { tenant } = await identify(service, exchange);
     const cluster = exchange.req.query('cluster_id');
-    const all = (await service.state.list('infra-envs', tenant)).map(toInfraEnv);
-    const asked = all.filter((each) => cluster === undefined || each.cluster_id === cluster);
+    const all = await service.state.list('infra-envs', tenant);
+    const asked = all
+      .filter((record) => cluster === undefined || isBoundTo(record, cluster))
+      .map((record) => toInfraEnv(service.key, record));
     return exchange.json(
       await Promise.all(asked.map((each) => formatInfraEnv(service, exchange, each))),
     );
@@ -69,13 +70,13 @@ async function findAsked(service: Service, exchange: Exchange): Promise<InfraEnv
 
 /** An InfraEnv of the tenant. @throws ApiFailure 404 */
 export async function findInfraEnv(
-  { state }: Service,
+  { state, key }: Service,
   id: string,
   { tenant }: Pick<Identity, 'tenant'>,
 ): Promise<InfraEnv> {
   const record = await state.read('infra-envs', id);
   if (record?.tenant !== tenant) throw notFound('infra env', id);
-  return toInfraEnv(record);
+  return toInfraEnv(key, record);
 }
 
 async function createInfraEnv(service: Service, exchange: Exchange): Promise<Response> {
@@ -85,24 +86,25 @@ async function createInfraEnv(service: Service, exchange: Exchange): Promise<Res
   checkSettings(params, { registries, prefix: 'pull secret for new infraEnv is invalid: ' });
   await checkNetworks(params.static_network_config);
   const cluster = await findBound(service, params.cluster_id, identity);
-  const id = randomUUID();
   const time = toTime(service.now());
-  const body: InfraEnvBody = {
+  const infraEnv: InfraEnv = {
     ...mergeSettings({}, params),
+    id: randomUUID(),
+    tenant: identity.tenant,
+    revision: 1,
     name: params.name ?? '',
     cpu_architecture: toArchitecture(params.cpu_architecture) ?? 'x86_64',
     ...(cluster && { cluster_id: cluster.id }),
     ...(cluster &&
       !isText(params.openshift_version) && { openshift_version: cluster.openshift_version }),
-    sealed_pull_secret: sealPullSecret(service.key, id, params.pull_secret ?? ''),
+    pull_secret: new Secret(params.pull_secret ?? ''),
     user_name: identity.user,
     created_at: time,
     updated_at: time,
   };
-  checkSize(body);
-  const record = { id, tenant: identity.tenant, revision: 1, body: body as Json };
-  await service.state.create('infra-envs', record);
-  return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
+  checkSize(infraEnv);
+  await service.state.create('infra-envs', toRecord(service.key, infraEnv));
+  return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
 }
 
 /** The cluster that an InfraEnv is bound to. @throws ApiFailure 404 */
@@ -135,36 +137,38 @@ async function updateInfraEnv(service: Service, exchange: Exchange): Promise<Res
   await checkNetworks(params.static_network_config);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findInfraEnv(service, asked, identity);
-    const { id, tenant, revision } = before;
+    const { id, tenant, revision, name, cpu_architecture, user_name, created_at } = before;
     const { pull_secret: secret } = params;
-    const { name, cluster_id, cpu_architecture, sealed_pull_secret, user_name, created_at } =
-      before;
-    const body: InfraEnvBody = {
+    const infraEnv: InfraEnv = {
       ...mergeSettings(before, params),
-      ...(cluster_id !== undefined && { cluster_id }),
+      ...withoutUndefined({ cluster_id: before.cluster_id }),
+      id,
+      tenant,
+      revision: revision + 1,
       name,
       cpu_architecture,
-      sealed_pull_secret,
+      pull_secret: secret === undefined ? before.pull_secret : new Secret(secret),
       user_name,
       created_at,
-      ...(secret !== undefined &&
-        !isPullSecret(service.key, before, secret) && {
-          sealed_pull_secret: sealPullSecret(service.key, id, secret),
-        }),
-      updated_at: before.updated_at,
+      updated_at: toTime(service.now()),
     };
     // The URL of an image that stays the same goes on to be good.
-    if (isDeepStrictEqual({ ...body, id, tenant, revision }, before)) {
+    if (isSame(infraEnv, before)) {
       return exchange.json(await formatInfraEnv(service, exchange, before), 201);
     }
-    checkSize(body);
-    const changed = { ...body, updated_at: toTime(service.now()) };
-    const record = { id, tenant, revision: revision + 1, body: changed as Json };
-    if (!(await service.state.replace('infra-envs', record))) continue;
+    checkSize(infraEnv);
+    if (!(await service.state.replace('infra-envs', toRecord(service.key, infraEnv)))) continue;
     await service.images.forget(before);
-    return exchange.json(await formatInfraEnv(service, exchange, toInfraEnv(record)), 201);
+    return exchange.json(await formatInfraEnv(service, exchange, infraEnv), 201);
   }
   throw new ApiFailure(409, `infra env ${asked} is being changed by others`);
+}
+
+/** Whether a change changes nothing. */
+function isSame(after: InfraEnv, before: InfraEnv): boolean {
+  const { pull_secret, revision, updated_at } = before;
+  const others = { ...after, pull_secret, revision, updated_at };
+  return after.pull_secret.reveal() === pull_secret.reveal() && isDeepStrictEqual(others, before);
 }
 
 /** What is absent or null stays; an empty text clears. */
@@ -214,7 +218,7 @@ async function formatInfraEnv(
     ...infraEnv,
     tenant: undefined,
     revision: undefined,
-    sealed_pull_secret: undefined,
+    pull_secret: undefined,
     kind: 'InfraEnv',
     href: `${BASE_PATH}/v2/infra-envs/${id}`,
     type: IMAGE_TYPE,

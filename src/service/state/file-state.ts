@@ -1,11 +1,12 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { sweepDirectory } from '../../base/disk/aside.ts';
 import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { lockOutput } from '../../base/disk/lock.ts';
+import { readOwnFile } from '../../base/disk/open-file.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
-import { COLLECTIONS, type Collection, type State, type StoredRecord } from './state.ts';
+import { COLLECTIONS, MEMBERS, type Collection, type State, type StoredRecord } from './state.ts';
 
 type Documents = Map<string, StoredRecord>;
 
@@ -13,7 +14,7 @@ type Documents = Map<string, StoredRecord>;
  * One file a record, below a folder that this process alone holds. All of them are in memory as well: a file
  * is written first, and read only at the start.
  *
- * @throws DiskError `service.data-in-use`; IntegrityError `service.record-damaged`
+ * @throws DiskError `service.data-in-use`, `file.not-regular`, `file.foreign`; IntegrityError `service.record-damaged`
  */
 export async function openFileState(directory: string): Promise<State> {
   await makeDirectory(directory, 0o700);
@@ -48,7 +49,12 @@ async function readCollections(directory: string): Promise<Map<Collection, Docum
     const documents: Documents = new Map();
     for (const name of (await readdir(folder)).sort()) {
       if (!name.endsWith('.json')) continue;
-      const record = parseRecord(await readFile(join(folder, name), 'utf8'), join(folder, name));
+      const path = join(folder, name);
+      const record = parseRecord(
+        (await readOwnFile(path))?.toString('utf8') ?? '',
+        path,
+        collection,
+      );
       documents.set(record.id, record);
     }
     collections.set(collection, documents);
@@ -56,10 +62,10 @@ async function readCollections(directory: string): Promise<Map<Collection, Docum
   return collections;
 }
 
-function parseRecord(text: string, path: string): StoredRecord {
+function parseRecord(text: string, path: string, collection: Collection): StoredRecord {
   try {
     const value: unknown = JSON.parse(text);
-    if (isObject(value) && typeof value['id'] === 'string') return value as StoredRecord;
+    if (isRecord(value, MEMBERS[collection]) && basename(path) === `${value.id}.json`) return value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
@@ -67,6 +73,16 @@ function parseRecord(text: string, path: string): StoredRecord {
     hint: 'restore it from a copy, or remove it',
   });
 }
+
+const isRecord = (value: unknown, members: readonly string[]): value is StoredRecord =>
+  isObject(value) &&
+  typeof value['id'] === 'string' &&
+  typeof value['tenant'] === 'string' &&
+  Number.isSafeInteger(value['revision']) &&
+  hasTexts(value['body'], members);
+
+const hasTexts = (body: unknown, members: readonly string[]): boolean =>
+  isObject(body) && members.every((name) => typeof body[name] === 'string');
 
 function createState(
   directory: string,
@@ -109,6 +125,13 @@ function createState(
         await rm(pathOf(collection, id));
         await syncDirectory(join(directory, collection));
         return documentsOf(collection).delete(id);
+      }),
+    keepFirst: (name, text) =>
+      inOrder(name, async () => {
+        const path = join(directory, name);
+        const found = await readOwnFile(path);
+        if (!found) await writeFileAtomic(path, text);
+        return found?.toString('utf8') ?? text;
       }),
     check: () => syncDirectory(directory),
     close: unlock,

@@ -18,6 +18,7 @@ const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (collection, id)
    )`,
   'CREATE INDEX sealift_records_of_tenant ON sealift_records (collection, tenant, id)',
+  'CREATE TABLE sealift_texts (name text PRIMARY KEY, text text NOT NULL)',
 ];
 
 /** Any number that no other program takes: replicas that start together migrate one after the other. */
@@ -129,6 +130,17 @@ const createState = (pool: pg.Pool): State => ({
       [collection, id],
     );
     return rowCount === 1;
+  },
+  async keepFirst(name, text) {
+    await pool.query('INSERT INTO sealift_texts VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+      name,
+      text,
+    ]);
+    const found = await pool.query<{ text: string }>(
+      'SELECT text FROM sealift_texts WHERE name = $1',
+      [name],
+    );
+    return found.rows[0]?.text ?? text;
   },
   async check() {
     await pool.query('SELECT 1');

@@ -4,6 +4,12 @@ export type Collection = 'clusters' | 'infra-envs';
 
 export const COLLECTIONS: readonly Collection[] = ['clusters', 'infra-envs'];
 
+/** Texts that each body has. */
+export const MEMBERS: Readonly<Record<Collection, readonly string[]>> = {
+  'clusters': ['name', 'openshift_version', 'created_at'],
+  'infra-envs': ['name', 'sealed', 'updated_at'],
+};
+
 /** A document with what the state itself looks at. Secrets in it are sealed before they come here. */
 export type StoredRecord = {
   /** A UUID. */
@@ -28,6 +34,8 @@ export type State = {
   readonly replace: (collection: Collection, record: StoredRecord) => Promise<boolean>;
   /** False where there is none. */
   readonly remove: (collection: Collection, id: string) => Promise<boolean>;
+  /** A text by name, of whoever came first: this one, unless there is one. */
+  readonly keepFirst: (name: string, text: string) => Promise<string>;
   /** Rejects while records cannot be read. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
