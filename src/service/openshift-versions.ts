@@ -24,7 +24,7 @@ async function listVersions({ releases }: Service, start: string): Promise<objec
       {
         display_name: version,
         support_level: 'production',
-        cpu_architectures: architectures,
+        cpu_architectures: [...new Set(architectures)],
         default: version === newest,
       },
     ]),

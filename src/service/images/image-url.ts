@@ -82,9 +82,10 @@ export function requireRevision(
   if (revision === undefined) {
     if (headers['if-range'] === undefined) delete headers.range;
   } else if (revision !== formatRevision(infraEnv, release)) {
-    throw new ApiFailure(
-      410,
-      `infra env ${infraEnv.id} has changed: ask for the URL of its image again`,
-    );
+    const isSame = revision.split('-')[0] === String(infraEnv.revision);
+    const changed = isSame
+      ? `the ISO of ${release.version} for ${release.architecture} was replaced`
+      : `infra env ${infraEnv.id} has changed`;
+    throw new ApiFailure(410, `${changed}: ask for the URL of its image again`);
   }
 }

@@ -34,7 +34,6 @@ async function takeLock(directory: string): Promise<() => Promise<void>> {
   } catch (cause) {
     if (!(cause instanceof DiskError) || cause.code !== 'output.locked') throw cause;
     throw new DiskError('service.data-in-use', `another process holds "${directory}"`, {
-      cause,
       hint: 'end it, name another --data, or use --database for several processes',
     });
   }

@@ -44,11 +44,11 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
   };
   const opening = openEntry(entry, candidate, options.bases)
     .then(() => {
-      if (!entry.release) warn(`${candidate.key} is not an ISO of sealift: it is not served`);
+      if (!entry.release) warn(`${candidate.place} is not an ISO of sealift: it is not served`);
     })
     .catch((error: unknown) => {
       entry.failedAt = performance.now();
-      warn(`${candidate.key} is not served: ${explainPlace(error)}`);
+      warn(`${candidate.place} is not served: ${explainPlace(error)}`);
     })
     .finally(() => {
       entry.isOpening = false;
@@ -64,7 +64,7 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
 async function openEntry(entry: Entry, candidate: Candidate, bases: OpenBases): Promise<void> {
   const base = bases.add(await candidate.open(), () => {
     // What is elsewhere may be away for a while.
-    if (isElsewhere(candidate.named?.place ?? candidate.key)) entry.failedAt ??= performance.now();
+    if (isElsewhere(candidate.place)) entry.failedAt ??= performance.now();
   });
   const before = entry.release;
   let other: VirtualBase | undefined = base;

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/members.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
@@ -14,7 +14,7 @@ export type OsImage = {
 };
 
 /** In a folder of the store. */
-const OS_IMAGES = 'os-images.json';
+export const OS_IMAGES = 'os-images.json';
 
 /**
  * What the folder says of such ISOs, in the form of assisted-image-service's OS_IMAGES. Paths are relative to
@@ -22,11 +22,11 @@ const OS_IMAGES = 'os-images.json';
  *
  * @throws ConfigError `service.os-images`
  */
-export async function readOsImages(folder: string): Promise<readonly OsImage[]> {
+export function readOsImages(folder: string): readonly OsImage[] {
   const path = join(folder, OS_IMAGES);
   let value: unknown;
   try {
-    value = JSON.parse(await readFile(path, 'utf8'));
+    value = JSON.parse(readInputFile(path, { domain: 'input' }).toString('utf8'));
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return [];
     if (error instanceof SyntaxError) throw malformed(path, error.message);

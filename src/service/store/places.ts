@@ -8,11 +8,13 @@ import { openFromPartStore } from '../../media/serving/part-store.ts';
 import { openIsoBase } from '../../media/serving/virtual-base.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
 import { isElsewhere, type SourceHost } from '../../media/source/open-source.ts';
-import { readOsImages, type OsImage } from './os-images.ts';
+import { OS_IMAGES, readOsImages, type OsImage } from './os-images.ts';
 
 /** What a place of the store offers; another key is another ISO. */
 export type Candidate = {
   readonly key: string;
+  /** Its path or address. */
+  readonly place: string;
   readonly open: () => Promise<VirtualBase>;
   /** Whether it is there still. */
   readonly isCurrent: () => boolean;
@@ -20,15 +22,21 @@ export type Candidate = {
   readonly named?: OsImage;
 };
 
-type Options = { readonly host: SourceHost; readonly cache: PartCache };
+type Options = {
+  readonly host: SourceHost;
+  readonly cache: PartCache;
+  /** Told of what cannot be looked at: the rest of the folder is served. */
+  readonly skip: (path: string, error: unknown) => void;
+};
 
 /** Files of a folder, what `addToPartStore` added to it, and what its list of OS images names; or an address. */
 export async function listCandidates(place: string, options: Options): Promise<Candidate[]> {
   const openIso = (place: string) => (): Promise<VirtualBase> => openIsoBase(place, options);
   const isCurrent = (): boolean => true;
-  if (isElsewhere(place)) return [{ key: place, open: openIso(place), isCurrent }];
+  if (isElsewhere(place)) return [{ key: place, place, open: openIso(place), isCurrent }];
   const folder = resolve(options.host.cwd, place);
-  const images = (await readOsImages(folder)).map((named) => ({ path: named.place, named }));
+  const listed = attempt(options, join(folder, OS_IMAGES), () => readOsImages(folder));
+  const images = (listed ?? []).map((named) => ({ path: named.place, named }));
   const named = new Set(images.map(({ path }) => path));
   const files = (await listNames(folder))
     .filter((name) => name.endsWith('.iso'))
@@ -36,12 +44,13 @@ export async function listCandidates(place: string, options: Options): Promise<C
     .filter(({ path }) => !named.has(path));
   const isos = [...files, ...images].flatMap((file): Candidate[] => {
     const { path, named } = file;
-    const key = isElsewhere(path) ? path : keyOf(path);
+    const key = isElsewhere(path) ? path : attempt(options, path, () => keyOf(path));
     if (key === undefined) return [];
     const candidate = {
       key,
+      place: path,
       open: openIso(path),
-      isCurrent: isElsewhere(path) ? isCurrent : () => keyOf(path) === key,
+      isCurrent: isElsewhere(path) ? isCurrent : () => isKeyOf(path, key),
     };
     if (!named) return [candidate];
     const { version, architecture } = named;
@@ -51,7 +60,8 @@ export async function listCandidates(place: string, options: Options): Promise<C
     const [, hex] = /^([0-9a-f]{64})\.json$/.exec(name) ?? [];
     if (hex === undefined) return [];
     const open = (): Promise<VirtualBase> => openFromPartStore(folder, digestFromHex(hex));
-    return [{ key: join(folder, hex), open, isCurrent }];
+    const place = join(folder, 'layouts', name);
+    return [{ key: join(folder, hex), place, open, isCurrent }];
   });
   return [...isos, ...layouts];
 }
@@ -74,6 +84,24 @@ async function listNames(folder: string): Promise<readonly string[]> {
 function keyOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   return found && `${path} ${found.ino} ${found.size} ${found.mtimeMs}`;
+}
+
+/** A loop of links in its place has none. */
+function isKeyOf(path: string, key: string): boolean {
+  try {
+    return keyOf(path) === key;
+  } catch {
+    return false;
+  }
+}
+
+function attempt<Value>({ skip }: Options, path: string, look: () => Value): Value | undefined {
+  try {
+    return look();
+  } catch (error) {
+    skip(path, error);
+    return undefined;
+  }
 }
 
 /** What is wrong with a place, where that is not a fault of the program. @throws what it does not explain */

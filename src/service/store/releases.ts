@@ -72,8 +72,12 @@ export function openReleases(places: readonly string[], options: Options): Relea
     await Promise.all(found.filter(({ release }) => !release).map(({ settled }) => settled));
     return found;
   };
-  const list = async (): Promise<readonly Release[]> =>
-    (await settle()).flatMap(({ release }) => release ?? []);
+  const warnOfTwins = createTwinWarning(options.warn);
+  const list = async (): Promise<readonly Release[]> => {
+    const releases = (await settle()).flatMap(({ release }) => release ?? []);
+    warnOfTwins(releases);
+    return releases;
+  };
   return {
     list,
     async find(version, architecture, named) {
@@ -97,19 +101,38 @@ export function openReleases(places: readonly string[], options: Options): Relea
   };
 }
 
-/** A place that cannot be looked at has nothing; each new reason is told. */
+/** What cannot be looked at has nothing; each new reason is told. */
 function createLister(options: Options): (place: string) => Promise<readonly Candidate[]> {
-  const told = new Map<string, string>();
+  const told = new Map<string, ReadonlySet<string>>();
   return async (place) => {
-    try {
-      const found = await listCandidates(place, options);
-      told.delete(place);
-      return found;
-    } catch (error) {
-      const warning = `${place} is not served: ${explainPlace(error)}`;
-      if (told.get(place) !== warning) options.warn(warning);
-      told.set(place, warning);
+    const warnings = new Set<string>();
+    const skip = (path: string, error: unknown): void => {
+      warnings.add(`${path} is not served: ${explainPlace(error)}`);
+    };
+    const found = await listCandidates(place, { ...options, skip }).catch((error: unknown) => {
+      skip(place, error);
       return [];
+    });
+    for (const each of warnings) if (!told.get(place)?.has(each)) options.warn(each);
+    told.set(place, warnings);
+    return found;
+  };
+}
+
+/** Tells once of each two ISOs that say the same of themselves. */
+function createTwinWarning(warn: Options['warn']): (releases: readonly Release[]) => void {
+  const told = new Set<string>();
+  return (releases) => {
+    const first = new Map<string, Release>();
+    for (const release of releases) {
+      const what = `${release.version} for ${release.architecture}`;
+      const twin = first.get(what);
+      if (!twin) first.set(what, release);
+      else {
+        const warning = `${twin.base.name} and ${release.base.name} are both ${what}: the first is served`;
+        if (!told.has(warning)) warn(warning);
+        told.add(warning);
+      }
     }
   };
 }
