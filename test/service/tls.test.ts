@@ -69,7 +69,7 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     const [host, port] = where.split(':');
     const socket = connect({ host, port: Number(port), ca: await readFile(at('one.crt')) });
     await once(socket, 'secureConnect');
-    socket.write('GET /live HTTP/1.1\r\nHost: a\r\n');
+    socket.write('GET /live HTTP/1.1\r\nHost: localhost\r\n');
     await put('two.key', 'tls.key');
     await vi.waitUntil(() => /the certificate is not renewed: [^\n]*key/.test(run.stderr()), {
       timeout: 20_000,
