@@ -168,7 +168,9 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(kargs.join(' ')).not.toContain('coreos.liveiso');
     const initrdUrl = initrd.split(' ').at(-1) ?? '';
     expect((await get(initrdUrl)).subarray(0, 9).toString()).toBe('an initrd');
-    await service.call('PATCH', `${API}/v2/infra-envs/${id}`, { body: { ntp_sources: '192.0.2.1' } });
+    await service.call('PATCH', `${API}/v2/infra-envs/${id}`, {
+      body: { ntp_sources: '192.0.2.1' },
+    });
     const { status } = await service.call('GET', initrdUrl.replace(service.url, ''));
     expect(status).toBe(410);
     expect((await service.call('GET', `${files}&mac=here`)).status).toBe(422);
