@@ -39,7 +39,7 @@ async function ask(socket: Socket): Promise<void> {
       resolve();
     };
     socket.on('data', take);
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: bench\r\nRange: ${range}\r\n\r\n`);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: ${range}\r\n\r\n`);
   });
 }
 
