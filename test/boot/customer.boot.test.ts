@@ -8,16 +8,9 @@ import { parse } from 'yaml';
 import { runProcess } from '../../src/base/process.ts';
 import { startSealift, type Child } from '../support/child.ts';
 import { downloadThroughPage, hasBrowser } from '../support/page.ts';
+import { SENTINEL } from '../support/sentinel.ts';
 import { hasBootHost } from './boot-host.ts';
-import {
-  listPageValues,
-  NTP,
-  PROXY,
-  PULL_SECRET,
-  SENTINEL,
-  SSH_KEY,
-  writeResources,
-} from './customer.ts';
+import { listPageValues, NTP, PROXY, PULL_SECRET, SSH_KEY, writeResources } from './customer.ts';
 import { shareLiveMedium, type LiveMedium } from './live-medium.ts';
 import { boot, BOOT_FAILURES } from './qemu.ts';
 

@@ -62,22 +62,6 @@ export const listPageValues = (proof: readonly string[]): PageValues => ({
   ),
 });
 
-/** The service adds it to what it is given; to others it is to be given. */
-export const SENTINEL = JSON.stringify({
-  ignition: { version: '3.2.0' },
-  storage: {
-    files: [
-      {
-        path: '/etc/assisted/interactive-ui',
-        overwrite: true,
-        user: { name: 'root' },
-        contents: { source: 'data:,' },
-        mode: 0o644,
-      },
-    ],
-  },
-});
-
 /** The same as custom resources. */
 export const writeResources = (proof: readonly string[]): string =>
   [

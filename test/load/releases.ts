@@ -17,6 +17,7 @@ import { buildImage, makeCoreComponents, publishRelease } from '../../demo/relea
 import { SIGNATURE_LINES } from '../../demo/release-signer.ts';
 import { startSourceRegistry } from '../../demo/source-registry.ts';
 import { runProcess } from '../../src/base/process.ts';
+import { SENTINEL } from '../support/sentinel.ts';
 
 const SEALIFT = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const MIB = 1 << 20;
@@ -164,22 +165,6 @@ async function customise(directory: string, values: Values, { path, copy }: Copy
     ...(proxy === undefined ? [] : ['--proxy', proxy]),
   );
 }
-
-/** The service adds it to what customers give. */
-const SENTINEL = JSON.stringify({
-  ignition: { version: '3.2.0' },
-  storage: {
-    files: [
-      {
-        path: '/etc/assisted/interactive-ui',
-        overwrite: true,
-        user: { name: 'root' },
-        contents: { source: 'data:,' },
-        mode: 0o644,
-      },
-    ],
-  },
-});
 
 function readConfig(directory: string, iso: string): string {
   const area = join(directory, 'area');

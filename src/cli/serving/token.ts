@@ -46,7 +46,7 @@ function registerKeys(token: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nWhoever has issuer.key can issue tokens for everybody: keep it where no service runs.\n' +
-        'Both files are for their owner alone; issuer.pub is no secret.\n' +
+        'Only the owner can read the two files. issuer.pub may be given to anybody.\n' +
         '\nExample:\n  $ sealift token keys --out .',
     )
     .action(async ({ out, force, ...options }: KeysOptions) => {

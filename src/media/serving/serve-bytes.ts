@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import pLimit, { type LimitFunction } from 'p-limit';
 import { withoutUndefined } from '../../base/members.ts';
 import { waitFor } from '../../base/wait.ts';
 import { createPieces } from './pieces.ts';
@@ -20,18 +19,9 @@ export type ServedEntry = {
   readonly error?: unknown;
 };
 
-/** Requests of a connection that wait for their turn; no client of downloads sends any ahead. */
-const PIPELINED = 8;
-
-const connections = new WeakMap<Socket, Connection>();
+/** Of each connection: aborted when the client goes away. */
+const leaving = new WeakMap<Socket, AbortSignal>();
 const pieces = createPieces();
-
-type Connection = {
-  /** One request after the other. */
-  readonly queue: LimitFunction;
-  /** Aborted when the client goes away. */
-  readonly gone: AbortSignal;
-};
 
 /**
  * Answers GET and HEAD with the bytes, or those of them that Range asks for (RFC 9110 13 and 14). Several
@@ -47,46 +37,14 @@ export async function serveBytes(
   served: Served,
   options: ServeOptions = {},
 ): Promise<ServedEntry> {
-  const { socket } = exchange.request;
-  const { queue, gone } = connectionOf(socket);
-  if (queue.pendingCount < PIPELINED)
-    return queue(() => answer(exchange, served, { ...options, gone }));
-  socket.destroy();
-  return { status: 0, sent: 0, complete: false };
-}
-
-/** The client went away before it had the whole answer. */
-class ClientGone extends Error {}
-
-/** A client may send requests without waiting for answers: RFC 9112 9.3.2 has them in order. */
-function connectionOf(socket: Socket): Connection {
-  const known = connections.get(socket);
-  if (known) return known;
-  const closing = new AbortController();
-  const leave = (): void => {
-    closing.abort(new ClientGone());
-  };
-  if (socket.destroyed) leave();
-  else socket.once('close', leave);
-  const connection = { queue: pLimit(1), gone: closing.signal };
-  connections.set(socket, connection);
-  return connection;
-}
-
-type Answering = ServeOptions & Pick<Connection, 'gone'>;
-
-async function answer(
-  exchange: Exchange,
-  served: Served,
-  options: Answering,
-): Promise<ServedEntry> {
+  const gone = whenGone(exchange.request.socket);
   const { request, response } = exchange;
   const planned = planAnswer(request, served, options);
   const { status } = planned;
   const progress = { sent: 0 };
   try {
-    if (planned.body) await sendBody(exchange, { ...options, planned, served, progress });
-    options.gone.throwIfAborted();
+    if (planned.body) await sendBody(exchange, { planned, served, progress, gone });
+    gone.throwIfAborted();
     // After the last piece is with the kernel: a server that closes cuts off what has ended before.
     if (!response.headersSent) response.writeHead(status, planned.headers);
     response.end();
@@ -100,7 +58,24 @@ async function answer(
   }
 }
 
-type Sending = Answering & {
+/** The client went away before it had the whole answer. */
+class ClientGone extends Error {}
+
+function whenGone(socket: Socket): AbortSignal {
+  const known = leaving.get(socket);
+  if (known) return known;
+  const closing = new AbortController();
+  const leave = (): void => {
+    closing.abort(new ClientGone());
+  };
+  if (socket.destroyed) leave();
+  else socket.once('close', leave);
+  leaving.set(socket, closing.signal);
+  return closing.signal;
+}
+
+type Sending = {
+  readonly gone: AbortSignal;
   readonly planned: PlannedAnswer;
   readonly served: Served;
   readonly progress: { sent: number };
@@ -110,8 +85,8 @@ type Sending = Answering & {
 const TURN = 1 << 20;
 
 /** A loop of calls, not of promises: with those a download takes half as much processor time again. */
-async function sendBody({ request, response }: Exchange, sending: Sending): Promise<void> {
-  const { planned, served, progress, gone, onProgress } = sending;
+async function sendBody({ response }: Exchange, sending: Sending): Promise<void> {
+  const { planned, served, progress, gone } = sending;
   const { start, end } = planned.body ?? { start: 0, end: -1 };
   const leave = pieces.join();
   let at = start;
@@ -145,7 +120,6 @@ async function sendBody({ request, response }: Exchange, sending: Sending): Prom
         at += piece.length;
         turn += piece.length;
         progress.sent += piece.length;
-        onProgress?.(request.socket);
         if (turn < TURN) {
           next();
           return;

@@ -1,5 +1,3 @@
-import type { Socket } from 'node:net';
-
 /** What is served: bytes of a known size that never change under their ETag. */
 export type Served = {
   /** Bytes. */
@@ -19,6 +17,4 @@ export type ServeOptions = {
   /** Has the client save it under this name. */
   readonly filename?: string;
   readonly lastModified?: Date;
-  /** Called for every piece that the client took. */
-  readonly onProgress?: (socket: Socket) => void;
 };

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { openRandomAccess } from '../../../src/iso/random-access.ts';
 import { packOverlay, parsePackedOverlay } from '../../../src/media/serving/packed-overlay.ts';
+import { answerInTurn } from '../../../src/media/serving/answer-in-turn.ts';
 import { serveBytes, type ServedEntry } from '../../../src/media/serving/serve-bytes.ts';
 import type { Served } from '../../../src/media/serving/served.ts';
 import { createVirtualIso } from '../../../src/media/serving/virtual-iso.ts';
@@ -65,10 +66,12 @@ beforeAll(async () => {
     },
     parsePackedOverlay(packOverlay(PARTS)),
   );
-  server = createServer((request, response) => {
-    const options = { filename: 'agent-ove.x86_64.iso', lastModified };
-    void serveBytes({ request, response }, served, options).then((entry) => entries.push(entry));
-  });
+  const options = { filename: 'agent-ove.x86_64.iso', lastModified };
+  server = createServer(
+    answerInTurn((request, response) => {
+      void serveBytes({ request, response }, served, options).then((entry) => entries.push(entry));
+    }),
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   urls.nginx = `http://127.0.0.1:${port}/made.iso`;
