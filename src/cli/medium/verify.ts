@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { setFlagsFromString } from 'node:v8';
 import { Option, type Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
+import { keepGarbageSmall } from '../../base/memory.ts';
 import { formatNames, formatProblem, type ImageProblem } from '../../base/problem.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import type { Sample } from '../../media/sample-extents.ts';
@@ -61,7 +61,7 @@ const verify = (
   { logFormat, quick, sampleSeed }: Omit<VerifyCliOptions, 'outputFormat'>,
   host: CliHost,
 ): Promise<{ readonly name: string; readonly value: Verification }> => {
-  setFlagsFromString(LITTLE_GARBAGE);
+  keepGarbageSmall();
   const sampling = quick !== undefined && {
     share: (quick === true ? QUICK_PERCENT : quick) / 100,
     seed: sampleSeed ?? randomBytes(8).toString('hex'),
@@ -105,12 +105,6 @@ export async function verifyBuilt(
   writeMessage(host, formatVerification(iso, value));
   throw differs(iso, value, 'build it again with --rehash and --force');
 }
-
-/**
- * Percent of what is in use that garbage may have before it is collected. By default that is several
- * times as much, which the index of a large medium makes too much for a machine with little memory.
- */
-const LITTLE_GARBAGE = '--heap-growing-percent=30';
 
 /** Of each kind; `-o json` has more. A medium that was cut off lost thousands of files. */
 const SHOWN = 20;
