@@ -71,10 +71,19 @@ export function answerFailure(error: Error): Response {
       : error instanceof HTTPException
         ? new ApiFailure(error.status, error.message)
         : error instanceof RegistryError
-          ? new ApiFailure(503, 'the store cannot be read now')
+          ? new ApiFailure(503, `the ${placeOf(error)} cannot be read now`)
           : new ApiFailure(500, 'internal error');
   return Response.json(formatFailure(failure), {
     status: failure.status,
-    headers: failure.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {},
+    headers: HEADERS[failure.status] ?? {},
   });
 }
+
+const placeOf = ({ code }: RegistryError): string =>
+  code === 'service.database' ? 'database' : 'store';
+
+/** RFC 9110, 11.6.1 and 10.2.3 (seconds). */
+const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { 'WWW-Authenticate': 'Bearer' },
+  503: { 'Retry-After': '5' },
+};

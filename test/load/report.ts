@@ -48,7 +48,7 @@ export function judge(
   const { status, began, text } = answer;
   report.count(`${what.split(' ')[0] ?? what} ${status}`);
   if (allowed.includes(status)) return true;
-  if (status >= 500 && wasDatabaseAway(began, performance.now())) {
+  if (status === 503 && wasDatabaseAway(began, performance.now())) {
     report.count('answers without a database');
     return false;
   }

@@ -208,8 +208,21 @@ describe.skipIf(!hasPostgres)('two replicas on one database', () => {
     const [one, two] = replicas;
     const body = { name: 'edge', openshift_version: '4.20.3' };
     const created = await one.call('POST', `${API}/v2/clusters/disconnected`, { body });
-    await postgres.crash();
     const path = `${API}/v2/clusters/${String(created.body['id'])}`;
+    await postgres.crash(async () => {
+      for (const [method, target] of [
+        ['GET', path],
+        ['DELETE', path],
+        ['POST', `${API}/v2/clusters/disconnected`],
+      ] as const) {
+        const away = await one.call(method, target, method === 'POST' ? { body } : {});
+        expect(away).toMatchObject({
+          status: 503,
+          body: { reason: 'the database cannot be read now' },
+        });
+        expect(away.headers.get('retry-after')).toBe('5');
+      }
+    });
     const read = await two.call('GET', path);
     expect(read.status === 200 ? read : await two.call('GET', path)).toMatchObject({ status: 200 });
     expect((await one.call('GET', '/ready')).body['reason']).toMatch(/^the store has no ISO/);

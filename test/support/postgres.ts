@@ -15,7 +15,7 @@ export type Postgres = {
   /** Of a database of its own, which is empty. */
   readonly createDatabase: () => string;
   /** SIGKILL, and up again. */
-  readonly crash: () => Promise<void>;
+  readonly crash: (meanwhile?: () => Promise<void>) => Promise<void>;
   readonly stop: () => Promise<void>;
 };
 
@@ -55,8 +55,9 @@ export async function startPostgres(): Promise<Postgres> {
       run('createdb', '-h', directory, '-U', 'postgres', `d${count}`);
       return `postgres:///d${count}?host=${directory}&user=postgres`;
     },
-    async crash() {
+    async crash(meanwhile) {
       await kill('KILL');
+      await meanwhile?.();
       server = await start();
     },
     async stop() {

@@ -42,12 +42,31 @@ export async function openPostgresState(url: string): Promise<State> {
     await migrate(pool);
   } catch (cause) {
     await pool.end();
-    const message = redact(cause instanceof Error ? cause.message : String(cause));
-    throw new RegistryError('service.database', `the database does not answer: ${message}`, {
-      hint: 'correct --database, or start PostgreSQL',
-    });
+    throw describeAway(cause);
   }
-  return createState(pool);
+  return createState(pool, async (text, values) => {
+    try {
+      return await pool.query(text, values);
+    } catch (cause) {
+      throw isAway(cause) ? describeAway(cause) : cause;
+    }
+  });
+}
+
+/**
+ * Classes of errors (PostgreSQL, appendix A) for which another moment has another answer: connections, resources,
+ * an operator or the system. What has no class never came from the database: a socket that broke, a time limit.
+ */
+const AWAY = /^(?:08|53|57|58)/;
+
+const isAway = (error: unknown): boolean =>
+  !(error instanceof pg.DatabaseError) || AWAY.test(error.code ?? '');
+
+function describeAway(cause: unknown): RegistryError {
+  const message = redact(cause instanceof Error ? cause.message : String(cause));
+  return new RegistryError('service.database', `the database does not answer: ${message}`, {
+    hint: 'correct --database, or start PostgreSQL',
+  });
 }
 
 async function migrate(pool: pg.Pool): Promise<void> {
@@ -95,29 +114,34 @@ const toRecord = ({ id, tenant, revision, body }: Row): StoredRecord => ({
   body: JSON.parse(body) as Json,
 });
 
-const createState = (pool: pg.Pool): State => ({
+type Query = <R extends pg.QueryResultRow>(
+  text: string,
+  values?: unknown[],
+) => Promise<pg.QueryResult<R>>;
+
+const createState = (pool: pg.Pool, query: Query): State => ({
   async read(collection, id) {
-    const { rows } = await pool.query<Row>(
+    const { rows } = await query<Row>(
       `SELECT ${COLUMNS} FROM sealift_records WHERE collection = $1 AND id = $2`,
       [collection, id],
     );
     return rows[0] && toRecord(rows[0]);
   },
   async list(collection, tenant) {
-    const { rows } = await pool.query<Row>(
+    const { rows } = await query<Row>(
       `SELECT ${COLUMNS} FROM sealift_records WHERE collection = $1 AND tenant = $2 ORDER BY id`,
       [collection, tenant],
     );
     return rows.map(toRecord);
   },
   async create(collection, { id, tenant, revision, body }) {
-    await pool.query(
+    await query(
       `INSERT INTO sealift_records (collection, ${COLUMNS}) VALUES ($1, $2, $3, $4, $5)`,
       [collection, id, tenant, revision, JSON.stringify(body)],
     );
   },
   async replace(collection, { id, tenant, revision, body }) {
-    const { rowCount } = await pool.query(
+    const { rowCount } = await query(
       'UPDATE sealift_records SET tenant = $3, revision = $4, body = $5 ' +
         'WHERE collection = $1 AND id = $2 AND revision = $4 - 1',
       [collection, id, tenant, revision, JSON.stringify(body)],
@@ -125,25 +149,21 @@ const createState = (pool: pg.Pool): State => ({
     return rowCount === 1;
   },
   async remove(collection, id) {
-    const { rowCount } = await pool.query(
+    const { rowCount } = await query(
       'DELETE FROM sealift_records WHERE collection = $1 AND id = $2',
       [collection, id],
     );
     return rowCount === 1;
   },
   async keepFirst(name, text) {
-    await pool.query('INSERT INTO sealift_texts VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+    await query('INSERT INTO sealift_texts VALUES ($1, $2) ON CONFLICT DO NOTHING', [name, text]);
+    const found = await query<{ text: string }>('SELECT text FROM sealift_texts WHERE name = $1', [
       name,
-      text,
     ]);
-    const found = await pool.query<{ text: string }>(
-      'SELECT text FROM sealift_texts WHERE name = $1',
-      [name],
-    );
     return found.rows[0]?.text ?? text;
   },
   async check() {
-    await pool.query('SELECT 1');
+    await query('SELECT 1');
   },
   close: () => pool.end(),
 });
