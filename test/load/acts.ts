@@ -4,6 +4,7 @@ import { ask } from './ask.ts';
 import {
   call,
   create,
+  isGood,
   refresh,
   remove,
   revisionOf,
@@ -15,12 +16,14 @@ import {
 import { download, downloadWhole } from './download.ts';
 import { VALUES } from './releases.ts';
 import { judge } from './report.ts';
+import { orExpired } from './tenants.ts';
 
 const NOBODY = '6ba7b811-9dad-11d1-80b4-00c04fd430c8';
 
 /** One after the other until the run is over. */
-export async function actAsCustomers(load: Load, random: Random): Promise<void> {
-  while (!load.isOver()) {
+export async function actAsCustomers(all: Load, random: Random): Promise<void> {
+  while (!all.isOver()) {
+    const load = { ...all, tenant: random.pick(all.tenants) };
     const customer = await create(load, random);
     if (!customer) {
       await load.rest();
@@ -28,6 +31,7 @@ export async function actAsCustomers(load: Load, random: Random): Promise<void> 
     }
     load.report.count('customers');
     for (let left = 3 + random.below(10); left > 0 && !load.isOver(); left -= 1) {
+      if (!isGood(load, customer) && random.chance(0.7)) await refresh(load, customer);
       await random.pick(ACTS)(load, customer, random);
     }
     await remove(load, customer, random);
@@ -59,6 +63,7 @@ const ACTS: readonly [Act, ...Act[]] = [
   (load, customer) => list(load, customer),
   (load, customer) => refresh(load, customer),
   (load) => askWrongly(load),
+  (load, customer, random) => askAsOthers(load, customer, random),
 ];
 
 /** Sometimes while a download goes on, which must end as it began; the URL from before is refused then. */
@@ -88,11 +93,14 @@ async function change(load: Load, customer: Customer, random: Random): Promise<v
   await running;
   if (customer.revision === before.revision) return;
   const range = random.chance(0.5) ? { range: `bytes=${random.below(4096)}-` } : {};
+  const asked = Date.now();
   const old = await ask(load.front, {
     target: before.url,
     ...(range.range !== undefined && { headers: { range: range.range } }),
   });
-  judge(load, old, { what: `old-revision of ${customer.id}`, allowed: [410] });
+  const what = `old-revision of ${customer.id}`;
+  const isRemote = load.isRemote(customer.version);
+  judge(load, old, { what, isRemote, allowed: orExpired(before.url, asked, [410]) });
 }
 
 /** What nobody answered was done or not; one of both holds from now on. */
@@ -131,7 +139,9 @@ async function askRanges(load: Load, customer: Customer, random: Random): Promis
       `bytes=${size + (8 << 20)}-`,
     ]);
     const { answer } = await download(load, customer, { what: 'range', range });
-    if (answer.kind === 'answer' && answer.status === 410) await refresh(load, customer);
+    if (answer.kind === 'answer' && [401, 410].includes(answer.status)) {
+      await refresh(load, customer);
+    }
   }
   // More than one range: all of it, of which some is enough.
   await download(load, customer, { what: 'ranges', range: 'bytes=5-9,20-30', enough: 1 << 20 });
@@ -166,7 +176,8 @@ async function downloadSlowly(load: Load, customer: Customer, random: Random): P
 async function readConfig(load: Load, customer: Customer): Promise<void> {
   const asked = performance.now();
   const target = `/infra-envs/${customer.id}/downloads/files?file_name=discovery.ign`;
-  const { answer } = await call(load, { what: 'discovery.ign', target, allowed: [200] });
+  const isRemote = load.isRemote(customer.version);
+  const { answer } = await call(load, { what: 'discovery.ign', target, allowed: [200], isRemote });
   if (answer.kind !== 'answer' || answer.status !== 200) return;
   const variants = load.storeOf(customer.version).since(asked);
   const configs = variants.map(({ isos }) => isos[customer.values]?.config);
@@ -191,6 +202,9 @@ async function list(load: Load, customer: Customer): Promise<void> {
   if (!ids.has(customer.cluster)) load.report.problem(`cluster ${customer.cluster} is not listed`);
   const risen = [...ids].filter((id) => removed.has(id));
   if (risen.length > 0) load.report.problem(`removed clusters are listed: ${risen.join()}`);
+  const { tenant } = load;
+  const foreign = [...ids].filter((id) => (load.known.get(id) ?? tenant) !== tenant);
+  if (foreign.length > 0) load.report.problem(`clusters of others are listed: ${foreign.join()}`);
 }
 
 async function askWrongly(load: Load): Promise<void> {
@@ -203,4 +217,72 @@ async function askWrongly(load: Load): Promise<void> {
   });
   await call(load, { what: 'wrong', target: `/infra-envs/${NOBODY}`, allowed: [404] });
   await call(load, { what: 'wrong', target: `/clusters/${NOBODY}`, allowed: [404] });
+}
+
+/** What is of one tenant is not there for others; who shows no good token gets nothing. */
+async function askAsOthers(load: Load, customer: Customer, random: Random): Promise<void> {
+  const { id, cluster, url, version } = customer;
+  const [token] = /(?<=\/byapikey\/)[^/]+/.exec(url) ?? [];
+  const [other] = load.tenants.filter((one) => one !== load.tenant && random.chance(0.7));
+  if (token === undefined || !other) return;
+  const what = 'as-another-tenant';
+  const infraEnv = `/infra-envs/${id}`;
+  const as = { ...load, tenant: other };
+  const paths = [infraEnv, `/clusters/${cluster}`, `${infraEnv}/downloads/image-url`] as const;
+  await call(as, { what, target: random.pick(paths), allowed: [404] });
+  const files = `${infraEnv}/downloads/files?file_name=discovery.ign`;
+  await call(as, { what, target: files, allowed: [404] });
+  const body = { name: 'x', cluster_id: cluster, ...settingsOf(0) };
+  await call(as, { what, method: 'POST', target: '/infra-envs', body, allowed: [404] });
+  await call(as, { what, method: 'PATCH', target: infraEnv, body: settingsOf(0), allowed: [404] });
+  const target = random.pick(paths.slice(0, 2) as [string, string]);
+  await call(as, { what, method: 'DELETE', target, allowed: [404] });
+  const listed = await call(as, {
+    what,
+    target: `/infra-envs?cluster_id=${cluster}`,
+    allowed: [200],
+  });
+  if ((listed.body as unknown[] | undefined)?.length) load.report.problem(`${id} is listed`);
+  const refused = random.pick([undefined, ...load.refused]);
+  const stranger = { ...load, tenant: { name: 'nobody', ...(refused && { token: refused }) } };
+  await call(stranger, { what: 'as-nobody', target: random.pick(paths), allowed: [401] });
+  await askByOtherTokens(load, { id, version, token }, random);
+}
+
+/** The token of a URL is for one image. */
+async function askByOtherTokens(
+  load: Load,
+  { id, version, token }: { readonly id: string; readonly version: string; readonly token: string },
+  random: Random,
+): Promise<void> {
+  const what = 'by-another-token';
+  const path = (token: string, of = version): string =>
+    `/byapikey/${token}/${of}/x86_64/disconnected.iso`;
+  const [head = '', , signature = ''] = token.split('.');
+  const claims = { sub: id, aud: 'image', exp: 4_000_000_000 };
+  const forged = Buffer.from(JSON.stringify(claims)).toString('base64url');
+  for (const target of [
+    path(`${head}.${forged}.${signature}`),
+    path(load.tenant.token ?? ''),
+    `/byid/${id}/${version}/x86_64/disconnected.iso`,
+  ]) {
+    judge(load, await ask(load.front, { target }), { what, allowed: [401] });
+  }
+  const asked = Date.now();
+  const allowed = [404];
+  const foreign = [...load.known].filter(([, tenant]) => tenant !== load.tenant);
+  const [of] = random.pick([foreign[0] ?? [NOBODY], ...foreign]);
+  const isRemote = load.isRemote(version);
+  for (const target of [
+    path(
+      token,
+      load.versions.find((one) => one !== version),
+    ),
+    `/images/${of}?version=${version}&type=disconnected-iso&image_token=${token}`,
+    `/api/assisted-install/v2/infra-envs/${of}/downloads/files?file_name=discovery.ign&api_key=${token}`,
+  ]) {
+    const answer = await ask(load.front, { target });
+    const url = path(token);
+    judge(load, answer, { what, isRemote, allowed: orExpired(url, asked, allowed) });
+  }
 }

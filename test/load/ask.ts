@@ -1,6 +1,8 @@
 import { request, type IncomingHttpHeaders } from 'node:http';
+import { request as requestByTls } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Excuse, Front } from './front.ts';
+import { TLSSocket } from 'node:tls';
+import type { Door, Excuse } from './front.ts';
 
 /** A client that waits longer for a byte has met a server that hangs. */
 const HANG_MS = 60_000;
@@ -40,23 +42,27 @@ export type Answer =
     };
 
 /** One request on a connection of its own. */
-export async function ask(front: Front, asked: Asked): Promise<Answer> {
+export async function ask(door: Door, asked: Asked): Promise<Answer> {
   const began = performance.now();
-  const url = new URL(asked.target, `http://127.0.0.1:${front.port}`);
+  const { certificates } = door;
+  const scheme = certificates ? 'https' : 'http';
+  const { pathname, search } = new URL(asked.target, 'http://127.0.0.1');
+  const url = new URL(pathname + search, `${scheme}://127.0.0.1:${door.port}`);
   const body = asked.body === undefined ? undefined : JSON.stringify(asked.body);
   let port = 0;
   let head: Head | undefined;
   let received = 0;
   const broken = (message: string): Answer => ({
     kind: 'broken',
-    excuse: front.excuseOf(port),
+    excuse: door.excuseOf(port, head !== undefined),
     message,
     received,
     began,
     ...(head && { head }),
   });
   return await new Promise<Answer>((resolve) => {
-    const sent = request(url, {
+    const sent = (certificates ? requestByTls : request)(url, {
+      ...(certificates && { ca: certificates.authority }),
       method: asked.method ?? 'GET',
       agent: false,
       headers: {
@@ -70,6 +76,10 @@ export async function ask(front: Front, asked: Asked): Promise<Answer> {
       };
       if (socket.connecting) socket.once('connect', learn);
       else learn();
+      if (!(socket instanceof TLSSocket)) return;
+      socket.once('secureConnect', () => {
+        certificates?.check(socket.getPeerCertificate().fingerprint256, began);
+      });
     });
     sent.setTimeout(HANG_MS, () => {
       sent.destroy(new Error(`HANG: no byte for ${HANG_MS} ms`));

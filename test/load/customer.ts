@@ -3,6 +3,7 @@ import { ask, type Answer, type Asked } from './ask.ts';
 import type { Front } from './front.ts';
 import { judge, type Report } from './report.ts';
 import { VALUES, type Variant } from './releases.ts';
+import { expiryOf, orExpired, type Tenant } from './tenants.ts';
 import type { Timeline } from './timeline.ts';
 
 const API = '/api/assisted-install/v2';
@@ -15,12 +16,19 @@ export type Load = {
   readonly storeOf: (version: string) => Timeline<Variant>;
   /** Which ISO the revision in a URL names. */
   readonly variantOf: (url: string) => Variant | undefined;
+  readonly isRemote: (version: string) => boolean;
+  readonly wasStoreAway: (from: number, until: number) => boolean;
   readonly wasDatabaseAway: (from: number, until: number) => boolean;
   readonly isOver: () => boolean;
   /** A moment, for a client that met a broken line. */
   readonly rest: () => Promise<void>;
-  /** Of clusters and InfraEnvs: those that the service said that it has, and not that it removed. */
-  readonly known: Set<string>;
+  /** Who asks. */
+  readonly tenant: Tenant;
+  readonly tenants: readonly [Tenant, ...Tenant[]];
+  /** Tokens that nobody may ask with. */
+  readonly refused: readonly string[];
+  /** Of clusters and InfraEnvs: those that the service said that it has, and not that it removed; whose they are. */
+  readonly known: Map<string, Tenant>;
   readonly removed: Set<string>;
 };
 
@@ -39,9 +47,11 @@ export type Customer = {
 /** Asks the API; what it says is judged. */
 export async function call(
   load: Load,
-  asked: Asked & { readonly what: string; readonly allowed: readonly number[] },
+  asked: Asked & Parameters<typeof judge>[2],
 ): Promise<{ readonly answer: Answer; readonly body?: unknown }> {
-  const answer = await ask(load.front, { ...asked, target: API + asked.target });
+  const { token } = load.tenant;
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const answer = await ask(load.front, { headers, ...asked, target: API + asked.target });
   if (!judge(load, answer, asked)) {
     await load.rest();
     return { answer };
@@ -74,7 +84,7 @@ export async function create(load: Load, random: Random): Promise<Customer | und
   });
   const { id: cluster } = (made.body ?? {}) as Created;
   if (cluster === undefined) return undefined;
-  load.known.add(cluster);
+  load.known.set(cluster, load.tenant);
   const values = random.below(VALUES.length);
   const { body } = await call(load, {
     what: 'create-infra-env',
@@ -90,7 +100,7 @@ export async function create(load: Load, random: Random): Promise<Customer | und
   });
   const { id, download_url: url } = (body ?? {}) as Created;
   if (id === undefined || url === undefined) return undefined;
-  load.known.add(id);
+  load.known.set(id, load.tenant);
   return { cluster, id, version, values, revision: 1, url, tags: new Map() };
 }
 
@@ -114,6 +124,10 @@ export async function refresh(load: Load, customer: Customer): Promise<boolean> 
   return true;
 }
 
+/** Whether a URL can be asked: it has not expired, and names an ISO. */
+export const isGood = (load: Load, { url }: Customer): boolean =>
+  load.variantOf(url) !== undefined && Date.now() < expiryOf(url);
+
 /** Repeated until it is known to be done: then it answers 404, and so does the image. */
 export async function remove(load: Load, customer: Customer, random: Random): Promise<void> {
   const { id, cluster } = customer;
@@ -130,7 +144,9 @@ export async function remove(load: Load, customer: Customer, random: Random): Pr
     load.known.delete(removed);
     load.removed.add(removed);
     await call(load, { what: 'removed', target, allowed: [404] });
+    const asked = Date.now();
     const image = await ask(load.front, { target: customer.url });
-    judge(load, image, { what: `image-of-removed ${id}`, allowed: [404] });
+    const allowed = orExpired(customer.url, asked, [404]);
+    judge(load, image, { what: `image-of-removed ${id}`, allowed });
   }
 }

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { ask, type Answer, type Head } from './ask.ts';
 import { judge } from './report.ts';
 import type { ExpectedIso, Variant } from './releases.ts';
-import type { Customer, Load } from './customer.ts';
+import { refresh, type Customer, type Load } from './customer.ts';
+import { orExpired } from './tenants.ts';
 
 /** What a client asks of an image. */
 export type Wanted = {
@@ -37,12 +38,13 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
   const named = load.variantOf(url);
   const what = `${wanted.what} of ${customer.id} revision ${customer.revision}`;
   const asked = performance.now();
+  const askedAt = Date.now();
   let candidates: readonly ExpectedIso[] = [];
   let variants: readonly Variant[] = [];
   let received = 0;
   let start = 0;
   const answer = await ask(load.front, {
-    target: wanted.isPlain === true ? url.replace(/\?.*/, '') : url,
+    target: wanted.isPlain === true ? toPlain(url) : url,
     ...(wanted.method && { method: wanted.method }),
     ...(wanted.pause !== undefined && { pause: wanted.pause }),
     headers: {
@@ -59,8 +61,8 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
       start = Number(/^bytes (\d+)-/.exec(head.headers['content-range'] ?? '')?.[1] ?? 0);
     },
     onPiece(piece, offset) {
-      received += piece.length;
       if (candidates.length === 0) return true; // the text of a refusal
+      received += piece.length;
       const at = start + offset;
       const right = candidates.filter(({ read }) => read(at, piece.length).equals(piece));
       if (right.length === 0) {
@@ -79,12 +81,19 @@ export async function download(load: Load, customer: Customer, wanted: Wanted): 
     variant === named || wanted.isPlain === true ? statusOf(wanted, customer, variant) : 410,
   );
   if (wanted.mayChange === true) allowed.push(410);
-  const isAllowed = judge(load, answer, { what, allowed });
+  const isAllowed = judge(load, answer, {
+    what,
+    allowed: orExpired(url, askedAt, allowed),
+    isRemote: load.isRemote(version),
+  });
   const { etag } = answer.kind === 'answer' ? answer.headers : {};
   const [iso] = candidates;
   if (isAllowed && iso && etag !== undefined) checkTag(load, customer, { iso, etag, what });
   return { answer, isAllowed, received, ...(etag !== undefined && { etag }), ...(iso && { iso }) };
 }
+
+/** Tokens are taken by both of their names. */
+const toPlain = (url: string): string => url.replace(/\?.*/, '').replace('/byapikey/', '/bytoken/');
 
 const describe = ({ status, headers }: Head): string =>
   `${status} ${headers['content-length'] ?? ''} ${headers['content-range'] ?? ''}`;
@@ -123,6 +132,9 @@ function checkTag(
   if (known !== etag) report.problem(`${what}: the tag ${etag} should be ${known}`);
 }
 
+/** A store that is away refuses at once. */
+const MOST_ATTEMPTS = 1000;
+
 /**
  * All of it, as a client that goes on where the line broke, until it has it.
  *
@@ -139,7 +151,7 @@ export async function downloadWhole(
   let etag: string | undefined;
   // A line that breaks behind the last byte leaves nothing to ask for: the next answer is 416, and of no ISO.
   let iso: ExpectedIso | undefined;
-  for (let attempt = 0; attempt < 200; attempt += 1) {
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
     const tag = wanted.withTag === true && etag !== undefined ? { ifRange: etag } : {};
     const got = await download(load, customer, {
       what: received === 0 ? 'download' : 'resume',
@@ -148,8 +160,13 @@ export async function downloadWhole(
       ...(wanted.pause !== undefined && { pause: wanted.pause }),
       ...(attempt === 0 && wanted.enough !== undefined && { enough: wanted.enough }),
     });
-    if (got.answer.kind === 'answer' && !got.isAllowed) return false;
-    if (got.answer.kind === 'answer' && got.answer.status === 410) return false;
+    const status = got.answer.kind === 'answer' ? got.answer.status : 0;
+    if (status === 410 || (status > 0 && status < 500 && !got.isAllowed)) return false;
+    if (status === 401) await refresh(load, customer);
+    if (status >= 400 && status !== 416) {
+      await load.rest();
+      continue;
+    }
     received += got.received;
     etag = got.etag ?? etag;
     iso = got.iso ?? iso;
@@ -165,6 +182,6 @@ export async function downloadWhole(
     }
     return true;
   }
-  report.problem(`download of ${customer.id}: not ended after 200 attempts`);
+  report.problem(`download of ${customer.id}: not ended after ${MOST_ATTEMPTS} attempts`);
   return false;
 }

@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Postgres } from '../support/postgres.ts';
 import { DRAIN_MS, listOpenFiles, readMemory, startReplica, type Replica } from './replica.ts';
 import type { Report } from './report.ts';
+import { createAbsences } from './timeline.ts';
 
 /** The replicas and their database. */
 export type Fleet = {
@@ -14,12 +15,16 @@ export type Fleet = {
   readonly size: number;
   readonly crashDatabase?: () => Promise<void>;
   readonly wasDatabaseAway: (from: number, until: number) => boolean;
+  /** Resolves when each replica that is there has passed, or has ended; those that start later are not asked. */
+  readonly settle: (what: string, passes: (replica: Replica) => Promise<boolean>) => Promise<void>;
   /** MiB of all processes together, at most. */
   readonly peak: () => number;
   /** Open files of each replica that has nothing to do, once `checkIdle` has looked. */
   readonly openFiles: readonly number[];
   /** @param replaced how many ISOs may still be open that are not in the store any more */
   readonly checkIdle: (replaced: number) => Promise<void>;
+  /** What is cached is bounded. @param most bytes of each replica */
+  readonly checkCaches: (most: number) => void;
   /** A replica removes what it has of customers that are gone when it starts. @param most of those that are there */
   readonly checkOverlays: (most: number) => Promise<void>;
   /** What replicas said on standard error, and how often; digits left out. */
@@ -29,7 +34,8 @@ export type Fleet = {
 
 type Options = {
   readonly directory: string;
-  readonly store: string;
+  /** Beside those for records. */
+  readonly args: readonly string[];
   readonly report: Report;
   readonly postgres: Postgres | undefined;
 };
@@ -38,36 +44,43 @@ type Options = {
 const MOST_OPEN = 40;
 /** A process that drains has its time, and a moment to end. */
 const ENDING_MS = DRAIN_MS + 20_000;
+/** A replica that does not know by then never will. */
+const SETTLING_MS = 180_000;
 /** A connection of a pool finds out a little later that the database is there again. */
 const AFTERMATH_MS = 2000;
 
-export async function openFleet({ directory, store, report, postgres }: Options): Promise<Fleet> {
+export async function openFleet({ directory, args, report, postgres }: Options): Promise<Fleet> {
   const database = postgres?.createDatabase();
   const slots: (Replica | undefined)[] = [];
   const all: Replica[] = [];
-  const away: { readonly from: number; until: number }[] = [];
+  const away = createAbsences(AFTERMATH_MS);
+  const starting = new Set<{ readonly since: number }>();
   const openFiles: number[] = [];
   let peak = 0;
   const start = async (slot: number): Promise<void> => {
     const data = join(directory, `data-${slot}`);
     mkdirSync(data, { recursive: true });
-    const args = ['--data', data, '--store', store, '--key', 'file:serve.key'];
     const records = database === undefined ? [] : ['--database', database];
+    const words = ['--data', data, '--key', 'file:serve.key', ...args, ...records];
     for (let attempt = 0; ; attempt += 1) {
-      const began = performance.now();
+      const start = { since: performance.now() };
+      starting.add(start);
       try {
-        const replica = await startReplica(directory, [...args, ...records]);
+        const replica = await startReplica(directory, words);
         all.push(replica);
         slots[slot] = replica;
         return;
       } catch (error) {
-        if (attempt > 5 || !wasAway(began, performance.now())) throw error;
+        // Of two files, one may be the renewed one.
+        const isTorn = String(error).includes('registry.tls-mismatch');
+        const isAway = away.had(start.since, performance.now());
+        if (attempt > 5 || !(isAway || isTorn)) throw error;
         await sleep(500);
+      } finally {
+        starting.delete(start);
       }
     }
   };
-  const wasAway = (from: number, until: number): boolean =>
-    away.some((time) => time.from <= until && time.until + AFTERMATH_MS >= from);
   const size = postgres ? 2 : 1;
   for (let slot = 0; slot < size; slot += 1) await start(slot);
   const sampler = setInterval(() => {
@@ -76,7 +89,20 @@ export async function openFleet({ directory, store, report, postgres }: Options)
   return {
     listServing: () => slots.filter((one) => one !== undefined),
     size,
-    wasDatabaseAway: wasAway,
+    wasDatabaseAway: away.had,
+    async settle(what, passes) {
+      const since = performance.now();
+      const passed = new Set<Replica>();
+      const isOpen = (one: Replica | undefined): one is Replica =>
+        one !== undefined && one.since <= since && !passed.has(one);
+      while (slots.some(isOpen) || [...starting].some((one) => one.since <= since)) {
+        for (const one of slots.filter(isOpen)) if (await passes(one)) passed.add(one);
+        await sleep(300);
+        if (performance.now() - since < SETTLING_MS) continue;
+        report.problem(`a replica does not have ${what} after ${SETTLING_MS} ms`);
+        return;
+      }
+    },
     peak: () => peak,
     openFiles,
     async restart(slot, signal) {
@@ -96,10 +122,9 @@ export async function openFleet({ directory, store, report, postgres }: Options)
     },
     ...(postgres && {
       async crashDatabase() {
-        const time = { from: performance.now(), until: Infinity };
-        away.push(time);
+        const end = away.begin();
         await postgres.crash();
-        time.until = performance.now();
+        end();
         report.count('crashes of the database');
       },
     }),
@@ -113,6 +138,15 @@ export async function openFleet({ directory, store, report, postgres }: Options)
         if (gone.length > replaced || files.length - gone.length > MOST_OPEN) {
           report.problem(`replica ${slot} has ${files.length} open files: ${files.join(', ')}`);
         }
+      }
+    },
+    checkCaches(most) {
+      for (const slot of slots.keys()) {
+        const folder = join(directory, `data-${slot}`, 'cache');
+        const sizes = readdirSync(folder).map((name) => statSync(join(folder, name)).size);
+        const size = sizes.reduce((sum, one) => sum + one, 0);
+        if (size > most) report.problem(`replica ${slot} has ${size} bytes in its cache`);
+        report.count('MiB in caches at the end', Math.round(size / 2 ** 20));
       }
     },
     async checkOverlays(most) {

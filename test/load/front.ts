@@ -1,16 +1,23 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Random } from '../faults/random.ts';
+import type { Certificates } from './certificates.ts';
 import { DRAIN_MS, type Replica } from './replica.ts';
 
 /** Why a connection may break; whatever else breaks one is a defect. */
 export type Excuse = 'cut' | 'SIGKILL' | 'SIGTERM' | 'no replica';
 
-/** What stands before the replicas: clients know only it. */
-export type Front = {
+/** Where a client asks. */
+export type Door = {
   readonly port: number;
-  /** Why the connection from this port of a client broke; absent where there is no reason. */
-  readonly excuseOf: (clientPort: number) => Excuse | undefined;
+  /** Whoever asks there speaks TLS. */
+  readonly certificates: Certificates | undefined;
+  /** Why the connection from this port of a client broke, which had an answer or not; absent: for no reason. */
+  readonly excuseOf: (clientPort: number, isAnswered: boolean) => Excuse | undefined;
+};
+
+/** What stands before the replicas: clients know only it. */
+export type Front = Door & {
   /** Breaks some of the connections that there are; returns how many. */
   readonly cut: (random: Random) => number;
   readonly close: () => void;
@@ -22,8 +29,11 @@ type Link = {
 };
 
 /** Passes connections on to the replicas that take any, in turn. */
-export async function startFront(listReplicas: () => readonly Replica[]): Promise<Front> {
-  const excuses = new Map<number, Excuse>();
+export async function startFront(
+  listReplicas: () => readonly Replica[],
+  certificates: Certificates | undefined,
+): Promise<Front> {
+  const excuses = new Map<number, Excuse | 'SIGTERM in time'>();
   const links = new Set<Link>();
   let turn = 0;
   const server = createServer({ allowHalfOpen: true }, (client) => {
@@ -31,7 +41,7 @@ export async function startFront(listReplicas: () => readonly Replica[]): Promis
     excuses.delete(port);
     const replicas = listReplicas();
     const replica = replicas[turn++ % replicas.length];
-    const give = (excuse: Excuse | undefined): void => {
+    const give = (excuse: Excuse | 'SIGTERM in time' | undefined): void => {
       if (excuse) excuses.set(port, excuse);
       client.destroy();
     };
@@ -43,10 +53,8 @@ export async function startFront(listReplicas: () => readonly Replica[]): Promis
     const upstream = connect({ port: replica.port, host: '127.0.0.1', allowHalfOpen: true });
     const link = { client, upstream };
     links.add(link);
-    let isForwarded = false;
-    upstream.once('data', () => (isForwarded = true));
     upstream.on('error', () => {
-      give(explain(replica, isForwarded));
+      give(explain(replica));
     });
     client.once('close', () => {
       links.delete(link);
@@ -54,7 +62,7 @@ export async function startFront(listReplicas: () => readonly Replica[]): Promis
     });
     // A killed process closes its connections as an ending one does.
     upstream.once('end', () => {
-      const excuse = explain(replica, isForwarded);
+      const excuse = explain(replica);
       if (excuse && !excuses.has(port)) excuses.set(port, excuse);
     });
     client.pipe(upstream);
@@ -64,7 +72,12 @@ export async function startFront(listReplicas: () => readonly Replica[]): Promis
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    excuseOf: (port) => excuses.get(port),
+    certificates,
+    excuseOf(port, isAnswered) {
+      const excuse = excuses.get(port);
+      if (excuse !== 'SIGTERM in time') return excuse;
+      return isAnswered ? undefined : 'SIGTERM';
+    },
     cut(random) {
       const chosen = [...links].filter(() => random.chance(0.5));
       for (const { client } of chosen) {
@@ -81,9 +94,8 @@ export async function startFront(listReplicas: () => readonly Replica[]): Promis
 }
 
 /** One that ends may refuse who comes, but lets downloads that have begun end, as long as `--drain` says. */
-function explain({ ending }: Replica, isForwarded: boolean): Excuse | undefined {
+function explain({ ending }: Replica): Excuse | 'SIGTERM in time' | undefined {
   if (!ending) return undefined;
   if (ending.signal === 'SIGKILL') return 'SIGKILL';
-  const isLate = performance.now() - ending.since > DRAIN_MS;
-  return isLate || !isForwarded ? 'SIGTERM' : undefined;
+  return performance.now() - ending.since > DRAIN_MS ? 'SIGTERM' : 'SIGTERM in time';
 }

@@ -1,26 +1,31 @@
-import { linkSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { createRandom } from '../faults/random.ts';
 import { hasPostgres, startPostgres } from '../support/postgres.ts';
+import { hasTool } from '../support/tools.ts';
 import { ask } from './ask.ts';
 import { actAsCustomers } from './acts.ts';
-import type { Load } from './customer.ts';
+import { issueCertificates } from './certificates.ts';
+import { call, type Created, type Load } from './customer.ts';
 import { startFaults } from './faults.ts';
-import { startFront } from './front.ts';
-import { makeReleases, type Releases, type Variant } from './releases.ts';
+import { startFront, type Door } from './front.ts';
+import { makeReleases, type Variant } from './releases.ts';
 import { openFleet, type Fleet } from './fleet.ts';
 import { createReport } from './report.ts';
-import { createTimeline, type Timeline } from './timeline.ts';
+import { CACHE_MIB, openStore, type Store } from './store.ts';
+import { createTenants, type Tenants } from './tenants.ts';
 
 /*
  * Customers of `sealift serve` while everything goes wrong: replicas that are killed or told to end, cut
- * connections, a database that crashes, ISOs that take each other's place. Each byte that a customer gets is
- * compared with what `sealift customize` makes, each status with what the state allows.
+ * connections, a database and a web server with ISOs that crash, ISOs that take each other's place, certificates
+ * that are renewed, URLs that expire. Each byte that a customer gets is compared with what `sealift customize`
+ * makes, each status with what the state allows.
  *
  *     npm run test:load -- [--minutes 5] [--seed N] [--customers 12] [--records files|postgres]
+ *         [--tls yes|no] [--auth local|none] [--store remote|local]
  */
 
 const { values } = parseArgs({
@@ -28,76 +33,41 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '5' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000_000) },
     customers: { type: 'string', default: '12' },
-    /** Default: by the seed, where PostgreSQL is installed. */
+    // Default: mostly the first of them, by the seed; PostgreSQL and nginx where they are installed.
     records: { type: 'string' },
+    tls: { type: 'string' },
+    auth: { type: 'string' },
+    store: { type: 'string' },
   },
 });
 
 const MOST_MIB = 250;
 /** Behind the last second of load: what goes on ends, and is read to its end. */
-const END_MS = 180_000;
-
-/** A service keeps an ISO open for so long that was replaced, and looks at that when another one is. */
-const REPLACED_MS = 310_000;
+const END_MS = 240_000;
 
 const seed = Number(values.seed);
 const random = createRandom(seed);
 const directory = mkdtempSync(join(tmpdir(), 'sealift-load-'));
 const report = createReport();
 
-/** The folder that replicas serve, where one ISO takes another's place. */
-function openStore({ versions }: Releases): {
-  readonly folder: string;
-  readonly timelines: ReadonlyMap<string, Timeline<Variant>>;
-  readonly swap: (version: string) => void;
-  /** Of ISOs that were replaced, how many may still be open. */
-  readonly countOpen: () => number;
-} {
-  const folder = join(directory, 'store');
-  mkdirSync(folder);
-  const timelines = new Map<string, Timeline<Variant>>();
-  const swaps: number[] = [];
-  const put = (version: string, { path }: Variant): void => {
-    const aside = join(folder, `${version}.aside`);
-    linkSync(path, aside);
-    renameSync(aside, join(folder, `${version}.iso`));
-  };
-  for (const [version, [first]] of versions) {
-    if (!first) continue;
-    put(version, first);
-    timelines.set(version, createTimeline(first));
-  }
-  return {
-    folder,
-    timelines,
-    swap(version) {
-      const timeline = timelines.get(version);
-      const next = versions.get(version)?.find((one) => one !== timeline?.current());
-      if (!timeline || !next) return;
-      timeline.change(next, () => {
-        put(version, next);
-      });
-      swaps.push(performance.now());
-      report.count('ISOs replaced');
-    },
-    countOpen: () => swaps.filter((time) => time >= (swaps.at(-1) ?? 0) - REPLACED_MS).length,
-  };
-}
+const chose = (option: 'records' | 'tls' | 'auth' | 'store', first: string): boolean => {
+  const isFirst = random.chance(0.8);
+  const { [option]: wanted } = values;
+  return wanted === undefined ? isFirst : wanted === first;
+};
 
-/** Asks for a URL of each ISO: its revision names it. */
-async function learnNames(
-  front: Load['front'],
-  { timelines, swap }: ReturnType<typeof openStore>,
-): Promise<ReadonlyMap<string, Variant>> {
-  const names = new Map<string, Variant>();
-  const post = async (target: string, body: object): Promise<Record<string, string>> => {
-    const answer = await ask(front, {
-      method: 'POST',
-      target: `/api/assisted-install/v2${target}`,
-      body,
-    });
-    if (answer.kind === 'answer') return JSON.parse(answer.text) as Record<string, string>;
-    throw new Error(answer.message);
+/** An InfraEnv of each version; the revision in the URL of its image names the ISO. */
+type Probes = {
+  readonly names: Map<string, Variant>;
+  readonly ids: Map<string, string>;
+};
+
+const nameIn = (url: string): string => /[?&]revision=\d+-([0-9a-f]+)$/.exec(url)?.[1] ?? '';
+
+async function placeProbes(load: Load, { timelines, swap }: Store, { names, ids }: Probes) {
+  const post = async (target: string, body: object): Promise<Created> => {
+    const asked = { what: 'probe', method: 'POST', target, body, allowed: [201] };
+    return (await call(load, asked)).body as Created;
   };
   for (const [version, timeline] of timelines) {
     for (let turn = 0; turn < 2; turn += 1) {
@@ -105,18 +75,33 @@ async function learnNames(
         name: 'x',
         openshift_version: version,
       });
-      const { download_url: url = '' } = await post('/infra-envs', {
-        ...{ name: 'x', cluster_id: cluster['id'], image_type: 'disconnected-iso' },
+      const { id = '', download_url: url = '' } = await post('/infra-envs', {
+        ...{ name: 'x', cluster_id: cluster.id, image_type: 'disconnected-iso' },
         pull_secret: '{"auths":{}}',
       });
       names.set(nameIn(url), timeline.current());
-      swap(version);
+      ids.set(version, id);
+      await swap(version);
     }
   }
-  return names;
 }
 
-const nameIn = (url: string): string => /[?&]revision=\d+-([0-9a-f]+)$/.exec(url)?.[1] ?? '';
+/** Whether a replica reads the ISOs that are elsewhere. */
+async function seesStore(load: Load, ids: Probes['ids'], door: Door): Promise<boolean> {
+  for (const [version, id] of ids) {
+    if (!load.isRemote(version)) continue;
+    const { token } = load.tenant;
+    const answer = await ask(door, {
+      target: `/api/assisted-install/v2/infra-envs/${id}/downloads/image-url`,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    });
+    if (answer.kind !== 'answer' || answer.status !== 200) return false;
+    const { url } = JSON.parse(answer.text) as { readonly url: string };
+    const first = await ask(door, { target: url, headers: { range: 'bytes=0-9' } });
+    if (first.kind !== 'answer' || first.status !== 206) return false;
+  }
+  return true;
+}
 
 function printSummary(fleet: Fleet): void {
   const counts = [...report.counts].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -135,33 +120,59 @@ function printSummary(fleet: Fleet): void {
   );
 }
 
-async function main(): Promise<void> {
-  const isPostgres =
-    hasPostgres && (values.records ?? (random.chance(0.8) ? 'postgres' : 'files')) === 'postgres';
-  console.log(`seed ${seed}, records in ${isPostgres ? 'PostgreSQL, two replicas' : 'files'}`);
+async function prepare() {
+  const isPostgres = chose('records', 'postgres') && hasPostgres;
+  const isTls = chose('tls', 'yes');
+  const isLocal = chose('auth', 'local');
+  const hasServer = chose('store', 'remote') && hasTool('nginx');
+  const records = isPostgres ? 'PostgreSQL, two replicas' : 'files';
+  const kind = [isTls && 'TLS', isLocal && 'tokens', hasServer && 'a web server with ISOs'];
+  console.log(`seed ${seed}, records in ${[records, ...kind.filter(Boolean)].join(', ')}`);
   const releases = await makeReleases(join(directory, 'releases'));
-  const store = openStore(releases);
+  const store = await openStore({ directory, releases, report, hasServer });
   writeFileSync(join(directory, 'serve.key'), 'a key of the load test, of 32 bytes or more');
+  const certificates = isTls ? await issueCertificates(directory, report) : undefined;
+  const tenants: Tenants = isLocal
+    ? await createTenants(directory)
+    : { args: [], all: [{ name: 'everybody' }], refused: [] };
   const postgres = isPostgres ? await startPostgres() : undefined;
-  const fleet = await openFleet({ directory, store: store.folder, report, postgres });
-  const front = await startFront(fleet.listServing);
-  const names = await learnNames(front, store);
-  console.log('the store is ready: load begins');
-  const until = performance.now() + Number(values.minutes) * 60_000;
+  const tls = certificates ? ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'] : [];
+  const args = [...store.args, ...tenants.args, ...tls];
+  const fleet = await openFleet({ directory, args, report, postgres });
+  const front = await startFront(fleet.listServing, certificates);
+  return { releases, store, certificates, tenants, postgres, fleet, front };
+}
+
+async function main(): Promise<void> {
+  const prepared = await prepare();
+  const { releases, store, certificates, tenants, postgres, fleet, front } = prepared;
+  const probes: Probes = { names: new Map(), ids: new Map() };
+  let until = Infinity;
   const load: Load = {
-    ...{ front, report, wasDatabaseAway: fleet.wasDatabaseAway },
+    ...{ front, report, wasDatabaseAway: fleet.wasDatabaseAway, wasStoreAway: store.wasAway },
     versions: [...releases.versions.keys()] as [string, ...string[]],
     storeOf(version) {
       const timeline = store.timelines.get(version);
       if (timeline) return timeline;
       throw new Error(`no timeline of ${version}`);
     },
-    variantOf: (url) => names.get(nameIn(url)),
+    variantOf: (url) => probes.names.get(nameIn(url)),
+    isRemote: store.isRemote,
     isOver: () => performance.now() > until || report.problems.length > 100,
     rest: () => sleep(200),
-    ...{ known: new Set(), removed: new Set() },
+    ...{ tenant: tenants.all[0], tenants: tenants.all, refused: tenants.refused },
+    ...{ known: new Map(), removed: new Set() },
   };
-  const faults = startFaults({ fleet, front, report, random, swap: store.swap, load });
+  await placeProbes(load, store, probes);
+  console.log('the store is ready: load begins');
+  until = performance.now() + Number(values.minutes) * 60_000;
+  const settleStore = (): Promise<void> =>
+    fleet.settle('the store that is back', ({ port }) =>
+      seesStore(load, probes.ids, { port, certificates, excuseOf: () => 'no replica' }),
+    );
+  const faults = startFaults({
+    ...{ fleet, front, report, random, store, settleStore, certificates, load },
+  });
   const customers = Array.from({ length: Number(values.customers) }, (_, index) =>
     actAsCustomers(load, createRandom(seed + 1 + index)),
   );
@@ -181,6 +192,8 @@ async function main(): Promise<void> {
   clearInterval(progress);
   await checkEnd(load, fleet, store.countOpen());
   await fleet.close();
+  fleet.checkCaches(CACHE_MIB << 20);
+  await store.close();
   front.close();
   await postgres?.stop();
   releases.close();
@@ -193,18 +206,20 @@ async function main(): Promise<void> {
 /** What was removed is not there, and idle processes hold what they held at first. */
 async function checkEnd(load: Load, fleet: Fleet, replaced: number): Promise<void> {
   for (const [what, target] of [
-    ['clusters', '/api/assisted-install/v2/clusters'],
-    ['InfraEnvs', '/api/assisted-install/v2/infra-envs'],
+    ['clusters', '/clusters'],
+    ['InfraEnvs', '/infra-envs'],
   ] as const) {
-    const answer = await ask(load.front, { target });
-    if (answer.kind !== 'answer' || answer.status !== 200) {
-      report.problem(`the ${what} are not listed at the end`);
-      continue;
+    const ids: string[] = [];
+    for (const tenant of load.tenants) {
+      const listed = await call(
+        { ...load, tenant },
+        { what: 'at-the-end', target, allowed: [200] },
+      );
+      ids.push(...(listed.body as Required<Created>[]).map(({ id }) => id));
     }
-    const ids = new Set((JSON.parse(answer.text) as { readonly id: string }[]).map(({ id }) => id));
-    const risen = [...ids].filter((id) => load.removed.has(id));
+    const risen = ids.filter((id) => load.removed.has(id));
     if (risen.length > 0) report.problem(`removed ${what} are listed: ${risen.join()}`);
-    report.count(`${what} at the end`, ids.size);
+    report.count(`${what} at the end`, ids.length);
   }
   await fleet.checkIdle(replaced);
   // Of each InfraEnv there may be one for both ISOs of its version.

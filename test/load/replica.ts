@@ -13,6 +13,8 @@ export const DRAIN_MS = 30_000;
 export type Replica = {
   readonly process: ChildProcess;
   readonly port: number;
+  /** When it was started, by `performance.now()`. */
+  readonly since: number;
   /** Set when it was told to end. */
   readonly ending: { readonly signal: 'SIGKILL' | 'SIGTERM'; readonly since: number } | undefined;
   /** Sends the signal; resolves with the exit code. */
@@ -23,6 +25,7 @@ export type Replica = {
 
 /** @throws Error with what it said, when it ends before it serves */
 export async function startReplica(directory: string, args: readonly string[]): Promise<Replica> {
+  const since = performance.now();
   const words = ['serve', '--listen', '127.0.0.1:0', '--drain', `${DRAIN_MS / 1000}s`, ...args];
   const child = spawn(process.execPath, [SEALIFT, ...words], {
     cwd: directory,
@@ -34,7 +37,7 @@ export async function startReplica(directory: string, args: readonly string[]): 
   const exited = once(child, 'exit').then(([code]) => code as number | null);
   const port = await new Promise<number>((resolve, reject) => {
     createInterface({ input: child.stderr }).on('line', (line) => {
-      const [, serving] = /^serving on http:\/\/127\.0\.0\.1:(\d+);/.exec(line) ?? [];
+      const [, serving] = /^serving on https?:\/\/127\.0\.0\.1:(\d+);/.exec(line) ?? [];
       if (serving !== undefined) resolve(Number(serving));
       else if (!/^draining: |^sealift was interrupted/.test(line)) said.push(line);
     });
@@ -45,6 +48,7 @@ export async function startReplica(directory: string, args: readonly string[]): 
   return {
     process: child,
     port,
+    since,
     said,
     get ending() {
       return ending;

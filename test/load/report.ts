@@ -27,8 +27,17 @@ export function createReport(): Report {
 
 type Judging = {
   readonly report: Report;
+  /** Whether the server of the store was away in this time. */
+  readonly wasStoreAway: (from: number, until: number) => boolean;
   /** Whether the database was away in this time. */
   readonly wasDatabaseAway: (from: number, until: number) => boolean;
+};
+
+type Judged = {
+  readonly what: string;
+  readonly allowed: readonly number[];
+  /** Whether it needs what the server of the store has. */
+  readonly isRemote?: boolean;
 };
 
 /**
@@ -36,12 +45,14 @@ type Judging = {
  * state does not allow, and a server that hangs are problems.
  */
 export function judge(
-  { report, wasDatabaseAway }: Judging,
+  { report, wasDatabaseAway, wasStoreAway }: Judging,
   answer: Answer,
-  { what, allowed }: { readonly what: string; readonly allowed: readonly number[] },
+  { what, allowed, isRemote = false }: Judged,
 ): answer is Extract<Answer, { kind: 'answer' }> {
+  const lacksStore = isRemote && wasStoreAway(answer.began, performance.now());
   if (answer.kind === 'broken') {
-    if (answer.excuse !== undefined) report.count(`broken by ${answer.excuse}`);
+    const { excuse = lacksStore && answer.head ? 'store' : undefined } = answer;
+    if (excuse !== undefined) report.count(`broken by ${excuse}`);
     else report.problem(`${what}: ${answer.message} after ${answer.received} bytes`);
     return false;
   }
@@ -50,6 +61,10 @@ export function judge(
   if (allowed.includes(status)) return true;
   if (status === 503 && wasDatabaseAway(began, performance.now())) {
     report.count('answers without a database');
+    return false;
+  }
+  if (status === 503 && lacksStore) {
+    report.count('answers without a store');
     return false;
   }
   report.problem(`${what}: ${status} is not one of ${allowed.join(', ')}: ${text.slice(0, 500)}`);

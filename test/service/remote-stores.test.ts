@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -55,9 +55,9 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
   };
 
   /** The URL of an image with the same values each time. */
-  const createImage = async (service: TestService): Promise<string> => {
+  const createImage = async (service: TestService, version = '4.21.3'): Promise<string> => {
     const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, {
-      body: { name: 'edge', openshift_version: '4.21.3' },
+      body: { name: 'edge', openshift_version: version },
     });
     const { body } = await service.call('POST', `${API}/v2/infra-envs`, {
       body: {
@@ -131,6 +131,33 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
       timeout: 20_000,
     });
     expect(await statusOf(service, pathname, { Range: 'bytes=0-0' })).toBe(200);
+    await started.kill();
+  });
+
+  it('is not said to be missing while its store is away, where there are other ISOs', async () => {
+    const later = await freePort();
+    const others = join(world.directory, 'others');
+    await mkdir(others);
+    await run('genisoimage', ['-quiet', '-o', join(others, 'live.iso'), 'others'], {
+      cwd: world.directory,
+    });
+    const image = { openshift_version: '4.1.1', cpu_architecture: 'x86_64', url: 'live.iso' };
+    await writeFile(join(others, 'os-images.json'), JSON.stringify([image]));
+    const service = await serve(others, {
+      stores: [others, `http://127.0.0.1:${later}/appliance.iso`],
+      retryFor: 0,
+      storeRetryAfter: 50,
+    });
+    const paths = [await createImage(service), await createImage(service, '4.21.4')].map(
+      (url) => new URL(url).pathname,
+    );
+    const ask = () => Promise.all(paths.map((path) => statusOf(service, path)));
+    expect(await statusOf(service, '/ready')).toBe(200);
+    expect(await ask()).toEqual([503, 503]);
+    const started = await startNginx(world.directory, later);
+    await vi.waitUntil(async () => (await ask())[0] === 200, { timeout: 20_000 });
+    // Now nobody else can have it.
+    expect(await ask()).toEqual([200, 500]);
     await started.kill();
   });
 });

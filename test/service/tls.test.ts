@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { registerServe } from '../../src/cli/serving/serve.ts';
+import { openTls } from '../../src/cli/serving/watch-tls.ts';
 import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -87,6 +88,19 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /);
     const secret = (await readFile(at('two.key'), 'utf8')).split('\n')[1] ?? '';
     expect(run.stderr()).not.toContain(secret);
+  });
+
+  it('takes a certificate that was renewed while it started', async () => {
+    const [tlsCert, tlsKey] = ['early.crt', 'early.key'];
+    await put('one.crt', tlsCert);
+    await put('one.key', tlsKey);
+    const { watch, pair } = openTls({ tlsCert, tlsKey }, { cwd: directory });
+    expect(pair?.cert).toBe(await readFile(at('one.crt'), 'utf8'));
+    await put('two.crt', tlsCert);
+    await put('two.key', tlsKey);
+    const used: string[] = [];
+    watch({ use: ({ cert }) => used.push(cert), warn: (message) => used.push(message) })();
+    expect(used).toEqual([await readFile(at('two.crt'), 'utf8')]);
   });
 
   it.each([

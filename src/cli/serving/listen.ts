@@ -11,7 +11,7 @@ import type { CliHost } from '../host.ts';
 export type TlsOptions = { readonly tlsCert?: string; readonly tlsKey?: string };
 
 /** What `--tls-cert` and `--tls-key` name. @throws UsageError `usage.tls`; ConfigError `input.missing` */
-export function readTls(options: TlsOptions, host: CliHost): KeyPair | undefined {
+export function readTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): KeyPair | undefined {
   const { tlsCert, tlsKey } = options;
   if (tlsCert === undefined && tlsKey === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {

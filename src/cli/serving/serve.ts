@@ -15,16 +15,9 @@ import { addTo, refuseOption } from '../common-options.ts';
 import { placesOf, type CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
-import {
-  isThisMachine,
-  listen,
-  readTls,
-  type ListenRefusals,
-  waitForEnd,
-  type Address,
-} from './listen.ts';
+import { isThisMachine, listen, type ListenRefusals, waitForEnd, type Address } from './listen.ts';
 import { readSecret } from './read-secret.ts';
-import { watchTls } from './watch-tls.ts';
+import { openTls } from './watch-tls.ts';
 
 type ServeOptions = {
   readonly listen: Address;
@@ -142,7 +135,7 @@ function parseUrl(text: string): string {
 }
 
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
-  const tls = readTls(options, host);
+  const { pair: tls, watch } = openTls(options, host);
   const log = createLog(host, options);
   keepGarbageSmall();
   keepNewSmall();
@@ -173,7 +166,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
     await listen(server, { ...options.listen, signal: host.signal }, REFUSE);
     const { port, address, family } = server.address() as AddressInfo;
     const where = `${family === 'IPv6' ? `[${address}]` : address}:${port}`;
-    const unwatch = watchTls(options, host, { use: renew, warn: log.warn });
+    const unwatch = watch({ use: renew, warn: log.warn });
     log.serving(`${tls ? 'https' : 'http'}://${where}`, address);
     host.allowGrace?.(options.drain + CLOSING);
     try {

@@ -1,6 +1,7 @@
-import { unwatchFile, watchFile, type Stats } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
+import { startTimer, type Timer } from '../../base/wait.ts';
 import type { KeyPair } from '../../registry/server/key-pair.ts';
 import type { CliHost } from '../host.ts';
 import { readTls, type TlsOptions } from './listen.ts';
@@ -14,30 +15,59 @@ type Told = {
   readonly warn: (message: string) => void;
 };
 
+/** A pair, and what tells of another one. */
+export type WatchedTls = {
+  readonly pair: KeyPair | undefined;
+  /** @returns ends it */
+  readonly watch: (told: Told) => () => void;
+};
+
 /**
- * Tells of a new certificate and key when the files have them, however they get there: written, renamed, or behind
- * a link that points elsewhere. Both are read when one changes, and used when they belong together.
+ * Reads certificate and key, and later tells of new ones, however they get there: written, renamed, or behind a
+ * link that points elsewhere. Both are read when one changes, and used when they belong together. What changes
+ * between reading and watching, while the records are opened, is told as well.
  *
- * @returns ends it
+ * @throws what `readTls` throws
  */
-export function watchTls(options: TlsOptions, host: CliHost, { use, warn }: Told): () => void {
+export function openTls(options: TlsOptions, host: Pick<CliHost, 'cwd'>): WatchedTls {
   const paths = [options.tlsCert, options.tlsKey].flatMap((path) =>
     path === undefined ? [] : [resolve(host.cwd, path)],
   );
-  const look = (now: Stats, before: Stats): void => {
-    if (now.mtimeMs === before.mtimeMs && now.ino === before.ino && now.size === before.size) {
-      return;
-    }
-    try {
-      const pair = readTls(options, host);
-      if (pair) use(pair);
-    } catch (error) {
-      if (!(error instanceof SealiftError)) throw error;
-      warn(`the certificate is not renewed: ${error.message}`);
-    }
+  const look = (): string => paths.map(describeFile).join();
+  let seen = look();
+  const pair = readTls(options, host);
+  return {
+    pair,
+    watch({ use, warn }) {
+      let timer: Timer;
+      const check = (): void => {
+        timer = startTimer(INTERVAL, check);
+        timer.unref();
+        const now = look();
+        if (now === seen) return;
+        seen = now;
+        try {
+          const next = readTls(options, host);
+          if (next) use(next);
+        } catch (error) {
+          if (!(error instanceof SealiftError)) throw error;
+          warn(`the certificate is not renewed: ${error.message}`);
+        }
+      };
+      check();
+      return () => {
+        timer.stop();
+      };
+    },
   };
-  for (const path of paths) watchFile(path, { interval: INTERVAL, persistent: false }, look);
-  return () => {
-    for (const path of paths) unwatchFile(path, look);
-  };
+}
+
+/** Another file of the same name has another text. */
+function describeFile(path: string): string {
+  try {
+    const { ino, size, mtimeMs } = statSync(path);
+    return `${ino} ${size} ${mtimeMs}`;
+  } catch {
+    return 'nothing'; // whoever reads it says why
+  }
 }

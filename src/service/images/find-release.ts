@@ -8,7 +8,7 @@ import type { Release } from '../store/release.ts';
  * The release of the cluster that an InfraEnv is bound to.
  *
  * @param named which ISO of it, by `shortDigest`, if that is there
- * @throws ApiFailure 404, 500
+ * @throws ApiFailure 404, 500, 503
  */
 export async function findRelease(
   { state, releases }: Pick<Service, 'state' | 'releases'>,
@@ -20,6 +20,12 @@ export async function findRelease(
   const { openshift_version: version } = await findCluster({ state }, cluster, infraEnv);
   const release = await releases.find(version, architecture, named);
   if (release) return release;
+  if (releases.isPartial()) {
+    throw new ApiFailure(
+      503,
+      `an address of the store, which may have ${version}, cannot be read now`,
+    );
+  }
   throw new ApiFailure(
     500,
     `failed to get installer release: failed to get release image for version ${version}: ` +

@@ -17,13 +17,20 @@ export type Entry = {
   /** The last that was said of it. */
   warning?: string;
   readonly isCurrent: Candidate['isCurrent'];
+  /** Its server may be away for a while. */
+  readonly isElsewhere: boolean;
 };
 
-export const createEntry = ({ isCurrent }: Candidate): Entry => ({
+export const createEntry = ({ isCurrent, place }: Candidate): Entry => ({
   settled: Promise.resolve(),
   isOpening: false,
   isCurrent,
+  isElsewhere: isElsewhere(place),
 });
+
+/** Whether nobody could read yet what it is. */
+export const isAway = ({ isElsewhere, release, isOpening, failedAt }: Entry): boolean =>
+  isElsewhere && !release && (isOpening || failedAt !== undefined);
 
 /** Milliseconds that requests wait for an ISO which is being opened: a server elsewhere may be away. */
 const OPENING = 5000;
@@ -63,8 +70,7 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
 
 async function openEntry(entry: Entry, candidate: Candidate, bases: OpenBases): Promise<void> {
   const base = bases.add(await candidate.open(), () => {
-    // What is elsewhere may be away for a while.
-    if (isElsewhere(candidate.place)) entry.failedAt ??= performance.now();
+    if (entry.isElsewhere) entry.failedAt ??= performance.now();
   });
   const before = entry.release;
   let other: VirtualBase | undefined = base;

@@ -1,7 +1,7 @@
 import type { PartCache } from '../../media/serving/part-cache.ts';
 import type { SourceHost } from '../../media/source/open-source.ts';
 import pLimit from 'p-limit';
-import { beginOpening, createEntry, type Entry } from './entry.ts';
+import { beginOpening, createEntry, isAway, type Entry } from './entry.ts';
 import { createOpenBases } from './open-bases.ts';
 import { explainPlace, listCandidates, type Candidate } from './places.ts';
 import { shortDigest, type Release } from './release.ts';
@@ -16,6 +16,8 @@ export type Releases = {
     named?: string,
   ) => Promise<Release | undefined>;
   readonly isEmpty: () => Promise<boolean>;
+  /** Whether some address could not be read yet: what is there may be any release. */
+  readonly isPartial: () => boolean;
   /** Whether one of them could be read, as far as is known. */
   readonly isReady: () => Promise<boolean>;
   readonly close: () => Promise<void>;
@@ -93,6 +95,7 @@ export function openReleases(places: readonly string[], options: Options): Relea
     },
     isEmpty: async () =>
       ![...entries.values()].some(({ release }) => release) && (await list()).length === 0,
+    isPartial: () => [...entries.values()].some(isAway),
     isReady: async () =>
       (await settle()).some(({ release, failedAt }) => release && failedAt === undefined),
     async close() {
