@@ -18,7 +18,7 @@ export type Tenants = {
 };
 
 /** Seconds that a URL is good for: customers need another one now and then. */
-export const URL_LIFETIME = 15;
+const URL_LIFETIME = 15;
 
 const DAY = 86_400_000;
 
