@@ -45,6 +45,7 @@ chromium chromium
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64
+ipxe-qemu /usr/lib/ipxe/qemu/pxe-virtio.rom
 ovmf /usr/share/OVMF/OVMF_CODE_4M.fd
 grub-efi-amd64-bin /usr/lib/grub/x86_64-efi/modinfo.sh
 grub-pc-bin /usr/lib/grub/i386-pc/modinfo.sh

@@ -1,12 +1,10 @@
-import { once } from 'node:events';
 import { link, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { runProcess } from '../../src/base/process.ts';
-import { startSealift, type Child } from '../support/child.ts';
+import { readServingUrl, startSealift, type Child } from '../support/child.ts';
 import { downloadThroughPage, hasBrowser } from '../support/page.ts';
 import { SENTINEL } from '../support/sentinel.ts';
 import { hasBootHost } from './boot-host.ts';
@@ -37,7 +35,7 @@ describe.skipIf(!canBoot)('a host that boots the ISO which its customer download
     );
     const values = listPageValues(medium.proof);
     const downloaded = join(work, 'downloaded.iso');
-    ({ url } = await downloadThroughPage(await readUrl(server), values, downloaded));
+    ({ url } = await downloadThroughPage(await readServingUrl(server), values, downloaded));
     const { lines, seconds } = await boot({
       iso: join(work, 'downloaded.iso'),
       firmware: 'seabios',
@@ -187,22 +185,4 @@ async function readAreas(work: string, name: string): Promise<readonly unknown[]
   expect(files.filter(({ path }) => NAMED.test(path))).toHaveLength(2);
   config.storage.files = files.filter(({ path }) => !NAMED.test(path));
   return [config, ...(await Promise.all(menus.map((path) => readFile(path, 'utf8'))))];
-}
-
-/** What it says on standard error once it listens. */
-async function readUrl({ process: child }: Child): Promise<string> {
-  if (!child.stderr) throw new Error('standard error is not piped');
-  const lines = createInterface({ input: child.stderr });
-  const ended = once(child, 'exit').then(() => {
-    throw new Error('sealift serve ended');
-  });
-  ended.catch(() => undefined);
-  const serving = (async () => {
-    for await (const line of lines) {
-      const [, url] = /^serving on (\S+);/.exec(line) ?? [];
-      if (url !== undefined) return url;
-    }
-    throw new Error('sealift serve said no address');
-  })();
-  return await Promise.race([serving, ended]);
 }

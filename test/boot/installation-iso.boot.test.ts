@@ -10,6 +10,7 @@ import { buildBaseIso } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
 import { fileEntry } from './graft.ts';
 import type { ImageRecipe } from './images.ts';
+import type { MatrixEntry } from './matrix.ts';
 import { boot, BOOT_FAILURES } from './qemu.ts';
 import { pushImage, startRegistry } from './registry.ts';
 import { pushRelease, writeMirrorConf, type Release } from './release.ts';
@@ -118,7 +119,7 @@ describe.skipIf(!hasBootHost())('a booted installation ISO', () => {
   }, 600_000);
   afterAll(() => rm(work, { recursive: true, force: true }));
 
-  type Machine = Pick<Parameters<typeof boot>[0], 'firmware' | 'as'>;
+  type Machine = Pick<MatrixEntry, 'firmware' | 'as'>;
 
   async function build(
     config: Readonly<Record<string, unknown>>,

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
-import { boot, BOOT_FAILURES, type Boot, type BootOptions } from './qemu.ts';
+import { boot, BOOT_FAILURES, type Boot, type BootOptions, type Drive } from './qemu.ts';
 
-export type MatrixEntry = Pick<BootOptions, 'firmware' | 'as' | 'until'>;
+export type MatrixEntry = Pick<BootOptions, 'firmware' | 'until'> & { readonly as: Drive };
 
 /**
  * Every path that firmware takes into the medium: the MBR and the El Torito boot record on BIOS, the EFI

@@ -5,15 +5,27 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readDriveBytes } from './qmp.ts';
 
-export type BootOptions = {
-  readonly iso: string;
+/**
+ * `cdrom` is an IDE drive; `disk` a virtio disk, the fastest; `usb-esp` a USB stick without the El
+ * Torito boot record, which OVMF would prefer even there: as other firmware does, it must then take
+ * the EFI system partition of the hybrid image.
+ */
+export type Drive = 'cdrom' | 'disk' | 'usb-esp';
+
+type Source =
+  | { readonly as: Drive; readonly iso: string }
+  /** iPXE, which is the ROM of the network card, takes `boot.ipxe` of this folder. */
+  | { readonly as: 'network'; readonly tftp: string }
+  /** QEMU itself is the boot loader. */
+  | {
+      readonly as: 'kernel';
+      readonly kernel: string;
+      readonly initrd: string;
+      readonly kargs: string;
+    };
+
+export type BootOptions = Source & {
   readonly firmware: 'seabios' | 'ovmf';
-  /**
-   * `cdrom` is an IDE drive; `disk` a virtio disk, the fastest; `usb-esp` a USB stick without the El
-   * Torito boot record, which OVMF would prefer even there: as other firmware does, it must then take
-   * the EFI system partition of the hybrid image.
-   */
-  readonly as: 'cdrom' | 'disk' | 'usb-esp';
   /** Raw images of further virtio disks: /dev/vdb, /dev/vdc. */
   readonly disks?: readonly { readonly path: string; readonly readonly: boolean }[];
   /** Bytes a second that the medium delivers at most, as virtual media of a BMC do. */
@@ -48,20 +60,19 @@ const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const OVMF_VARS = '/usr/share/OVMF/OVMF_VARS_4M.fd';
 
 /**
- * Boots an ISO in QEMU without network, but for one server, and reads its serial line. Always emulated
- * (TCG): a `/dev/kvm` that opens may still not work.
+ * Boots an ISO, or from the network, in QEMU without network but for one server, and reads its serial line.
+ * Always emulated (TCG): a `/dev/kvm` that opens may still not work.
  *
  * @throws Error with the last serial lines when `fail` matches, the time is over, or QEMU ends early.
  */
 export async function boot(options: BootOptions): Promise<Boot> {
   const work = await mkdtemp(join(tmpdir(), 'boot-'));
   try {
-    const medium = options.as === 'usb-esp' ? await hideElTorito(options.iso, work) : options.iso;
     const firmware = options.firmware === 'ovmf' ? await ovmfArguments(work) : [];
-    const drives = [...mediumArguments(medium, options), ...diskArguments(options.disks)];
+    const drives = [...(await sourceArguments(options, work)), ...diskArguments(options.disks)];
     const qmp = join(work, 'qmp');
     const control = ['-qmp', `unix:${qmp},server=on,wait=off`];
-    const network = networkArguments(options.server);
+    const network = networkArguments(options);
     const qemu = spawn(QEMU, [...MACHINE, ...control, ...network, ...firmware, ...drives], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -86,22 +97,34 @@ const MACHINE = [
 ];
 
 /** Each connection of the guest is one of busybox. */
-function networkArguments(server?: string): string[] {
+function networkArguments({ server, ...source }: BootOptions): string[] {
   const forward =
     server === undefined
       ? ''
       : `,guestfwd=tcp:10.0.2.100:80-cmd:busybox nc ${server.replace(':', ' ')}`;
-  return ['-nic', `user,restrict=on,model=virtio-net-pci${forward}`];
+  const tftp =
+    source.as === 'network' ? `,tftp=${escapeCommas(source.tftp)},bootfile=boot.ipxe` : '';
+  return ['-nic', `user,restrict=on,model=virtio-net-pci${tftp}${forward}`];
 }
 
-const DEVICES: Readonly<Record<BootOptions['as'], readonly string[]>> = {
+const escapeCommas = (path: string): string => path.replaceAll(',', ',,');
+
+const DEVICES: Readonly<Record<Drive, readonly string[]>> = {
   'cdrom': ['-device', 'ide-cd,bus=ide.1,drive=medium,bootindex=0'],
   'disk': ['-device', 'virtio-blk-pci,drive=medium,bootindex=0'],
   'usb-esp': ['-device', 'qemu-xhci', '-device', 'usb-storage,drive=medium,bootindex=0'],
 };
 
-function mediumArguments(path: string, { as, mediumRate }: BootOptions): string[] {
-  const drive = `if=none,id=medium,format=raw,readonly=on,file=${path.replaceAll(',', ',,')}`;
+async function sourceArguments(options: BootOptions, work: string): Promise<readonly string[]> {
+  // SeaBIOS then has the serial line, and iPXE says there what it does.
+  if (options.as === 'network') return ['-machine', 'graphics=off'];
+  if (options.as === 'kernel') {
+    const { kernel, initrd, kargs } = options;
+    return ['-kernel', kernel, '-initrd', initrd, '-append', kargs];
+  }
+  const { as, iso, mediumRate } = options;
+  const path = as === 'usb-esp' ? await hideElTorito(iso, work) : iso;
+  const drive = `if=none,id=medium,format=raw,readonly=on,file=${escapeCommas(path)}`;
   const rate = mediumRate === undefined ? '' : `,throttling.bps-read=${mediumRate}`;
   return ['-drive', `${drive}${rate}`, ...DEVICES[as]];
 }
@@ -109,7 +132,7 @@ function mediumArguments(path: string, { as, mediumRate }: BootOptions): string[
 const diskArguments = (disks: BootOptions['disks'] = []): string[] =>
   disks.flatMap(({ path, readonly }, index) => [
     '-drive',
-    `if=none,id=disk${index},format=raw,readonly=${readonly ? 'on' : 'off'},file=${path.replaceAll(',', ',,')}`,
+    `if=none,id=disk${index},format=raw,readonly=${readonly ? 'on' : 'off'},file=${escapeCommas(path)}`,
     '-device',
     `virtio-blk-pci,drive=disk${index}`,
   ]);

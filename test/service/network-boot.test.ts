@@ -1,11 +1,20 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { IgnitionConfig } from '../../src/ignition/config.ts';
 import { makeCoreosIso, makeIso } from '../support/iso.ts';
-import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
+import {
+  API,
+  PULL_SECRET,
+  SSH_KEY,
+  startService,
+  type Answer,
+  type TestService,
+} from '../support/service.ts';
 import { requireTool } from '../support/tools.ts';
 
 const run = promisify(execFile);
@@ -36,8 +45,11 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     folder = await mkdtemp(join(tmpdir(), 'sealift-pxe-'));
     const store = join(folder, 'store');
     await mkdir(store);
-    const config = { files: { 'images/pxeboot/initrd.img': 'an initrd, 19 bytes' } };
-    await makeCoreosIso(store, config);
+    const files = {
+      'images/pxeboot/initrd.img': 'an initrd, 19 bytes',
+      'images/ignition.img': 65_536,
+    };
+    await makeCoreosIso(store, { files });
     await makeIso(store, { files: mainframeFiles }, 'mainframe.iso');
     const image = { cpu_architecture: 'x86_64', url: 'test.iso', version: '9.6.20260101-0' };
     const images = [
@@ -175,6 +187,55 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     expect(status).toBe(410);
     expect((await service.call('GET', `${files}&mac=here`)).status).toBe(422);
     expect((await service.call('GET', `${files}&ipxe_script_type=x`)).status).toBe(422);
+  });
+
+  it.each([
+    ['a=${b}', '"${", which iPXE replaces'],
+    ['a=b #c', 'a word that begins with "#", a comment to iPXE'],
+    ['a && b', 'the word "&&", "||" or ";", which ends a command of iPXE'],
+    ['a=b ;', 'the word "&&", "||" or ";", which ends a command of iPXE'],
+    ['a=b\\ ', '"\\" at its end, which makes iPXE read on in the next line'],
+  ])('refuses the kernel argument %s, which iPXE would not hand on', async (value, reason) => {
+    const id = await create({ kernel_arguments: [{ operation: 'append', value }] });
+    const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
+    expect(await reasonOf(files)).toEqual([400, `a kernel argument has ${reason}`]);
+  });
+
+  it('refuses more kernel arguments than a kernel reads, to the byte', async () => {
+    const ask = async (size: number): Promise<Answer> => {
+      const values = ['a='.padEnd(900, 'x'), 'b='.padEnd(size, 'x')];
+      const kernel_arguments = values.map((value) => ({ operation: 'append', value }));
+      const id = await create({ kernel_arguments });
+      const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
+      return service.call('GET', files);
+    };
+    const { text } = await ask(2);
+    const line = /^kernel \S+ (.*)$/m.exec(text)?.[1] ?? '';
+    const room = 2047 - 'kernel '.length - line.length + 2;
+    const initrd = /^initrd --name initrd (.*)$/m.exec((await ask(room)).text)?.[1] ?? '';
+    expect((await get(initrd)).length).toBeGreaterThan(0);
+    const { status, body } = await ask(room + 1);
+    expect([status, body['reason']]).toEqual([
+      400,
+      'the kernel reads 2047 bytes of arguments, and has 2048 of the ISO and the infra env',
+    ]);
+  });
+
+  it('is as large as the customer wants, where the areas of the ISO have no room for that', async () => {
+    const noise = createHash('shake256', { outputLength: 100_000 }).digest();
+    const auth = Buffer.concat([Buffer.from('user:'), noise]).toString('base64');
+    const pull_secret = JSON.stringify({ auths: { 'registry.example.com': { auth } } });
+    const id = await create({ pull_secret });
+    const iso = await reasonOf(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`);
+    expect(iso).toEqual([500, expect.stringContaining('but its area has 65536')]);
+    const initrd = await get(`/images/${id}/pxe-initrd?version=${VERSION}`);
+    await writeFile(join(folder, 'large'), initrd.subarray(20));
+    const unpack = `gzip -dc ${join(folder, 'large')} | cpio -i --to-stdout --quiet config.ign`;
+    const { stdout } = await run('sh', ['-c', unpack], { maxBuffer: 1 << 22 });
+    const { storage } = JSON.parse(stdout) as IgnitionConfig;
+    const file = storage?.files?.find(({ path }) => path === '/root/.docker/config.json');
+    const found = await fetch(file?.contents?.source ?? '');
+    expect(await found.json()).toEqual(JSON.parse(pull_secret));
   });
 
   it('is also an ISO for whoever asks, and writes nothing of the store', async () => {

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { requireNoCanary, requireNoCanaryResult } from './canaries.ts';
 import { requireEvents } from './events.ts';
@@ -56,4 +57,22 @@ export function startSealift(
     stderr: requireNoCanary(requireEvents(stderr)),
   }));
   return { process: child, ended };
+}
+
+/** What `sealift serve` says on standard error once it listens. */
+export async function readServingUrl({ process: child }: Child): Promise<string> {
+  if (!child.stderr) throw new Error('standard error is not piped');
+  const lines = createInterface({ input: child.stderr });
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('sealift serve ended');
+  });
+  ended.catch(() => undefined);
+  const serving = (async () => {
+    for await (const line of lines) {
+      const [, url] = /^serving on (\S+);/.exec(line) ?? [];
+      if (url !== undefined) return url;
+    }
+    throw new Error('sealift serve said no address');
+  })();
+  return await Promise.race([serving, ended]);
 }

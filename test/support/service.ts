@@ -9,7 +9,7 @@ import type { AnsweredRequest } from '../../src/service/app.ts';
 import { createServiceServer, type Limits } from '../../src/service/server.ts';
 import { openService, type ServiceSettings } from '../../src/service/service.ts';
 
-type Answer = {
+export type Answer = {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Record<string, unknown>;

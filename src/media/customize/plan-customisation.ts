@@ -42,9 +42,27 @@ export async function planCustomisation(
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
   if (!force) await requirePristine(areas, stored);
-  const { config } = await decodeEmbedded(stored ?? areas.embed.bytes);
-  const archive = encodeEmbedded(await embed(iso, config, values));
+  const archive = await composeArchive(iso, stored ?? areas.embed.bytes, values);
   return sortParts([planEmbedPart(areas.embed, archive), ...planKargs(areas, values)]);
+}
+
+/**
+ * The archive of the embed area for an initrd that boots from the network, where no area bounds it.
+ *
+ * @throws as `planCustomisation`, but for what is too large, and for kernel arguments
+ */
+export async function renderArchive(iso: IsoImage, values: CustomValues): Promise<Uint8Array> {
+  const stored = await readPristineArchive(iso);
+  return composeArchive(iso, stored ?? (await readLiveAreas(iso)).embed.bytes, values);
+}
+
+async function composeArchive(
+  iso: IsoImage,
+  pristine: Uint8Array,
+  values: CustomValues,
+): Promise<Uint8Array> {
+  const { config } = await decodeEmbedded(pristine);
+  return encodeEmbedded(await embed(iso, config, values));
 }
 
 async function requirePristine(

@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import { digestOf } from '../../base/digest.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import { planCustomisation } from '../../media/customize/plan-customisation.ts';
+import { planCustomisation, renderArchive } from '../../media/customize/plan-customisation.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
 import { decodeEmbedded, readLiveAreas } from '../../media/customize/live-areas.ts';
 import { readPristineArchive } from '../../media/customize/pristine-areas.ts';
 import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';
@@ -16,6 +15,7 @@ import {
 } from '../../media/serving/stored-overlay.ts';
 import { createVirtualIso } from '../../media/serving/virtual-iso.ts';
 import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
+import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { InfraEnv } from '../infra-envs/infra-env.ts';
 import { createRecent } from '../recent.ts';
@@ -31,7 +31,7 @@ export type CustomisedImages = {
   readonly readIgnition: (infraEnv: InfraEnv, release: Release) => Promise<string>;
   /** @throws ApiFailure 500 */
   readonly open: (infraEnv: InfraEnv, release: Release) => Promise<Served>;
-  /** The initrd that its embed area gets. @throws ApiFailure 500 */
+  /** What is behind the initrd of the ISO where that boots from the network. @throws ApiFailure 500 */
   readonly readArchive: (infraEnv: InfraEnv, release: Release) => Promise<Uint8Array>;
   /** Removes what is stored of a revision that is not served any more. */
   readonly forget: (infraEnv: InfraEnv) => Promise<void>;
@@ -39,7 +39,7 @@ export type CustomisedImages = {
 
 /** Overlays in memory; one is some 60 KiB. */
 const MOST = 256;
-/** Configs in memory; one of hundreds of hosts has a few MiB. */
+/** Configs in memory, and packed ones; one of hundreds of hosts has a few MiB. */
 const MOST_TEXTS = 16;
 
 export const overlaysBelow = (data: string): string => join(data, 'overlays');
@@ -52,6 +52,7 @@ export function createImages(
   const key = service.key.derive('overlays');
   const overlays = createRecent<PackedOverlay>(MOST, isOfValues);
   const ignitions = createRecent<string>(MOST_TEXTS, isOfValues);
+  const archives = createRecent<Uint8Array>(MOST_TEXTS, isOfValues);
   const nameOf = ({ id, revision }: InfraEnv, { base }: Release): string =>
     `${id} ${revision} ${base.digest}`;
   const store = async (infraEnv: InfraEnv, release: Release): Promise<PackedOverlay> => {
@@ -60,11 +61,9 @@ export function createImages(
     const stored = await openStoredOverlay(place);
     if (stored) return stored;
     const parts = await generating('failed to generate image', () =>
-      useRelease(release, async (iso) => {
-        const pristine = await readPristine(iso);
-        const values = readValues(infraEnv, { forAgents: hasAgents(pristine) });
-        return planCustomisation(iso, values, { force: true });
-      }),
+      useRelease(release, async (iso) =>
+        planCustomisation(iso, await readAll(iso, infraEnv), { force: true }),
+      ),
     );
     return storeOverlay(place, parts);
   };
@@ -85,18 +84,18 @@ export function createImages(
       ),
     open: async (infraEnv, release) =>
       createVirtualIso(release.base, await overlayOf(infraEnv, release)),
-    async readArchive(infraEnv, release) {
-      const { parts } = await overlayOf(infraEnv, release);
-      const { offset } = await useRelease(release, findEmbedArea);
-      const { bytes } = parts.find((part) => part.offset === offset) ?? { bytes: Buffer.of() };
-      // The zeros at the end of an archive are not stored: its length has some.
-      return bytes.length === 0 ? bytes : Buffer.concat([bytes, Buffer.alloc(8)]);
-    },
+    readArchive: (infraEnv, release) =>
+      archives.get(nameOf(infraEnv, release), () =>
+        generating('failed to generate initrd', () =>
+          useRelease(release, async (iso) => renderArchive(iso, await readAll(iso, infraEnv))),
+        ),
+      ),
     async forget(infraEnv) {
       for (const release of await service.releases.list()) {
         const name = nameOf(infraEnv, release);
         overlays.forget(name);
         ignitions.forget(name);
+        archives.forget(name);
         await removeStoredOverlay({ directory, name, label: labelOverlay(infraEnv) });
       }
     },
@@ -107,6 +106,10 @@ export function createImages(
 async function readPristine(iso: IsoImage): Promise<string | undefined> {
   const archive = await readPristineArchive(iso);
   return (await decodeEmbedded(archive ?? (await readLiveAreas(iso)).embed.bytes)).config;
+}
+
+async function readAll(iso: IsoImage, infraEnv: InfraEnv): Promise<CustomValues> {
+  return readValues(infraEnv, { forAgents: hasAgents(await readPristine(iso)) });
 }
 
 const hasAgents = (pristine: string | undefined): boolean =>

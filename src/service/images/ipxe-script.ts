@@ -7,6 +7,8 @@ import { useRelease, type Release } from '../store/release.ts';
 import { requireNetworkBoot } from './find-release.ts';
 import { formatRevision, originOf } from './image-url.ts';
 
+const INITRD = 'initrd';
+const KERNEL = 'kernel';
 const TYPES = ['discovery-image-always', 'boot-order-control'];
 
 /**
@@ -32,8 +34,8 @@ export async function renderIpxeScript(
   const kargs = await listArguments(infraEnv, release, rootfs);
   return [
     '#!ipxe',
-    `initrd --name initrd ${origin}/images/${id}/pxe-initrd?${query}&revision=${revision}${token}`,
-    `kernel ${origin}/boot-artifacts/kernel?${query} initrd=initrd ${kargs}`,
+    `initrd --name ${INITRD} ${origin}/images/${id}/pxe-initrd?${query}&revision=${revision}${token}`,
+    `kernel ${origin}/boot-artifacts/${KERNEL}?${query} ${kargs}`,
     'boot',
     '',
   ].join('\n');
@@ -55,20 +57,40 @@ async function signQuery({ auth, urlTokens }: Service, id: string): Promise<stri
   return `&${auth.type === 'local' ? 'api_key' : 'image_token'}=${token}`;
 }
 
+/** What iPXE would not hand on as it is, and why. */
+const CHANGED_BY_IPXE: readonly (readonly [RegExp, string])[] = [
+  [/\$\{/, '"${", which iPXE replaces'],
+  [/(?:^|\s)#/, 'a word that begins with "#", a comment to iPXE'],
+  [/(?:^|\s)(?:&&|\|\||;)(?:\s|$)/, 'the word "&&", "||" or ";", which ends a command of iPXE'],
+  [/\\$/, '"\\" at its end, which makes iPXE read on in the next line'],
+];
+
+/** Bytes that Linux reads of its command line on x86_64, aarch64 and ppc64le, and does not miss what is more. */
+const COMMAND_LINE = 2047;
+
 /** Those of the ISO, with an address in place of the volume that it waits for, and those of the customer. */
 async function listArguments(
   infraEnv: InfraEnv,
   release: Release,
   rootfs: string,
 ): Promise<string> {
-  const append = (infraEnv.kernel_arguments ?? []).map(({ value }) => value);
-  if (append.some((value) => value.includes('${'))) {
-    throw new ApiFailure(400, 'a kernel argument has "${", which iPXE replaces');
-  }
+  const append = (infraEnv.kernel_arguments ?? []).map(({ value }) => value.trim());
+  const changed = CHANGED_BY_IPXE.find(([form]) => append.some((value) => form.test(value)));
+  if (changed) throw new ApiFailure(400, `a kernel argument has ${changed[1]}`);
   const { kargs } = await useRelease(release, readLiveAreas);
   const own = (kargs?.default ?? 'ignition.firstboot ignition.platform.id=metal')
     .split(' ')
     .filter((word) => !word.startsWith('coreos.liveiso='))
     .join(' ');
-  return editKargs(own, { remove: [], append: [`coreos.live.rootfs_url=${rootfs}`, ...append] });
+  const text = editKargs(`initrd=${INITRD} ${own}`, {
+    remove: [],
+    append: [`coreos.live.rootfs_url=${rootfs}`, ...append],
+  });
+  // Where the firmware is UEFI, the name of the file is the first word.
+  const size = Buffer.byteLength(`${KERNEL} ${text}`);
+  if (size <= COMMAND_LINE) return text;
+  throw new ApiFailure(
+    400,
+    `the kernel reads ${COMMAND_LINE} bytes of arguments, and has ${size} of the ISO and the infra env`,
+  );
 }
