@@ -96,7 +96,9 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
 
   /** What the script has behind the address of the kernel. */
   async function readArguments(): Promise<string> {
-    const line = (await askFile('ipxe-script')).split('\n').find((each) => each.startsWith("kernel "));
+    const line = (await askFile('ipxe-script'))
+      .split('\n')
+      .find((each) => each.startsWith('kernel '));
     return line?.split(' ').slice(2).join(' ') ?? '';
   }
 
