@@ -12,6 +12,8 @@ export type TextFile = {
   /** As it was given; relative to the working directory. */
   readonly path: string;
   readonly text: string;
+  /** Of its file; default 0600, because people paste secrets into texts. */
+  readonly mode?: number;
 };
 
 type TextRule = {
@@ -24,8 +26,7 @@ type TextRule = {
 /**
  * Writes texts to files, all or none: the one rule of every command whose result is a text. A file of
  * the same content stays as it is, without a word; one of other content is replaced with `force`
- * only. Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/dev/null`. Mode
- * 0600, because people paste secrets into them.
+ * only. Texts may go to streams: `-`, `/dev/stdout`, `/dev/stderr`, `/dev/fd/N`, `/dev/null`.
  *
  * @returns names of the files that have the texts now, to be shown; none for streams
  * @throws UsageError and DiskError of `claimOutput`; DiskError `disk.full`, ...
@@ -41,7 +42,9 @@ export async function writeTexts(
     if (await claimText(host, file, rule)) missing.push(file);
   }
   for (const { path, text } of texts) if (isStream(path)) await writeStream(host, path, text);
-  for (const { path, text } of missing) await writeFileAtomic(resolve(host.cwd, path), text);
+  for (const { path, text, mode } of missing) {
+    await writeFileAtomic(resolve(host.cwd, path), text, mode);
+  }
   return files.map(({ path }) => relative(host.cwd, resolve(host.cwd, path)));
 }
 

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { untilAborted, withTimeLimit } from '../base/wait.ts';
 import type { App, Service } from './context.ts';
 import { ApiFailure } from './api-failure.ts';
 
@@ -73,11 +74,16 @@ export function addProbes(app: App, service: Service, metrics: Metrics): void {
   );
 }
 
+/** Milliseconds; a database may be there and not answer. */
+const CHECK = 3000;
+
 /** @throws ApiFailure 503 */
 async function requireReady({ ending, state, releases }: Service): Promise<void> {
   if (ending.aborted) throw new ApiFailure(503, 'the service is ending');
   try {
-    await state.check();
+    await withTimeLimit(CHECK, new AbortController().signal, (limit) =>
+      untilAborted(state.check(), limit),
+    );
   } catch (cause) {
     throw new ApiFailure(503, 'the records cannot be read', cause);
   }

@@ -186,7 +186,7 @@ describe('bad input', () => {
       { ignition_config_override: '{"ignition":{"version":"2.2.0"}}' },
       'error parsing ignition: unsupported config version',
     ],
-    [{ ignition_config_override: '{' }, 'error parsing ignition: ignition.malformed'],
+    [{ ignition_config_override: '{' }, 'error parsing ignition: config is not valid'],
   ])('%j is refused with the reason of assisted-service', async (more, reason) => {
     const { status, body } = await service.call('POST', infraEnvs, { body: { ...good, ...more } });
     expect([status, body['reason']]).toEqual([400, reason]);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
+import { TEST_CERTIFICATE } from '../support/installation-iso.ts';
 import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -107,6 +108,28 @@ describe.skipIf(!hasJudges)('an image of an InfraEnv', () => {
     const differing = Number(stdout);
     expect(differing).toBeGreaterThan(100);
     expect(differing).toBeLessThan(1 << 20);
+  });
+
+  it('has the trust bundle and the Ignition config that were set, and the sentinel', async () => {
+    const override = {
+      ignition: { version: '3.2.0' },
+      storage: { files: [{ path: '/etc/of-a-customer', contents: { source: 'data:,x' } }] },
+    };
+    const { id = '' } = await create({
+      additional_trust_bundle: TEST_CERTIFICATE,
+      ignition_config_override: JSON.stringify(override),
+    });
+    const discovery = `${API}/v2/infra-envs/${id}/downloads/files?file_name=discovery.ign`;
+    const { storage } = JSON.parse((await service.call('GET', discovery)).text) as {
+      readonly storage: {
+        readonly files: readonly { path: string; contents: { source: string } }[];
+      };
+    };
+    const sources = new Map(storage.files.map(({ path, contents }) => [path, contents.source]));
+    const bundle = sources.get('/etc/pki/ca-trust/source/anchors/domain.crt') ?? 'data:,';
+    expect(await (await fetch(bundle)).text()).toBe(TEST_CERTIFICATE);
+    expect(sources.get('/etc/of-a-customer')).toBe('data:,x');
+    expect(sources.get('/etc/assisted/interactive-ui')).toBe('data:,');
   });
 
   it('is resumed where it broke off, and never continued from another revision', async () => {

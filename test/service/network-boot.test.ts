@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { IgnitionConfig } from '../../src/ignition/config.ts';
+import { startSealift } from '../support/child.ts';
 import { makeCoreosIso, makeIso } from '../support/iso.ts';
 import {
   API,
@@ -268,10 +269,20 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     await mkdir(store);
     await writeFile(join(store, 'os-images.json'), '[{}]');
     expect(await ask()).toEqual([200, 503, 503, 503]);
-    expect(later.warnings).toEqual([expect.stringContaining('entry 0 lacks openshift_version')]);
+    expect(later.warnings).toEqual([
+      expect.stringMatching(/later is not served: ENOENT/),
+      expect.stringContaining('entry 0 lacks openshift_version'),
+    ]);
     await rename(join(folder, 'store/os-images.json'), join(store, 'os-images.json'));
     await rename(join(folder, 'store/test.iso'), join(store, 'test.iso'));
     expect(await ask()).toEqual([200, 200, 200, 200]);
+    expect(later.warnings).toHaveLength(2);
+    const args = ['customize', 'test.iso', '--kargs-append', 'of.somebody=1', '--in-place'];
+    expect(await startSealift(args, { cwd: store }).ended).toMatchObject({ code: 0 });
+    expect(await ask()).toEqual([200, 200, 200, 200]);
+    expect(later.warnings.slice(2)).toEqual([
+      expect.stringMatching(/test\.iso is customised, and every customer gets what is in it/),
+    ]);
     await later.close();
   });
 });

@@ -72,6 +72,14 @@ describe.skipIf(!requireTool('genisoimage'))('a folder of the store', () => {
     ]);
   });
 
+  it('warns of a folder that is not there', async () => {
+    const absent = join(store, 'absent');
+    const other = await startService({ stores: [absent] });
+    expect((await other.call('GET', '/ready')).status).toBe(503);
+    expect(other.warnings).toEqual([expect.stringMatching(/absent is not served: ENOENT/)]);
+    await other.close();
+  });
+
   it('answers 410 where the InfraEnv or the ISO is another one, and says which', async () => {
     const cluster = await service.call('POST', `${API}/v2/clusters/disconnected`, {
       body: { name: 'edge', openshift_version: VERSION },

@@ -1,3 +1,5 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { ConfigError } from '../../base/errors.ts';
 import { readSecretSource } from '../../config/secret/secret-source.ts';
 import type { CliHost } from '../host.ts';
@@ -13,4 +15,22 @@ export function readSecret(option: string, text: string, { cwd: directory, env }
       : `${option}: ${reading.problem}`,
     { hint: `give ${option} as file:PATH or env:NAME` },
   );
+}
+
+/** Tells of secrets that others on this machine can read. */
+export function warnOfSecrets(
+  { key, database = '' }: { readonly key: string; readonly database?: string },
+  { cwd }: Pick<CliHost, 'cwd'>,
+  warn: (message: string) => void,
+): void {
+  const [, path] = /^file:(.*)$/s.exec(key) ?? [];
+  const mode = path === undefined ? 0 : statSync(resolve(cwd, path)).mode & 0o777;
+  if ((mode & 0o004) !== 0) {
+    warn(
+      `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
+    );
+  }
+  if (URL.canParse(database) && new URL(database).password !== '') {
+    warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
+  }
 }

@@ -16,7 +16,7 @@ import { placesOf, type CliHost } from '../host.ts';
 import { indentLines, writeEvent, writeMessage } from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { isThisMachine, listen, type ListenRefusals, waitForEnd, type Address } from './listen.ts';
-import { readSecret } from './read-secret.ts';
+import { readSecret, warnOfSecrets } from './read-secret.ts';
 import { openTls } from './watch-tls.ts';
 
 type ServeOptions = {
@@ -64,7 +64,7 @@ export function registerServe(program: Command, host: CliHost): void {
         .argParser(parseCacheSize)
         .default(16 * 2 ** 30, '16GiB'),
     )
-    .option('--database <url>', 'records in PostgreSQL (postgres://..., or env:NAME)')
+    .option('--database <url>', 'records in PostgreSQL (postgres://..., env:NAME or file:PATH)')
     .option(
       '--public-url <url>',
       'what the URLs of images begin with (default: as asked)',
@@ -95,7 +95,7 @@ export function registerServe(program: Command, host: CliHost): void {
       'after',
       '\nIts interface is below /api/assisted-install, described at /api/assisted-install/openapi.json.\n' +
         'Ends with exit code 130 on SIGINT and 143 on SIGTERM.\n' +
-        '\nA key is 32 bytes in hexadecimal digits: "openssl rand -hex 32 > serve.key" makes one.\n' +
+        '\nA key is 32 bytes in hexadecimal digits: "(umask 077 && openssl rand -hex 32 > serve.key)" makes one.\n' +
         '\nExample:\n  $ sealift serve --data ./service --store ./isos --key file:serve.key',
     )
     .action((options: ServeOptions) => serve(options, host));
@@ -143,6 +143,7 @@ async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { openService } = await import('../../service/service.ts');
   const { createServiceServer } = await import('../../service/server.ts');
   const { database, publicUrl, urlLifetime } = options;
+  warnOfSecrets(options, host, log.warn);
   const closing = new AbortController(); // behind the last download
   const service = await openService({
     data: resolve(host.cwd, options.data),

@@ -46,7 +46,7 @@ function registerKeys(token: Command, host: CliHost): void {
     .addHelpText(
       'after',
       '\nWhoever has issuer.key can issue tokens for everybody: keep it where no service runs.\n' +
-        'Only the owner can read the two files. issuer.pub may be given to anybody.\n' +
+        'Only the owner can read issuer.key. issuer.pub may be given to anybody.\n' +
         '\nExample:\n  $ sealift token keys --out .',
     )
     .action(async ({ out, force, ...options }: KeysOptions) => {
@@ -56,7 +56,7 @@ function registerKeys(token: Command, host: CliHost): void {
         host,
         [
           { path: join(out, 'issuer.key'), text: privateKey },
-          { path: join(out, 'issuer.pub'), text: publicKey },
+          { path: join(out, 'issuer.pub'), text: publicKey, mode: 0o644 },
         ],
         { force },
       );

@@ -1,10 +1,16 @@
 import { withoutUndefined } from '../../base/members.ts';
-import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
+import { parseIgnition } from '../../ignition/config.ts';
+import { mergeConfigs } from '../../ignition/merge.ts';
+import type {
+  CustomValues,
+  HostNetwork,
+  ProxyValues,
+} from '../../openshift/customisation/custom-values.ts';
 import type { InfraEnv, StaticNetwork } from '../infra-envs/infra-env.ts';
 import { listNtpSources } from '../infra-envs/infra-env-rules.ts';
 
 /** Tells the agent services that a person at the web interface configures the cluster: on every medium of here. */
-const SENTINEL = JSON.stringify({
+const SENTINEL = {
   ignition: { version: '3.2.0' },
   storage: {
     files: [
@@ -17,32 +23,45 @@ const SENTINEL = JSON.stringify({
       },
     ],
   },
-});
+};
 
-/** What assisted-service hands to the installer of an InfraEnv; a trust bundle and an override are not of that. */
+/**
+ * What assisted-service hands to the installer of an InfraEnv; and a trust bundle and an override, which it stores
+ * and leaves at that.
+ */
 export function readValues(
   infraEnv: InfraEnv,
   { forAgents }: { readonly forAgents: boolean },
 ): CustomValues {
   const { ssh_authorized_key: keys, rendezvous_ip: rendezvousIp, proxy } = infraEnv;
+  const { additional_trust_bundle: trustBundle } = infraEnv;
   const ntpSources = listNtpSources(infraEnv);
   return {
     pullSecret: infraEnv.pull_secret.reveal(),
     hosts: listHosts(infraEnv),
-    ignitionOverride: SENTINEL,
+    ignitionOverride: composeOverride(infraEnv),
     kargs: { append: (infraEnv.kernel_arguments ?? []).map(({ value }) => value) },
     ...(keys && { sshKeys: keys.split(/\r?\n/) }),
     ...(rendezvousIp && { rendezvousIp }),
+    ...(trustBundle && { trustBundle }),
     ...(ntpSources.length > 0 && { ntpSources }),
-    ...(proxy && {
-      proxy: withoutUndefined({
-        httpProxy: proxy.http_proxy ?? undefined,
-        httpsProxy: proxy.https_proxy ?? undefined,
-        noProxy: proxy.no_proxy ?? undefined,
-      }),
-    }),
+    ...(proxy && { proxy: toProxy(proxy) }),
     ...(forAgents && { infraEnv: describeInfraEnv(infraEnv) }),
   };
+}
+
+const toProxy = (proxy: NonNullable<InfraEnv['proxy']>): ProxyValues =>
+  withoutUndefined({
+    httpProxy: proxy.http_proxy ?? undefined,
+    httpsProxy: proxy.https_proxy ?? undefined,
+    noProxy: proxy.no_proxy ?? undefined,
+  });
+
+function composeOverride({ ignition_config_override: override }: InfraEnv): string {
+  if (!override) return JSON.stringify(SENTINEL);
+  return JSON.stringify(
+    mergeConfigs(parseIgnition(override, 'ignition_config_override'), SENTINEL),
+  );
 }
 
 /** Hosts without a network or without an interface say nothing. */

@@ -1,4 +1,6 @@
+import { IntegrityError } from '../../base/errors.ts';
 import { untilAborted, withTimeLimit } from '../../base/wait.ts';
+import { readCustomisation } from '../../media/customize/read-customisation.ts';
 import { readIndex } from '../../media/index/media-index.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
@@ -49,9 +51,15 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
     if (entry.warning !== warning) options.warn(warning);
     entry.warning = warning;
   };
-  const opening = openEntry(entry, candidate, options.bases)
-    .then(() => {
+  const opening = openEntry(entry, candidate, { ...options, warn })
+    .then(async () => {
       if (!entry.release) warn(`${candidate.place} is not an ISO of sealift: it is not served`);
+      else if (await isLeaking(entry.release)) {
+        warn(
+          `${candidate.place} is customised, and every customer gets what is in it: ` +
+            'sealift customize --reset takes that away',
+        );
+      }
     })
     .catch((error: unknown) => {
       entry.failedAt = performance.now();
@@ -68,9 +76,15 @@ export function beginOpening(entry: Entry, candidate: Candidate, options: Openin
   entry.settled.catch(() => undefined); // those who wait for it hear why
 }
 
-async function openEntry(entry: Entry, candidate: Candidate, bases: OpenBases): Promise<void> {
+async function openEntry(
+  entry: Entry,
+  candidate: Candidate,
+  { bases, warn }: Opening,
+): Promise<void> {
   const base = bases.add(await candidate.open(), () => {
-    if (entry.isElsewhere) entry.failedAt ??= performance.now();
+    if (!entry.isElsewhere) return;
+    entry.failedAt ??= performance.now();
+    warn(`${candidate.place} cannot be read: it is tried again every few seconds`);
   });
   const before = entry.release;
   let other: VirtualBase | undefined = base;
@@ -88,4 +102,15 @@ async function describe(base: VirtualBase, { named }: Candidate): Promise<Releas
   if (!index) return named && { ...named, base, isOwn: false };
   const { version, architecture } = index.release;
   return { version, architecture, base, isOwn: true };
+}
+
+/** An ISO that is not of sealift is served with what somebody has embedded into it: nobody knows what it had before. */
+async function isLeaking(release: Release): Promise<boolean> {
+  if (release.isOwn) return false;
+  try {
+    return (await useRelease(release, readCustomisation)).customised;
+  } catch (error) {
+    if (error instanceof IntegrityError) return false; // it has no areas, or they are none: downloads say so
+    throw error;
+  }
 }

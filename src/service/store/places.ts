@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
@@ -35,6 +35,7 @@ export async function listCandidates(place: string, options: Options): Promise<C
   const isCurrent = (): boolean => true;
   if (isElsewhere(place)) return [{ key: place, place, open: openIso(place), isCurrent }];
   const folder = resolve(options.host.cwd, place);
+  await access(folder);
   const listed = attempt(options, join(folder, OS_IMAGES), () => readOsImages(folder));
   const images = (listed ?? []).map((named) => ({ path: named.place, named }));
   const named = new Set(images.map(({ path }) => path));
