@@ -12,7 +12,11 @@ beforeAll(async () => {
 afterAll(() => rm(cwd, { recursive: true }));
 
 it.each([
-  [0o644, 'file:serve.key', 'everybody on this machine can read serve.key (mode 644): chmod 600 it'],
+  [
+    0o644,
+    'file:serve.key',
+    'everybody on this machine can read serve.key (mode 644): chmod 600 it',
+  ],
   [0o600, 'file:serve.key', undefined],
   [0o640, 'file:serve.key', undefined],
   [0o644, 'env:KEY', undefined],

@@ -209,7 +209,8 @@ function checkOverride(override: string | null | undefined): void {
     parseIgnition(override, 'the override');
   } catch (error) {
     if (!(error instanceof SealiftError)) throw error;
-    const problem = error.code === 'ignition.version' ? 'unsupported config version' : 'config is not valid';
+    const problem =
+      error.code === 'ignition.version' ? 'unsupported config version' : 'config is not valid';
     throw bad(`error parsing ignition: ${problem}`);
   }
 }
