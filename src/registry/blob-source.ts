@@ -27,6 +27,8 @@ export type FilePosition = {
   readonly position: number;
   /** Whether a record of an earlier build stands for the bytes; else whoever reads verifies. */
   readonly isRecorded?: boolean;
+  /** Whether others write to its folder: it was seen as a file, and is opened where no link took its place. */
+  readonly isListed?: boolean;
 };
 
 /** A place on this machine that has blobs in files. */

@@ -163,17 +163,18 @@ function respond(
 ): number {
   const whole =
     script.body === undefined ? (content?.bytes ?? new Uint8Array()) : Buffer.from(script.body);
-  const [, from] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
+  const [, from, last = ''] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   const usual = content ? 200 : 404;
   const isPart = from !== undefined && usual === 200 && script.ignoreRange !== true;
   const start = isPart ? Number(from) : 0;
-  const bytes = whole.subarray(start);
+  const bytes = whole.subarray(start, isPart && last !== '' ? Number(last) + 1 : whole.length);
   const status = script.status ?? (isPart ? 206 : usual);
   for (const [name, value] of Object.entries({ ...content?.headers, ...script.headers })) {
     response.setHeader(name, value);
   }
   if (status === 206) {
-    response.setHeader('content-range', `bytes ${start}-${whole.length - 1}/${whole.length}`);
+    const range = `bytes ${start}-${start + bytes.length - 1}/${whole.length}`;
+    response.setHeader('content-range', range);
   }
   if (script.withoutLength !== true) response.setHeader('content-length', bytes.length);
   response.writeHead(status);

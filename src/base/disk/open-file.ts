@@ -120,15 +120,39 @@ export async function openInPlace(path: string): Promise<FileHandle> {
  *
  * @throws DiskError `file.not-regular`; the system's errors
  */
-export async function copyToNew(from: string, to: string, signal: AbortSignal): Promise<void> {
-  const source = await openRegular(from, O_RDONLY | O_NONBLOCK);
+export const copyToNew = async (from: string, to: string, signal: AbortSignal): Promise<void> =>
+  copyOpen(await openRegular(from, O_RDONLY | O_NONBLOCK), to, { signal });
+
+/**
+ * Copies what was listed as a file in a folder that others write to. What somebody put there under this name may
+ * lead to a file that only we may read: no link is followed, and a file with other names is not taken.
+ *
+ * @throws DiskError `file.not-regular`, `file.other-names`; the system's errors
+ */
+export async function copyListedToNew(
+  from: string,
+  to: string,
+  options: { readonly limit: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const source = await openRegular(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  await checking(source, ({ nlink }) =>
+    nlink > 1 ? Promise.reject(otherNames(from, nlink)) : Promise.resolve(),
+  );
+  await copyOpen(source, to, options);
+}
+
+/** Closes the source. */
+async function copyOpen(
+  source: FileHandle,
+  to: string,
+  { limit = Infinity, signal }: { readonly limit?: number; readonly signal: AbortSignal },
+): Promise<void> {
   const target = await createFile(to).catch(async (error: unknown) => {
     await source.close();
     throw error;
   });
-  await pipeline(source.createReadStream({ highWaterMark: 1 << 20 }), target.createWriteStream(), {
-    signal,
-  });
+  const reading = source.createReadStream({ end: limit - 1, highWaterMark: 1 << 20 });
+  await pipeline(reading, target.createWriteStream(), { signal });
 }
 
 /** Makes a new file that shares the blocks of another. Fails where the file system does not clone. */

@@ -25,6 +25,8 @@ export type OpenExtent =
       readonly source: Source;
       /** Whether a record of an earlier build stands for these bytes: they are not hashed again. */
       readonly isRecorded?: boolean;
+      /** Whether others write to its folder: no link is followed. */
+      readonly isListed?: boolean;
     }
   | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
 

@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
 import type { Source } from '../../base/download/source.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { openToRead } from '../../base/disk/open-file.ts';
+import { openListed, openToRead } from '../../base/disk/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';
 import type { ExtentChunk, LaneTools, OpenExtent, Reused } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
@@ -105,7 +105,7 @@ export class SpanWriter {
   /** The rest of the span out of a local file. */
   async copyFile(opened: OpenFile): Promise<void> {
     this.used.add(opened.source);
-    const file = await openToRead(opened.path);
+    const file = await (opened.isListed === true ? openListed : openToRead)(opened.path);
     try {
       const from = opened.position - this.position;
       while (this.position < this.#span.size) {

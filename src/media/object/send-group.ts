@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { digestFromHex } from '../../base/digest.ts';
 import { bringVerified, type Attempt, type Wrong } from '../../base/download/bring-verified.ts';
 import type { Source } from '../../base/download/source.ts';
-import { openToRead } from '../../base/disk/open-file.ts';
+import { openListed, openToRead } from '../../base/disk/open-file.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Extent } from '../../iso/extent.ts';
 import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../iso/pour/lane.ts';
@@ -99,11 +99,11 @@ const PIECE = 1 << 20;
 
 /** A file that is too short has the wrong digest, too. */
 async function* readFileChunks(
-  { path, position, source }: Extract<OpenExtent, { readonly kind: 'file' }>,
+  { path, position, source, isListed }: Extract<OpenExtent, { readonly kind: 'file' }>,
   size: number,
   signal: AbortSignal,
 ): AsyncGenerator<ExtentChunk> {
-  const file = await openToRead(path);
+  const file = await (isListed === true ? openListed : openToRead)(path);
   try {
     const buffer = Buffer.allocUnsafe(Math.min(PIECE, size));
     for (let offset = 0; offset < size;) {

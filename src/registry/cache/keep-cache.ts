@@ -1,7 +1,8 @@
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
-import { digestFile } from '../../base/disk/files.ts';
+import { digestOpenFile } from '../../base/disk/files.ts';
+import { openListed } from '../../base/disk/open-file.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { sharedFolders } from './shared-cache.ts';
@@ -123,7 +124,7 @@ export async function verifyCache(
   const damaged: CachedBlob[] = [];
   let bytes = 0;
   for (const blob of blobs) {
-    if ((await digestFile(blob.path, signal)) !== blob.digest) {
+    if ((await digestListed(blob.path, signal)) !== blob.digest) {
       await rm(blob.path, { force: true });
       damaged.push(blob);
     }
@@ -131,4 +132,9 @@ export async function verifyCache(
     onProgress(bytes, total);
   }
   return { blobs: blobs.length, bytes, damaged };
+}
+
+async function digestListed(path: string, signal: AbortSignal): Promise<Digest> {
+  const file = await openListed(path);
+  return digestOpenFile(file, signal).finally(() => file.close());
 }

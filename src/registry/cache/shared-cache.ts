@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
-import { makeDirectory, sizeOf, syncDirectory } from '../../base/disk/files.ts';
-import { copyToNew, openOwnFile } from '../../base/disk/open-file.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
+import { copyListedToNew, openDirectory, openOwnFile } from '../../base/disk/open-file.ts';
 import { createResumableFile } from '../../base/disk/resumable-file.ts';
 import { fillFile } from '../../base/download/fill-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
@@ -60,7 +60,7 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
     sources: readonly BlobSource[],
     onFetched?: OnFetched,
   ): Promise<void> => {
-    isReady ??= Promise.all(Object.values(folders).map((path) => makeDirectory(path)));
+    isReady ??= Promise.all(Object.values(folders).map(makeFolder));
     await isReady;
     for (let looks = 1; !(await isFile(pathOf(blob), blob.size)); looks++) {
       const claim = await take(hexOf(blob.digest));
@@ -87,7 +87,7 @@ export function createSharedCache(options: SharedCacheOptions): SharedCache {
       return undefined;
     }
     await touch(path).catch(() => undefined); // of another owner: it counts as older
-    return { path, position: 0 };
+    return { path, position: 0, isListed: true };
   };
   return {
     local: createLocalSource(directory, (blob) => find(blob)),
@@ -118,12 +118,11 @@ async function fetchUnder(claim: Claim, blob: Descriptor, fetching: Fetching): P
     await rm(target, { force: true });
     const left = await listLeft(folders.partial, hex);
     const own = join(folders.partial, `${hex}.${randomBytes(8).toString('hex')}`);
-    const [largest] = left;
-    if (largest !== undefined) await copyToNew(largest, own, signal);
+    await inherit(left, own, { size: blob.size, signal });
     const file = await openOwnFile(own);
     try {
       await file.chmod(0o644); // whoever comes next may be another user
-      for (const path of left) await rm(path, { force: true });
+      for (const { path } of left) await rm(path, { force: true }).catch(() => undefined); // of another owner
       const prefix = (await file.stat()).size;
       const wanted = describeBlob(blob);
       let here = prefix;
@@ -144,16 +143,43 @@ async function fetchUnder(claim: Claim, blob: Descriptor, fetching: Fetching): P
   }
 }
 
-/** Partial files of a blob, the largest first. */
-async function listLeft(folder: string, hex: string): Promise<readonly string[]> {
+/** Makes a folder of a cache. What others put there in its place could lead anywhere. */
+async function makeFolder(path: string): Promise<void> {
+  await makeDirectory(path);
+  await (await openDirectory(path)).close();
+}
+
+type Left = { readonly path: string; readonly size: number };
+
+/** Begins a new file with the first of these that can be read. One that cannot costs nothing. */
+async function inherit(
+  left: readonly Left[],
+  own: string,
+  { size, signal }: { readonly size: number; readonly signal: AbortSignal },
+): Promise<void> {
+  for (const one of left) {
+    if (one.size === 0) continue;
+    try {
+      await copyListedToNew(one.path, own, { limit: size, signal });
+      return;
+    } catch {
+      signal.throwIfAborted();
+      await rm(own, { force: true });
+    }
+  }
+}
+
+/** What is left of a blob, the largest file first; what is not a file has no size. */
+async function listLeft(folder: string, hex: string): Promise<readonly Left[]> {
   const names = (await readdir(folder)).filter((name) => name.startsWith(`${hex}.`));
   const sized = await Promise.all(
-    names.map(async (name) => ({
-      path: join(folder, name),
-      size: await sizeOf(join(folder, name)),
-    })),
+    names.map(async (name) => {
+      const path = join(folder, name);
+      const found = await lstat(path).catch(() => undefined); // removed meanwhile
+      return { path, size: found?.isFile() === true ? found.size : 0 };
+    }),
   );
-  return sized.sort((a, b) => b.size - a.size).map(({ path }) => path);
+  return sized.sort((a, b) => b.size - a.size);
 }
 
 async function isFile(path: string, size: number): Promise<boolean> {
