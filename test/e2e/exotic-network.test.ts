@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
@@ -46,6 +46,24 @@ describe('a network that only nmstate has profiles for', () => {
       expect([exitCode, stderr]).toEqual([3, expect.stringContaining('[nmstate.unsupported]')]);
       expect(stderr).toContain('install nmstate');
     }
+  });
+
+  test('is refused for a member as for a type, and for a wrong value, before anything is written', async () => {
+    setPath();
+    await copyFile(join(world.directory, 'test.iso'), join(world.directory, 'same.iso'));
+    const refusals = [
+      ['ethtool: {ring: {rx: 1}}', 'nmstate.unsupported', '"eth0": ethtool is not translated here'],
+      ['ipv4: {enabled: true, address: [{ip: 192.0.2.1}]}', 'nmstate.malformed', "'prefix-length'"],
+    ] as const;
+    for (const [member, code, reason] of refusals) {
+      const text = `interfaces:\n- name: eth0\n  ${member}\n`;
+      await writeFile(join(world.directory, 'eth0.yaml'), text);
+      const args = ['customize', 'test.iso', '--nmstate', 'eth0.yaml', '--in-place'];
+      const { exitCode, stderr } = await world.run(...args);
+      expect([exitCode, stderr]).toEqual([3, expect.stringContaining(`[${code}]`)]);
+      expect(stderr).toContain(reason);
+    }
+    execFileSync('cmp', ['test.iso', 'same.iso'], { cwd: world.directory });
   });
 
   test('has those of nmstatectl where it is installed, the same at a build and afterwards', async () => {

@@ -41,13 +41,21 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   ],
   'an interface without a name': ['interfaces:\n- type: ethernet\n', /missing field 'name'/],
   'no interface': ['{}\n', /empty NetworkManager config/],
+  'a member that needs nmstate': [
+    network('  ethtool: {ring: {rx: 256}}\n'),
+    /cannot be used: interface "eth0": ethtool is not translated here$/,
+  ],
+  'an address that is none': [
+    network('  ipv6: {enabled: true, address: [{ip: foo, prefix-length: 64}]}\n'),
+    /interface "eth0": ipv6.address\[0\].ip: invalid IP address syntax: "foo"$/,
+  ],
   'name servers that are numbers': [
     network('dns-resolver: {config: {server: [8]}}\n'),
-    /dns-resolver.config.server is not a list of texts$/,
+    /dns-resolver.config.server\[0\]: 8 is not the address of a name server$/,
   ],
   'a route to a number': [
-    network('routes: {config: [{destination: 8}]}\n'),
-    /destination of a route is not a string$/,
+    network('routes: {config: [{destination: 8, next-hop-interface: eth0}]}\n'),
+    /routes.config\[0\].destination: 8 is not an IP network/,
   ],
 };
 

@@ -15,9 +15,20 @@ export const formatKeyfile = (sections: readonly Section[]): string =>
   sections
     .map(({ name, entries }) => {
       const lines = name === 'connection' ? connectAlways(entries) : entries;
-      return `[${name}]\n${lines.map(([key, value]) => `${key}=${value}\n`).join('')}\n`;
+      return `[${name}]\n${lines.map(formatLine).join('')}\n`;
     })
     .join('');
+
+/** @throws ConfigError `nmstate.malformed`: a line break in a value would begin another setting */
+function formatLine([key, value]: readonly [string, string]): string {
+  const line = `${key}=${value}`;
+  if (!/\p{Cc}/u.test(line)) return `${line}\n`;
+  throw malformed(`the value of ${JSON.stringify(key)} has control characters`);
+}
+
+/** A text in the escapes of a keyfile (GLib, GKeyFile): a reader leaves out blanks in front. */
+export const escapeText = (text: string): string =>
+  text.replaceAll('\\', '\\\\').replace(/^ /, '\\s');
 
 /** The same for a profile that nmstate made. */
 export function normaliseKeyfile({ name, content }: Keyfile): Keyfile {

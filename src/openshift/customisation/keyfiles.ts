@@ -1,28 +1,22 @@
 import { createHash } from 'node:crypto';
-import { ConfigError } from '../../base/errors.ts';
-import { objectOrEmpty } from '../../base/members.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { append } from '../../base/lists.ts';
 import type { Keyfile } from './custom-values.ts';
-import { formatKeyfile, malformed, type Section } from './keyfile-text.ts';
-import { planAddresses, type Resolver, type Route } from './keyfile-addresses.ts';
-
-type Members = Readonly<Record<string, unknown>>;
+import { planAddresses } from './keyfile-addresses.ts';
+import { escapeText, formatKeyfile, malformed, type Section } from './keyfile-text.ts';
+import type { Interface, InterfaceType } from './network-interfaces.ts';
+import { readNetwork } from './network-state.ts';
+import { refuse } from './network-values.ts';
 
 /** NetworkManager's name of each type that is written here; nmstate writes more. */
-const TYPES: Readonly<Record<string, string>> = {
+const TYPES: Readonly<Record<InterfaceType, string>> = {
   'ethernet': '802-3-ethernet',
   'vlan': 'vlan',
   'bond': 'bond',
   'linux-bridge': 'bridge',
 };
 
-type Interface = {
-  readonly name: string;
-  readonly type: string;
-  readonly value: Members;
-  /** The bond or bridge that it belongs to. */
-  readonly controller?: { readonly name: string; readonly type: string };
-};
+/** The bond or bridge that each port belongs to, by the name of the port. */
+type Controllers = ReadonlyMap<string, Interface>;
 
 /**
  * The profiles that nmstate 2.2 makes of a configuration with ethernet, VLAN, bond and bridge interfaces. Sections and
@@ -31,20 +25,17 @@ type Interface = {
  * @throws ConfigError `nmstate.unsupported` where only nmstate itself can write the profiles; `nmstate.malformed`
  */
 export function renderKeyfiles(networkConfig: string): readonly Keyfile[] {
-  const state = readState(networkConfig);
-  const interfaces = listInterfaces(state);
-  const routes = listOf(objectOrEmpty(state['routes'])['config']).filter(
-    (route) => route['state'] !== 'absent',
-  ) as readonly Route[];
-  const resolver = objectOrEmpty(objectOrEmpty(state['dns-resolver'])['config']) as Resolver;
+  const { interfaces: listed, routes, resolver } = readNetwork(networkConfig);
+  const controllers = listControllers(listed);
+  const interfaces = listInterfaces(listed, controllers);
   const addresses = planAddresses(
-    interfaces.filter(({ controller }) => !controller),
+    interfaces.filter(({ name }) => !controllers.has(name)),
     { routes, resolver },
   );
   const files = interfaces.map((each) => ({
     name: `${each.name}.nmconnection`,
     content: formatKeyfile([
-      describeConnection(each),
+      describeConnection(each, controllers.get(each.name)),
       ...describeController(each),
       ...(addresses.get(each.name) ?? []),
       ...describeEthernet(each),
@@ -56,83 +47,75 @@ export function renderKeyfiles(networkConfig: string): readonly Keyfile[] {
   throw malformed('nmstate generated an empty NetworkManager config file content');
 }
 
-function readState(networkConfig: string): Members {
-  try {
-    return objectOrEmpty(parse(networkConfig));
-  } catch (cause) {
-    throw malformed('it is not YAML', cause);
-  }
-}
-
-const listOf = (value: unknown): readonly Members[] =>
-  Array.isArray(value) ? value.map(objectOrEmpty) : [];
-
-/** Those that are up, controllers in front of their ports, by name; ports that only a controller names are ethernet. */
-function listInterfaces(state: Members): readonly Interface[] {
-  const listed = listOf(state['interfaces']).filter((value) => value['state'] !== 'absent');
-  const controllers = new Map<string, { readonly name: string; readonly type: string }>();
-  for (const value of listed) {
-    for (const port of portsOf(value)) {
-      controllers.set(port, { name: nameOf(value), type: String(value['type']) });
+function listControllers(listed: readonly Interface[]): Controllers {
+  const controllers = new Map<string, Interface>();
+  for (const each of listed) {
+    for (const port of portsOf(each)) {
+      const { name = each.name } = controllers.get(port) ?? {};
+      if (name !== each.name || port === each.name) {
+        throw refuse(placeOf(each), `"${port}" cannot be a port of it and of ${name}`);
+      }
+      controllers.set(port, each);
     }
   }
-  const names = new Set(listed.map(nameOf));
+  return controllers;
+}
+
+/** Controllers in front of their ports, by name; ports that only a controller names are ethernet. */
+function listInterfaces(
+  listed: readonly Interface[],
+  controllers: Controllers,
+): readonly Interface[] {
+  const names = new Set<string>();
+  for (const each of listed) {
+    if (names.has(each.name)) throw refuse(placeOf(each), 'another interface has the same name');
+    names.add(each.name);
+    const hasAddresses = each.ipv4?.enabled === true || each.ipv6?.enabled === true;
+    if (!hasAddresses || !controllers.has(each.name)) continue;
+    const why = 'it is attached to a controller where IP is not allowed';
+    throw refuse(placeOf(each), `cannot have IP enabled as ${why}`);
+  }
+  const all: Interface[] = [...listed];
   const implied = [...controllers.keys()].filter((name) => !names.has(name));
-  const all = [...listed, ...implied.map((name): Members => ({ name, type: 'ethernet' }))];
-  const interfaces = all.map((value): Interface => {
-    const name = nameOf(value);
-    const { type = 'ethernet' } = value as { readonly type?: string };
-    if (!Object.hasOwn(TYPES, type)) throw unsupported(name, `is of type ${type}`);
-    const controller = controllers.get(name);
-    return { name, type, value, ...(controller && { controller }) };
-  });
-  return interfaces.toSorted(
+  append(
+    all,
+    implied.map((name): Interface => ({ name, type: 'ethernet' })),
+  );
+  return all.toSorted(
     (a, b) =>
-      Number(a.controller !== undefined) - Number(b.controller !== undefined) ||
+      Number(controllers.has(a.name)) - Number(controllers.has(b.name)) ||
       Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)),
   );
 }
 
-const unsupported = (name: string, why: string): ConfigError =>
-  new ConfigError('nmstate.unsupported', `interface "${name}" ${why}`, {
-    expected: 'ethernet, vlan, bond or linux-bridge',
-    hint: 'install nmstate, whose nmstatectl writes the profiles of every type',
-  });
+const placeOf = ({ name }: Interface) => ({ owner: `interface "${name}"`, path: '' });
 
-const FILE_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]*$/;
-
-function nameOf({ name }: Members): string {
-  if (typeof name === 'string' && FILE_NAME.test(name)) return name;
-  throw malformed(name === undefined ? "missing field 'name'" : 'an interface has an odd name');
+/** Under all of their names. */
+function portsOf({ 'link-aggregation': bond, bridge }: Interface): readonly string[] {
+  const bonded = [bond?.port, bond?.ports, bond?.slaves].map((names = []) => names);
+  const bridged = [bridge?.port, bridge?.ports].map((ports = []) => ports);
+  return [...bonded.flat(), ...bridged.flat().map(({ name }) => name)];
 }
 
-function portsOf(value: Members): readonly string[] {
-  const bond = objectOrEmpty(value['link-aggregation']);
-  const list = bond['port'] ?? bond['ports'] ?? bond['slaves'];
-  const bridge = objectOrEmpty(value['bridge']);
-  return [
-    ...(Array.isArray(list) ? list.map(String) : []),
-    ...listOf(bridge['port'] ?? bridge['ports']).map(nameOf),
-  ];
-}
-
-function describeConnection({ name, type, value, controller }: Interface): Section {
+function describeConnection(
+  { name, type, identifier }: Interface,
+  controller: Interface | undefined,
+): Section {
   const isController = type === 'bond' || type === 'linux-bridge';
-  const isByAddress = value['identifier'] === 'mac-address';
   return {
     name: 'connection',
     entries: [
       ['autoconnect', 'true'],
       ['autoconnect-slaves', isController ? '1' : '-1'],
       ['id', name],
-      ...(isByAddress ? [] : [['interface-name', name] as const]),
+      ...(identifier === 'mac-address' ? [] : [['interface-name', name] as const]),
       ...(controller
         ? ([
             ['master', controller.name],
-            ['slave-type', TYPES[controller.type] ?? ''],
+            ['slave-type', TYPES[controller.type]],
           ] as const)
         : []),
-      ['type', TYPES[type] ?? ''],
+      ['type', TYPES[type]],
       ['uuid', formatUuid(`${type}://${name}`)],
     ],
   };
@@ -147,48 +130,38 @@ function formatUuid(text: string): string {
   return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-function describeController({ name, type, value }: Interface): readonly Section[] {
+function describeController({
+  type,
+  bridge,
+  'link-aggregation': bond,
+}: Interface): readonly Section[] {
   if (type === 'bond') {
-    const bond = objectOrEmpty(value['link-aggregation']);
-    const options = { ...objectOrEmpty(bond['options']), mode: bond['mode'] };
-    return [{ name: 'bond', entries: sortEntries(options) }];
+    return [{ name: 'bond', entries: sortEntries({ ...bond?.options, mode: bond?.mode }) }];
   }
   if (type !== 'linux-bridge') return [];
-  const { options, ...others } = objectOrEmpty(value['bridge']);
-  const { stp, ...unknown } = objectOrEmpty(options);
-  const odd = Object.keys(unknown).concat(
-    Object.keys(others).filter((key) => !/^ports?$/.test(key)),
-  );
-  if (odd.length > 0)
-    throw unsupported(name, `has bridge options that are not known: ${odd.join()}`);
-  const { enabled } = objectOrEmpty(stp);
-  return [{ name: 'bridge', entries: sortEntries({ 'stp': enabled, 'vlan-filtering': false }) }];
+  const stp = bridge?.options?.stp?.enabled;
+  return [{ name: 'bridge', entries: sortEntries({ stp, 'vlan-filtering': false }) }];
 }
 
-const sortEntries = (members: Members): Section['entries'] =>
+const sortEntries = (members: Readonly<Record<string, unknown>>): Section['entries'] =>
   Object.entries(members)
-    .filter(([, value]) => value !== undefined && value !== null)
+    .filter(([, value]) => value !== undefined)
     .map(([key, value]) => [key, String(value)] as const)
     .toSorted(([a], [b]) => (a < b ? -1 : 1));
 
-function describeEthernet({ value }: Interface): readonly Section[] {
-  const address =
-    typeof value['mac-address'] === 'string' ? value['mac-address'].toUpperCase() : undefined;
-  const isByAddress = value['identifier'] === 'mac-address';
-  const entries = sortEntries({
-    [isByAddress ? 'mac-address' : 'cloned-mac-address']: address,
-    mtu: value['mtu'],
-  });
+function describeEthernet({ identifier, mtu, 'mac-address': mac }: Interface): readonly Section[] {
+  const key = identifier === 'mac-address' ? 'mac-address' : 'cloned-mac-address';
+  const entries = sortEntries({ [key]: mac?.toUpperCase(), mtu });
   return entries.length === 0 ? [] : [{ name: 'ethernet', entries }];
 }
 
-function describeVlan({ type, value }: Interface): readonly Section[] {
-  if (type !== 'vlan') return [];
-  const { id, 'base-iface': parent } = objectOrEmpty(value['vlan']);
+function describeVlan({ vlan }: Interface): readonly Section[] {
+  if (!vlan) return [];
+  const { id, 'base-iface': parent } = vlan;
   return [{ name: 'vlan', entries: sortEntries({ flags: 1, id, parent }) }];
 }
 
-const describeUser = ({ value: { description } }: Interface): readonly Section[] =>
-  typeof description === 'string'
-    ? [{ name: 'user', entries: [['nmstate.interface.description', description]] }]
-    : [];
+const describeUser = ({ description = '' }: Interface): readonly Section[] =>
+  description === ''
+    ? []
+    : [{ name: 'user', entries: [['nmstate.interface.description', escapeText(description)]] }];

@@ -1,5 +1,4 @@
 import { ConfigError } from '../../base/errors.ts';
-import { isObject, objectOrEmpty } from '../../base/members.ts';
 import { readYamlTokens, YamlExcess } from '../../base/text/document-bounds.ts';
 import { parseDocument } from '../../base/text/yaml.ts';
 import { sleep } from '../../base/wait.ts';
@@ -42,9 +41,7 @@ const refuse = (field: string, problem: string): ApiFailure =>
 
 /** @returns how many values it has */
 function checkNetwork(networkConfig: string, field: string): number {
-  const value = parseNetwork(networkConfig, field);
-  const count = countValues(value, field);
-  checkShape(objectOrEmpty(value), field);
+  const count = countValues(parseNetwork(networkConfig, field), field);
   try {
     profilesOf({ networkConfig, interfaces: [] });
   } catch (error) {
@@ -87,30 +84,4 @@ function countValues(value: unknown, field: string): number {
   };
   visit(value, 0);
   return count;
-}
-
-const ROUTE_TEXTS = ['destination', 'next-hop-address', 'next-hop-interface'];
-const ROUTE_NUMBERS = ['metric', 'table-id'];
-
-/** The members that are used as what their types say. */
-function checkShape(state: Readonly<Record<string, unknown>>, field: string): void {
-  const configOf = (name: string): unknown => objectOrEmpty(state[name])['config'];
-  const resolver = objectOrEmpty(configOf('dns-resolver'));
-  for (const name of ['server', 'search']) {
-    const list = resolver[name] ?? [];
-    if (!Array.isArray(list) || list.some((each) => typeof each !== 'string')) {
-      throw refuse(field, `cannot be used: dns-resolver.config.${name} is not a list of texts`);
-    }
-  }
-  const routes = configOf('routes') ?? [];
-  if (!Array.isArray(routes) || !routes.every(isObject)) {
-    throw refuse(field, 'cannot be used: routes.config is not a list of routes');
-  }
-  for (const [name, type] of [
-    ...ROUTE_TEXTS.map((name) => [name, 'string'] as const),
-    ...ROUTE_NUMBERS.map((name) => [name, 'number'] as const),
-  ]) {
-    if (routes.every((route) => route[name] === undefined || typeof route[name] === type)) continue;
-    throw refuse(field, `cannot be used: ${name} of a route is not a ${type}`);
-  }
 }

@@ -94,7 +94,9 @@ cloned-mac-address=52:54:00:AA:BB:CC
     expect(() => renderKeyfiles('interfaces: [{name: a, state: absent}]')).toThrow(
       /empty NetworkManager/,
     );
-    expect(() => renderKeyfiles('interfaces: [{name: ../a}]')).toThrow(/odd name/);
+    expect(() => renderKeyfiles('interfaces: [{name: ../a}]')).toThrow(
+      /"..\/a" is not the name of an interface/,
+    );
   });
 
   it('that nmstate made connect by themselves, with a blank line behind each section', () => {

@@ -4,8 +4,8 @@ import { renderKeyfiles } from '../../../openshift/customisation/keyfiles.ts';
 import { findNmstate } from './ask-nmstate.ts';
 
 /**
- * Hosts with the profiles that only nmstate itself makes: of interfaces whose type is not known here. All others are
- * made here, so that the same values give the same bytes on every machine.
+ * Hosts with the profiles that only nmstate itself makes: of networks with a type or a member that is not translated
+ * here. All others are made here, so that the same values give the same bytes on every machine.
  *
  * @throws ConfigError `nmstate.unsupported` where nmstatectl is not installed, `nmstate.malformed`
  */
@@ -28,13 +28,12 @@ export async function addProfiles(
   return added;
 }
 
-/** Other faults are found where the profiles are made. */
 function explainUnsupported({ networkConfig }: HostNetwork): ConfigError | undefined {
   try {
     renderKeyfiles(networkConfig);
     return undefined;
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return error.code === 'nmstate.unsupported' ? error : undefined;
+    if (error instanceof ConfigError && error.code === 'nmstate.unsupported') return error;
+    throw error;
   }
 }
