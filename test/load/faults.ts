@@ -26,10 +26,12 @@ export async function startFaults(options: Options): Promise<void> {
   /** One of its kind at a time; others go on meanwhile. */
   const begin = (kind: number | string, act: () => Promise<void> | undefined): void => {
     if (running.has(kind)) return;
-    const done = Promise.resolve(act()).finally(() => running.delete(kind));
+    const done = Promise.resolve(act())
+      .catch((error: unknown) => {
+        report.problem(`${kind}: ${String(error)}`);
+      })
+      .finally(() => running.delete(kind));
     running.set(kind, done);
-    // Whoever waits at the end is told.
-    done.catch(() => undefined);
   };
   const restart = (signal: 'SIGKILL' | 'SIGTERM'): void => {
     const slot = random.below(fleet.size);

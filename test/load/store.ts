@@ -18,7 +18,7 @@ export type Store = {
   readonly isRemote: (version: string) => boolean;
   /** Whether the server was away in this time, or replicas did not know yet that it was there. */
   readonly wasAway: (from: number, until: number) => boolean;
-  /** Its server is killed and comes back a while later; `settle` resolves when replicas know. */
+  /** Its server dies or hangs, and comes back a while later; `settle` resolves when replicas know. */
   readonly goAway?: (random: Random, settle: () => Promise<void>) => Promise<void>;
   readonly close: () => Promise<void>;
 };
@@ -99,13 +99,16 @@ async function openServer(directory: string, report: Report): Promise<Server> {
     wasAway: absences.had,
     async goAway(random, settle) {
       const end = absences.begin();
-      await nginx.kill();
+      const hangs = random.chance(0.3);
+      if (hangs) nginx.pause();
+      else await nginx.kill();
       // Replicas ask for 30 seconds before they give up.
       await sleep(random.chance(0.5) ? random.below(5000) : random.below(40_000));
-      nginx = await startNginx(place, port);
+      if (hangs) nginx.resume();
+      else nginx = await startNginx(place, port);
       await settle();
       end();
-      report.count('crashes of the store');
+      report.count(hangs ? 'hangs of the store' : 'crashes of the store');
     },
     close: () => nginx.kill(),
   };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
-import { freePort } from '../support/local-http.ts';
+import { freePort, serveLocally } from '../support/local-http.ts';
 import { startNginx, type Nginx } from '../support/nginx.ts';
 import { startPlainRegistry, type PlainRegistry } from '../support/plain-registry.ts';
 import { API, PULL_SECRET, SSH_KEY, startService, type TestService } from '../support/service.ts';
@@ -114,6 +114,43 @@ describe.skipIf(!hasTools)('an image of an ISO that is elsewhere', () => {
     await vi.waitUntil(async () => (await statusOf(fresh, '/ready')) === 200, { timeout: 20_000 });
     expect(await download(other, 'cut.iso', '-C', '-')).toBe(expected);
   });
+
+  it.each(['no answer', 'half an answer'] as const)(
+    'is refused or cut off for everybody who asks a store that gives %s, and served when it is well',
+    async (illness) => {
+      const file = await readFile(join(world.directory, 'files/appliance.iso'));
+      let isWell = true;
+      const store = await serveLocally(({ headers }, response) => {
+        const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(headers.range ?? '') ?? [];
+        const [from, to] = [Number(first), Number(last) + 1];
+        const range = `bytes ${from}-${to - 1}/${file.length}`;
+        if (!isWell && illness === 'no answer') return;
+        response.writeHead(206, { 'content-range': range, 'content-length': to - from });
+        if (isWell) response.end(file.subarray(from, to));
+        else response.write(file.subarray(from, Math.floor((from + to) / 2)));
+      });
+      const service = await serve(`${store.url}/appliance.iso`, {
+        ...{ retryFor: 1500, storeRetryAfter: 50, cacheLimit: 0 },
+      });
+      const { pathname, search } = new URL(await createImage(service));
+      const ask = (offset: number): Promise<number> =>
+        statusOf(service, pathname + search, { Range: `bytes=${offset}-${offset}` });
+      expect(await ask(0)).toBe(206);
+      isWell = false;
+      const offsets = Array.from({ length: 40 }, (_, index) =>
+        Math.floor((index * file.length) / 40),
+      );
+      // What is in memory already is served.
+      const answers = new Set(await Promise.all(offsets.map(ask)));
+      expect(answers).toEqual(answers.has(206) ? new Set([503, 206]) : new Set([503]));
+      isWell = true;
+      await vi.waitUntil(async () => (await ask(file.length - 1)) === 206, { timeout: 20_000 });
+      expect(new Set(await Promise.all(offsets.map(ask)))).toEqual(new Set([206]));
+      await store.close();
+    },
+    // A request that is silent for a minute is no longer waited for, elsewhere.
+    60_000,
+  );
 
   it('is served as soon as its store answers', async () => {
     const later = await freePort();

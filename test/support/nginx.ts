@@ -7,6 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Nginx = {
   /** SIGKILL: connections break. */
   readonly kill: () => Promise<void>;
+  /** SIGSTOP: it takes connections and answers nothing. */
+  readonly pause: () => void;
+  readonly resume: () => void;
 };
 
 /**
@@ -44,6 +47,8 @@ export async function startNginx(directory: string, port: number, more = ''): Pr
       child.kill('SIGKILL');
       await closed;
     },
+    pause: () => child.kill('SIGSTOP'),
+    resume: () => child.kill('SIGCONT'),
   };
 }
 

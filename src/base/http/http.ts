@@ -66,6 +66,8 @@ export type HttpOptions = {
   readonly env?: NodeJS.ProcessEnv;
   readonly connections?: number;
   readonly retries?: Retries;
+  /** Milliseconds between two pieces of any body, at most. */
+  readonly bodyTimeout?: number;
   /** Default: that of the system. */
   readonly lookup?: Lookup;
 };
@@ -109,7 +111,9 @@ export function createHttp(options: HttpOptions = {}): Http {
       const limit = Math.min(wanted.headersTimeout ?? HEADERS_TIMEOUT, retries.ask(host));
       try {
         checkName(wanted.url.hostname, wanted.namedBy);
-        const context = { limit, closing: closing.signal };
+        const { bodyTimeout: silence = BODY_TIMEOUT } = wanted;
+        const bodyTimeout = Math.min(silence, options.bodyTimeout ?? silence);
+        const context = { limit, bodyTimeout, closing: closing.signal };
         const response = await send(dispatcherFor(wanted), wanted, context);
         retries.noteAnswer(host, !isPassingStatus(response.status));
         return response;
@@ -141,6 +145,7 @@ const BODY_TIMEOUT = 60_000;
 type Sending = {
   /** Milliseconds. */
   readonly limit: number;
+  readonly bodyTimeout: number;
   readonly closing: AbortSignal;
 };
 
@@ -151,7 +156,7 @@ type Sending = {
 async function send(
   dispatcher: Dispatcher,
   wanted: HttpRequest,
-  { limit, closing }: Sending,
+  { limit, bodyTimeout, closing }: Sending,
 ): Promise<HttpResponse> {
   const controller = new AbortController();
   const { signal } = controller;
@@ -169,7 +174,7 @@ async function send(
   });
   try {
     const response = await waitFor<Dispatcher.ResponseData>(signal, (resolve, reject) => {
-      dispatch(dispatcher, { ...wanted, body }, controller).then((response) => {
+      dispatch(dispatcher, { ...wanted, body, bodyTimeout }, controller).then((response) => {
         // Whoever reads the body gets its error; without a listener, one that nobody reads would end
         // the process when it breaks.
         response.body.on('error', () => undefined);
@@ -189,7 +194,10 @@ async function send(
 
 function dispatch(
   dispatcher: Dispatcher,
-  wanted: Omit<HttpRequest, 'body'> & { readonly body: Dispatcher.DispatchOptions['body'] },
+  wanted: Omit<HttpRequest, 'body'> & {
+    readonly body: Dispatcher.DispatchOptions['body'];
+    readonly bodyTimeout: number;
+  },
   controller: AbortController,
 ): Promise<Dispatcher.ResponseData> {
   const { onBytes } = wanted;
@@ -209,7 +217,7 @@ function dispatch(
     dispatcher: onBytes ? dispatcher.compose(countBytes(onBytes)) : dispatcher,
     highWaterMark: BODY_BUFFER,
     headersTimeout: 0, // ours counts the connecting, too
-    bodyTimeout: wanted.bodyTimeout ?? BODY_TIMEOUT,
+    bodyTimeout: wanted.bodyTimeout,
   });
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
@@ -8,15 +9,16 @@ import { digestOf, hexOf } from '../../base/digest.ts';
 import { isErrno } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { untilAborted } from '../../base/wait.ts';
+import { CHUNK } from './fill-parts.ts';
 
 /** A run of bytes that is somewhere else. */
 export type CachedPart = {
   /** Of a file; the same for the same bytes. */
   readonly name: string;
-  /** Bytes. */
+  /** Bytes; a chunk at most. */
   readonly size: number;
-  /** Brings all of it; called once, however many ask. */
-  readonly fetch: () => Promise<Buffer>;
+  /** Fills a buffer of that size; called once, however many ask. */
+  readonly fetch: (bytes: Buffer) => Promise<void>;
 };
 
 type Target = { readonly target: Buffer; readonly at: number };
@@ -47,6 +49,9 @@ const FETCHES = 4;
 /** SHA-256 of the part, behind its bytes. */
 const TRAILER = 32;
 
+/** Bytes that are verified at a time. */
+const PIECE = 1 << 18;
+
 /**
  * Parts of ISOs on this disk, as many as fit; what was read least lately goes first. A part is fetched once,
  * however many ask for it, and whoever waits gets it from memory. What an earlier run left is verified when it is
@@ -54,43 +59,85 @@ const TRAILER = 32;
  */
 export async function openPartCache(options: PartCacheOptions): Promise<PartCache> {
   const files = await openFiles(options);
-  const fetching = new Map<string, Promise<Buffer>>();
-  const limitFetches = pLimit(FETCHES);
-  /** The bytes are given before they are stored, and are in memory until then. */
-  const bring = async (part: CachedPart, give: (bytes: Buffer) => void): Promise<void> => {
-    const bytes = await part.fetch();
-    give(bytes);
-    await files.store(part, bytes);
-  };
-  const storing = new Set<Promise<void>>();
-  const fetchOnce = (part: CachedPart): Promise<Buffer> => {
-    const running = fetching.get(part.name);
-    if (running) return running;
-    const work = new Promise<Buffer>((resolve, reject) => {
-      const stored = limitFetches(() => bring(part, resolve))
-        .catch(reject)
-        .finally(() => {
-          fetching.delete(part.name);
-          storing.delete(stored);
-        });
-      storing.add(stored);
-    });
-    fetching.set(part.name, work);
-    return work;
-  };
+  const fetches = createFetches(files.store);
   return {
     size: files.size,
-    async close() {
-      await Promise.all(storing);
-    },
+    close: () => fetches.close(),
     expect(part) {
       if (files.has(part)) return;
-      fetchOnce(part).catch(() => undefined); // who reads it asks again, and hears why
+      fetches.begin(part).arrived.catch(() => undefined); // who reads it asks again, and hears why
     },
-    async fill(part, wanted, signal) {
-      if (!fetching.has(part.name) && (await files.read(part, wanted))) return;
-      const bytes = await untilAborted(fetchOnce(part), signal);
-      wanted.target.set(bytes.subarray(wanted.at, wanted.at + wanted.target.length));
+    async fill(part, { target, at }, signal) {
+      for (;;) {
+        if (!fetches.has(part) && (await files.read(part, { target, at }))) return;
+        const work = fetches.begin(part);
+        await untilAborted(work.arrived, signal);
+        if (!work.bytes) continue; // it is stored
+        target.set(work.bytes.subarray(at, at + target.length));
+        return;
+      }
+    },
+  };
+}
+
+type Fetching = {
+  /** Rejects where the bytes do not come. */
+  readonly arrived: Promise<unknown>;
+  /** From then until they are stored. */
+  readonly bytes: Buffer | undefined;
+};
+
+/** Each part is fetched once at a time. The bytes are given before they are stored. */
+function createFetches(store: (part: CachedPart, bytes: Buffer) => Promise<void>) {
+  const fetching = new Map<string, Fetching>();
+  const storing = new Set<Promise<void>>();
+  const limitFetches = pLimit(FETCHES);
+  // Buffers of this size that come and go leave holes in the memory of the process, which it keeps.
+  const spare: Buffer[] = [];
+  const bring = async (part: CachedPart, give: (bytes: Buffer) => () => void): Promise<void> => {
+    const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK + TRAILER);
+    let takeBack: (() => void) | undefined;
+    try {
+      const bytes = buffer.subarray(0, part.size);
+      await part.fetch(bytes);
+      takeBack = give(bytes);
+      await store(part, buffer.subarray(0, part.size + TRAILER));
+    } finally {
+      takeBack?.();
+      spare.push(buffer);
+    }
+  };
+  return {
+    has: ({ name }: CachedPart) => fetching.has(name),
+    begin(part: CachedPart): Fetching {
+      const running = fetching.get(part.name);
+      if (running) return running;
+      let given: Buffer | undefined;
+      const arrived = new Promise((resolve, reject) => {
+        const give = (bytes: Buffer) => {
+          given = bytes;
+          resolve(undefined);
+          return () => (given = undefined);
+        };
+        const stored = limitFetches(() => bring(part, give))
+          .catch(reject)
+          .finally(() => {
+            fetching.delete(part.name);
+            storing.delete(stored);
+          });
+        storing.add(stored);
+      });
+      const work: Fetching = {
+        arrived,
+        get bytes() {
+          return given;
+        },
+      };
+      fetching.set(part.name, work);
+      return work;
+    },
+    async close() {
+      await Promise.all(storing);
     },
   };
 }
@@ -110,8 +157,8 @@ async function openFiles({ directory, limit, warn }: PartCacheOptions) {
     await rm(join(directory, name), { force: true });
   };
   const write = async ({ name, size }: CachedPart, bytes: Buffer): Promise<void> => {
-    const trailer = Buffer.from(hexOf(digestOf(bytes)), 'hex');
-    await writeFileAtomic(join(directory, name), Buffer.concat([bytes, trailer]));
+    bytes.write(hexOf(digestOf(bytes.subarray(0, size))), size, 'hex');
+    await writeFileAtomic(join(directory, name), bytes);
     total += size + TRAILER - (entries.get(name)?.size ?? 0);
     entries.set(name, { size: size + TRAILER, isVerified: true });
     for (const oldest of entries.keys()) {
@@ -122,6 +169,7 @@ async function openFiles({ directory, limit, warn }: PartCacheOptions) {
   return {
     size: () => total,
     has: ({ name }: CachedPart) => entries.has(name),
+    /** @param bytes with room for the trailer */
     store: (part: CachedPart, bytes: Buffer) =>
       write(part, bytes).catch((error: unknown) => {
         if (!hasFailed) warn(`parts are not stored in "${directory}": ${messageOf(error)}`);
@@ -156,10 +204,15 @@ async function listEntries(directory: string): Promise<Map<string, Entry>> {
 }
 
 async function isWhole(path: string, size: number): Promise<boolean> {
-  const bytes = Buffer.allocUnsafe(size + TRAILER);
-  if (!(await readAt(path, bytes, 0))) return false;
-  const found = digestOf(bytes.subarray(0, size));
-  return hexOf(found) === bytes.toString('hex', size);
+  const hash = createHash('sha256');
+  const piece = Buffer.allocUnsafe(PIECE);
+  for (let at = 0; at < size; at += PIECE) {
+    const target = piece.subarray(0, Math.min(PIECE, size - at));
+    if (!(await readAt(path, target, at))) return false;
+    hash.update(target);
+  }
+  const trailer = piece.subarray(0, TRAILER);
+  return (await readAt(path, trailer, size)) && hash.digest().equals(trailer);
 }
 
 /** Whether the file is there, and has all of the bytes. */

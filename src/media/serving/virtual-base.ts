@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { requireInside, type RandomAccess } from '../../iso/random-access.ts';
+import { requireInside, type ByteRange, type RandomAccess } from '../../iso/random-access.ts';
 import { planParts, type Part } from '../artifact/plan-parts.ts';
 import { identifyIso } from '../customize/identify-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
@@ -87,18 +87,29 @@ async function openThroughCache(
   const own = index && (await identifyIso(index, reading.read));
   const digest = own ?? digestOf(`${name} ${size} ${version ?? ''}`);
   const parts = listParts(index, { size, digest });
+  let failure: { readonly error: unknown } | undefined;
+  const readAll = async (range: ByteRange, bytes: Buffer): Promise<void> => {
+    try {
+      await readRange(range, (piece, at) => {
+        bytes.set(piece, at);
+      });
+      failure = undefined;
+    } catch (error) {
+      failure = { error };
+      throw error;
+    }
+  };
   const chunkOf = (part: KeyedPart, offset: number): CachedPart => {
     const size = Math.min(CHUNK, part.size - offset);
+    const before = failure;
     return {
       name: `${part.key}-${offset / CHUNK}`,
       size,
-      async fetch() {
-        const bytes = Buffer.allocUnsafe(size);
-        await readRange({ offset: part.offset + offset, size }, (piece, at) => {
-          bytes.set(piece, at);
-        });
+      async fetch(bytes) {
+        // Others have asked the same server in vain while this one waited for its turn: it has waited enough.
+        if (failure && failure !== before) throw failure.error;
+        await readAll({ offset: part.offset + offset, size }, bytes);
         if (size === part.size) requireDigest(name, part, bytes);
-        return bytes;
       },
     };
   };

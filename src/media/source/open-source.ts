@@ -78,7 +78,9 @@ export async function openElsewhere(text: string, host: SourceHost): Promise<Ope
   const forget = follow([host.signal], closing);
   const { env, cwd, containersDir, emit, retryFor } = host;
   const retries = createRetries({ onEvent: emit, ...withoutUndefined({ retryFor }) });
-  const http = reportRequests(createHttp({ env, retries }), emit);
+  // Who gives up sooner than a request does so in the middle of a body, too.
+  const patience = withoutUndefined({ bodyTimeout: retryFor === 0 ? undefined : retryFor });
+  const http = reportRequests(createHttp({ env, retries, ...patience }), emit);
   const { signal } = closing;
   const close = async (): Promise<void> => {
     forget();
