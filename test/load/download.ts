@@ -162,7 +162,12 @@ export async function downloadWhole(
     });
     const status = got.answer.kind === 'answer' ? got.answer.status : 0;
     if (status === 410 || (status > 0 && status < 500 && !got.isAllowed)) return false;
-    if (status === 401) await refresh(load, customer);
+    if (status === 401) {
+      // Another ISO may have taken its place: what comes then does not belong to what is here.
+      const before = load.variantOf(customer.url);
+      await refresh(load, customer);
+      if (load.variantOf(customer.url) !== before) return false;
+    }
     if (status >= 400 && status !== 416) {
       await load.rest();
       continue;
