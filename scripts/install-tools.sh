@@ -42,6 +42,7 @@ memcached memcached
 xfsprogs mkfs.xfs
 postgresql /usr/lib/postgresql
 chromium chromium
+grub-common grub-script-check
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64

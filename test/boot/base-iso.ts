@@ -14,6 +14,7 @@ import { basename, join } from 'node:path';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
 import { hasFile } from '../../src/base/disk/files.ts';
 import { runProcess } from '../../src/base/process.ts';
+import { writeMinimalRecipe } from '../support/minimal-recipe.ts';
 import { bootMenus, writeBootImages } from './boot-menus.ts';
 
 /** Volume identifier of the base ISO; `coreos.liveiso=` names it. */
@@ -25,6 +26,7 @@ export const VOLUME_ID = 'rhcos-9.6.20260101-0';
  */
 export const DEFAULT_KARGS = `coreos.liveiso=${VOLUME_ID} ignition.firstboot ignition.platform.id=metal apparmor=0 console=ttyS0,115200n8`;
 
+const RECIPE = join(import.meta.dirname, '../support/minimal-recipe.ts');
 const WORLD = join(import.meta.dirname, 'world');
 
 /** Bytes of `images/ignition.img`. */
@@ -42,7 +44,7 @@ export async function buildBaseIso(cacheDir: string): Promise<string> {
   const kernelPackage = await resolveKernelPackage();
   const recipe = [
     await hashTree(WORLD),
-    await hashFiles([import.meta.filename, join(import.meta.dirname, 'boot-menus.ts')]),
+    await hashFiles([import.meta.filename, join(import.meta.dirname, 'boot-menus.ts'), RECIPE]),
     kernelPackage,
     await readPackageVersions(),
   ];
@@ -52,6 +54,7 @@ export async function buildBaseIso(cacheDir: string): Promise<string> {
     try {
       await assembleTree(work, { userland, kernelPackage });
       await writeIso(join(work, 'tree'), output);
+      await addMinimalRecipe(work, output);
     } finally {
       await rm(work, { recursive: true, force: true });
     }
@@ -124,6 +127,16 @@ async function writeIso(tree: string, output: string): Promise<void> {
     ...['-eltorito-alt-boot', '-efi-boot', 'images/efiboot.img', '-no-emul-boot', tree],
   ]);
   await runProcess('isohybrid', ['--uefi', output]);
+}
+
+/** How the ISO without its root file system is made of this one. */
+async function addMinimalRecipe(work: string, iso: string): Promise<void> {
+  const minimal = join(work, 'minimal.iso');
+  for (const path of ['images/pxeboot/rootfs.img', 'coreos/miniso.dat']) {
+    await rm(join(work, 'tree', path));
+  }
+  await writeIso(join(work, 'tree'), minimal);
+  await writeMinimalRecipe(iso, minimal);
 }
 
 /** Not the cloud kernel, which is smaller but reads no USB stick. */

@@ -1,14 +1,14 @@
-import { link, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { readServingUrl, startSealift, type Child } from '../support/child.ts';
 import { API } from '../support/service.ts';
-import { buildBaseIso } from './base-iso.ts';
+import { buildBaseIso, DEFAULT_KARGS } from './base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from './boot-host.ts';
 import { PULL_SECRET, SSH_KEY } from './customer.ts';
-import { boot, BOOT_FAILURES, type BootOptions } from './qemu.ts';
+import { boot, BOOT_FAILURES, type Source } from './qemu.ts';
 
 const VERSION = '4.21.3';
 /** What a guest reaches the service as. */
@@ -21,6 +21,8 @@ const LONGEST = 2047;
 const EFI_NAME = 'kernel ';
 
 const FAILURES = new RegExp(`${BOOT_FAILURES.source}|Could not boot image`);
+
+type Firmware = Source['firmware'];
 
 describe.skipIf(!hasBootHost())('a machine without a disk', () => {
   let work = '';
@@ -83,7 +85,7 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
   async function createInfraEnv(): Promise<string> {
     const name = 'edge';
     const cluster = await create('clusters/disconnected', { name, openshift_version: VERSION });
-    const values = ['sealift.proof.initramfs', ODD, 'first='.padEnd(900, 'x')];
+    const values = [ODD, 'first='.padEnd(900, 'x')];
     infraEnv = await create('infra-envs', {
       ...{ name, cluster_id: cluster, kernel_arguments: append(values) },
       ...{ ssh_authorized_key: SSH_KEY, pull_secret: JSON.stringify(PULL_SECRET) },
@@ -109,35 +111,33 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
     return image.pathname.split('/')[2] ?? '';
   }
 
-  async function bootNetwork(
-    firmware: BootOptions['firmware'],
-    script: string,
-  ): Promise<readonly string[]> {
-    const tftp = await mkdtemp(join(work, 'tftp-'));
-    await writeFile(join(tftp, 'boot.ipxe'), script);
+  async function prove(source: Source): Promise<readonly string[]> {
     const { lines, seconds } = await boot({
-      ...{ as: 'network', tftp, firmware, server: new URL(url).host },
+      ...{ ...source, server: new URL(url).host },
       ...{ timeoutMs: 600_000, until: /PROOF done/, fail: FAILURES },
     });
-    console.log(`${firmware}: ${seconds.toFixed(0)} s`);
+    console.log(`${source.firmware} ${source.as}: ${seconds.toFixed(0)} s`);
     return lines.filter((line) => line.startsWith('PROOF '));
   }
 
-  /** By foreign programs, of what the service has. */
+  async function bootNetwork(firmware: Firmware, script: string): Promise<readonly string[]> {
+    const tftp = await mkdtemp(join(work, 'tftp-'));
+    await writeFile(join(tftp, 'boot.ipxe'), script);
+    return prove({ as: 'network', tftp, firmware });
+  }
+
+  /** As a foreign program reads it out of the ISO. */
+  async function sumRootfs(pipe = 'cat'): Promise<string> {
+    const command = `bsdtar -xOf "$0" images/pxeboot/rootfs.img | ${pipe} | sha256sum`;
+    return (await runProcess('sh', ['-c', command, base])).stdout.trim();
+  }
+
   async function listExpected(name: string): Promise<readonly string[]> {
-    const rootfs = join(work, 'rootfs.img');
-    await runProcess('sh', [
-      '-c',
-      'bsdtar -xOf "$0" images/pxeboot/rootfs.img >"$1"',
-      base,
-      rootfs,
-    ]);
-    const { stdout } = await runProcess('sha256sum', [rootfs]);
     const config = await runProcess('sha256sum', [], { input: await askFile('discovery.ign') });
     return [
       `PROOF arguments ${name}${await readArguments()}`,
-      `PROOF rootfs ${stdout.slice(0, 64)}  -`,
-      `PROOF config ${config.stdout.slice(0, 64)}  -`,
+      `PROOF rootfs ${await sumRootfs()}`,
+      `PROOF config ${config.stdout.trim()}`,
       `PROOF key ${SSH_KEY}`,
       'PROOF done',
     ];
@@ -154,6 +154,34 @@ describe.skipIf(!hasBootHost())('a machine without a disk', () => {
     expect(await readArguments()).toHaveLength(LONGEST - EFI_NAME.length);
     const proofs = await bootNetwork('ovmf', await askFile('ipxe-script'));
     expect(proofs).toEqual(await listExpected(EFI_NAME));
+  });
+
+  it('boots the minimal ISO on UEFI, which has its root file system from the service', async () => {
+    const address = `${PUBLIC}/boot-artifacts/rootfs?version=${VERSION}`;
+    const from = ['extract', 'minimal-iso', 'store/rhcos.iso', '--out', 'minimal'];
+    await sealift(...from, '--rootfs-url', address);
+    const iso = join(work, 'minimal/rhcos-minimal.iso');
+    expect((await stat(iso)).size).toBeLessThan((await stat(base)).size / 2);
+    const kargs = DEFAULT_KARGS.replace(/coreos\.liveiso=\S+ /, '');
+    expect(await prove({ as: 'disk', iso, firmware: 'ovmf' })).toEqual([
+      `PROOF arguments BOOT_IMAGE=/images/pxeboot/vmlinuz ${kargs} coreos.live.rootfs_url=${address}`,
+      `PROOF rootfs ${await sumRootfs()}`,
+      'PROOF done',
+    ]);
+  });
+
+  it('boots extracted parts, with the root file system behind the initrd', async () => {
+    await sealift('extract', 'pxe', 'store/rhcos.iso', '--out', 'pxe');
+    const [kernel, initrd] = [join(work, 'pxe/rhcos-vmlinuz'), join(work, 'pxe/both')];
+    await runProcess('sh', ['-c', 'cat rhcos-initrd.img rhcos-rootfs.img >both'], {
+      cwd: join(work, 'pxe'),
+    });
+    const kargs = 'ignition.firstboot ignition.platform.id=metal console=ttyS0,115200n8';
+    expect(await prove({ as: 'kernel', kernel, initrd, kargs, firmware: 'seabios' })).toEqual([
+      `PROOF arguments ${kargs}`,
+      `PROOF rootfs ${await sumRootfs('cpio -i --quiet --to-stdout root.squashfs')}`,
+      'PROOF done',
+    ]);
   });
 });
 

@@ -12,7 +12,8 @@ import { readDriveBytes } from './qmp.ts';
  */
 export type Drive = 'cdrom' | 'disk' | 'usb-esp';
 
-type Source =
+/** What a machine starts, and from where. */
+export type Source = { readonly firmware: 'seabios' | 'ovmf' } & (
   | { readonly as: Drive; readonly iso: string }
   /** iPXE, which is the ROM of the network card, takes `boot.ipxe` of this folder. */
   | { readonly as: 'network'; readonly tftp: string }
@@ -22,10 +23,10 @@ type Source =
       readonly kernel: string;
       readonly initrd: string;
       readonly kargs: string;
-    };
+    }
+);
 
 export type BootOptions = Source & {
-  readonly firmware: 'seabios' | 'ovmf';
   /** Raw images of further virtio disks: /dev/vdb, /dev/vdc. */
   readonly disks?: readonly { readonly path: string; readonly readonly: boolean }[];
   /** Bytes a second that the medium delivers at most, as virtual media of a BMC do. */

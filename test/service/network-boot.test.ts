@@ -222,13 +222,26 @@ describe.skipIf(!hasJudges)('what boots from the network', () => {
     ]);
   });
 
+  it('has kernel arguments that the menu of an ISO would read otherwise', async () => {
+    const value = 'a=http://b/?c=d&e=f';
+    const id = await create({ kernel_arguments: [{ operation: 'append', value }] });
+    const files = `${API}/v2/infra-envs/${id}/downloads/files?file_name=ipxe-script`;
+    expect((await service.call('GET', files)).text).toContain(` ${value}\n`);
+    expect(await reasonOf(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`)).toEqual([
+      500,
+      'failed to generate image: a kernel argument has &, which GRUB does not hand on',
+    ]);
+  });
+
   it('is as large as the customer wants, where the areas of the ISO have no room for that', async () => {
     const noise = createHash('shake256', { outputLength: 100_000 }).digest();
     const auth = Buffer.concat([Buffer.from('user:'), noise]).toString('base64');
     const pull_secret = JSON.stringify({ auths: { 'registry.example.com': { auth } } });
     const id = await create({ pull_secret });
-    const iso = await reasonOf(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`);
-    expect(iso).toEqual([500, expect.stringContaining('but its area has 65536')]);
+    expect(await reasonOf(`/byid/${id}/${VERSION}/x86_64/disconnected.iso`)).toEqual([
+      500,
+      expect.stringContaining('but its area has 65536'),
+    ]);
     const initrd = await get(`/images/${id}/pxe-initrd?version=${VERSION}`);
     await writeFile(join(folder, 'large'), initrd.subarray(20));
     const unpack = `gzip -dc ${join(folder, 'large')} | cpio -i --to-stdout --quiet config.ign`;

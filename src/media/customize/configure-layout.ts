@@ -1,11 +1,10 @@
 import { digestOf } from '../../base/digest.ts';
-import { editKargs } from '../../iso/coreos/edit-kargs.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import type { LiveGraft } from '../../iso/live-graft.ts';
 import { configure } from '../../openshift/customisation/configure.ts';
 import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
 import type { MutableArea } from '../index/media-index.ts';
-import { encodeEmbedded, planEmbedPart, planKargParts } from './live-areas.ts';
+import { encodeEmbedded, planEditedKargs, planEmbedPart, planKargParts } from './live-areas.ts';
 import { applyParts, sortParts, type OverlayPart } from './overlay.ts';
 
 type Areas = LiveGraft['areas'];
@@ -36,7 +35,7 @@ const describe = (kind: MutableArea['kind'], { offset, bytes }: OverlayPart): Mu
  * the same values make of the medium that is built without.
  *
  * @param pristine JSON text of the Ignition config
- * @throws what `configure`, `planEmbedPart` and `encodeKargs` throw
+ * @throws what `configure`, `planEmbedPart` and `planEditedKargs` throw
  */
 export function configureLayout(
   layout: Layout,
@@ -45,11 +44,10 @@ export function configureLayout(
 ): { readonly layout: Layout; readonly used: number } {
   const { embed, kargs } = locate(areas, layout.extents);
   const config = configure(pristine, values);
-  const { append = [], remove = [] } = values.kargs ?? {};
   const archive = encodeEmbedded({ config, keyfiles: [] });
   const parts = sortParts([
     planEmbedPart(embed, archive),
-    ...planKargParts(kargs, editKargs(kargs.default, { append, remove })),
+    ...planEditedKargs(kargs, values.kargs ?? {}),
   ]);
   const extents = layout.extents.map((extent) => overlay(extent, parts));
   return { layout: { ...layout, extents }, used: archive.length };

@@ -18,7 +18,7 @@ import type { IsoNode } from '../../iso/iso-node.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
 import { openLocal } from '../source/open-source.ts';
-import { planKargParts, readLiveAreas } from './live-areas.ts';
+import { planEditedKargs, readLiveAreas } from './live-areas.ts';
 
 export type ExtractOptions = {
   readonly directory: string;
@@ -119,7 +119,7 @@ const RECIPE_LIMIT = 1 << 20;
  * The image without its root file system, which it fetches when it boots.
  *
  * @param rootfsUrl where from; absent: a kernel argument says it later
- * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`, `extract.rootfs-url`;
+ * @throws UsageError `extract.own-medium`, `extract.customised`, `extract.no-recipe`, `extract.rootfs-url`, `kargs.special`;
  * IntegrityError `miniso.malformed`, `miniso.wrong-digest`
  */
 export async function extractMinimal(
@@ -225,8 +225,7 @@ async function changeArguments(
     if (liveiso === undefined) throw malformed('makes an ISO without coreos.liveiso=');
     const text = editKargs(kargs.text, { remove: [liveiso], append: [] });
     const append = rootfsUrl === undefined ? [] : [`coreos.live.rootfs_url=${rootfsUrl}`];
-    const now = editKargs(text, { remove: [], append });
-    for (const { offset, bytes } of planKargParts(kargs, now))
+    for (const { offset, bytes } of planEditedKargs({ ...kargs, default: text }, { append }))
       await writeWhole(file, bytes, offset);
     await writeDefault(iso, file, text);
   } finally {

@@ -3,8 +3,10 @@ import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
 import { findEmbedArea, type EmbedArea, type ReadableIso } from '../../iso/coreos/embed-area.ts';
 import { readKargAreas, type KargAreas } from '../../iso/coreos/karg-areas.ts';
 import { encodeKargs, type KargsFiller } from '../../iso/coreos/kargs.ts';
+import { editKargs } from '../../iso/coreos/edit-kargs.ts';
+import { requireMenuWords } from '../../iso/coreos/require-menu-words.ts';
 import type { ByteRange } from '../../iso/random-access.ts';
-import type { Keyfile } from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
 import type { OverlayPart } from './overlay.ts';
 
 /** The places of a live ISO of CoreOS that are there to be changed, and what is in them. */
@@ -93,7 +95,11 @@ export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array):
 /** Where kernel arguments stand, and what ends them there. */
 export type KargPlaces = {
   readonly size: number;
-  readonly areas: readonly (KargsFiller & { readonly offset: number })[];
+  readonly areas: readonly (KargsFiller & {
+    readonly offset: number;
+    /** Of its file, where that is known. */
+    readonly path?: string | undefined;
+  })[];
 };
 
 /**
@@ -103,3 +109,18 @@ export type KargPlaces = {
  */
 export const planKargParts = ({ areas, size }: KargPlaces, text: string): readonly OverlayPart[] =>
   areas.map((area) => ({ offset: area.offset, bytes: encodeKargs(text, size, area) }));
+
+/**
+ * The default arguments without some and with others, in every area.
+ *
+ * @throws UsageError `kargs.special`, `kargs.too-large`
+ */
+export function planEditedKargs(
+  places: KargPlaces & { readonly default: string },
+  { append = [], remove = [] }: NonNullable<CustomValues['kargs']>,
+): readonly OverlayPart[] {
+  // Boot images of s390x have no menu.
+  const isMenu = ({ path = 'grub.cfg' }): boolean => /\.cfg$/i.test(path);
+  if (places.areas.some(isMenu)) requireMenuWords(append);
+  return planKargParts(places, editKargs(places.default, { append, remove }));
+}

@@ -1,7 +1,6 @@
 import { UsageError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { readCoreosFeatures } from '../../iso/coreos/coreos.ts';
-import { editKargs } from '../../iso/coreos/edit-kargs.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
 import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
@@ -10,7 +9,7 @@ import {
   decodeEmbedded,
   encodeEmbedded,
   planEmbedPart,
-  planKargParts,
+  planEditedKargs,
   readLiveAreas,
   type Embedded,
   type LiveAreas,
@@ -30,7 +29,8 @@ export type CustomisationOptions = {
  * ours the config that they had before. Same ISO, same values: same bytes. With `force`, a medium of ours loses the
  * values that it had; on any other ISO, the values are added to the config that is embedded.
  *
- * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`, `customize.no-network`, `kargs.too-large`;
+ * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`, `customize.no-network`, `kargs.special`,
+ * `kargs.too-large`;
  * IntegrityError `customize.too-large`, `iso.no-embed-area` and the like; what `configure` throws
  */
 export async function planCustomisation(
@@ -133,7 +133,7 @@ async function listKeyfiles(
 
 function planKargs({ kargs }: LiveAreas, values: CustomValues): readonly OverlayPart[] {
   const { append = [], remove = [] } = values.kargs ?? {};
-  if (kargs) return planKargParts(kargs, editKargs(kargs.default, { append, remove }));
+  if (kargs) return planEditedKargs(kargs, { append, remove });
   if (append.length === 0 && remove.length === 0) return [];
   throw new UsageError(
     'customize.no-kargs',
