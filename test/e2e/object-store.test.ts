@@ -61,10 +61,10 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const put = (Key: string, Body: Uint8Array) =>
+const put = (Key: string, Body: Uint8Array, Metadata: Record<string, string> = {}) =>
   s3.call(
     ({ sdk, client, options }) =>
-      client.send(new sdk.PutObjectCommand({ Bucket, Key, Body }), options),
+      client.send(new sdk.PutObjectCommand({ Bucket, Key, Body, Metadata }), options),
     { about: Key, signal },
   );
 
@@ -236,6 +236,36 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     expect(report.bytes).toMatchObject({ written: sent, copiedByServer: report.isoSize - sent });
     expect(report.noChecksum).toContain('copied by the service');
     expect(await get('night/a.iso.sha256')).toBeUndefined();
+  });
+
+  /** As another client does that damages bytes and keeps what the object says of itself. */
+  async function damage(key: string): Promise<void> {
+    const iso = Buffer.from((await get(key)) ?? '');
+    iso.fill(0xff, iso.length / 2, iso.length / 2 + 4096);
+    const found = await openStoredObject(s3, { bucket: Bucket, key }, signal).look();
+    await put(key, iso, found?.metadata);
+  }
+
+  it('is sent whole where another client wrote it again, although its metadata is the same', async () => {
+    await damage('night/a.iso');
+    const report = expectDone(await build('s3://media/night/a.iso'));
+    expect(report).toMatchObject({ isUpToDate: false, bytes: { copiedByServer: 0 } });
+    expect(await fetchAll('night/a.iso')).toBe(await local());
+    await damage('night/a.iso');
+    await addTool(2);
+    expectDone(await build('local.iso'));
+    const { exitCode, stderr } = await build('s3://media/night/a.iso');
+    expect([exitCode, stderr]).toEqual([0, expect.stringContaining('every byte is sent again')]);
+    expect(await fetchAll('night/a.iso')).toBe(await local());
+  });
+
+  it('is copied from by a build in a fresh work directory', async () => {
+    await addTool(0);
+    expectDone(await build('local.iso'));
+    const before = front.sent();
+    expectDone(await build('s3://media/night/a.iso', '--work-dir', 'fresh'));
+    expect(front.sent() - before).toBeLessThan((sizes[0] ?? 0) + 3 * (5 << 20));
+    expect(await fetchAll('night/a.iso')).toBe(await local());
   });
 
   it('has the bytes of an upgrade ISO, whose other files are in the working directory', async () => {

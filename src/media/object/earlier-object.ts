@@ -13,10 +13,14 @@ import { placesOf, readIndex, type IndexExtent, type MediaIndex } from '../index
 import { createCachedAccess } from '../source/cached-access.ts';
 import { createRangeReader } from '../source/range-reader.ts';
 import type { EarlierObject } from './send-options.ts';
-import { bareEtag, openStoredObject } from './stored-object.ts';
+import { bareEtag, openStoredObject, type FoundObject } from './stored-object.ts';
 
-/** What an object says of itself, in its metadata. */
-export const OBJECT_KEYS = { layout: 'sealift-layout', extents: 'sealift-extents' } as const;
+/** What an object says of itself, in its metadata; its report says with which ETag it was finished. */
+export const OBJECT_KEYS = {
+  layout: 'sealift-layout',
+  extents: 'sealift-extents',
+  etag: 'sealift-etag',
+} as const;
 
 /**
  * Names all extents with bytes: the rest of an ISO is zeros. Unlike the digest of a layout, it can be
@@ -43,17 +47,17 @@ const nameListed = ({
   ]);
 
 /**
- * The object that is there, where a build of ours sent it: what its index says must be what its metadata
- * says, which was written when every byte of it had been verified. Undefined for any other object.
+ * The object that is there, where it has the ETag that a build of ours finished it with, when every byte had been
+ * verified, and what its index says is what its metadata says. Undefined for any other object.
  */
 export async function openEarlierObject(
   s3: S3,
-  address: S3Address,
+  found: FoundObject & { readonly address: S3Address },
   signal: AbortSignal,
 ): Promise<EarlierObject | undefined> {
-  const found = await openStoredObject(s3, address, signal).look();
-  const named = found?.metadata[OBJECT_KEYS.extents];
-  if (!found || named === undefined) return undefined;
+  const { address } = found;
+  const named = found.metadata[OBJECT_KEYS.extents];
+  if (named === undefined) return undefined;
   const source = await openS3Source(s3, address, signal);
   if (bareEtag(source.version ?? '') !== found.etag) return undefined; // another one by now
   const access = await openAccess(s3, source, signal);

@@ -45,18 +45,44 @@ export type FinishedObject = {
   readonly isSealed: boolean;
 };
 
-/** Whether the object is of this layout already. */
+/**
+ * Whether an object is what a build of ours left: it has the ETag that the service gave it then. Its metadata says
+ * nothing of its bytes, for who writes it again may keep that.
+ *
+ * @param noted what the work directory has of an upload that was not sealed
+ */
+export async function isAsSent(
+  { address, etag }: { readonly address: S3Address; readonly etag: string },
+  noted: string | undefined,
+  open: OpenStored,
+): Promise<boolean> {
+  if (etag === '') return false;
+  if (etag === noted) return true;
+  return (await open(besides(address).report).look())?.metadata[OBJECT_KEYS.etag] === etag;
+}
+
+/** Whether the object is of this layout already, and as a build of ours left it. */
 export async function findFinished(
   address: S3Address,
-  wanted: { readonly layout: Digest; readonly size: number; readonly open: OpenStored },
+  wanted: {
+    readonly layout: Digest;
+    readonly size: number;
+    /** As in `isAsSent`. */
+    readonly noted: string | undefined;
+    readonly open: OpenStored;
+  },
 ): Promise<FinishedObject | undefined> {
-  const { layout, size, open } = wanted;
+  const { layout, size, noted, open } = wanted;
   const found = await open(address).look();
   if (found?.metadata[OBJECT_KEYS.layout] !== layout || found.size !== size) return undefined;
+  if (!(await isAsSent({ address, etag: found.etag }, noted, open))) return undefined;
   const report = open(besides(address).report);
-  if ((await report.look())?.metadata[OBJECT_KEYS.layout] !== layout) return { isSealed: false };
+  const { metadata = {} } = (await report.look()) ?? {};
+  const isSealed =
+    metadata[OBJECT_KEYS.layout] === layout && metadata[OBJECT_KEYS.etag] === found.etag;
+  if (!isSealed) return { isSealed };
   const digest = digestIn(await report.read());
-  return { isSealed: true, ...withoutUndefined({ digest }) };
+  return { isSealed, ...withoutUndefined({ digest }) };
 }
 
 function digestIn(report: Uint8Array): Digest | undefined {
@@ -74,12 +100,14 @@ export async function sealObject(
   address: S3Address,
   made: {
     readonly layout: Digest;
+    /** Of the object, as the service gave it. */
+    readonly etag?: string;
     readonly digest?: Digest;
     readonly report: Readonly<Record<string, Json | undefined>>;
     readonly open: OpenStored;
   },
 ): Promise<void> {
-  const { layout, digest, report, open } = made;
+  const { layout, etag, digest, report, open } = made;
   const names = besides(address);
   const metadata = { [OBJECT_KEYS.layout]: layout };
   if (digest !== undefined) {
@@ -87,6 +115,7 @@ export async function sealObject(
     const about = { type: 'text/plain', metadata };
     await open(names.checksum).write(`${hexOf(digest)}  ${name}\n`, about);
   }
-  const about = { type: 'application/json', metadata };
+  const marked = { ...metadata, ...(etag !== undefined && { [OBJECT_KEYS.etag]: etag }) };
+  const about = { type: 'application/json', metadata: marked };
   await open(names.report).write(formatReadableJson(report), about);
 }

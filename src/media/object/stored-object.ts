@@ -34,7 +34,8 @@ export type StoredObject = {
   readonly sendPart: (part: PartOf, bytes: Uint8Array) => Promise<string>;
   /** Copies bytes of the object that is there, if it has the ETag. @returns the ETag of the part */
   readonly copyPart: (part: PartOf, range: Copied) => Promise<string>;
-  readonly complete: (upload: string, parts: Completed) => Promise<void>;
+  /** @returns the ETag of the object, where the service says it */
+  readonly complete: (upload: string, parts: Completed) => Promise<string | undefined>;
   readonly abort: (upload: string) => Promise<void>;
 };
 
@@ -165,7 +166,7 @@ function openConditional(ask: Ask, at: At): Pick<StoredObject, 'copyPart' | 'com
         }, LONG);
       const condition =
         replaces === undefined ? { IfNoneMatch: '*' } : { IfMatch: `"${replaces}"` };
-      await unlessRefused(
+      const { ETag: etag } = await unlessRefused(
         () => complete(condition),
         async () => {
           if (replaces !== undefined) await requireSame(ask, at, replaces);
@@ -173,6 +174,7 @@ function openConditional(ask: Ask, at: At): Pick<StoredObject, 'copyPart' | 'com
         },
         replaces !== undefined,
       );
+      return etag && bareEtag(etag);
     },
   };
 }

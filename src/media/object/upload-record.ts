@@ -4,7 +4,7 @@ import { isDigest, type Digest } from '../../base/digest.ts';
 import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining } from '../../base/disk/write-errors.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject, withoutUndefined } from '../../base/members.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
 
 /** Which upload it is, and of what. */
@@ -26,12 +26,14 @@ export type UploadHeader = {
  *     {"format":1,...}             the header
  *     [<group>,["<ETag>",...]]     all spans of the group were verified, all its parts are there
  *     {"digest":"sha256:..."}      of the whole ISO, where every byte passed; before the upload is completed
+ *     {"etag":"..."}               of the object: as it should be, before the upload is completed; then as it is
  *
  * A part counts only where the service still lists it with its ETag. A torn last line is ignored.
  */
 export type UploadRecord = UploadHeader & {
   readonly groups: ReadonlyMap<number, readonly string[]>;
   readonly digest?: Digest;
+  readonly etag?: string;
 };
 
 /** undefined where nothing is there that was written by this user and program. */
@@ -47,10 +49,17 @@ export async function readUploadRecord(path: string): Promise<UploadRecord | und
   for (const line of lines) {
     if (Array.isArray(line)) groups.set(Number(line[0]), line[1] as readonly string[]);
   }
-  const digest = lines.filter(isObject).map((line) => line['digest'])[0];
-  const isKnown = typeof digest === 'string' && isDigest(digest);
-  return { ...header, groups, ...(isKnown && { digest }) };
+  const digest = lastText(lines, 'digest');
+  const etag = lastText(lines, 'etag');
+  const isKnown = digest !== undefined && isDigest(digest);
+  return { ...header, groups, ...(isKnown && { digest }), ...withoutUndefined({ etag }) };
 }
+
+const lastText = (lines: readonly unknown[], key: string): string | undefined =>
+  lines
+    .filter(isObject)
+    .map((line) => line[key])
+    .findLast((value) => typeof value === 'string');
 
 function parse(line: string): unknown {
   try {
@@ -68,6 +77,7 @@ const isHeader = (value: unknown): value is UploadHeader =>
 export type OpenRecord = {
   readonly noteGroup: (group: number, etags: readonly string[]) => Promise<void>;
   readonly noteDigest: (digest: Digest) => Promise<void>;
+  readonly noteEtag: (etag: string) => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
@@ -93,6 +103,7 @@ export async function openUploadRecord(
   return {
     noteGroup: (group, etags) => append([group, etags]),
     noteDigest: (digest) => append({ digest }),
+    noteEtag: (etag) => append({ etag }),
     async close() {
       await last;
       await file.close();

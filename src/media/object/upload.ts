@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { OBJECT_KEYS } from './earlier-object.ts';
 import { partsOf, type PartGroup, type PartPlan } from './plan-parts.ts';
 import type { SendOptions } from './send-options.ts';
-import type { ListedPart, StoredObject } from './stored-object.ts';
+import type { FoundObject, ListedPart, StoredObject } from './stored-object.ts';
 import {
   openUploadRecord,
   readUploadRecord,
@@ -42,6 +44,8 @@ export async function beginUpload(options: SendOptions, plan: PartPlan): Promise
     header: { ...header, upload: id },
     continues: listed !== undefined,
   });
+  // Until this one is complete, the record says of the object that is there that it may be copied from.
+  if (options.earlier) await record.noteEtag(options.earlier.etag);
   const done = [...(listed ? held.groups : [])].filter(([index, etags]) =>
     isThere(plan.groups[index], etags, listed),
   );
@@ -110,39 +114,62 @@ const isThere = (
   });
 
 /**
- * Puts the parts together, unless another object came to the place meanwhile.
+ * Puts the parts together, unless another object came to the place meanwhile. The record has the ETag of what
+ * became of them, also where the process ends before the service has answered.
  *
  * @throws RegistryError `object-store.changed`; IntegrityError `object-store.wrong-size`
  */
 export async function completeUpload(
   { replaces, digest, layout }: SendOptions,
-  { object, id }: Upload,
+  { object, id, record }: Upload,
   etags: readonly string[],
 ): Promise<void> {
   const before = await object.look();
   if (before?.etag !== replaces) throw changed(object.name);
-  const failure = await completeOrFail(object, { id, etags, replaces });
+  const expected = etagOf(etags);
+  if (expected !== undefined) await record.noteEtag(expected);
+  const completed = await completeOrFail(object, { id, etags, replaces });
   const found = await object.look();
-  const isOurs = found?.etag !== replaces && found?.metadata[OBJECT_KEYS.layout] === digest;
-  if (!isOurs) throw failure ?? changed(object.name);
-  if (found.size === layout.size) return;
-  throw new IntegrityError(
-    'object-store.wrong-size',
-    `${object.name} should have ${layout.size} bytes, but has ${found.size}`,
-    { expected: String(layout.size), found: String(found.size), hint: 'remove it and build again' },
-  );
+  /** What was there may have had the same bytes in the same parts. */
+  const isWhatWasSent = ({ etag }: FoundObject): boolean =>
+    completed.etag === undefined ? etag !== replaces || etag === expected : etag === completed.etag;
+  const isSent = found?.metadata[OBJECT_KEYS.layout] === digest && isWhatWasSent(found);
+  if (!isSent) throw completed.failure ?? changed(object.name);
+  await record.noteEtag(found.etag);
+  if (found.size !== layout.size) throw wrongSize(object.name, layout.size, found.size);
 }
+
+const wrongSize = (name: string, expected: number, found: number): IntegrityError =>
+  new IntegrityError(
+    'object-store.wrong-size',
+    `${name} should have ${expected} bytes, but has ${found}`,
+    { expected: String(expected), found: String(found), hint: 'remove it and build again' },
+  );
+
+/**
+ * What S3 makes of the MD5s of parts; services with keys of their own make something else. Undefined where the
+ * machine has no md5, as with FIPS.
+ */
+function etagOf(parts: readonly string[]): string | undefined {
+  try {
+    const hash = createHash('md5').update(Buffer.from(parts.join(''), 'hex'));
+    return `${hash.digest('hex')}-${parts.length}`;
+  } catch {
+    return undefined;
+  }
+}
+
+type Completed = { readonly etag?: string; readonly failure?: SealiftError };
 
 /** The answer may be lost, and the object complete: who looks at the object knows. */
 async function completeOrFail(
   object: StoredObject,
   { id, ...parts }: { id: string; etags: readonly string[]; replaces: string | undefined },
-): Promise<SealiftError | undefined> {
+): Promise<Completed> {
   try {
-    await object.complete(id, parts);
-    return undefined;
+    return withoutUndefined({ etag: await object.complete(id, parts) });
   } catch (error) {
-    if (error instanceof SealiftError) return error;
+    if (error instanceof SealiftError) return { failure: error };
     throw error;
   }
 }

@@ -24,13 +24,14 @@ export const findFinishedObject: Stage<
 > = {
   name: 'find finished object',
   async run({ layout, size, output }, { s3, workDir }, { signal }) {
+    const record = await readUploadRecord(recordPathOf({ output, workDir }));
     const found = await findFinished(parseS3Address(output), {
       layout,
       size,
+      noted: record?.etag,
       open: (address) => openStoredObject(s3, address, signal),
     });
     if (found?.isSealed !== false) return found;
-    const record = await readUploadRecord(recordPathOf({ output, workDir }));
     const digest = record?.layout === layout ? record.digest : undefined;
     return { ...found, ...withoutUndefined({ digest }) };
   },

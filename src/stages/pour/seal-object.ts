@@ -1,4 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { parseS3Address } from '../../base/s3/address.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { Json } from '../../base/text/canonical-json.ts';
@@ -6,7 +7,7 @@ import type { Stage } from '../../engine/stage.ts';
 import { recordPathOf } from '../../media/object/object-place.ts';
 import { sealObject as seal } from '../../media/object/seal-object.ts';
 import { openStoredObject } from '../../media/object/stored-object.ts';
-import { removeUploadRecord } from '../../media/object/upload-record.ts';
+import { readUploadRecord, removeUploadRecord } from '../../media/object/upload-record.ts';
 
 export type SealObjectInput = {
   readonly output: string;
@@ -24,11 +25,14 @@ export const sealObject: Stage<
 > = {
   name: 'seal object',
   async run({ output, ...made }, { s3, workDir }, { signal }) {
+    const record = recordPathOf({ output, workDir });
+    const etag = (await readUploadRecord(record))?.etag;
     await seal(parseS3Address(output), {
       ...made,
+      ...withoutUndefined({ etag }),
       open: (address) => openStoredObject(s3, address, signal),
     });
-    await removeUploadRecord(recordPathOf({ output, workDir }));
+    await removeUploadRecord(record);
     return undefined;
   },
 };

@@ -1,13 +1,15 @@
-import { parseS3Address } from '../../base/s3/address.ts';
+import { parseS3Address, type S3Address } from '../../base/s3/address.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import type { Stage } from '../../engine/stage.ts';
+import type { Stage, StageContext } from '../../engine/stage.ts';
 import { digestLayout } from '../../iso/pour/spans.ts';
 import { nameExtents, OBJECT_KEYS, openEarlierObject } from '../../media/object/earlier-object.ts';
 import { recordPathOf } from '../../media/object/object-place.ts';
-import { removeChecksum } from '../../media/object/seal-object.ts';
+import { isAsSent, removeChecksum } from '../../media/object/seal-object.ts';
 import { sendIso as send } from '../../media/object/send-iso.ts';
-import { openStoredObject } from '../../media/object/stored-object.ts';
+import { openStoredObject, type FoundObject } from '../../media/object/stored-object.ts';
+import type { EarlierObject } from '../../media/object/send-options.ts';
+import { readUploadRecord } from '../../media/object/upload-record.ts';
 import { createExtentOpener } from '../../media/output/open-extents.ts';
 import type { PourIsoInput, PourIsoTools, PourReport } from './pour-iso.ts';
 
@@ -23,8 +25,7 @@ export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
     const address = parseS3Address(output);
     const open = (signal: AbortSignal) => openStoredObject(s3, address, signal);
     const found = await open(signal).look();
-    const opened = await openEarlierObject(s3, address, signal);
-    const earlier = opened?.etag === found?.etag ? opened : undefined;
+    const earlier = found && (await openEarlier({ output, ...found }, tools, { signal, warn }));
     const digest = digestLayout(layout);
     const {
       digest: sha256,
@@ -55,3 +56,22 @@ export const sendIso: Stage<SendIsoInput, PourReport, SendIsoTools> = {
     };
   },
 };
+
+/** The object that is replaced, where its bytes may be copied. */
+async function openEarlier(
+  found: FoundObject & { readonly output: string },
+  { s3, workDir }: SendIsoTools,
+  { signal, warn }: Pick<StageContext, 'signal' | 'warn'>,
+): Promise<EarlierObject | undefined> {
+  const { output, etag } = found;
+  const address = parseS3Address(output);
+  const noted = (await readUploadRecord(recordPathOf({ output, workDir })))?.etag;
+  const open = (address: S3Address) => openStoredObject(s3, address, signal);
+  if (await isAsSent({ address, etag }, noted, open)) {
+    return openEarlierObject(s3, { ...found, address }, signal);
+  }
+  if (found.metadata[OBJECT_KEYS.layout] !== undefined) {
+    warn(`nothing shows that ${output} is as a build left it: every byte is sent again`);
+  }
+  return undefined;
+}
