@@ -26,8 +26,8 @@ export type Limits = {
 
 const LIMITS: Limits = {
   connections: 2048,
-  head: 10_000,
-  request: 30_000,
+  head: 30_000,
+  request: 60_000,
   idle: 15_000,
   stalled: 120_000,
   slow: 10_000,
@@ -79,9 +79,10 @@ const TLS = { minVersion: 'TLSv1.2' } as const;
 /** As Node.js's own answer looks at it. */
 type Answering = Socket & { readonly _httpMessage?: ServerResponse | null };
 
-/** What is not HTTP is answered in the service's own shape, unless an answer is on its way. */
+/** What is not HTTP is answered in the service's own shape, unless an answer is on its way, or there is no TLS yet. */
 function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || socket._httpMessage?.headersSent) {
+  const isBroken = /^(?:ECONNRESET$|ERR_(?:SSL|TLS)_)/.test(error.code ?? '');
+  if (isBroken || !socket.writable || socket._httpMessage?.headersSent) {
     socket.destroy();
     return;
   }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { connect as connectPlain, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -9,6 +10,8 @@ import { InterruptedError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { registerServe } from '../../src/cli/serving/serve.ts';
 import { openTls } from '../../src/cli/serving/watch-tls.ts';
+import type { App } from '../../src/service/context.ts';
+import { createServiceServer } from '../../src/service/server.ts';
 import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';
 import { requireTool } from '../support/tools.ts';
 
@@ -89,6 +92,27 @@ describe.skipIf(!hasTools)('the service over TLS', () => {
     const secret = (await readFile(at('two.key'), 'utf8')).split('\n')[1] ?? '';
     expect(run.stderr()).not.toContain(secret);
   });
+
+  it('closes a connection whose handshake takes too long, and says nothing in clear', async () => {
+    const [cert, key] = await Promise.all(
+      ['one.crt', 'one.key'].map((name) => readFile(at(name), 'utf8')),
+    );
+    const limits = { connections: 9, request: 9000, idle: 9000, stalled: 9000, slow: 9000 };
+    const app = { fetch: () => new Response('never') } as unknown as App;
+    const { server } = createServiceServer(app, {
+      tls: { cert: cert ?? '', key: key ?? '' },
+      limits: { ...limits, head: 200 },
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const socket = connectPlain(port, '127.0.0.1');
+    expect(await text(socket)).toBe('');
+    const early = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
+    await once(early, 'secureConnect');
+    early.write('no HTTP\r\n\r\n');
+    expect(await text(early)).toMatch(/^HTTP\/1\.1 400 /);
+    await new Promise((resolve) => server.close(resolve));
+  }, 8000);
 
   it('takes a certificate that was renewed while it started', async () => {
     const [tlsCert, tlsKey] = ['early.crt', 'early.key'];
