@@ -43,6 +43,8 @@ xfsprogs mkfs.xfs
 postgresql /usr/lib/postgresql
 chromium chromium
 grub-common grub-script-check
+python3 python3
+network-manager nmcli
 '
 boot_tools='
 qemu-system-x86 qemu-system-x86_64

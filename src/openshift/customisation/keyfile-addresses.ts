@@ -52,8 +52,12 @@ function requireRoute(route: Route, interfaces: readonly Interface[]): void {
   const found = interfaces.find(({ name }) => name === out);
   if (!found) throw refuse(place, `next-hop-interface "${out}" is not an interface with addresses`);
   const family = familyOf(route);
-  if (settingsOf(found, family).enabled !== true) {
+  const { enabled, dhcp, address = [] } = settingsOf(found, family);
+  if (enabled !== true) {
     throw refuse(place, `next-hop-interface "${out}" has been marked as IPv${family} disabled`);
+  }
+  if (dhcp !== true && address.length === 0) {
+    throw refuse(place, `next-hop-interface "${out}" has no IPv${family} address`);
   }
   if (gateway === undefined || isOfFamily(gateway, family)) return;
   throw refuse(place, `next-hop-address ${gateway} is not an IPv${family} address`);
@@ -78,7 +82,7 @@ function describeFamily(each: Interface, family: Family): readonly Entry[] {
 
 function methodOf({ enabled, dhcp, autoconf, address = [] }: Settings, family: Family): string {
   if (enabled !== true) return 'disabled';
-  if (dhcp === true) return family === 6 && autoconf === false ? 'dhcp' : 'auto';
+  if (dhcp === true) return family === 6 && autoconf !== true ? 'dhcp' : 'auto';
   if (family === 6 && autoconf === true) {
     throw malformed('NotImplementedError: Autoconf without DHCP is not supported yet');
   }
@@ -148,7 +152,7 @@ function planNames(
     ([4, 6] as const).flatMap((family) => {
       const entries = describeNames(resolver, family, family === first);
       if (entries.length === 0) return [];
-      const target = chooseInterface(interfaces, routes, family);
+      const target = chooseInterface(interfaces, { routes, resolver }, family);
       if (target !== undefined) return [[`${target} ${family}`, entries] as const];
       throw malformed(`no interface can have the IPv${family} name servers`);
     }),
@@ -170,12 +174,19 @@ function describeNames(
   ];
 }
 
+/** Where link-local servers say their interface, it is that one. */
 function chooseInterface(
   interfaces: readonly Interface[],
-  routes: readonly Route[],
+  { routes, resolver: { server: servers = [] } }: Paths,
   family: Family,
 ): string | undefined {
   const usable = interfaces.filter((each) => settingsOf(each, family).enabled === true);
+  const zones = servers.flatMap((each) => each.split('%').slice(1));
+  const [zone, ...others] = new Set(family === 6 ? zones : []);
+  if (zone !== undefined) {
+    const hasIt = others.length === 0 && usable.some(({ name }) => name === zone);
+    return hasIt ? zone : undefined;
+  }
   const routed = routes.find((route) => isDefault(route) && familyOf(route) === family);
   const target =
     usable.find(({ name }) => name === routed?.['next-hop-interface']) ??
