@@ -149,6 +149,19 @@ describe.skipIf(!hasTools)('a lock', () => {
       expect([exitCode, stderr]).toEqual([3, expect.stringMatching(/places\.offsets\["sha256:/)]);
       expect(await hasFile(at('placed.iso'))).toBe(false);
     }
+    const { places, ...without } = JSON.parse(lock) as {
+      readonly places: { readonly offsets: Readonly<Record<string, number>> };
+    };
+    const [, ...offsets] = Object.entries(places.offsets);
+    const fewer = { ...places, offsets: Object.fromEntries(offsets) };
+    for (const edited of [without, { ...without, places: fewer }]) {
+      await writeFile(at(LOCK), JSON.stringify(edited));
+      const { exitCode, stderr } = await world.run('build', '--locked', '--output', 'placed.iso');
+      expect([exitCode, stderr]).toEqual([
+        3,
+        expect.stringMatching(/places\.(areas|offsets\["sha256:)/),
+      ]);
+    }
     await writeFile(at(LOCK), lock);
   });
 

@@ -254,6 +254,17 @@ describe('a redirect', () => {
     await storage.close();
   });
 
+  it('to a file is refused for its scheme', async () => {
+    const location = 'file:///etc/passwd';
+    registry.script(({ path }) =>
+      path === '/v2/' ? undefined : { status: 302, headers: { location } },
+    );
+    await expect(client.fetchManifest(at('v1'), { signal })).rejects.toMatchObject({
+      code: 'registry.redirect',
+      message: expect.stringContaining('an address of file:, which is neither') as string,
+    });
+  });
+
   it('in a circle ends with an error', async () => {
     registry.script(({ path }) =>
       path === '/v2/' ? undefined : { status: 302, headers: { location: path } },

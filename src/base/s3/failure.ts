@@ -17,6 +17,10 @@ type Asked = {
 /** By the name that the service gives its answer. */
 const NAMED: Readonly<Record<string, { readonly code: string; readonly hint: string }>> = {
   NoSuchUpload: { code: 'object-store.upload-lost', hint: 'run again: a new upload begins' },
+  InvalidPart: {
+    code: 'object-store.answer',
+    hint: 'run the same command again: parts that the service does not have are sent again',
+  },
   NoSuchBucket: {
     code: 'object-store.not-found',
     hint: 'check the name of the bucket, and AWS_REGION',

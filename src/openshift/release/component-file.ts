@@ -1,6 +1,8 @@
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
+import { nameAside } from '../../base/disk/aside.ts';
 import type { FileInput } from '../../base/disk/file-input.ts';
 import { digestFile } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
@@ -46,16 +48,17 @@ export async function extractComponentFile(
   const path = join(wanted.directory, `${hexOf(key)}${wanted.suffix}`);
   const known = await findCached(path);
   if (known) return known;
-  const aside = `${path}.new`;
-  const layers = openLayers(tools, reference, image.layers);
-  const { signal } = tools;
-  const { digest } = await extractFile(layers, wanted.path, aside, { signal }).catch(
-    (error: unknown) => {
-      const needed = maxOf(image.layers.map(({ size }) => size));
-      throw explainDiskFailure(error, { directory: wanted.directory, needed });
-    },
-  );
-  if (wanted.finish === undefined) return cacheFile(aside, path, digest);
-  await wanted.finish(aside);
-  return cacheFile(aside, path, await digestFile(aside, signal));
+  const aside = await nameAside(path); // another build of this work directory may be at it, too
+  try {
+    const layers = openLayers(tools, reference, image.layers);
+    const { signal } = tools;
+    const { digest } = await extractFile(layers, wanted.path, aside, { signal });
+    if (wanted.finish === undefined) return await cacheFile(aside, path, digest);
+    await wanted.finish(aside);
+    return await cacheFile(aside, path, await digestFile(aside, signal));
+  } catch (error) {
+    await rm(aside, { force: true });
+    const needed = maxOf(image.layers.map(({ size }) => size));
+    throw explainDiskFailure(error, { directory: wanted.directory, needed });
+  }
 }

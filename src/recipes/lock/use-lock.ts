@@ -120,13 +120,14 @@ const listOffsets = ({ areas, offsets }: Places): readonly (readonly [string, nu
   ...offsets.map(([digest, at]) => [nameField('places.offsets', digest), at] as const),
 ];
 
-/** A layout keeps every place of the lock, unless somebody edited the lock so that it cannot. */
+/** A layout has the places of the lock and no other, unless somebody edited the lock. */
 function requirePlaces(held: Places | undefined, found: Places | undefined): void {
-  if (!held || !found) return;
-  const now = new Map(listOffsets(found));
-  for (const [field, offset] of listOffsets(held)) {
+  const now = new Map(found && listOffsets(found));
+  for (const [field, offset] of held ? listOffsets(held) : []) {
     requireSame(field, String(offset), String(now.get(field) ?? 'none'));
+    now.delete(field);
   }
+  for (const [field, offset] of now) requireSame(field, 'none', String(offset));
 }
 
 /**

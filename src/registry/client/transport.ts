@@ -90,10 +90,10 @@ export function resolveTarget(location: string, from: URL, endpoint: Endpoint): 
   if (!URL.canParse(location, from.href)) throw refuse('an address that is not a valid URL');
   const target = new URL(location, from.href);
   const allowed = from.protocol === 'http:' ? ['http:', 'https:'] : ['https:'];
-  if (!allowed.includes(target.protocol)) {
-    throw refuse(`${target.protocol}//${target.host}, which is not encrypted`);
-  }
-  return target;
+  if (allowed.includes(target.protocol)) return target;
+  throw target.protocol === 'http:'
+    ? refuse(`${target.protocol}//${target.host}, which is not encrypted`)
+    : refuse(`an address of ${target.protocol}, which is neither https: nor http:`);
 }
 
 function withoutAuthorization(headers: Readonly<Record<string, string>>): Record<string, string> {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
+import { explainS3Failure } from '../../../src/base/s3/failure.ts';
 import { createS3, type S3 } from '../../../src/base/s3/s3.ts';
 import { openStoredObject } from '../../../src/media/object/stored-object.ts';
 import { serveLocally, type LocalServer } from '../../support/local-http.ts';
@@ -100,4 +101,17 @@ describe('an object store', () => {
     const s3 = open({ ...KEYS, AWS_ENDPOINT_URL_S3: server.url });
     return openStoredObject(s3, { bucket: 'media', key: 'a' }, signal);
   }
+});
+
+describe('an answer of an object store', () => {
+  it('that misses a part says that the same command sends it again', () => {
+    const error = Object.assign(new Error('no such part'), {
+      name: 'InvalidPart',
+      $metadata: { httpStatusCode: 400 },
+    });
+    expect(explainS3Failure(error, { about: 's3://media/a.iso', host: 's3' })).toMatchObject({
+      code: 'object-store.answer',
+      hint: expect.stringContaining('run the same command again') as string,
+    });
+  });
 });
