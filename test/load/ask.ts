@@ -7,6 +7,9 @@ import type { Door, Excuse } from './front.ts';
 /** A client that waits longer for a byte has met a server that hangs. */
 const HANG_MS = 60_000;
 
+/** A service waits no longer for a handshake, or for the head of a request: this machine may be that slow. */
+const HEAD_MS = 10_000;
+
 export type Asked = {
   readonly method?: string;
   /** A path, or a URL that the service gave. */
@@ -52,9 +55,12 @@ export async function ask(door: Door, asked: Asked): Promise<Answer> {
   let port = 0;
   let head: Head | undefined;
   let received = 0;
+  let isHanging = false;
+  const isLate = (): boolean => !isHanging && performance.now() - began >= HEAD_MS;
   const broken = (message: string): Answer => ({
     kind: 'broken',
-    excuse: door.excuseOf(port, head !== undefined),
+    excuse:
+      door.excuseOf(port, head !== undefined) ?? (!head && isLate() ? 'slow client' : undefined),
     message,
     received,
     began,
@@ -82,6 +88,7 @@ export async function ask(door: Door, asked: Asked): Promise<Answer> {
       });
     });
     sent.setTimeout(HANG_MS, () => {
+      isHanging = true;
       sent.destroy(new Error(`HANG: no byte for ${HANG_MS} ms`));
     });
     sent.on('error', (error) => {
@@ -94,6 +101,11 @@ export async function ask(door: Door, asked: Asked): Promise<Answer> {
       const pieces: Buffer[] = [];
       const finish = (isWhole: boolean): void => {
         const text = Buffer.concat(pieces).toString();
+        if (status === 408 && isLate()) {
+          head = undefined;
+          resolve(broken('408'));
+          return;
+        }
         resolve({ kind: 'answer', status, headers, text, isWhole, began });
       };
       const read = async (): Promise<void> => {

@@ -48,7 +48,9 @@ export async function startFaults(options: Options): Promise<void> {
       report.count('connections cut', front.cut(random));
     },
     () => store.swap(random.pick(load.versions)),
-    () => fleet.crashDatabase?.(),
+    () => {
+      begin('database', () => fleet.crashDatabase?.());
+    },
     () => {
       begin('store', () => store.goAway?.(random, options.settleStore));
     },

@@ -2,6 +2,8 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Postgres } from '../support/postgres.ts';
+import { ask } from './ask.ts';
+import type { Certificates } from './certificates.ts';
 import { DRAIN_MS, listOpenFiles, readMemory, startReplica, type Replica } from './replica.ts';
 import type { Report } from './report.ts';
 import { createAbsences } from './timeline.ts';
@@ -13,6 +15,7 @@ export type Fleet = {
   /** Ends a replica that serves, and starts another in its place. */
   readonly restart: (slot: number, signal: 'SIGKILL' | 'SIGTERM') => Promise<void>;
   readonly size: number;
+  /** Resolves when replicas know that it is there again. */
   readonly crashDatabase?: () => Promise<void>;
   readonly wasDatabaseAway: (from: number, until: number) => boolean;
   /** Resolves when each replica that is there has passed, or has ended; those that start later are not asked. */
@@ -38,6 +41,7 @@ type Options = {
   readonly args: readonly string[];
   readonly report: Report;
   readonly postgres: Postgres | undefined;
+  readonly certificates: Certificates | undefined;
 };
 
 /** A process with no client has its listener, its ISOs, connections to the database and what Node.js holds. */
@@ -49,7 +53,8 @@ const SETTLING_MS = 180_000;
 /** A connection of a pool finds out a little later that the database is there again. */
 const AFTERMATH_MS = 2000;
 
-export async function openFleet({ directory, args, report, postgres }: Options): Promise<Fleet> {
+export async function openFleet(options: Options): Promise<Fleet> {
+  const { directory, args, report, postgres, certificates } = options;
   const database = postgres?.createDatabase();
   const slots: (Replica | undefined)[] = [];
   const all: Replica[] = [];
@@ -81,6 +86,24 @@ export async function openFleet({ directory, args, report, postgres }: Options):
       }
     }
   };
+  const settle: Fleet['settle'] = async (what, passes) => {
+    const since = performance.now();
+    const passed = new Set<Replica>();
+    const isOpen = (one: Replica | undefined): one is Replica =>
+      one !== undefined && one.since <= since && !passed.has(one);
+    while (slots.some(isOpen) || [...starting].some((one) => one.since <= since)) {
+      for (const one of slots.filter(isOpen)) if (await passes(one)) passed.add(one);
+      await sleep(300);
+      if (performance.now() - since < SETTLING_MS) continue;
+      report.problem(`a replica does not have ${what} after ${SETTLING_MS} ms`);
+      return;
+    }
+  };
+  const isReady = async ({ port }: Replica): Promise<boolean> => {
+    const door = { port, certificates, excuseOf: () => undefined };
+    const answer = await ask(door, { target: '/ready' });
+    return answer.kind === 'answer' && answer.status === 200;
+  };
   const size = postgres ? 2 : 1;
   for (let slot = 0; slot < size; slot += 1) await start(slot);
   const sampler = setInterval(() => {
@@ -90,19 +113,7 @@ export async function openFleet({ directory, args, report, postgres }: Options):
     listServing: () => slots.filter((one) => one !== undefined),
     size,
     wasDatabaseAway: away.had,
-    async settle(what, passes) {
-      const since = performance.now();
-      const passed = new Set<Replica>();
-      const isOpen = (one: Replica | undefined): one is Replica =>
-        one !== undefined && one.since <= since && !passed.has(one);
-      while (slots.some(isOpen) || [...starting].some((one) => one.since <= since)) {
-        for (const one of slots.filter(isOpen)) if (await passes(one)) passed.add(one);
-        await sleep(300);
-        if (performance.now() - since < SETTLING_MS) continue;
-        report.problem(`a replica does not have ${what} after ${SETTLING_MS} ms`);
-        return;
-      }
-    },
+    settle,
     peak: () => peak,
     openFiles,
     async restart(slot, signal) {
@@ -115,8 +126,8 @@ export async function openFleet({ directory, args, report, postgres }: Options):
       if (code === 'hang') {
         report.problem(`a replica has not ended ${ENDING_MS} ms after ${signal}`);
         await replica.end('SIGKILL');
-      } else if (signal === 'SIGTERM' && code !== 143) {
-        report.problem(`a replica ended with ${code ?? 'a signal'}: ${replica.said.join('\n')}`);
+      } else if (signal === 'SIGTERM' && code !== 143 && code !== signal) {
+        report.problem(`a replica ended with ${code}: ${replica.said.join('\n')}`);
       }
       await start(slot);
     },
@@ -124,6 +135,7 @@ export async function openFleet({ directory, args, report, postgres }: Options):
       async crashDatabase() {
         const end = away.begin();
         await postgres.crash();
+        await settle('the database that is back', isReady);
         end();
         report.count('crashes of the database');
       },

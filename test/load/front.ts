@@ -5,7 +5,7 @@ import type { Certificates } from './certificates.ts';
 import { DRAIN_MS, type Replica } from './replica.ts';
 
 /** Why a connection may break; whatever else breaks one is a defect. */
-export type Excuse = 'cut' | 'SIGKILL' | 'SIGTERM' | 'no replica';
+export type Excuse = 'cut' | 'SIGKILL' | 'SIGTERM' | 'no replica' | 'slow client';
 
 /** Where a client asks. */
 export type Door = {

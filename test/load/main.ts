@@ -138,7 +138,7 @@ async function prepare() {
   const postgres = isPostgres ? await startPostgres() : undefined;
   const tls = certificates ? ['--tls-cert', 'tls.crt', '--tls-key', 'tls.key'] : [];
   const args = [...store.args, ...tenants.args, ...tls];
-  const fleet = await openFleet({ directory, args, report, postgres });
+  const fleet = await openFleet({ directory, args, report, postgres, certificates });
   const front = await startFront(fleet.listServing, certificates);
   return { releases, store, certificates, tenants, postgres, fleet, front };
 }

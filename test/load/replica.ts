@@ -17,8 +17,8 @@ export type Replica = {
   readonly since: number;
   /** Set when it was told to end. */
   readonly ending: { readonly signal: 'SIGKILL' | 'SIGTERM'; readonly since: number } | undefined;
-  /** Sends the signal; resolves with the exit code. */
-  readonly end: (signal: 'SIGKILL' | 'SIGTERM') => Promise<number | null>;
+  /** Sends the signal; resolves with the exit code, or the signal that ended it. */
+  readonly end: (signal: 'SIGKILL' | 'SIGTERM') => Promise<number | string>;
   /** What it said on standard error, without what it always says. */
   readonly said: readonly string[];
 };
@@ -34,7 +34,7 @@ export async function startReplica(directory: string, args: readonly string[]): 
   });
   const said: string[] = [];
   let ending: Replica['ending'];
-  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  const exited = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string);
   const port = await new Promise<number>((resolve, reject) => {
     createInterface({ input: child.stderr }).on('line', (line) => {
       const [, serving] = /^serving on https?:\/\/127\.0\.0\.1:(\d+);/.exec(line) ?? [];
@@ -42,7 +42,7 @@ export async function startReplica(directory: string, args: readonly string[]): 
       else if (!/^draining: |^sealift was interrupted/.test(line)) said.push(line);
     });
     void exited.then((code) => {
-      reject(new Error(`sealift serve ended with ${code ?? 'a signal'}: ${said.join('\n')}`));
+      reject(new Error(`sealift serve ended with ${code}: ${said.join('\n')}`));
     });
   });
   return {
