@@ -33,6 +33,9 @@ type Judging = {
   readonly wasDatabaseAway: (from: number, until: number) => boolean;
 };
 
+/** Requests wait no longer for an ISO that is being opened. */
+const OPENING_MS = 5000;
+
 type Judged = {
   readonly what: string;
   readonly allowed: readonly number[];
@@ -65,6 +68,10 @@ export function judge(
   }
   if (status === 503 && lacksStore) {
     report.count('answers without a store');
+    return false;
+  }
+  if (status === 503 && performance.now() - began >= OPENING_MS) {
+    report.count('answers of a slow machine');
     return false;
   }
   report.problem(`${what}: ${status} is not one of ${allowed.join(', ')}: ${text.slice(0, 500)}`);

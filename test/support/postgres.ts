@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const ROOT = '/usr/lib/postgresql';
 const version = existsSync(ROOT) ? readdirSync(ROOT).sort().at(-1) : undefined;
@@ -33,14 +34,20 @@ export async function startPostgres(): Promise<Postgres> {
   let server = await start();
   let count = 0;
 
+  /** Behind a SIGKILL, those that it started may hold its memory for a while: it ends then, and is started again. */
   async function start(): Promise<ChildProcess> {
     const words = [...as, join(bin ?? '', 'postgres'), '-D', data, '-k', directory];
     const [file = '', ...rest]: string[] = [...words, '-c', 'listen_addresses='];
-    const child = spawn(file, rest, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
-    for await (const piece of child.stderr) {
-      if (String(piece).includes('ready to accept connections')) break;
+    const said: string[] = [];
+    for (let attempt = 0; attempt < 100; attempt += 1) {
+      const child = spawn(file, rest, { cwd: directory, stdio: ['ignore', 'ignore', 'pipe'] });
+      for await (const piece of child.stderr) {
+        if (String(piece).includes('ready to accept connections')) return child;
+        said.push(String(piece));
+      }
+      await sleep(200);
     }
-    return child;
+    throw new Error(`PostgreSQL does not start: ${said.slice(-20).join('')}`);
   }
   /** The server itself, not runuser before it. */
   const kill = async (signal: 'INT' | 'KILL'): Promise<void> => {

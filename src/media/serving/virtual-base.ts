@@ -1,6 +1,7 @@
+import type { FileHandle } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { openToRead } from '../../base/disk/open-file.ts';
-import { digestOf, hexOf } from '../../base/digest.ts';
+import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { requireInside, type ByteRange, type RandomAccess } from '../../iso/random-access.ts';
 import { planParts, type Part } from '../artifact/plan-parts.ts';
@@ -47,31 +48,52 @@ export async function openIsoBase(text: string, options: BaseOptions): Promise<V
 }
 
 async function openFile(path: string): Promise<VirtualBase> {
-  const access = await openLocal(path);
-  const own = await useMedium(access, async (iso) => {
+  const named = await openLocal(path); // says what is wrong with it
+  await named.close();
+  const file = await openToRead(path);
+  try {
+    const stats = await file.stat();
+    const size = stats.isFile() ? stats.size : named.size;
+    const fill = createFill(file);
+    // Of what is open: another file may have its name by now.
+    const own = await identify({
+      path,
+      size,
+      async read(offset, size, buffer = Buffer.allocUnsafe(size)) {
+        const bytes = buffer.subarray(0, size);
+        await fill(bytes, offset);
+        return bytes;
+      },
+      close: () => Promise.resolve(),
+    });
+    const digest = own ?? digestOf(`${size} ${stats.mtimeMs}`);
+    return { name: path, size, digest, fill, close: () => file.close() };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+function createFill(
+  file: FileHandle,
+): (bytes: Buffer, offset: number) => Promise<void> | undefined {
+  const read = createFileReader(file);
+  return (bytes, offset) => {
+    const check = (count: number): void => {
+      requireInside({ offset, size: bytes.length }, offset + count);
+    };
+    const count = read(bytes, offset);
+    if (typeof count === 'object') return count.then(check);
+    check(count);
+    return undefined;
+  };
+}
+
+const identify = (access: RandomAccess): Promise<Digest | undefined> =>
+  useMedium(access, async (iso) => {
     const index = await readIndex(iso);
     return index && identifyIso(index, iso.readBytes);
   });
-  const file = await openToRead(path);
-  const { mtimeMs } = await file.stat();
-  const { size } = access;
-  const read = createFileReader(file);
-  return {
-    name: path,
-    size,
-    digest: own ?? digestOf(`${size} ${mtimeMs}`),
-    fill(bytes, offset) {
-      const check = (count: number): void => {
-        requireInside({ offset, size: bytes.length }, offset + count);
-      };
-      const count = read(bytes, offset);
-      if (typeof count === 'object') return count.then(check);
-      check(count);
-      return undefined;
-    },
-    close: () => file.close(),
-  };
-}
 
 /** undefined for what is not an ISO of ours. */
 const readIndexOf = (access: RandomAccess): Promise<MediaIndex | undefined> =>

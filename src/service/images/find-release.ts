@@ -21,10 +21,7 @@ export async function findRelease(
   const release = await releases.find(version, architecture, named);
   if (release) return release;
   if (releases.isPartial()) {
-    throw new ApiFailure(
-      503,
-      `an address of the store, which may have ${version}, cannot be read now`,
-    );
+    throw new ApiFailure(503, `what the store has of ${version} cannot be read now`);
   }
   throw new ApiFailure(
     500,

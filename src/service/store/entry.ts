@@ -32,7 +32,7 @@ export const createEntry = ({ isCurrent, place }: Candidate): Entry => ({
 
 /** Whether nobody could read yet what it is. */
 export const isAway = ({ isElsewhere, release, isOpening, failedAt }: Entry): boolean =>
-  isElsewhere && !release && (isOpening || failedAt !== undefined);
+  !release && (isOpening || (isElsewhere && failedAt !== undefined));
 
 /** Milliseconds that requests wait for an ISO which is being opened: a server elsewhere may be away. */
 const OPENING = 5000;

@@ -16,7 +16,7 @@ export type Releases = {
     named?: string,
   ) => Promise<Release | undefined>;
   readonly isEmpty: () => Promise<boolean>;
-  /** Whether some address could not be read yet: what is there may be any release. */
+  /** Whether an ISO is still being opened, or an address could not be read yet: it may be of any release. */
   readonly isPartial: () => boolean;
   /** Whether one of them could be read, as far as is known. */
   readonly isReady: () => Promise<boolean>;
