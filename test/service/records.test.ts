@@ -125,7 +125,7 @@ describe.each(['files', 'postgres'])('records in %s', (kind) => {
       ignition_config_override: '{"ignition":{"version":"3.2.0"},"canary":"override"}',
       ssh_authorized_key: `${SSH_KEY}-canary`,
     };
-    const yaml = 'interfaces:\n- name: eth0\n  802.1x: {private-key-password: canary}\n';
+    const yaml = 'interfaces:\n- name: eth0\n  description: canary\n';
     const { body, text } = await createInfraEnv({
       name,
       ...given,
