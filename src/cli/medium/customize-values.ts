@@ -66,6 +66,39 @@ export const addValueOptions = (command: Command): Command =>
     .option('--trust-bundle <file>', 'PEM certificates that the hosts trust')
     .option('--hostname <mac=name>', 'name of the host with this address; may be repeated', addTo);
 
+const FLAGS: Readonly<Record<keyof ValueOptions, string>> = {
+  sshKey: '--ssh-key',
+  pullSecret: '--pull-secret',
+  infraenv: '--infraenv',
+  nmstate: '--nmstate',
+  kargsAppend: '--kargs-append',
+  kargsDelete: '--kargs-delete',
+  rendezvousIp: '--rendezvous-ip',
+  proxy: '--proxy',
+  noProxy: '--no-proxy',
+  ntp: '--ntp',
+  ignitionOverride: '--ignition-override',
+  trustBundle: '--trust-bundle',
+  hostname: '--hostname',
+};
+
+const NAMES = Object.keys(FLAGS) as readonly (keyof ValueOptions)[];
+
+/** The options for values that are given, as they are written. */
+export const listGiven = (options: ValueOptions): readonly string[] =>
+  NAMES.flatMap((name) => (options[name] === undefined ? [] : [FLAGS[name]]));
+
+/** A variable of a script that is not set would leave the ISO without the value. */
+function refuseEmpty(options: ValueOptions): void {
+  const empty = NAMES.find((name) =>
+    [options[name] ?? []].flat().some((text) => text.trim() === ''),
+  );
+  if (empty === undefined) return;
+  throw new UsageError('usage.empty-value', `${FLAGS[empty]} is empty`, {
+    hint: 'leave the option out, or check the variable that its value comes from',
+  });
+}
+
 /** Commander would take it for the absence of `--proxy`. */
 function createNoProxyOption(): Option {
   const option = new Option(
@@ -82,6 +115,7 @@ function createNoProxyOption(): Option {
  * @throws UsageError `usage.ssh-key`, `usage.pull-secret` and the like; what reads the files throws
  */
 export function readValues(options: ValueOptions, host: CliHost): CustomValues {
+  refuseEmpty(options);
   const { values, warnings } = readResourceValues(
     (options.infraenv ?? []).flatMap((path) => parseResources(readFile(path, host), path)),
     { hasPullSecret: options.pullSecret !== undefined },

@@ -4,24 +4,31 @@ import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { withLock } from '../../base/disk/lock.ts';
-import { formatSize } from '../../base/text/quantities.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
+import type { RandomAccess } from '../../iso/random-access.ts';
 import { copyWithParts } from '../../media/customize/copy-with-parts.ts';
-import type { OverlayPart } from '../../media/customize/overlay.ts';
+import { overlayRead, type OverlayPart } from '../../media/customize/overlay.ts';
 import { planCustomisation } from '../../media/customize/plan-customisation.ts';
 import { planReset } from '../../media/customize/plan-reset.ts';
-import { readCustomisation, type Customisation } from '../../media/customize/read-customisation.ts';
-import { writeAreas } from '../../media/customize/write-areas.ts';
+import { asideOf } from '../../media/customize/half-customised.ts';
+import { hasSecrets, readCustomisation } from '../../media/customize/read-customisation.ts';
+import { writeAreas, type PlannedParts } from '../../media/customize/write-areas.ts';
 import { claimIso } from '../../media/output/claim-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
 import { addProfiles } from '../../sites/network/nmstate/add-profiles.ts';
 import type { CliHost } from '../host.ts';
-import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
+import {
+  createOutputOption,
+  writeFormatted,
+  writeMessage,
+  type OutputFormat,
+} from '../terminal/output.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';
-import { addValueOptions, readValues, type ValueOptions } from './customize-values.ts';
+import { addValueOptions, listGiven, readValues, type ValueOptions } from './customize-values.ts';
+import { formatCustomisation, formatDone, type Done } from './customize/format-customisation.ts';
 import { placeInPlace } from './run-in-place.ts';
 import { ISO_ARGUMENT, useIso, useWatched } from './use-named.ts';
 
@@ -63,19 +70,18 @@ export function registerCustomize(program: Command, host: CliHost): void {
     )
     .action(async (iso: string, options: Options) => {
       requireOneMode(options);
+      requireWork(options);
       if (options.show) return show(iso, options, host);
       const read = readValues(options, host);
-      requireWork(options, read);
+      if (!options.reset && Object.keys(read).length === 0) throw noValue();
       const hosts = read.hosts && (await addProfiles(read.hosts, host));
       const values = { ...read, ...withoutUndefined({ hosts }) };
-      const plan = options.reset
-        ? planReset
-        : (image: IsoImage) => planCustomisation(image, values, options);
+      const plan = createPlan(values, options, host);
       const done =
         options.output === undefined
           ? await changeInPlace(iso, { ...options, values, plan }, host)
           : await writeCopy(iso, { ...options, values, plan, output: options.output }, host);
-      await writeFormatted({ host, ...options }, done, () => format(done));
+      await writeFormatted({ host, ...options }, done, () => formatDone(done));
     });
 }
 
@@ -91,17 +97,21 @@ function requireOneMode({ output, inPlace, show }: Options): void {
 }
 
 /** @throws UsageError `usage.customize` */
-function requireWork({ reset }: Options, values: CustomValues): void {
-  const hasValues = Object.keys(values).length > 0;
-  if (hasValues !== reset) return;
-  throw new UsageError(
-    'usage.customize',
-    reset ? '--reset takes no values' : 'no value is given that the ISO should have',
-    {
-      hint: reset ? 'reset the ISO, then customise it' : 'give one, such as --ssh-key file:id.pub',
-    },
-  );
+function requireWork(options: Options): void {
+  const { show, reset } = options;
+  const given = listGiven(options).join(', ');
+  if (!show && !reset && given === '') throw noValue();
+  if ((!show && !reset) || given === '') return;
+  const mode = show ? '--show' : '--reset';
+  throw new UsageError('usage.customize', `${mode} takes no values, and there are ${given}`, {
+    hint: show ? `leave out ${given}` : 'reset the ISO, then customise it',
+  });
 }
+
+const noValue = (): UsageError =>
+  new UsageError('usage.customize', 'no value is given that the ISO should have', {
+    hint: 'give one, such as --ssh-key file:id.pub',
+  });
 
 async function show(text: string, options: Options, host: CliHost): Promise<void> {
   const found = await useIso(text, host, (iso) => readCustomisation(iso));
@@ -112,23 +122,29 @@ async function show(text: string, options: Options, host: CliHost): Promise<void
 
 type Work = Options & {
   readonly values: CustomValues;
-  readonly plan: (iso: IsoImage) => Promise<readonly OverlayPart[]>;
+  readonly plan: Plan;
 };
 
-type Done = {
-  readonly output: string;
-  readonly action: 'customised' | 'reset';
-  /** Bytes of the areas that are other than before. */
-  readonly changed: number;
-  /** Whether an earlier run that was killed was undone first. */
-  readonly undone: boolean;
-};
+type Plan = (iso: IsoImage) => Promise<PlannedParts>;
 
-const actionOf = ({ reset }: Options): Done['action'] => (reset ? 'reset' : 'customised');
+const createPlan =
+  (values: CustomValues, { reset, force }: Options, host: CliHost): Plan =>
+  async (iso) => {
+    const warn = (text: string): void => {
+      writeMessage(host, `warning: ${text}\n`);
+    };
+    const parts = reset
+      ? await planReset(iso)
+      : await planCustomisation(iso, values, { add: force, warn });
+    const found = await readCustomisation({
+      ...iso,
+      readBytes: overlayRead(iso.readBytes, parts),
+    });
+    return { parts, isPrivate: hasSecrets(found) };
+  };
 
-/** A pull secret and an Ignition config are for those alone who may read the ISO. */
-const isPrivate = ({ pullSecret, ignitionOverride }: CustomValues): boolean =>
-  pullSecret !== undefined || ignitionOverride !== undefined;
+const actionOf = ({ reset }: Options, changed: number): Done['action'] =>
+  changed === 0 ? 'unchanged' : reset ? 'reset' : 'customised';
 
 async function changeInPlace(text: string, work: Work, host: CliHost): Promise<Done> {
   if (isElsewhere(text)) {
@@ -139,9 +155,9 @@ async function changeInPlace(text: string, work: Work, host: CliHost): Promise<D
   }
   const path = resolve(host.cwd, text);
   const { aside, lock } = await placeInPlace(path, resolve(host.cwd, work.workDir));
-  const place = { path, aside: aside.replace(/\.apply$/, '.customize'), lock };
-  const written = await writeAreas(place, work.plan, isPrivate(work.values));
-  return { output: text, action: actionOf(work), ...written };
+  const place = { path, aside: asideOf(aside.replace(/\.apply$/, '')), lock };
+  const written = await writeAreas(place, work.plan);
+  return { output: text, action: actionOf(work, written.changed), ...written };
 }
 
 async function writeCopy(
@@ -151,20 +167,20 @@ async function writeCopy(
 ): Promise<Done> {
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
-  const { force, logFormat, values } = work;
+  const { force, logFormat } = work;
   await claimIso({ output, force, inputs, workDir: join(dirname(output), '.sealift') });
   return withLock(`${output}.lock`, () =>
     runWithProgress({ stage: 'write ISO', logFormat, host }, (watched) =>
       useWatched(text, { ...host, ...watched }, async (source) => {
         const isLocal = !isElsewhere(text);
         const original = isLocal ? (await stat(source.path)).mode & 0o777 : 0o644;
-        const mode = isPrivate(values) ? 0o600 : original | 0o600;
-        const parts = await work.plan(await openIso(source));
+        const { parts, isPrivate } = await work.plan(await openIso(source));
+        const mode = isPrivate ? 0o600 : original | 0o600;
+        const changed = await countChanged(source, parts);
         await copyWithParts(source, parts, { ...watched, output, isLocal, mode });
-        const changed = parts.reduce((sum, { bytes }) => sum + bytes.length, 0);
         return {
           output: relative(host.cwd, output),
-          action: actionOf(work),
+          action: actionOf(work, changed),
           changed,
           undone: false,
         };
@@ -173,46 +189,15 @@ async function writeCopy(
   );
 }
 
-const format = ({ output, action, changed, undone }: Done): string =>
-  [
-    ...(undone ? [`${output} had been left half-way: that was undone first`] : []),
-    changed === 0
-      ? `${output} is as asked already`
-      : `${output} is ${action === 'reset' ? 'restored' : 'customised'}: ${formatSize(changed)} of areas written`,
-    '',
-  ].join('\n');
-
-function formatCustomisation(
-  iso: string,
-  { customised, ignition, kernelArguments }: Customisation,
-): string {
-  const rows = [...listIgnition(ignition), ...listArguments(kernelArguments)];
-  return [
-    `${iso} is ${customised ? 'customised' : 'not customised'}`,
-    ...rows.flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(15)}${value}`])),
-    '',
-  ].join('\n');
-}
-
-type Row = readonly [name: string, value: string | undefined];
-
-const listIgnition = (ignition: Customisation['ignition']): readonly Row[] => [
-  ['room', `${formatSize(ignition.used)} of ${formatSize(ignition.size)} used`],
-  ...ignition.sshKeys.map((key): Row => ['ssh key', key]),
-  ['pull secret', ignition.pullSecret ? 'set, not shown' : undefined],
-  ['rendezvous ip', ignition.rendezvousIp],
-  ...Object.entries(ignition.proxy ?? {}),
-  ['time servers', ignition.ntpSources.join(', ') || undefined],
-  ['trust bundle', ignition.trustBundle ? 'set' : undefined],
-  ...Object.entries(ignition.hostnames).map(([mac, name]): Row => ['host name', `${mac} ${name}`]),
-  ...ignition.networkFiles.map((name): Row => ['network', name]),
-];
-
-function listArguments(kargs: Customisation['kernelArguments']): readonly Row[] {
-  if (!kargs) return [];
-  const isDefault = kargs.now === kargs.default;
-  return [
-    ['kernel args', kargs.now],
-    ['  default', isDefault ? undefined : kargs.default],
-  ];
+/** Bytes of areas that are other than on the original. */
+async function countChanged(
+  { read }: RandomAccess,
+  parts: readonly OverlayPart[],
+): Promise<number> {
+  let changed = 0;
+  for (const { offset, bytes } of parts) {
+    const isSame = (await read(offset, bytes.length)).equals(bytes);
+    changed += isSame ? 0 : bytes.length;
+  }
+  return changed;
 }

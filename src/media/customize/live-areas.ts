@@ -22,6 +22,8 @@ export type Embedded = {
   readonly config?: string;
   /** Network profiles that the initramfs takes over. */
   readonly keyfiles: readonly Keyfile[];
+  /** Files that other tools put there, by their paths in the initramfs. */
+  readonly others?: ReadonlyMap<string, Uint8Array>;
 };
 
 const CONFIG = 'config.ign';
@@ -42,37 +44,37 @@ export async function readLiveAreas(iso: ReadableIso): Promise<LiveAreas> {
 /** @throws IntegrityError where the bytes are no initrd */
 export async function decodeEmbedded(bytes: Uint8Array): Promise<Embedded> {
   const keyfiles: Keyfile[] = [];
+  const others = new Map<string, Uint8Array>();
   let config: string | undefined;
   for (const [name, data] of await decodeInitrd(bytes)) {
     const content = Buffer.from(data).toString('utf8');
     if (name === CONFIG) config = content;
     else if (name.startsWith(`${NETWORK}/`)) {
       keyfiles.push({ name: name.slice(NETWORK.length + 1), content });
-    }
+    } else others.set(name, data);
   }
-  return { keyfiles, ...(config !== undefined && { config }) };
+  return { keyfiles, others, ...(config !== undefined && { config }) };
 }
 
 /** The initrd for an embed area; empty where there is nothing to embed: CoreOS embeds no empty archive. */
-export function encodeEmbedded({ config, keyfiles }: Embedded): Uint8Array {
-  const names = keyfiles.map(({ name }) => name).toSorted();
-  const contents = new Map(keyfiles.map(({ name, content }) => [name, content]));
-  const members = [
-    ...(config === undefined ? [] : [{ name: CONFIG, mode: 0o100600, data: Buffer.from(config) }]),
-    // The kernel makes no directory that the archive does not name.
-    ...(names.length === 0 ? [] : ['etc', NETWORK]).map((name) => ({
-      name,
-      mode: 0o040755,
-      data: new Uint8Array(),
-    })),
-    ...names.map((name) => ({
-      name: `${NETWORK}/${name}`,
-      mode: 0o100600,
-      data: Buffer.from(contents.get(name) ?? ''),
-    })),
-  ];
+export function encodeEmbedded({ config, keyfiles, others = new Map() }: Embedded): Uint8Array {
+  const files = new Map<string, Uint8Array>([
+    ...others,
+    ...(config === undefined ? [] : [[CONFIG, Buffer.from(config)] as const]),
+    ...keyfiles.map(({ name, content }) => [`${NETWORK}/${name}`, Buffer.from(content)] as const),
+  ]);
+  // The kernel makes no directory that the archive does not name.
+  const paths = new Set([...files.keys()].toSorted().flatMap(listPaths));
+  const members = [...paths].map((name) => {
+    const data = files.get(name);
+    return { name, mode: data ? 0o100600 : 0o040755, data: data ?? new Uint8Array() };
+  });
   return members.length === 0 ? new Uint8Array() : encodeInitrd(members);
 }
+
+/** `a`, `a/b` and `a/b/c` of `a/b/c`. */
+const listPaths = (path: string): readonly string[] =>
+  path.split('/').map((_, at, parts) => parts.slice(0, at + 1).join('/'));
 
 /** The whole area: the archive, and zeros behind it. */
 export function planEmbedPart({ offset, size }: ByteRange, archive: Uint8Array): OverlayPart {

@@ -17,17 +17,23 @@ import {
 import { INDEX_PATH } from '../index/media-paths.ts';
 import { noPristine } from './plan-reset.ts';
 import { readPristineArchive } from './pristine-areas.ts';
+import { requireRelease } from './require-release.ts';
 import { sortParts, type OverlayPart } from './overlay.ts';
 
 export type CustomisationOptions = {
-  /** Take the place of what was embedded before. */
+  /** Customise an ISO that carries values already: a medium of ours loses those that it had, any other keeps them. */
   readonly force?: boolean;
+  /** Customise it, and keep those that it has; what is given again takes the place of what it had. */
+  readonly add?: boolean;
+  /** Told of what has no effect, or cannot be checked. */
+  readonly warn?: Warn;
 };
+
+type Warn = (text: string) => void;
 
 /**
  * What replaces the areas of a live ISO of CoreOS so that it carries these values. Reads only the areas, and on media of
- * ours the config that they had before. Same ISO, same values: same bytes. With `force`, a medium of ours loses the
- * values that it had; on any other ISO, the values are added to the config that is embedded.
+ * ours the config that they had before. Same ISO, same values: same bytes.
  *
  * @throws UsageError `customize.already`, `customize.no-pristine`, `customize.no-kargs`, `customize.no-network`, `kargs.special`,
  * `kargs.too-large`;
@@ -36,14 +42,32 @@ export type CustomisationOptions = {
 export async function planCustomisation(
   iso: IsoImage,
   values: CustomValues,
-  { force = false }: CustomisationOptions = {},
+  options: CustomisationOptions = {},
 ): Promise<readonly OverlayPart[]> {
   const areas = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
   if (!stored && (await iso.find(INDEX_PATH)) !== undefined) throw noPristine(iso.path);
-  if (!force) await requirePristine(areas, stored);
-  const archive = await composeArchive(iso, stored ?? areas.embed.bytes, values);
-  return sortParts([planEmbedPart(areas.embed, archive), ...planKargs(areas, values)]);
+  const { warn = ignore } = options;
+  const keep = await decideKept(areas, stored, options);
+  const pristine = stored ?? areas.embed.bytes;
+  const current = keep ? areas.embed.bytes : pristine;
+  const archive = await composeArchive({ iso, pristine, current, warn }, values);
+  return sortParts([
+    planEmbedPart(areas.embed, archive),
+    ...planKargs(areas, values, { keep, warn }),
+  ]);
+}
+
+const ignore = (): void => undefined;
+
+/** Whether the values that an ISO has stay: what media of other makers had at first, nobody knows. */
+async function decideKept(
+  areas: LiveAreas,
+  stored: Uint8Array | undefined,
+  { force = false, add = false }: CustomisationOptions,
+): Promise<boolean> {
+  if (!force && !add) await requirePristine(areas, stored);
+  return add || stored === undefined;
 }
 
 /**
@@ -52,17 +76,29 @@ export async function planCustomisation(
  * @throws as `planCustomisation`, but for what is too large, and for kernel arguments
  */
 export async function renderArchive(iso: IsoImage, values: CustomValues): Promise<Uint8Array> {
-  const stored = await readPristineArchive(iso);
-  return composeArchive(iso, stored ?? (await readLiveAreas(iso)).embed.bytes, values);
+  const pristine = (await readPristineArchive(iso)) ?? (await readLiveAreas(iso)).embed.bytes;
+  return composeArchive({ iso, pristine, current: pristine, warn: ignore }, values);
 }
 
+type Composing = {
+  readonly iso: IsoImage;
+  /** The archive that the medium has without values of a site. */
+  readonly pristine: Uint8Array;
+  /** The archive that the values are added to. */
+  readonly current: Uint8Array;
+  readonly warn: Warn;
+};
+
 async function composeArchive(
-  iso: IsoImage,
-  pristine: Uint8Array,
+  { iso, pristine, current, warn }: Composing,
   values: CustomValues,
 ): Promise<Uint8Array> {
-  const { config } = await decodeEmbedded(pristine);
-  return encodeEmbedded(await embed(iso, config, values));
+  const before = await decodeEmbedded(pristine);
+  const embedded = current === pristine ? before : await decodeEmbedded(current);
+  const { config } = before;
+  const { releaseImage: given } = values;
+  if (given !== undefined) await requireRelease(iso, { config, given }, warn);
+  return encodeEmbedded(await embed(iso, embedded, { values, template: config }));
 }
 
 async function requirePristine(
@@ -87,21 +123,30 @@ async function requirePristine(
 
 const NOTHING: Embedded = { keyfiles: [] };
 
+type Filling = {
+  readonly values: CustomValues;
+  /** The config of the medium without values of a site. */
+  readonly template: string | undefined;
+};
+
 /** An ISO that installs with agents places the profiles itself; on any other, the initramfs takes them over. */
 async function embed(
   iso: IsoImage,
-  pristine: string | undefined,
-  values: CustomValues,
+  current: Embedded,
+  { values, template }: Filling,
 ): Promise<Embedded> {
+  const { config: text, ...kept } = current;
   const agents =
-    pristine !== undefined && isForAgents(parseIgnition(pristine, 'the embedded Ignition config'));
-  if (agents) return { config: configure(pristine, values), keyfiles: [] };
+    text !== undefined && isForAgents(parseIgnition(text, 'the embedded Ignition config'));
+  if (agents) return { ...kept, config: configure(text, values, template) };
   const { hosts = [], ...others } = values;
-  const config = configure(pristine, others);
+  const config = configure(text, others);
   // An empty config would keep the live system from logging in a person at its console.
-  const isEmpty = pristine === undefined && config === configure(undefined, {});
+  const isEmpty = text === undefined && config === configure(undefined, {});
+  const keyfiles = await listKeyfiles(iso, hosts.flatMap(profilesOf));
   return {
-    keyfiles: await listKeyfiles(iso, hosts.flatMap(profilesOf)),
+    ...kept,
+    keyfiles: hosts.length > 0 ? keyfiles : kept.keyfiles,
     ...(!isEmpty && { config }),
   };
 }
@@ -131,9 +176,20 @@ async function listKeyfiles(
   );
 }
 
-function planKargs({ kargs }: LiveAreas, values: CustomValues): readonly OverlayPart[] {
-  const { append = [], remove = [] } = values.kargs ?? {};
-  if (kargs) return planEditedKargs(kargs, { append, remove });
+function planKargs(
+  { kargs }: LiveAreas,
+  { kargs: { append = [], remove = [] } = {} }: CustomValues,
+  { keep, warn }: { readonly keep: boolean; readonly warn: Warn },
+): readonly OverlayPart[] {
+  if (kargs) {
+    const text = keep ? kargs.text : kargs.default;
+    const absent = remove.filter((karg) => !` ${text} `.includes(` ${karg.trim()} `));
+    for (const karg of absent) warn(`kernel argument ${karg} is not on the ISO: nothing to delete`);
+    // One that is given again moves to the end, where it wins.
+    const earlier = text === kargs.default ? [] : append;
+    const edits = { append, remove: [...remove, ...earlier] };
+    return planEditedKargs({ ...kargs, default: text }, edits);
+  }
   if (append.length === 0 && remove.length === 0) return [];
   throw new UsageError(
     'customize.no-kargs',

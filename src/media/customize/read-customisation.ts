@@ -1,9 +1,20 @@
 import { decodeFileContent, parseIgnition, type IgnitionConfig } from '../../ignition/config.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { parse } from '../../base/text/yaml.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
-import { INFRA_ENV } from '../../openshift/customisation/agent-manifests.ts';
-import { CHRONY_CONFIG, PROXY_CONFIG } from '../../openshift/customisation/configure.ts';
+import type { ReadableIso } from '../../iso/coreos/embed-area.ts';
+import { INFRA_ENV, PULL_SECRET_MANIFEST } from '../../openshift/customisation/agent-manifests.ts';
+import {
+  CHRONY_CONFIG,
+  DOCKER_CONFIG,
+  EXTRA_MANIFESTS,
+  HOSTNAMES,
+  NETWORK_UNIT,
+  PROXY_CONFIG,
+  RENDEZVOUS,
+  TRUST_ANCHOR,
+} from '../../openshift/customisation/configure.ts';
+import { HOST_NETWORKS } from '../../openshift/customisation/host-networks.ts';
+import { listIgnitionParts, type IgnitionPart } from '../compare/ignition-parts.ts';
 import { decodeEmbedded, planEmbedPart, readLiveAreas } from './live-areas.ts';
 import { readPristineArchive } from './pristine-areas.ts';
 
@@ -29,15 +40,30 @@ export type Customisation = {
     readonly hostnames: Readonly<Record<string, string>>;
     /** Network profiles: for hosts, or of the initramfs. */
     readonly networkFiles: readonly string[];
+    /** Names of manifests for the cluster. */
+    readonly manifests: readonly string[];
     /** Paths of files that the config of the medium does not have, or has otherwise. */
     readonly files: readonly string[];
+    /** What an Ignition override set, or another tool: everything that the members above do not stand for. */
+    readonly others: readonly IgnitionPart[];
   };
   /** Absent where the ISO has no room for them. */
   readonly kernelArguments?: { readonly now: string; readonly default: string };
 };
 
+/**
+ * Whether what the ISO has of a site is for those alone who may read its secrets: a password may be in manifests, in
+ * network profiles and in what an override sets.
+ */
+export const hasSecrets = ({ ignition }: Customisation): boolean =>
+  ignition.pullSecret ||
+  ignition.networkFiles.length + ignition.manifests.length + ignition.others.length > 0 ||
+  Object.values(ignition.proxy ?? {}).some((address) => address.includes(HIDDEN));
+
+const HIDDEN = '//[redacted]@';
+
 /** @throws IntegrityError where the areas cannot be read, or hold something else */
-export async function readCustomisation(iso: IsoImage): Promise<Customisation> {
+export async function readCustomisation(iso: ReadableIso): Promise<Customisation> {
   const { embed, kargs } = await readLiveAreas(iso);
   const stored = await readPristineArchive(iso);
   const pristine = planEmbedPart(embed, stored ?? new Uint8Array()).bytes;
@@ -46,6 +72,8 @@ export async function readCustomisation(iso: IsoImage): Promise<Customisation> {
   const before = stored && (await decodeEmbedded(stored)).config;
   const files = filesOf(config);
   const own = [...files].filter(([path, text]) => filesOf(before).get(path) !== text);
+  const namesBelow = (folder: string): readonly string[] =>
+    own.flatMap(([path]) => (path.startsWith(folder) ? [path.slice(folder.length)] : []));
   const isOther = kargs !== undefined && kargs.text !== kargs.default;
   return {
     customised: isEmbedded || isOther,
@@ -54,10 +82,12 @@ export async function readCustomisation(iso: IsoImage): Promise<Customisation> {
       used: embed.bytes.findLastIndex((byte) => byte !== 0) + 1,
       ...describe(parseOptional(config), new Map(own)),
       networkFiles: [
-        ...own.map(([path]) => path).filter((path) => path.startsWith('/etc/assisted/network/')),
+        ...namesBelow(HOST_NETWORKS).map((name) => `${HOST_NETWORKS}${name}`),
         ...keyfiles.map(({ name }) => name),
       ],
+      manifests: namesBelow(EXTRA_MANIFESTS),
       files: own.map(([path]) => path),
+      others: listOthers(parseOptional(config), parseOptional(before)),
     },
     ...(kargs && { kernelArguments: { now: kargs.text, default: kargs.default } }),
   };
@@ -74,29 +104,74 @@ const filesOf = (config: string | undefined): ReadonlyMap<string, string> =>
     ]),
   );
 
+/** Files that the members of a customisation stand for; the agent services read some of the values in an InfraEnv. */
+const STOOD_FOR = [
+  INFRA_ENV,
+  PULL_SECRET_MANIFEST,
+  DOCKER_CONFIG,
+  PROXY_CONFIG,
+  RENDEZVOUS,
+  TRUST_ANCHOR,
+  CHRONY_CONFIG,
+  HOST_NETWORKS,
+  HOSTNAMES,
+  EXTRA_MANIFESTS,
+];
+
+function listOthers(
+  config: IgnitionConfig | undefined,
+  before: IgnitionConfig | undefined,
+): readonly IgnitionPart[] {
+  const earlier = listParts(before);
+  const changed = [...listParts(config)].filter(
+    ([key, { content }]) => earlier.get(key)?.content !== content,
+  );
+  return changed
+    .map(([, { item }]) => item)
+    .filter(({ kind, name }) =>
+      kind === 'file' ? !STOOD_FOR.some((path) => isAt(name, path)) : name !== 'ignition.version',
+    );
+}
+
+const isAt = (name: string, path: string): boolean =>
+  path.endsWith('/') ? name.startsWith(path) : name === path;
+
+/** But for keys of core, and the unit that networks need. */
+function listParts(config: IgnitionConfig | undefined): ReturnType<typeof listIgnitionParts> {
+  if (!config) return new Map();
+  const { passwd = {}, systemd = {} } = config;
+  const users = (passwd.users ?? []).flatMap((user) => {
+    if (user.name !== 'core') return [user];
+    const others = Object.entries(user).filter(([member]) => member !== 'sshAuthorizedKeys');
+    return others.length === 1 ? [] : [{ ...Object.fromEntries(others), name: user.name }];
+  });
+  const units = (systemd.units ?? []).filter(({ name }) => name !== NETWORK_UNIT);
+  return listIgnitionParts({
+    ...config,
+    passwd: { ...passwd, users },
+    systemd: { ...systemd, units },
+  });
+}
+
 type Described = Pick<
   Customisation['ignition'],
   'sshKeys' | 'pullSecret' | 'rendezvousIp' | 'proxy' | 'ntpSources' | 'trustBundle' | 'hostnames'
 >;
 
-const HOSTNAMES = '/etc/assisted/hostnames/';
-
 function describe(config: IgnitionConfig | undefined, own: ReadonlyMap<string, string>): Described {
   const core = config?.passwd?.users?.find(({ name }) => name === 'core');
   const spec = objectOrEmpty(objectOrEmpty(parse(own.get(INFRA_ENV) ?? '{}'))['spec']);
-  const address = /^NODE_ZERO_IP=(.*)$/m.exec(
-    own.get('/etc/assisted/rendezvous-host.env') ?? '',
-  )?.[1];
+  const address = /^NODE_ZERO_IP=(.*)$/m.exec(own.get(RENDEZVOUS) ?? '')?.[1];
   const names = [...own].filter(([path]) => path.startsWith(HOSTNAMES));
   return {
     sshKeys: (core?.sshAuthorizedKeys ?? []).flatMap((text) => text.split('\n')),
-    pullSecret: own.has('/root/.docker/config.json'),
+    pullSecret: own.has(DOCKER_CONFIG),
     ...withoutUndefined({
       rendezvousIp: address,
       proxy: describeProxy(spec['proxy'], own),
     }),
     ntpSources: readServers(spec['additionalNTPSources'], own),
-    trustBundle: own.has('/etc/pki/ca-trust/source/anchors/domain.crt'),
+    trustBundle: own.has(TRUST_ANCHOR),
     hostnames: Object.fromEntries(
       names.map(([path, name]) => [path.slice(HOSTNAMES.length), name]),
     ),
@@ -121,10 +196,7 @@ function describeProxy(proxy: unknown, own: Files): Readonly<Record<string, stri
   const members = Object.entries(objectOrEmpty(proxy ?? readProxy(own)));
   if (members.length === 0) return undefined;
   return Object.fromEntries(
-    members.map(([member, value]) => [
-      member,
-      String(value).replace(/\/\/[^/@]*@/, '//[redacted]@'),
-    ]),
+    members.map(([member, value]) => [member, String(value).replace(/\/\/[^/@]*@/, HIDDEN)]),
   );
 }
 

@@ -6,11 +6,11 @@ import { withLock } from '../../base/disk/lock.ts';
 import { openInPlace, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
 import { ConfigError, DiskError, isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { openLocal } from '../source/open-source.ts';
 import { namesBeside } from '../output/claim-iso.ts';
 import type { OverlayPart } from './overlay.ts';
+import { formatSaved, isOldOrNew, parseSavedAreas, type Saved } from './saved-areas.ts';
 
 export type WritePlace = {
   /** Path of the ISO: a file or a block device. */
@@ -29,40 +29,64 @@ export type WrittenAreas = {
   readonly undone: boolean;
 };
 
+/** What changes an ISO. */
+export type PlannedParts = {
+  readonly parts: readonly OverlayPart[];
+  /** Whether others must not read the ISO that they make. */
+  readonly isPrivate: boolean;
+};
+
 /**
  * Changes areas of an ISO in place. What they held is saved first, so that an ISO on which this was killed gets it
  * back from the next call. The checksum beside the ISO is removed when it is no longer true.
  *
- * @param isPrivate whether others must not read the ISO afterwards
  * @throws DiskError `customize.leftover` and of writing; what `plan` throws
  */
 export const writeAreas = (
   place: WritePlace,
-  plan: (iso: IsoImage) => Promise<readonly OverlayPart[]>,
-  isPrivate: boolean,
+  plan: (iso: IsoImage) => Promise<PlannedParts>,
 ): Promise<WrittenAreas> =>
   withLock(place.lock, async () => {
     await sweepAside(place.aside);
     const undone = await undo(place);
-    const parts = await useLocal(place.path, plan);
+    const { parts, isPrivate } = await useLocal(place.path, plan);
     const file = await openToWrite(place.path);
     try {
       const saved = await readChanges(file, parts);
+      if (isPrivate && (await file.stat()).isFile()) await file.chmod(0o600);
       if (saved.length === 0) return { changed: 0, undone };
       await writeFileAtomic(place.aside, formatSaved(saved));
+      await writeSaved(place, file, saved);
       await rm(namesBeside(place.path).checksum, { force: true });
-      if (isPrivate && (await file.stat()).isFile()) await file.chmod(0o600);
-      await write(
-        place.path,
-        file,
-        saved.map(({ offset, now }) => ({ offset, bytes: now })),
-      );
       await finish(place);
       return { changed: saved.reduce((sum, { now }) => sum + now.length, 0), undone };
     } finally {
       await file.close();
     }
   });
+
+/** A device that takes no byte, because it is locked, may be opened to be written: nothing is left of that. */
+async function writeSaved(
+  place: WritePlace,
+  file: FileHandle,
+  saved: readonly Saved[],
+): Promise<void> {
+  const parts = saved.map(({ offset, now }) => ({ offset, bytes: now }));
+  try {
+    await write(place.path, file, parts);
+  } catch (error) {
+    if (await isAsBefore(file, saved).catch(() => false)) await finish(place);
+    throw error;
+  }
+}
+
+async function isAsBefore(file: FileHandle, saved: readonly Saved[]): Promise<boolean> {
+  const changes = await readChanges(
+    file,
+    saved.map(({ offset, old }) => ({ offset, bytes: old })),
+  );
+  return changes.length === 0;
+}
 
 /** Undoes what a killed run began; nothing where there is none. Others must not change the ISO meanwhile. */
 async function undo(place: WritePlace): Promise<boolean> {
@@ -95,9 +119,6 @@ async function useLocal<Result>(
     await image.close();
   }
 }
-
-/** What stands at an offset, and what is to stand there. */
-type Saved = { readonly offset: number; readonly old: Buffer; readonly now: Uint8Array };
 
 async function readChanges(
   file: FileHandle,
@@ -133,18 +154,9 @@ async function finish({ aside }: WritePlace): Promise<void> {
   await syncDirectory(dirname(aside));
 }
 
-const formatSaved = (saved: readonly Saved[]): string =>
-  `${JSON.stringify({
-    areas: saved.map(({ offset, old, now }) => ({
-      offset,
-      old: old.toString('base64'),
-      now: Buffer.from(now).toString('base64'),
-    })),
-  })}\n`;
-
 /** @throws DiskError `customize.leftover` */
 function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[] {
-  const areas = parseAreas(text);
+  const areas = parseSavedAreas(text);
   if (areas) return areas;
   throw new DiskError(
     'customize.leftover',
@@ -155,26 +167,6 @@ function parseSaved(text: string, { path, aside }: WritePlace): readonly Saved[]
   );
 }
 
-/** undefined for what `formatSaved` does not write. */
-function parseAreas(text: string): readonly Saved[] | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const areas = isObject(value) ? value['areas'] : undefined;
-  if (!Array.isArray(areas)) return undefined;
-  const parsed = areas.map((area: unknown): Saved | undefined => {
-    const { offset, old, now } = isObject(area) ? area : {};
-    if (typeof offset !== 'number' || !Number.isSafeInteger(offset) || offset < 0) return undefined;
-    if (typeof old !== 'string' || typeof now !== 'string') return undefined;
-    const bytes = { old: Buffer.from(old, 'base64'), now: Buffer.from(now, 'base64') };
-    return bytes.old.length === bytes.now.length ? { offset, ...bytes } : undefined;
-  });
-  return parsed.every((area) => area !== undefined) ? parsed : undefined;
-}
-
 /** Each byte is the old or the new one, or the ISO is another by now. */
 async function requireHalfway(
   { path, aside }: WritePlace,
@@ -183,10 +175,7 @@ async function requireHalfway(
 ): Promise<void> {
   for (const { offset, old, now } of saved) {
     const found = await readAt(file, offset, old.length);
-    const isOurs =
-      found.length === old.length &&
-      found.every((byte, at) => byte === old[at] || byte === now[at]);
-    if (isOurs) continue;
+    if (isOldOrNew(found, { old, now })) continue;
     throw new DiskError('customize.leftover', `${aside} is of another ISO than ${path}`, {
       expected: 'the ISO that was being customised when a run was killed',
       found: `other bytes at ${offset}`,

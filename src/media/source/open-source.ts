@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { findDevice } from '../../base/disk/block-device.ts';
 import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
 import { createHttp } from '../../base/http/http.ts';
 import { reportRequests, type HttpRequestEvent } from '../../base/http/report-requests.ts';
@@ -8,6 +9,8 @@ import type { RangeSource } from '../../base/range-source.ts';
 import { createRetries, type RetryEvent } from '../../base/retry.ts';
 import { follow } from '../../base/wait.ts';
 import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
+import { refuseHalfCustomised } from '../customize/half-customised.ts';
+import { standInFor } from '../output/claim-device.ts';
 import { createCachedAccess } from './cached-access.ts';
 import type { RangeOpener } from './range-opener.ts';
 import { createRangeReader, type RangeReader } from './range-reader.ts';
@@ -49,7 +52,7 @@ const schemeOf = (text: string): string | undefined =>
  * @throws ConfigError `iso.unreadable`; UsageError `source.address`; RegistryError of its server
  */
 export async function openSource(text: string, host: SourceHost): Promise<RandomAccess> {
-  if (!isElsewhere(text)) return openLocal(resolve(host.cwd, text));
+  if (!isElsewhere(text)) return openLocal(resolve(host.cwd, text), host.cwd);
   const { source, readRange, close } = await openElsewhere(text, host);
   return createCachedAccess(source, readRange, close);
 }
@@ -121,8 +124,23 @@ export async function useSource<Result>(
   }
 }
 
-/** @throws ConfigError `iso.unreadable` */
-export async function openLocal(path: string): Promise<RandomAccess> {
+/**
+ * @param cwd where the work directory is in which a device may have something half-done
+ * @throws ConfigError `iso.unreadable`; DiskError `customize.half-way`
+ */
+export async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {
+  const image = await openPath(path);
+  try {
+    const device = cwd === undefined ? undefined : findDevice(path);
+    await refuseHalfCustomised(image, device && standInFor(device, join(cwd ?? '', '.sealift')));
+    return image;
+  } catch (error) {
+    await image.close();
+    throw error;
+  }
+}
+
+async function openPath(path: string): Promise<RandomAccess> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw unreadable(path, 'it is a directory');

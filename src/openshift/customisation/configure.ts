@@ -1,6 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { withoutUndefined } from '../../base/members.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import {
   decodeFileContent,
@@ -21,34 +20,42 @@ import {
   PULL_SECRET_MANIFEST,
 } from './agent-manifests.ts';
 import type { CustomValues } from './custom-values.ts';
-import { planHostNetworks } from './host-networks.ts';
+import { HOST_NETWORKS, planHostNetworks } from './host-networks.ts';
 import { renderRendezvousHost } from './rendezvous-host.ts';
 
-const CLUSTER_IMAGE_SET = '/etc/assisted/manifests/cluster-image-set.yaml';
 export const CHRONY_CONFIG = '/etc/chrony.conf';
-const DOCKER_CONFIG = '/root/.docker/config.json';
+export const DOCKER_CONFIG = '/root/.docker/config.json';
 export const PROXY_CONFIG = '/etc/systemd/system.conf.d/10-default-env.conf';
-const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
-const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
-const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests';
+export const RENDEZVOUS = '/etc/assisted/rendezvous-host.env';
+export const TRUST_ANCHOR = '/etc/pki/ca-trust/source/anchors/domain.crt';
+/** Folders. */
+export const EXTRA_MANIFESTS = '/etc/assisted/extra-manifests/';
+export const HOSTNAMES = '/etc/assisted/hostnames/';
+export const NETWORK_UNIT = 'pre-network-manager-config.service';
 
 /**
  * The Ignition config of a medium with a site's values: the one way by which they get there, whether the medium is
  * built with them or gets them later. Where the config is that of the agent-based installer, the result is what the
  * installer writes when it is given the values itself, and what it has no place for besides.
  *
- * Same inputs, same text. No value means the pristine config.
+ * Same inputs, same text. No value means the config as it was. A value takes the place of what the config has of it:
+ * of a list, such as keys, servers or networks, as a whole; files that other values made stay.
  *
- * @param pristine JSON text; undefined where the medium has no config of its own
- * @throws ConfigError `customize.other-release`, `customize.no-effect` for a value that nothing on the medium reads, `customize.rendezvous-ip`,
+ * @param current JSON text; undefined where the medium has no config
+ * @param pristine as the medium has it without values of a site; default: the same
+ * @throws ConfigError `customize.no-effect` for a value that nothing on the medium reads, `customize.rendezvous-ip`,
  * `nmstate.unsupported`, `nmstate.malformed`, `nmstate.interfaces`; IntegrityError `ignition.malformed`,
  * `ignition.version`, `ignition.invalid`
  */
-export function configure(pristine: string | undefined, values: CustomValues): string {
-  const config = parseIgnition(pristine ?? EMPTY, 'the Ignition config of the medium');
-  const files = new Map((config.storage?.files ?? []).map((file) => [file.path, file]));
+export function configure(
+  current: string | undefined,
+  values: CustomValues,
+  pristine = current,
+): string {
+  const config = dropNetworks(parseMedium(current), values);
+  const templates = listFiles(parseMedium(pristine)).filter(({ path }) => isRendezvous(path));
+  const files = new Map([...listFiles(config), ...templates].map((file) => [file.path, file]));
   requireEffect(files, values);
-  requireRelease(files, values);
   const own = addUnits(addSshKeys(changeFiles(config, planFiles(files, values)), values), values);
   const { ignitionOverride } = values;
   const merged =
@@ -58,27 +65,18 @@ export function configure(pristine: string | undefined, values: CustomValues): s
   return formatValidIgnition(merged, 'the configured Ignition config');
 }
 
+const parseMedium = (text = EMPTY): IgnitionConfig =>
+  parseIgnition(text, 'the Ignition config of the medium');
+
+const listFiles = ({ storage }: IgnitionConfig): readonly File[] => storage?.files ?? [];
+
 const EMPTY = '{"ignition":{"version":"3.2.0"}}';
 
 /** Whether the services of the agent-based installer are in a config: they read what is handed to them. */
 export const isForAgents = (config: IgnitionConfig): boolean =>
-  (config.storage?.files ?? []).some(({ path }) => path === INFRA_ENV);
+  listFiles(config).some(({ path }) => path === INFRA_ENV);
 
 type Files = ReadonlyMap<string, File>;
-
-/** The installer refuses a ClusterImageSet of another release; so would the nodes, after they have booted. */
-function requireRelease(files: Files, { releaseImage }: CustomValues): void {
-  const file = files.get(CLUSTER_IMAGE_SET);
-  const text = file && decodeFileContent(file)?.toString('utf8');
-  if (releaseImage === undefined || text === undefined) return;
-  const found = objectOrEmpty(objectOrEmpty(parse(text))['spec'])['releaseImage'];
-  if (found === releaseImage) return;
-  throw new ConfigError('customize.other-release', 'the ClusterImageSet is of another release', {
-    expected: String(found),
-    found: releaseImage,
-    hint: 'correct spec.releaseImage, or give the ISO of that release',
-  });
-}
 
 /** A value that nothing reads would look as if it had been taken. */
 function requireEffect(files: Files, values: CustomValues): void {
@@ -108,6 +106,9 @@ const noEffect = (what: string, lacking: string): ConfigError =>
     hint: 'leave the value out, or give an ISO that installs with agents',
   });
 
+const isRendezvous = (path: string): boolean =>
+  [RENDEZVOUS, `${RENDEZVOUS}.template`].includes(path);
+
 const findRendezvousTemplate = (files: Files): File | undefined =>
   files.get(`${RENDEZVOUS}.template`) ?? files.get(RENDEZVOUS);
 
@@ -128,9 +129,9 @@ function planFiles(files: Files, values: CustomValues): readonly File[] {
     ...(trustBundle === undefined ? [] : [textFile(TRUST_ANCHOR, trustBundle, 0o600)]),
     ...planTimeServers(files, values),
     ...hostnames.map(({ macAddress, name }) =>
-      textFile(`/etc/assisted/hostnames/${macAddress.toLowerCase()}`, name, 0o600),
+      textFile(`${HOSTNAMES}${macAddress.toLowerCase()}`, name, 0o600),
     ),
-    ...manifests.map(({ name, text }) => textFile(`${EXTRA_MANIFESTS}/${name}`, text, 0o644)),
+    ...manifests.map(({ name, text }) => textFile(`${EXTRA_MANIFESTS}${name}`, text, 0o644)),
   ];
 }
 
@@ -174,10 +175,17 @@ function renderProxy(proxy: Readonly<Record<string, unknown>>): string {
   return ['[Manager]\n', ...lines].join('');
 }
 
+/** Hosts are numbered: those of before would stay beside fewer ones. */
+function dropNetworks(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
+  const files = listFiles(config).filter(({ path }) => !path.startsWith(HOST_NETWORKS));
+  const isSame = hosts.length === 0 || files.length === listFiles(config).length;
+  return isSame ? config : { ...config, storage: { ...config.storage, files } };
+}
+
 /** At the place of the file of the same path; new ones in front, as the installer has those of a site. */
 function changeFiles(config: IgnitionConfig, changed: readonly File[]): IgnitionConfig {
   if (changed.length === 0) return config;
-  const files = config.storage?.files ?? [];
+  const files = listFiles(config);
   const known = new Set(files.map(({ path }) => path));
   const byPath = new Map(changed.map((file) => [file.path, file]));
   const added = [...byPath.values()].filter(({ path }) => !known.has(path));
@@ -199,7 +207,7 @@ function addSshKeys(config: IgnitionConfig, values: CustomValues): IgnitionConfi
 function addUnits(config: IgnitionConfig, { hosts = [] }: CustomValues): IgnitionConfig {
   if (hosts.length === 0) return config;
   const units = config.systemd?.units ?? [];
-  const unit = renderEnabledUnit('pre-network-manager-config.service');
+  const unit = renderEnabledUnit(NETWORK_UNIT);
   const others = units.filter(({ name }) => name !== unit.name);
   return {
     ...config,

@@ -6,11 +6,14 @@ import type { HostNetwork, Keyfile } from './custom-values.ts';
 import { normaliseKeyfile } from './keyfile-text.ts';
 import { renderKeyfiles } from './keyfiles.ts';
 
+/** Where a host has its profiles on a medium, each host in a folder with its number. */
+export const HOST_NETWORKS = '/etc/assisted/network/';
+
 /** Hosts find their own profiles by the addresses of their interfaces. */
 export const planHostNetworks = (hosts: readonly HostNetwork[]): readonly File[] =>
   sortHosts(hosts).flatMap((host, index) => {
     requireInterfaces(host, index);
-    const directory = `/etc/assisted/network/host${index}`;
+    const directory = `${HOST_NETWORKS}host${index}`;
     const map = host.interfaces.map(({ macAddress, name }) => `${macAddress}=${name}`);
     return [
       ...profilesOf(host).map(({ name, content }) =>
