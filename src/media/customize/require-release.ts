@@ -10,7 +10,7 @@ import {
 import {
   compareReleases,
   type KnownRelease,
-} from '../../openshift/customisation/compare-releases.ts';
+} from '../../openshift/release/compare-releases.ts';
 import { readIndex } from '../index/media-index.ts';
 
 /**
