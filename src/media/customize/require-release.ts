@@ -7,10 +7,7 @@ import {
   findReleaseImage,
   findScalar,
 } from '../../openshift/agent-config-image/live-system.ts';
-import {
-  compareReleases,
-  type KnownRelease,
-} from '../../openshift/release/compare-releases.ts';
+import { compareReleases, type KnownRelease } from '../../openshift/release/compare-releases.ts';
 import { readIndex } from '../index/media-index.ts';
 
 /**
