@@ -1,6 +1,7 @@
 import { IntegrityError } from '../base/errors.ts';
 import { readDeviceSize } from '../base/disk/block-device.ts';
 import { openToRead } from '../base/disk/open-file.ts';
+import { explainReadError } from '../base/disk/read-errors.ts';
 
 /** Bytes that are read at any offset: a file, a block device, or something elsewhere. */
 export type RandomAccess = {
@@ -17,9 +18,16 @@ export type RandomAccess = {
   readonly close: () => Promise<void>;
 };
 
-/** Opens a file or a block device for reading. Errors of the file system are thrown as they are. */
+/**
+ * Opens a file or a block device that a user named, for reading.
+ *
+ * @throws ConfigError `iso.unreadable`; while it is read, DiskError `disk.broken`
+ */
 export async function openRandomAccess(path: string): Promise<RandomAccess> {
-  const file = await openToRead(path);
+  const explain = (error: unknown): never => {
+    throw explainReadError(error, path);
+  };
+  const file = await openToRead(path).catch(explain);
   const stats = await file.stat();
   const fileSize = stats.isBlockDevice() ? await readDeviceSize(stats) : stats.size;
   return {
@@ -29,7 +37,8 @@ export async function openRandomAccess(path: string): Promise<RandomAccess> {
       requireInside({ offset, size }, fileSize);
       const bytes = buffer.subarray(0, size);
       for (let done = 0; done < size;) {
-        const { bytesRead } = await file.read(bytes, done, size - done, offset + done);
+        const reading = file.read(bytes, done, size - done, offset + done);
+        const { bytesRead } = await reading.catch(explain);
         if (bytesRead === 0) requireInside({ offset, size }, offset + done);
         done += bytesRead;
       }

@@ -1,7 +1,8 @@
 import pLimit from 'p-limit';
 import { createBudget } from '../base/budget.ts';
 import { isDigest, type Digest } from '../base/digest.ts';
-import { IntegrityError, isErrno } from '../base/errors.ts';
+import { isBroken } from '../base/disk/read-errors.ts';
+import { IntegrityError } from '../base/errors.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {
   findOverlaps,
@@ -92,7 +93,7 @@ async function readNamedDigests(
     return digests.map(([, digest = '']) => digest).filter(isDigest);
   } catch (error) {
     // Cut off or worn: its own extent is reported, only what it names is missing.
-    if (error instanceof IntegrityError || isErrno(error, 'EIO')) return [];
+    if (error instanceof IntegrityError || isBroken(error)) return [];
     throw error;
   }
 }

@@ -1,12 +1,12 @@
-import { isErrno, IntegrityError } from '../base/errors.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { isBroken } from '../base/disk/read-errors.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 import { SECTOR_SIZE } from '../iso/extent.ts';
 import { openTree } from '../iso/iso-tree.ts';
 import { createStructureSource } from '../iso/structure-source.ts';
-import type { RandomAccess } from '../iso/random-access.ts';
+import { openRandomAccess, type RandomAccess } from '../iso/random-access.ts';
 import { decodeVolumeDescriptor } from '../iso/volume/volume-descriptor.ts';
-import { openLocal } from './source/open-source.ts';
 
 /** An ISO that somebody named: by its path, or as `openSource` opened it. */
 export type Medium = string | RandomAccess;
@@ -28,7 +28,7 @@ export async function useImage<Result>(
   medium: Medium,
   work: (image: RandomAccess) => Promise<Result>,
 ): Promise<Result> {
-  const image = typeof medium === 'string' ? await openLocal(medium) : medium;
+  const image = typeof medium === 'string' ? await openRandomAccess(medium) : medium;
   try {
     return await work(image);
   } finally {
@@ -42,7 +42,7 @@ export async function useImage<Result>(
  */
 export function describeDamage(error: unknown): string | undefined {
   if (error instanceof IntegrityError) return formatCauses(error);
-  return isErrno(error, 'EIO') ? 'the device answers with an error' : undefined;
+  return isBroken(error) ? 'the device answers with an error' : undefined;
 }
 
 /** What can be had of an image that has a directory tree, whatever else is wrong with it. */

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { IntegrityError, isErrno } from '../base/errors.ts';
+import { isBroken } from '../base/disk/read-errors.ts';
+import { IntegrityError } from '../base/errors.ts';
 import { append, maxOf } from '../base/lists.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
 import type { IndexExtent } from './index/media-index.ts';
@@ -186,5 +187,5 @@ async function readPiece(
 function describeUnreadable(error: unknown): string | undefined {
   if (error instanceof EndOfFile) return error.message;
   if (error instanceof IntegrityError) return `cannot be read: ${error.message}`; // cut off by now
-  return isErrno(error, 'EIO') ? 'cannot be read: the device answers with an error' : undefined;
+  return isBroken(error) ? 'cannot be read: the device answers with an error' : undefined;
 }

@@ -1,6 +1,7 @@
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
 import { formatCanonicalJson } from '../base/text/canonical-json.ts';
-import { isErrno, ConfigError } from '../base/errors.ts';
+import { isUnreadable } from '../base/disk/read-errors.ts';
+import { ConfigError } from '../base/errors.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';
@@ -55,7 +56,7 @@ function readPlanText(path: string): string {
   try {
     return readInputFile(path, { domain: 'plan' }).toString('utf8');
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('plan.unreadable', `plan "${path}" cannot be read`, {
       cause,
       hint: 'name the file that "sealift plan -o json" was saved to',

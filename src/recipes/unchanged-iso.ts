@@ -1,9 +1,9 @@
+import { isUnreadable } from '../base/disk/read-errors.ts';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../base/digest.ts';
 import { readStamp } from '../base/disk/file-input.ts';
 import { digestFile, readFileIfPresent, readFreeBytes } from '../base/disk/files.ts';
-import { isErrno } from '../base/errors.ts';
 import { withoutUndefined } from '../base/members.ts';
 import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
 import { fingerprintOf } from '../engine/fingerprint.ts';
@@ -65,7 +65,7 @@ async function describeFile(path: string): Promise<Json | undefined> {
     return found.size <= SMALL ? digestOf(await readFile(path)) : await describeStamp(path);
   } catch (error) {
     // What cannot be read is refused, or not needed.
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP')) return 'absent';
+    if (isUnreadable(error)) return 'absent';
     throw error;
   }
 }
@@ -92,7 +92,7 @@ async function leadsToFolder(link: string): Promise<boolean> {
   try {
     return (await stat(link)).isDirectory();
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP')) return false;
+    if (isUnreadable(error)) return false;
     throw error;
   }
 }

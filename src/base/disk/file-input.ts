@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import type { Digest } from '../digest.ts';
-import { isErrno } from '../errors.ts';
+import { isUnreadable } from './read-errors.ts';
 
 /** A file that a result is made from: what counts are its bytes, not where it is. Plain JSON. */
 export type FileInput = {
@@ -20,7 +20,7 @@ export type FileStamp = {
   readonly inode: number;
 };
 
-/** undefined where there is no regular file. */
+/** undefined where there is no regular file that can be reached. */
 export async function readStamp(path: string): Promise<FileStamp | undefined> {
   try {
     const found = await stat(path);
@@ -28,7 +28,7 @@ export async function readStamp(path: string): Promise<FileStamp | undefined> {
     const { size, mtimeMs, ctimeMs, ino } = found;
     return { size, modified: mtimeMs, changed: ctimeMs, inode: ino };
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    if (isUnreadable(error)) return undefined;
     throw error;
   }
 }

@@ -12,7 +12,8 @@ import { dirname } from 'node:path';
 import type { Digest } from '../digest.ts';
 import { nameAside } from './aside.ts';
 import { isErrno, ConfigError } from '../errors.ts';
-import { openToRead, openToReadSync, writeNewFile } from './open-file.ts';
+import { openDirectory, openToReadSync, writeNewFile } from './open-file.ts';
+import { isUnreadable } from './read-errors.ts';
 import { explainWriteError } from './write-errors.ts';
 
 /**
@@ -83,7 +84,7 @@ async function isDirectory(path: string): Promise<boolean> {
 
 /** Makes a rename durable: on Linux the directory itself must be synced. */
 export async function syncDirectory(path: string): Promise<void> {
-  const directory = await openToRead(path);
+  const directory = await openDirectory(path, { follow: true });
   try {
     await directory.sync();
   } finally {
@@ -136,9 +137,6 @@ export function readInputFile(path: string, { domain, limit = 64 << 20 }: InputF
   }
 }
 
-/** What the system says of a path that is there for somebody else, or is not what its name says. */
-const UNREADABLE = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'ELOOP'];
-
 /**
  * Reads a file or folder whose name was found, not given: a link to nothing or a folder in the place of a
  * file is the user's to correct, too.
@@ -149,7 +147,7 @@ export function readListed<T>(path: string, { domain }: InputFileRules, read: ()
   try {
     return read();
   } catch (cause) {
-    if (!isErrno(cause, ...UNREADABLE)) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError(`${domain}.unreadable`, `${path} cannot be read`, {
       cause,
       hint: 'correct or remove it',
@@ -185,7 +183,7 @@ export function unlessAbsent<Value>(read: () => Value): Value | undefined {
   try {
     return read();
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR')) return undefined;
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ENAMETOOLONG')) return undefined;
     throw error;
   }
 }

@@ -3,6 +3,7 @@ import { copyFile, lstat, open, rm, stat, type FileHandle } from 'node:fs/promis
 import { pipeline } from 'node:stream/promises';
 import { nameAside } from './aside.ts';
 import { isErrno, DiskError } from '../errors.ts';
+import { explainReadError, notReadable } from './read-errors.ts';
 
 /*
  * The one door to files. Others may write to the directories that we write to: what is opened here for
@@ -12,8 +13,19 @@ import { isErrno, DiskError } from '../errors.ts';
 const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_APPEND } = constants;
 const { O_NOFOLLOW, O_NONBLOCK, O_DIRECTORY, COPYFILE_EXCL, COPYFILE_FICLONE_FORCE } = constants;
 
-/** Opens what a user named: it may be a link, a pipe or a device. */
-export const openToRead = (path: string): Promise<FileHandle> => open(path, O_RDONLY);
+/**
+ * Opens a file or a block device that a user named, by a link too. Never waits for a pipe's writer.
+ *
+ * @throws ConfigError `iso.unreadable` for anything else; the system's errors
+ */
+export async function openToRead(path: string): Promise<FileHandle> {
+  const file = await open(path, O_RDONLY | O_NONBLOCK);
+  return checking(file, async (stats) => {
+    if (stats.isFile()) return;
+    if (!stats.isBlockDevice()) throw notReadable(path, stats);
+    await (await reopen(file, O_RDONLY)).close(); // a drive without a medium says so only then
+  });
+}
 
 /** As `openToRead`, for a thread that nobody waits for: opening a pipe does not wait for its writer. */
 export const openToReadSync = (path: string): number => openSync(path, O_RDONLY | O_NONBLOCK);
@@ -100,14 +112,18 @@ export async function openOwnFile(
 /**
  * Opens what is written over in place: a file of our own, or a block device that nothing else uses.
  *
- * @throws what `openOwnFile` throws; DiskError `device.in-use`; the system's errors
+ * @throws what `openOwnFile` throws; ConfigError `iso.unreadable`; DiskError `device.in-use`; the system's errors
  */
 export async function openInPlace(path: string): Promise<FileHandle> {
-  if (!(await stat(path)).isBlockDevice()) return openOwnFile(path, { create: false });
+  const found = await stat(path).catch((error: unknown) => {
+    throw explainReadError(error, path);
+  });
+  if (!found.isBlockDevice()) return openOwnFile(path, { create: false });
   try {
     return await open(path, O_RDWR | O_EXCL); // open(2): EBUSY where it is mounted
   } catch (cause) {
-    if (!isErrno(cause, 'EBUSY')) throw cause;
+    if (isErrno(cause, 'EACCES', 'EPERM')) throw cause;
+    if (!isErrno(cause, 'EBUSY')) throw explainReadError(cause, path);
     throw new DiskError('device.in-use', `"${path}" is mounted or otherwise in use`, {
       cause,
       hint: 'unmount it',

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
-import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { ConfigError, UsageError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
@@ -170,7 +171,7 @@ function readFile(path: string, { cwd }: CliHost): string {
   try {
     return readInputFile(resolve(cwd, path), { domain: 'input', limit: 16 << 20 }).toString('utf8');
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES', 'EISDIR')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('input.missing', `"${path}" cannot be read`, {
       cause,
       hint: 'check the name of the file',

@@ -1,9 +1,10 @@
-import { rm } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { hexOf } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
 import { findDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
+import { explainReadError } from '../../base/disk/read-errors.ts';
 import { withLock } from '../../base/disk/lock.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { applyInPlace, type InPlaceReport } from '../../media/delta/in-place/apply-in-place.ts';
@@ -70,11 +71,18 @@ export async function useDelta<T>(
   });
 }
 
-/** What is beside a file that is changed in place; for a device, it is in the work directory. */
+/**
+ * What is beside a file that is changed in place; for a device, it is in the work directory.
+ *
+ * @throws ConfigError `iso.unreadable`
+ */
 export async function placeInPlace(
   path: string,
   workDir: string,
 ): Promise<{ readonly aside: string; readonly lock: string }> {
+  await stat(path).catch((error: unknown) => {
+    throw explainReadError(error, path);
+  });
   const device = findDevice(path);
   if (!device) return { aside: `${path}.apply`, lock: `${path}.lock` };
   const place = standInFor(device, workDir); // whatever name it has today

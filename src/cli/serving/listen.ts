@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { resolve } from 'node:path';
 import { kindOfAddress } from '../../base/http/address.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
 import { ConfigError, UsageError, isErrno, type ErrorDetails } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { waitFor } from '../../base/wait.ts';
@@ -28,7 +29,7 @@ function readPem(option: string, path: string): string {
   try {
     return readInputFile(path, { domain: 'input' }).toString('utf8');
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('input.missing', `${option} names ${path}, which cannot be read`, {
       cause,
     });

@@ -37,8 +37,8 @@ export async function readIsoToPush(
     readonly onProgress: (bytes: number, total: number) => void;
   },
 ): Promise<ReadIso> {
-  const { mode, size } = await stat(path);
   const { parts: planned, sources, ...about } = await readMedium(path);
+  const { mode, size } = await stat(path);
   const { digest, parts } = await measureParts(path, planned, {
     signal,
     onProgress(bytes) {

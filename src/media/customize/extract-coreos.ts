@@ -17,7 +17,7 @@ import { malformed, parseMinimalRecipe, type MinimalRecipe } from '../../iso/cor
 import type { IsoNode } from '../../iso/iso-node.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
-import { openLocal } from '../source/open-source.ts';
+import { openRandomAccess } from '../../iso/random-access.ts';
 import { planEditedKargs, readLiveAreas } from './live-areas.ts';
 
 export type ExtractOptions = {
@@ -217,7 +217,7 @@ async function changeArguments(
   path: string,
   rootfsUrl: string | undefined,
 ): Promise<void> {
-  const image = await openLocal(path);
+  const image = await openRandomAccess(path);
   try {
     const iso = await openIso(image);
     const kargs = await readKargAreas(iso);

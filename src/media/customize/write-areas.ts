@@ -7,7 +7,7 @@ import { openInPlace, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
 import { ConfigError, DiskError, isErrno } from '../../base/errors.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
-import { openLocal } from '../source/open-source.ts';
+import { openRandomAccess } from '../../iso/random-access.ts';
 import { namesBeside } from '../output/claim-iso.ts';
 import type { OverlayPart } from './overlay.ts';
 import { formatSaved, isOldOrNew, parseSavedAreas, type Saved } from './saved-areas.ts';
@@ -112,7 +112,7 @@ async function useLocal<Result>(
   path: string,
   work: (iso: IsoImage) => Promise<Result>,
 ): Promise<Result> {
-  const image = await openLocal(path);
+  const image = await openRandomAccess(path);
   try {
     return await work(await openIso(image));
   } finally {
@@ -188,7 +188,6 @@ async function openToWrite(path: string): Promise<FileHandle> {
   try {
     return await openInPlace(path);
   } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw explainWriteError(error, path);
-    throw new ConfigError('iso.unreadable', `${path} cannot be read: there is no such file`);
+    throw explainWriteError(error, path);
   }
 }

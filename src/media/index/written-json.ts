@@ -17,6 +17,16 @@ export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): st
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
 }
 
+/** Undefined for a text that is not JSON, or not an object. */
+export function parseJsonObject(text: string): Document | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? (value as Document) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 export function parseObject(text: string, refuse: Refuse): Document {
   try {
     const value: unknown = JSON.parse(text);

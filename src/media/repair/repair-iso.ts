@@ -1,7 +1,6 @@
-import { ConfigError, SealiftError } from '../../base/errors.ts';
+import { SealiftError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
 import { withLock } from '../../base/disk/lock.ts';
-import { hasFile } from '../../base/disk/files.ts';
 import { openInPlace } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
 import type { ImageProblem } from '../../base/problem.ts';
@@ -84,9 +83,6 @@ export async function repairIso(
   sources: RepairSources,
   options: RepairOptions,
 ): Promise<RepairReport> {
-  if (!(await hasFile(path))) {
-    throw new ConfigError('iso.unreadable', `${path} cannot be read: there is no such file`);
-  }
   return withLock(options.lock, () => repairLocked(path, sources, options));
 }
 

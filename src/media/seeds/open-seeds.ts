@@ -1,7 +1,8 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { ConfigError, isErrno, SealiftError } from '../../base/errors.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { isSameStamp, readStamp, type FileStamp } from '../../base/disk/file-input.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { createLocalSource, type BlobSource } from '../../registry/blob-source.ts';
@@ -11,8 +12,8 @@ import type { EarlierIso } from '../../iso/pour/earlier/start-pour.ts';
 import type { Places } from '../../iso/places/places.ts';
 import { placesOf, readIndex, type MediaIndex } from '../index/media-index.ts';
 import type { IsoRecords } from '../output/iso-records.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
-import { isElsewhere, openLocal, openSource, type SourceHost } from '../source/open-source.ts';
+import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
+import { isElsewhere, openSource, type SourceHost } from '../source/open-source.ts';
 import { openImageSeed } from './image-seed.ts';
 import { withoutUndefined } from '../../base/members.ts';
 
@@ -116,7 +117,8 @@ async function openImage(
   images: RandomAccess[],
   host?: SourceHost,
 ): Promise<BlobSource> {
-  const image = isElsewhere(name) && host ? await openSource(name, host) : await openLocal(name);
+  const image =
+    isElsewhere(name) && host ? await openSource(name, host) : await openRandomAccess(name);
   images.push(image);
   const seed = await openImageSeed(image);
   if (!seed) throw unknown(image.path, 'it has neither an index of ours nor a registry');
@@ -126,11 +128,11 @@ async function openImage(
 /** undefined: an ISO that we did not make. */
 async function openSeed(path: string): Promise<BlobSource | OwnIso | undefined> {
   try {
-    const found = await lstat(path);
+    const found = await stat(path);
     if (found.isDirectory()) return await openFolder(path);
     return await readOwnIso(path);
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'ELOOP')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('seed.unreadable', `seed ${path} cannot be read`, {
       cause,
       hint: 'correct --seed',
@@ -207,7 +209,7 @@ async function isFile(path: string, size: number): Promise<boolean> {
 }
 
 function orAbsent(error: unknown): undefined {
-  if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES')) return undefined;
+  if (isUnreadable(error)) return undefined;
   throw error;
 }
 

@@ -3,7 +3,12 @@ import { resolve } from 'node:path';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { requireInside, type ByteRange, type RandomAccess } from '../../iso/random-access.ts';
+import {
+  openRandomAccess,
+  requireInside,
+  type ByteRange,
+  type RandomAccess,
+} from '../../iso/random-access.ts';
 import { planParts, type Part } from '../artifact/plan-parts.ts';
 import { identifyIso } from '../customize/identify-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
@@ -13,7 +18,6 @@ import { createCachedAccess } from '../source/cached-access.ts';
 import {
   isElsewhere,
   openElsewhere,
-  openLocal,
   type OpenedElsewhere,
   type SourceHost,
 } from '../source/open-source.ts';
@@ -48,7 +52,7 @@ export async function openIsoBase(text: string, options: BaseOptions): Promise<V
 }
 
 async function openFile(path: string): Promise<VirtualBase> {
-  const named = await openLocal(path); // says what is wrong with it
+  const named = await openRandomAccess(path); // says what is wrong with it
   await named.close();
   const file = await openToRead(path);
   try {

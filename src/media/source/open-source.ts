@@ -1,7 +1,6 @@
-import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { findDevice } from '../../base/disk/block-device.ts';
-import { ConfigError, isErrno, UsageError } from '../../base/errors.ts';
+import { UsageError } from '../../base/errors.ts';
 import { createHttp } from '../../base/http/http.ts';
 import { reportRequests, type HttpRequestEvent } from '../../base/http/report-requests.ts';
 import { withoutUndefined } from '../../base/members.ts';
@@ -129,7 +128,7 @@ export async function useSource<Result>(
  * @throws ConfigError `iso.unreadable`; DiskError `customize.half-way`
  */
 export async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {
-  const image = await openPath(path);
+  const image = await openRandomAccess(path);
   try {
     const device = cwd === undefined ? undefined : findDevice(path);
     await refuseHalfCustomised(image, device && standInFor(device, join(cwd ?? '', '.sealift')));
@@ -139,35 +138,3 @@ export async function openLocal(path: string, cwd?: string): Promise<RandomAcces
     throw error;
   }
 }
-
-async function openPath(path: string): Promise<RandomAccess> {
-  try {
-    const found = await stat(path);
-    if (found.isDirectory()) throw unreadable(path, 'it is a directory');
-    if (!found.isFile() && !found.isBlockDevice()) throw unreadable(path, NEITHER, COPY);
-    return await openRandomAccess(path);
-  } catch (cause) {
-    const code = Object.keys(REASONS).find((code) => isErrno(cause, code));
-    throw code === undefined ? cause : unreadable(path, REASONS[code] ?? code);
-  }
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'a part of its path is not a directory',
-  EACCES: 'reading it is not permitted',
-  EPERM: 'reading it is not permitted',
-  ELOOP: 'its symbolic links are a loop',
-  ENAMETOOLONG: 'its name is too long',
-  ENOMEDIUM: 'there is no medium in the drive',
-};
-
-const NEITHER = 'it is neither a regular file nor a block device';
-const COPY = 'copy what it gives into a file, and give that';
-
-const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
-  new ConfigError(
-    'iso.unreadable',
-    `${path} cannot be read: ${reason}`,
-    withoutUndefined({ hint }),
-  );

@@ -1,3 +1,4 @@
+import { isUnreadable } from '../../base/disk/read-errors.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
@@ -112,7 +113,7 @@ export function readJson(path: string): Json | undefined {
   } catch (cause) {
     if (cause instanceof SyntaxError) return null;
     if (isErrno(cause, 'ENOENT', 'ENOTDIR')) return undefined;
-    if (!isErrno(cause, 'EISDIR', 'EACCES', 'EPERM', 'ELOOP')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('lock.unreadable', `"${path}" cannot be read`, {
       cause,
       hint: 'correct or remove it',

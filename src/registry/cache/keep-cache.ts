@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { digestFromHex, type Digest } from '../../base/digest.ts';
 import { digestOpenFile } from '../../base/disk/files.ts';
 import { openListed } from '../../base/disk/open-file.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { sharedFolders } from './shared-cache.ts';
@@ -41,7 +42,7 @@ async function readNames(folder: string): Promise<readonly string[]> {
   try {
     return await readdir(folder);
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('cache.unreadable', `"${folder}" cannot be read`, {
       cause,
       hint: 'name the folder that builds are given with --cache',

@@ -1,6 +1,7 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { ConfigError, isErrno } from '../../base/errors.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { openListed } from '../../base/disk/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';
 import { refuseManyMembers } from './read-limits.ts';
@@ -62,7 +63,7 @@ function readNames(path: string): string[] {
   try {
     return readdirSync(path).sort();
   } catch (cause) {
-    if (!isErrno(cause, 'EACCES', 'EPERM', 'ENOENT', 'ENOTDIR')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('sites.unreadable', `folder ${path} cannot be read`, {
       cause,
       hint: 'check the name and the permissions of the folder',
@@ -82,7 +83,7 @@ function readMember(root: string, path: string): SiteMember {
       directory: dirname(resolve(full)),
     };
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'EACCES')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     const other = 'went away, or its name is not UTF-8';
     return { path, kind: { other }, size: 0, read: () => readWhole(full, 0) };
   }

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
-import { ConfigError, isErrno } from '../../base/errors.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { readFilled } from './filling/fill-sites.ts';
 import { readFolder } from './read-folder.ts';
@@ -88,7 +89,7 @@ async function detectKind(path: string): Promise<SourceKind> {
     if (SPREADSHEET.test(path)) return refuseSpreadsheet(path);
     return kindOfHead(await readHead(path)) ?? unknownKind(path);
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EACCES')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('sites.unreadable', `${path} cannot be read`, {
       cause,
       hint: 'check the name and the permissions',

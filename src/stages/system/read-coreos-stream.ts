@@ -1,5 +1,6 @@
 import type { Stage } from '../../engine/stage.ts';
-import { isErrno, ConfigError } from '../../base/errors.ts';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/tls.ts';
@@ -45,7 +46,7 @@ function readStreamFile(path: string): string {
   try {
     return readInputFile(path, { domain: 'coreos-stream' }).toString('utf8');
   } catch (cause) {
-    if (!isErrno(cause, 'ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES')) throw cause;
+    if (!isUnreadable(cause)) throw cause;
     throw new ConfigError('coreos-stream.missing', `CoreOS stream "${path}" cannot be read`, {
       cause,
       hint: 'check the name of the file',

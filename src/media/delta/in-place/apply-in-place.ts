@@ -4,7 +4,7 @@ import { withLock } from '../../../base/disk/lock.ts';
 import { digestFile } from '../../../base/disk/files.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../../base/disk/write-errors.ts';
-import { ConfigError, DiskError, isErrno } from '../../../base/errors.ts';
+import { DiskError } from '../../../base/errors.ts';
 import { sumSizes } from '../../../base/lists.ts';
 import { openRandomAccess } from '../../../iso/random-access.ts';
 import { namesBeside } from '../../output/claim-iso.ts';
@@ -149,12 +149,9 @@ async function openToWrite(path: string): Promise<FileHandle> {
   try {
     return await openInPlace(path);
   } catch (error) {
-    throw isErrno(error, 'ENOENT') ? unreadable(path) : explainWriteError(error, path);
+    throw explainWriteError(error, path);
   }
 }
-
-const unreadable = (path: string): ConfigError =>
-  new ConfigError('iso.unreadable', `${path} cannot be read: there is no such file`);
 
 async function seal(path: string, signal: AbortSignal): Promise<Digest> {
   const digest = await digestFile(path, signal);

@@ -2,6 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { explainWriteError } from '../../../base/disk/write-errors.ts';
+import { parseJsonObject } from '../../index/written-json.ts';
 import type { NewIso, OldIso } from './list-moves.ts';
 
 /**
@@ -28,7 +29,9 @@ export async function readStepJournal(path: string): Promise<StepJournal | undef
   const text = (await readOwnFile(path))?.toString('utf8');
   const [head, ...lines] = text?.slice(0, text.lastIndexOf('\n')).split('\n') ?? [];
   if (!head?.startsWith('{')) return undefined;
-  const { delta, now, old, run } = JSON.parse(head) as StepJournal;
+  const journal = parseJsonObject(head);
+  if (!journal) return undefined;
+  const { delta, now, old, run } = journal as unknown as StepJournal;
   return { delta, now, old, run, done: Number(lines.at(-1) ?? 0) };
 }
 

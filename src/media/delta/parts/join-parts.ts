@@ -4,7 +4,8 @@ import { nameAside } from '../../../base/disk/aside.ts';
 import { writeWhole } from '../../../base/disk/files.ts';
 import { createFile } from '../../../base/disk/open-file.ts';
 import { explaining } from '../../../base/disk/write-errors.ts';
-import { IntegrityError, isErrno } from '../../../base/errors.ts';
+import { isBroken } from '../../../base/disk/read-errors.ts';
+import { ConfigError, IntegrityError } from '../../../base/errors.ts';
 import { openRandomAccess, type RandomAccess } from '../../../iso/random-access.ts';
 import { readMode } from '../read-medium.ts';
 import {
@@ -169,7 +170,7 @@ async function unlessUnreadable<T>(read: () => Promise<T>): Promise<T | undefine
   try {
     return await read();
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EIO')) return undefined;
+    if (error instanceof ConfigError || isBroken(error)) return undefined;
     throw error;
   }
 }

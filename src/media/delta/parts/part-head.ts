@@ -1,4 +1,5 @@
 import { digestOf, isDigest, type Digest } from '../../../base/digest.ts';
+import { isTextList, parseJsonObject } from '../../index/written-json.ts';
 import type { RandomAccess } from '../../../iso/random-access.ts';
 
 /** What all parts of a delta say of it. Sizes are bytes. */
@@ -59,13 +60,18 @@ export async function readPartHead(file: RandomAccess): Promise<PartHead | undef
 
 /** The text has the digest that its line names: what it has is what somebody wrote. */
 function parseList(text: string): PartList | undefined {
-  const list = JSON.parse(text) as Partial<PartList>;
-  const { size, partSize, parts, parity } = list;
-  if (!Array.isArray(parts) || !parts.every(isDigest) || !isDigest(parity ?? '')) return undefined;
-  if (!Number.isSafeInteger(size) || !Number.isSafeInteger(partSize)) return undefined;
-  const isEnough = parts.length === Math.ceil(Number(size) / Number(partSize));
-  return isEnough && parts.length <= MOST_PARTS ? (list as PartList) : undefined;
+  const { size, partSize, parts, parity } = parseJsonObject(text) ?? {};
+  if (!isTextList(parts) || !parts.every(isDigest) || !isTextDigest(parity)) return undefined;
+  if (!isSize(size) || !isSize(partSize) || parts.length > MOST_PARTS) return undefined;
+  const isEnough = parts.length === Math.ceil(size / partSize);
+  return isEnough ? { size, partSize, parts, parity } : undefined;
 }
+
+const isTextDigest = (value: unknown): value is Digest =>
+  typeof value === 'string' && isDigest(value);
+
+const isSize = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) > 0;
 
 /** Bytes of a part without its head. */
 export const sizeOfPart = ({ size, partSize }: PartList, number: number): number =>

@@ -1,3 +1,4 @@
+import { isUnreadable } from '../../../base/disk/read-errors.ts';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ConfigError, isErrno } from '../../../base/errors.ts';
@@ -35,7 +36,7 @@ async function findRoot(directory: string): Promise<string> {
     const root = await realpath(directory);
     if ((await stat(root)).isDirectory()) return root;
   } catch (error) {
-    if (!isErrno(error, 'ENOENT', 'ENOTDIR')) throw error;
+    if (!isUnreadable(error)) throw error;
   }
   throw new ConfigError(
     'catalog.missing',
