@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { ConfigError, DiskError, isErrno } from '../errors.ts';
+import { ConfigError, DiskError, isErrno, type ErrorDetails } from '../errors.ts';
 
 /** What the system says of a path that the user can correct. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ export function explainReadError(cause: unknown, path: string): unknown {
     });
   }
   const reason = reasonOf(cause);
-  return reason === undefined ? cause : unreadable(path, reason);
+  return reason === undefined ? cause : unreadable(path, reason, { cause });
 }
 
 /** Whether the device answers with an error, by the system or as `explainReadError` has it. */
@@ -43,12 +43,8 @@ export const notReadable = (path: string, stats: Stats): ConfigError =>
     : unreadable(
         path,
         'it is neither a regular file nor a block device',
-        'copy what it gives into a file, and give that',
+        { hint: 'copy what it gives into a file, and give that' },
       );
 
-const unreadable = (path: string, reason: string, hint?: string): ConfigError =>
-  new ConfigError(
-    'iso.unreadable',
-    `${path} cannot be read: ${reason}`,
-    hint === undefined ? {} : { hint },
-  );
+const unreadable = (path: string, reason: string, details: ErrorDetails = {}): ConfigError =>
+  new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, details);

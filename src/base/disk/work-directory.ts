@@ -95,8 +95,9 @@ export function nameHeld(text: string): string {
  * @returns DiskError `work-dir.lost`
  */
 export function explainLoss(error: unknown): unknown {
-  if (!(error instanceof Error) || !('syscall' in error && 'path' in error)) return error;
-  const held = [...names.keys()].find((path) => String(error.path).startsWith(`${path}/`));
+  const said = isErrno(error, 'iso.unreadable') ? (error as Error).cause : error;
+  if (!(said instanceof Error) || !('syscall' in said && 'path' in said)) return error;
+  const held = [...names.keys()].find((path) => String(said.path).startsWith(`${path}/`));
   if (held === undefined) return error;
   return new DiskError(
     'work-dir.lost',

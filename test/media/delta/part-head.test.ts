@@ -43,7 +43,7 @@ describe('a part of a delta is malformed whose head', () => {
     const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const { signal } = new AbortController();
     const host = { stdout, stderr, env: {}, cwd: folder, isTTY: false, signal, now: () => 0 };
-    const exitCode = await runProgram(['apply', 'old.iso', 'x.1', '--output', 'new.iso'], host);
+    const exitCode = await runProgram(['apply', 'old.iso', 'x.1', '--in-place'], host);
     const answer = String(stderr.read());
     expect([exitCode, answer]).toEqual([5, expect.stringContaining('[delta.malformed]')]);
   });
