@@ -40,11 +40,9 @@ export const isBroken = (error: unknown): boolean => isErrno(error, 'EIO', 'disk
 export const notReadable = (path: string, stats: Stats): ConfigError =>
   stats.isDirectory()
     ? unreadable(path, 'it is a directory')
-    : unreadable(
-        path,
-        'it is neither a regular file nor a block device',
-        { hint: 'copy what it gives into a file, and give that' },
-      );
+    : unreadable(path, 'it is neither a regular file nor a block device', {
+        hint: 'copy what it gives into a file, and give that',
+      });
 
 const unreadable = (path: string, reason: string, details: ErrorDetails = {}): ConfigError =>
   new ConfigError('iso.unreadable', `${path} cannot be read: ${reason}`, details);
