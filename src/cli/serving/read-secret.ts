@@ -1,5 +1,6 @@
-import { statSync } from 'node:fs';
+import { statSync, type Stats } from 'node:fs';
 import { resolve } from 'node:path';
+import { isUnreadable } from '../../base/disk/read-errors.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readSecretSource } from '../../config/secret/secret-source.ts';
 import type { CliHost } from '../host.ts';
@@ -24,7 +25,8 @@ export function warnOfSecrets(
   warn: (message: string) => void,
 ): void {
   const [, path] = /^file:(.*)$/s.exec(key) ?? [];
-  const mode = path === undefined ? 0 : statSync(resolve(cwd, path)).mode & 0o777;
+  const found = path === undefined ? undefined : findFile(resolve(cwd, path));
+  const mode = (found?.mode ?? 0) & 0o777;
   if ((mode & 0o004) !== 0) {
     warn(
       `everybody on this machine can read ${path ?? ''} (mode ${mode.toString(8)}): chmod 600 it`,
@@ -32,5 +34,15 @@ export function warnOfSecrets(
   }
   if (URL.canParse(database) && new URL(database).password !== '') {
     warn('the password of --database is in the list of processes: give env:NAME or file:PATH');
+  }
+}
+
+/** Undefined for what cannot be reached: `readSecret` refuses it. */
+function findFile(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (isUnreadable(error)) return undefined;
+    throw error;
   }
 }
