@@ -5,7 +5,7 @@ import { syncDirectory, writeFileAtomic, writeWhole } from '../../base/disk/file
 import { withLock } from '../../base/disk/lock.ts';
 import { openInPlace, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
-import { ConfigError, DiskError, isErrno } from '../../base/errors.ts';
+import { DiskError } from '../../base/errors.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { openRandomAccess } from '../../iso/random-access.ts';
 import { namesBeside } from '../output/claim-iso.ts';

@@ -127,7 +127,7 @@ export async function useSource<Result>(
  * @param cwd where the work directory is in which a device may have something half-done
  * @throws ConfigError `iso.unreadable`; DiskError `customize.half-way`
  */
-export async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {
+async function openLocal(path: string, cwd?: string): Promise<RandomAccess> {
   const image = await openRandomAccess(path);
   try {
     const device = cwd === undefined ? undefined : findDevice(path);
