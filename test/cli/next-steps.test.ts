@@ -35,6 +35,15 @@ describe('the steps after a build', () => {
     expect(option).toContain('  1. sealift verify ./-x.iso');
   });
 
+  it.each(['s3://media/nightly/ove.iso', '/dev/sdb'])(
+    'put the installer where the person is, where that is no folder: %s',
+    (output) => {
+      const steps = formatNextSteps({ ...medium, output, interactive: false });
+      expect(steps).toContain(`  2. sealift extract installer ${output} --out .`);
+      expect(steps).toContain('  4. ./openshift-install agent create config-image --dir site');
+    },
+  );
+
   it('lead an interactive medium to its web interface, without a configuration image', () => {
     const steps = formatNextSteps({ ...medium, interactive: true }).join('\n');
     expect(steps).toContain('http://<rendezvous IP>:3001');

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFile, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { digestFile } from '../../src/base/disk/files.ts';
@@ -153,6 +153,23 @@ describe('a delta applied in place', () => {
     for (const args of [[], ['--in-place', '--output', 'y.iso']]) {
       const { exitCode, stderr } = await world.run('apply', 'x.iso', 'night.delta', ...args);
       expect([exitCode, stderr]).toEqual([2, expect.stringContaining('[usage.in-place]')]);
+    }
+  });
+
+  test.skipIf(!mayMount())('is refused before the first byte where the disk is full', async () => {
+    const small = at('small');
+    const { size } = await stat(at('monday.iso'));
+    await mkdir(small);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size + (512 << 10)}`, 'none', small]);
+    try {
+      await copyFile(at('monday.iso'), join(small, 'x.iso'));
+      const before = await digestFile(join(small, 'x.iso'));
+      const args = ['apply', 'small/x.iso', 'night.delta', '--in-place'];
+      const { exitCode, stderr } = await world.run(...args);
+      expect([exitCode, stderr]).toEqual([7, expect.stringContaining('[disk.too-small]')]);
+      expect(await digestFile(join(small, 'x.iso'))).toBe(before);
+    } finally {
+      execFileSync('umount', [small]);
     }
   });
 

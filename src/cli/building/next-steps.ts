@@ -40,7 +40,7 @@ const listInteractive = ({ output }: BuiltMedium): readonly string[] => [
 
 function listWithImage({ output, fips }: BuiltMedium): readonly string[] {
   const name = fips ? 'openshift-install-fips' : 'openshift-install';
-  const directory = dirname(output);
+  const directory = /^(?:s3:\/|\/dev)\//.test(output) ? '.' : dirname(output);
   const program = formatShellPath(directory === '.' ? `./${name}` : join(directory, name));
   const iso = formatShellPath(output);
   return [

@@ -2,6 +2,7 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
+import { explaining } from '../../base/disk/write-errors.ts';
 import { readAllocated, readFreeBytes, syncDirectory } from '../../base/disk/files.ts';
 import { formatSize } from '../../base/text/quantities.ts';
 import { withoutUndefined } from '../../base/members.ts';
@@ -82,8 +83,10 @@ export async function pourIso(options: PourOptions): Promise<PourResult> {
 /** Gives a poured ISO its name, unless it is on a device, and removes what continues a pour. */
 export async function publishPour(output: string, isDevice = false): Promise<void> {
   const partial = `${output}.partial`;
-  if (!isDevice) await rename(partial, output);
-  await syncDirectory(dirname(output));
+  await explaining(output, async () => {
+    if (!isDevice) await rename(partial, output);
+    await syncDirectory(dirname(output));
+  });
   await rm(`${partial}.journal`, { force: true });
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InterruptedError, RegistryError } from '../../../src/base/errors.ts';
 import type { Pace } from '../../../src/iso/pour/pace.ts';
-import type { PourOptions } from '../../../src/iso/pour/pour-iso.ts';
+import { publishPour, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
 import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
 import { mayMount } from '../../support/may-mount.ts';
 import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
@@ -227,3 +227,8 @@ describe.skipIf(!mayMount())(
     });
   },
 );
+
+it('the folder of an output that went away while it was poured is no bug', async () => {
+  const gone = publishPour(join(tmpdir(), 'sealift-gone', 'out.iso'));
+  await expect(gone).rejects.toMatchObject({ code: 'output.unwritable', exitCode: 7 });
+});

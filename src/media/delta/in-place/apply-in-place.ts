@@ -1,11 +1,13 @@
 import { rm, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Digest } from '../../../base/digest.ts';
 import { withLock } from '../../../base/disk/lock.ts';
-import { digestFile } from '../../../base/disk/files.ts';
+import { digestFile, readFreeBytes } from '../../../base/disk/files.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../../base/disk/write-errors.ts';
 import { DiskError } from '../../../base/errors.ts';
-import { sumSizes } from '../../../base/lists.ts';
+import { maxOf, sumSizes } from '../../../base/lists.ts';
+import { formatSize } from '../../../base/text/quantities.ts';
 import { openRandomAccess } from '../../../iso/random-access.ts';
 import { namesBeside } from '../../output/claim-iso.ts';
 import { publishChecksum } from '../../output/publish-iso.ts';
@@ -62,9 +64,11 @@ async function applyLocked(
       return await finish(path, { iso, now: begun.there, steps: [] }, options);
     }
     const { now, old, steps } = begun;
-    const aside = await keep(openOwnFile(`${options.aside}.saved`));
+    const isFile = (await iso.stat()).isFile();
+    if (begun.done === 0) await requireRoom(begun, { aside: options.aside, isFile });
+    const aside = await keep(openAside(`${options.aside}.saved`));
     const delta = await keep(openToRead(deltaPath));
-    const patched = await keep(openOwnFile(`${options.aside}.patched`));
+    const patched = await keep(openAside(`${options.aside}.patched`));
     await resize(path, { iso, size: Math.max(old.size, now.size) });
     await change({ path, iso, aside, delta, patched }, begun, options);
     await resize(path, { iso, size: now.size });
@@ -73,6 +77,28 @@ async function applyLocked(
   } finally {
     for (const file of files) await file.close();
   }
+}
+
+const openAside = (path: string): Promise<FileHandle> => explaining(path, () => openOwnFile(path));
+
+/** Of the journal, and of what a file system takes besides. */
+const MARGIN = 1 << 20;
+
+/** Before the first byte is overwritten: behind it, the medium does not boot until the last one. */
+async function requireRoom(
+  { now, old, steps }: Begun,
+  { aside, isFile }: { readonly aside: string; readonly isFile: boolean },
+): Promise<void> {
+  const ends = steps.map((step) => (step.kind === 'save' ? step.slot + step.size : 0));
+  const grown = isFile ? Math.max(0, now.size - old.size) : 0;
+  const needed = maxOf(ends, 0) + grown + MARGIN;
+  const free = await readFreeBytes(dirname(aside));
+  if (needed <= free) return;
+  throw new DiskError(
+    'disk.too-small',
+    `this needs ${formatSize(needed)} in "${dirname(aside)}", but only ${formatSize(free)} are free: nothing was changed`,
+    { expected: String(needed), found: String(free), hint: 'free some space' },
+  );
 }
 
 type Made = {
