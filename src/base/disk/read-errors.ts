@@ -30,8 +30,14 @@ export function explainReadError(cause: unknown, path: string): unknown {
     });
   }
   const reason = reasonOf(cause);
-  return reason === undefined ? cause : unreadable(path, reason, { cause });
+  return reason === undefined
+    ? cause
+    : unreadable(path, reason, { cause: inOurWords(cause as NodeJS.ErrnoException, reason) });
 }
+
+/** The system's own words say the same again. */
+const inOurWords = ({ code, syscall, path }: NodeJS.ErrnoException, reason: string): Error =>
+  Object.assign(new Error(reason), { code, syscall, path });
 
 /** Whether the device answers with an error, by the system or as `explainReadError` has it. */
 export const isBroken = (error: unknown): boolean => isErrno(error, 'EIO', 'disk.broken');
