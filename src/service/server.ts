@@ -79,7 +79,7 @@ const TLS = { minVersion: 'TLSv1.2' } as const;
 /** As Node.js's own answer looks at it. */
 type Answering = Socket & { readonly _httpMessage?: ServerResponse | null };
 
-/** What is not HTTP is answered in the service's own shape, unless an answer is on its way, or there is no TLS yet. */
+/** Answers what is not HTTP in the service's own shape. No answer goes into another one, nor onto a line without TLS. */
 function refuse(error: NodeJS.ErrnoException, socket: Answering): void {
   const isBroken = /^(?:ECONNRESET$|ERR_(?:SSL|TLS)_)/.test(error.code ?? '');
   if (isBroken || !socket.writable || socket._httpMessage?.headersSent) {

@@ -144,7 +144,7 @@ describe('a registry served out of an ISO', () => {
     expect(await refuse('bare.iso')).toMatchObject({ exitCode: 3 });
     const { exitCode, stderr } = await refuse('none.iso');
     expect(exitCode).toBe(3);
-    expect(stderr).toContain('there is no such file');
+    expect(stderr).toContain('it does not exist');
   });
 });
 

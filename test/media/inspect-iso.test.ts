@@ -81,7 +81,7 @@ describe('inspection of a medium', () => {
     const call = ['inspect', 'none.iso'];
     const { exitCode, stderr } = await runCommand(registerInspect, call, { cwd: directory });
     expect(exitCode).toBe(3);
-    expect(stderr).toContain('none.iso cannot be read: there is no such file [iso.unreadable]');
+    expect(stderr).toContain('none.iso cannot be read: it does not exist [iso.unreadable]');
   });
 });
 

@@ -251,7 +251,7 @@ describe.skipIf(!requireTool('genisoimage'))('verification of an image of anothe
 
 describe('verification of what is not an image', () => {
   it.each([
-    ['a file that is not there', () => join(directory, 'none.iso'), 'there is no such file'],
+    ['a file that is not there', () => join(directory, 'none.iso'), 'it does not exist'],
     ['a directory', () => directory, 'it is a directory'],
     ['a device', () => '/dev/null', 'it is neither a regular file nor a block device'],
   ])('refuses %s', async (_what, path, reason) => {

@@ -1,4 +1,4 @@
-/** What the service adds to what it is given; to others it is to be given. An Ignition config. */
+/** Said again on purpose: tests must not take it from the program. What the service adds to what it is given; to others it is to be given. An Ignition config. */
 export const SENTINEL = JSON.stringify({
   ignition: { version: '3.2.0' },
   storage: {

@@ -20,7 +20,7 @@ export type FileStamp = {
   readonly inode: number;
 };
 
-/** undefined where there is no regular file that can be reached. */
+/** undefined for what is missing, out of reach, or no regular file. */
 export async function readStamp(path: string): Promise<FileStamp | undefined> {
   try {
     const found = await stat(path);

@@ -1,6 +1,5 @@
 import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
-import { copyFile, lstat, open, rm, stat, type FileHandle } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { copyFile, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { nameAside } from './aside.ts';
 import { isErrno, DiskError } from '../errors.ts';
 import { explainReadError, notReadable } from './read-errors.ts';
@@ -131,44 +130,16 @@ export async function openInPlace(path: string): Promise<FileHandle> {
   }
 }
 
-/**
- * Copies a file that others may change to a new one that only we can. The source may be a link.
- *
- * @throws DiskError `file.not-regular`; the system's errors
- */
-export const copyToNew = async (from: string, to: string, signal: AbortSignal): Promise<void> =>
-  copyOpen(await openRegular(from, O_RDONLY | O_NONBLOCK), to, { signal });
+/** Opens a regular file that others may change, by a link too. @throws DiskError `file.not-regular`; the system's errors */
+export const openForeign = (path: string): Promise<FileHandle> =>
+  openRegular(path, O_RDONLY | O_NONBLOCK);
 
-/**
- * Copies what was listed as a file in a folder that others write to. What somebody put there under this name may
- * lead to a file that only we may read: no link is followed, and a file with other names is not taken.
- *
- * @throws DiskError `file.not-regular`, `file.other-names`; the system's errors
- */
-export async function copyListedToNew(
-  from: string,
-  to: string,
-  options: { readonly limit: number; readonly signal: AbortSignal },
-): Promise<void> {
-  const source = await openRegular(from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  await checking(source, ({ nlink }) =>
-    nlink > 1 ? Promise.reject(otherNames(from, nlink)) : Promise.resolve(),
+/** As `openForeign`, but by no link, and no file with other names. @throws DiskError `file.other-names`, too */
+export async function openForeignSole(path: string): Promise<FileHandle> {
+  const file = await openRegular(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  return checking(file, ({ nlink }) =>
+    nlink > 1 ? Promise.reject(otherNames(path, nlink)) : Promise.resolve(),
   );
-  await copyOpen(source, to, options);
-}
-
-/** Closes the source. */
-async function copyOpen(
-  source: FileHandle,
-  to: string,
-  { limit = Infinity, signal }: { readonly limit?: number; readonly signal: AbortSignal },
-): Promise<void> {
-  const target = await createFile(to).catch(async (error: unknown) => {
-    await source.close();
-    throw error;
-  });
-  const reading = source.createReadStream({ end: limit - 1, highWaterMark: 1 << 20 });
-  await pipeline(reading, target.createWriteStream(), { signal });
 }
 
 /** Makes a new file that shares the blocks of another. Fails where the file system does not clone. */
@@ -251,17 +222,6 @@ async function requireOwn(path: string, { uid }: Stats): Promise<void> {
     found: `user ${uid}`,
     hint: 'run the command as that user, or name another place',
   });
-}
-
-/** Whether there is a regular file of one name that belongs to us. */
-export async function isOwnFile(path: string): Promise<boolean> {
-  try {
-    const stats = await lstat(path);
-    return stats.isFile() && stats.nlink === 1 && (await isOwnUser(stats.uid, path));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
-    throw error;
-  }
 }
 
 /**

@@ -3,14 +3,14 @@ import { ConfigError, DiskError, isErrno, type ErrorDetails } from '../errors.ts
 
 /** What the system says of a path that the user can correct. */
 const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
+  ENOENT: 'it does not exist',
   ENOTDIR: 'a part of its path is not a directory',
   EISDIR: 'it is a directory',
   EACCES: 'reading it is not permitted',
   EPERM: 'reading it is not permitted',
   ELOOP: 'its symbolic links are a loop',
   ENAMETOOLONG: 'its name is too long',
-  ENOMEDIUM: 'there is no medium in the drive',
+  ENOMEDIUM: 'the drive is empty',
   ENXIO: 'it is a socket, or a device that the kernel does not have',
   ENODEV: 'the kernel does not have such a device',
 };

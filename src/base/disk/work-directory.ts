@@ -17,8 +17,7 @@ export type WorkDirectory = {
   close: () => Promise<void>;
 };
 
-/** Only its owner may look into it. */
-const MODE = 0o700;
+const MODE = 0o700; // only its owner may look into it
 
 /** Where results are. Each is a directory of our own, and no link. */
 const PLACES = [

@@ -24,8 +24,8 @@ export type WatchedTls = {
 
 /**
  * Reads certificate and key, and later tells of new ones, however they get there: written, renamed, or behind a
- * link that points elsewhere. Both are read when one changes, and used when they belong together. What changes
- * between reading and watching, while the records are opened, is told as well.
+ * link that points elsewhere. Both are read when one changes, and used when they belong together. A pair that
+ * was replaced before watching began is used too.
  *
  * @throws what `readTls` throws
  */

@@ -1,12 +1,11 @@
-import { rm, stat } from 'node:fs/promises';
+import { lstat, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/claim-output.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
-import { isOwnFile, readRegularFile } from '../../base/disk/open-file.ts';
-import { isObject } from '../../base/members.ts';
+import { isOwnUser, readRegularFile } from '../../base/disk/open-file.ts';
 import { sizeOf } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { isObject, withoutUndefined } from '../../base/members.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { IsoReuse } from '../seeds/open-seeds.ts';
 import { claimDevice } from './claim-device.ts';
@@ -233,6 +232,17 @@ async function readSmall(path: string): Promise<string | undefined> {
     return (await readRegularFile(path))?.toString('utf8');
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'EACCES', 'EPERM')) return undefined;
+    throw error;
+  }
+}
+
+/** Whether there is a regular file of one name that belongs to us. */
+async function isOwnFile(path: string): Promise<boolean> {
+  try {
+    const stats = await lstat(path);
+    return stats.isFile() && stats.nlink === 1 && (await isOwnUser(stats.uid, path));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
     throw error;
   }
 }

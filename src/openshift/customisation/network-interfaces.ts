@@ -99,7 +99,7 @@ const VLAN = object(
 );
 
 /** In the numbers of the kernel. */
-const BOND_MODES = choice([
+export const BOND_MODES = [
   'balance-rr',
   'active-backup',
   'balance-xor',
@@ -107,14 +107,14 @@ const BOND_MODES = choice([
   '802.3ad',
   'balance-tlb',
   'balance-alb',
-]);
+];
 
 const ARP_VALIDATE = 'none active backup all filter filter_active filter_backup'.split(' ');
 const HASHES = 'layer2 layer3+4 layer2+3 encap2+3 encap3+4 vlan+srcmac'.split(' ');
 
 const BOND = object(
   {
-    mode: BOND_MODES,
+    mode: choice(BOND_MODES),
     port: list(name),
     ports: list(name),
     slaves: list(name),

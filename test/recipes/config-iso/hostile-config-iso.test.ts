@@ -72,7 +72,7 @@ describe('control characters from an ISO are escaped', () => {
 });
 
 it.each([
-  ['that is not there', 'nope', 'there is no such file'],
+  ['that is not there', 'nope', 'it does not exist'],
   ['that is a directory', '.', 'it is a directory'],
   ['that is a pipe', 'pipe', 'it is neither a regular file nor a block device'],
 ])('a medium %s is told, and not waited for', async (_what, name, reason) => {

@@ -1,5 +1,6 @@
 import type { DocumentProblem } from '../../../base/problem.ts';
 import type { Report } from '../../../config/document/report.ts';
+import { BOND_MODES } from '../../../openshift/customisation/network-interfaces.ts';
 import { invalid, required, unsupported } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from '../free.ts';
 import { parseAddress, widthOf, type Family } from '../ip-address.ts';
@@ -7,16 +8,6 @@ import type { NetworkInterface } from '../interfaces.ts';
 
 /** NetworkManager takes both separators; 20 octets are of InfiniBand. */
 const MAC = /^[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}(?:(?:[:-][0-9a-f]{2}){14})?$/i;
-/** Names of the kernel's modes of bonding, and their numbers. */
-const BOND_MODES = [
-  'balance-rr',
-  'active-backup',
-  'balance-xor',
-  'broadcast',
-  '802.3ad',
-  'balance-tlb',
-  'balance-alb',
-];
 /** IFNAMSIZ without the final zero. */
 const LONGEST_NAME = 15;
 
