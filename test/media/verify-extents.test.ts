@@ -142,7 +142,7 @@ describe('extents of an index against their digests', () => {
 
   it('are not there at all when the file is not', async () => {
     await expect(verify([extentAt(0, 10)], {}, join(directory, 'none'))).rejects.toThrow(
-      'no such file',
+      'it does not exist',
     );
   });
 });
