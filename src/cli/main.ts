@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './serving/keep-memory-small.ts';
 import { DiskError, InterruptedError } from '../base/errors.ts';
 import { startTimer } from '../base/wait.ts';
 import { runProgram, wantsJson } from './program.ts';

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/members.ts';
-import { keepGarbageSmall, keepNewSmall } from '../../base/memory.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { DURATION_FORM, parseDuration, parseSize, SIZE_FORM } from '../../base/text/quantities.ts';
 import { redact } from '../../base/text/redact.ts';
@@ -137,8 +136,6 @@ function parseUrl(text: string): string {
 async function serve(options: ServeOptions, host: CliHost): Promise<void> {
   const { pair: tls, watch } = openTls(options, host);
   const log = createLog(host, options);
-  keepGarbageSmall();
-  keepNewSmall();
   // What it needs is read for this command alone.
   const { openService } = await import('../../service/service.ts');
   const { createServiceServer } = await import('../../service/server.ts');

@@ -8,8 +8,8 @@ const SMALLEST = 16 << 10;
 export type Pieces = {
   /** One more client takes pieces until the result is called. */
   readonly join: () => () => void;
-  /** A buffer for `wanted` bytes, or as many as a client gets now. */
-  readonly take: (wanted: number) => Buffer;
+  /** A buffer for `wanted` bytes, or as many as a client gets now; never for more than `largest`. */
+  readonly take: (wanted: number, largest?: number) => Buffer;
   /** Nobody reads from it or writes to it any more. */
   readonly give: (buffer: Buffer) => void;
 };
@@ -29,8 +29,8 @@ export function createPieces(): Pieces {
         clients -= 1;
       };
     },
-    take(wanted) {
-      const share = Math.max(SMALLEST, Math.min(LARGEST, BUDGET / Math.max(1, clients)));
+    take(wanted, largest = LARGEST) {
+      const share = Math.max(SMALLEST, Math.min(largest, BUDGET / Math.max(1, clients)));
       const size = Math.max(SMALLEST, floorPower(share, wanted));
       const known = free.get(size)?.pop();
       if (known) idle -= size;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { withoutUndefined } from '../../base/members.ts';
 import { waitFor } from '../../base/wait.ts';
 import { createPieces } from './pieces.ts';
@@ -84,11 +85,15 @@ type Sending = {
 /** Bytes for one client before others have their turn: what the kernel takes at once has no end where a client is fast. */
 const TURN = 1 << 20;
 
+/** Bytes of a piece for a client of TLS, which keeps all of it a second time until it is sent. */
+const ENCRYPTED = 64 << 10;
+
 /** A loop of calls, not of promises: with those a download takes half as much processor time again. */
 async function sendBody({ response }: Exchange, sending: Sending): Promise<void> {
   const { planned, served, progress, gone } = sending;
   const { start, end } = planned.body ?? { start: 0, end: -1 };
   const leave = pieces.join();
+  const largest = response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
   let at = start;
   let turn = 0;
   const pump = (resolve: (done: undefined) => void, reject: (error: unknown) => void): void => {
@@ -99,7 +104,7 @@ async function sendBody({ response }: Exchange, sending: Sending): Promise<void>
           resolve(undefined);
           return;
         }
-        const buffer = pieces.take(end + 1 - at);
+        const buffer = pieces.take(end + 1 - at, largest);
         const piece = buffer.subarray(0, end + 1 - at);
         const filling = served.fill(piece, at, gone);
         const send = (): void => {
