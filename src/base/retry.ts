@@ -1,11 +1,11 @@
 import { withoutUndefined } from './members.ts';
 import { formatDuration } from './text/quantities.ts';
 import { TransientError } from './http/network-failure.ts';
-import { sleep } from './wait.ts';
+import { createRunningClock, sleep } from './wait.ts';
 
 /** What waits and what draws lots: real by default, given by tests. */
 export type Clock = {
-  /** Milliseconds that never go back. */
+  /** Milliseconds that never go back; by default those that this process ran. */
   readonly now: () => number;
   /** From 0 to below 1. */
   readonly random: () => number;
@@ -82,7 +82,7 @@ const SECOND_LOOK = 5000;
 const REPORT_INTERVAL = 60_000;
 
 const SYSTEM_CLOCK: Clock = {
-  now: () => performance.now(),
+  now: createRunningClock(() => performance.now()),
   random: () => Math.random(),
   sleep,
 };

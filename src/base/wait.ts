@@ -72,6 +72,38 @@ export function startTimer(milliseconds: number, act: () => void): Timer {
   };
 }
 
+/** Milliseconds between two signs that this process runs. */
+const BEAT_MS = 1000;
+/** Milliseconds that a sign may be late on a busy machine. */
+const LATE_MS = 2000;
+
+/**
+ * A clock of the milliseconds that this process ran: it stands still while the process is stopped.
+ *
+ * @param now milliseconds that never go back
+ */
+export function createRunningClock(now: () => number, beat = startTimer): () => number {
+  let last: number | undefined;
+  let lost = 0;
+  const look = (): number => {
+    const time = now();
+    const silence = time - (last ?? time);
+    if (silence > BEAT_MS + LATE_MS) lost += silence - BEAT_MS;
+    last = time;
+    return time - lost;
+  };
+  const begin = (): void => {
+    beat(BEAT_MS, () => {
+      look();
+      begin();
+    }).unref();
+  };
+  return () => {
+    if (last === undefined) begin();
+    return look();
+  };
+}
+
 /** Aborts `controller` with the reason of the first of the signals; call the result to end that. */
 export function follow(
   signals: readonly (AbortSignal | undefined)[],

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createHttp } from '../../src/base/http/http.ts';
-import { sleep, untilAborted, withTimeLimit } from '../../src/base/wait.ts';
+import { createRunningClock, sleep, untilAborted, withTimeLimit } from '../../src/base/wait.ts';
 import { serveLocally } from '../support/local-http.ts';
 
 const HOUR = 3_600_000;
@@ -78,5 +78,27 @@ describe('work with a time limit', () => {
     const waiting = withTimeLimit(HOUR, stop.signal, (limited) => sleep(HOUR, limited));
     stop.abort(new Error('stopped'));
     await expect(waiting).rejects.toThrow('stopped');
+  });
+});
+
+describe('a clock of the time that the process ran', () => {
+  it('stands still while the process is stopped, and goes on with it', () => {
+    let time = 0;
+    const beats: (() => void)[] = [];
+    const now = createRunningClock(
+      () => time,
+      (_milliseconds, act) => {
+        beats.push(act);
+        return { stop: () => undefined, unref: () => undefined };
+      },
+    );
+    const pass = (milliseconds: number): number => {
+      time += milliseconds;
+      beats.shift()?.();
+      return now();
+    };
+    expect([now(), pass(1000), pass(1400), pass(120_000), pass(1000)]).toEqual([
+      0, 1000, 2400, 3400, 4400,
+    ]);
   });
 });
