@@ -137,6 +137,23 @@ describe.skipIf(!hasTools)('a live ISO of CoreOS that has values already', () =>
     expect(shown).not.toContain('hidden');
   });
 
+  const [A, B] = ['52:54:00:00:00:0A', '52:54:00:00:00:0b'];
+  test.each([
+    ['usage.hostname', 'two names', ['--hostname', `${A}=a`, '--hostname', `${A.toLowerCase()}=b`]],
+    ['usage.hostname', 'two hosts', ['--hostname', `${A}=a`, '--hostname', `${B}=a`]],
+    ['usage.hostname', 'localhost', ['--hostname', `${A}=localhost`]],
+    ['usage.hostname', 'a..b', ['--hostname', `${A}=a..b`]],
+    ['usage.proxy', 'a space', ['--proxy', 'http://p.example:1/ x']],
+    ['usage.proxy', 'a space', ['--proxy', 'http://p.example:1', '--no-proxy', 'a, b']],
+    ['usage.no-stream', 'standard output', ['--ntp', 'a.example', '--output', '-']],
+  ])('is not given what cannot be meant: %s, %s', async (code, text, args) => {
+    const place = args.includes('--output') ? [] : ['--in-place'];
+    const { exitCode, stderr } = await world.run('customize', 'x.iso', ...args, ...place);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`[${code}]`)]);
+    expect(stderr).toContain(text);
+    expect(sumOf('x.iso')).toBe(sumOf('test.iso'));
+  });
+
   test('takes no values where they would have no meaning', async () => {
     for (const mode of [['--show'], ['--reset', '--in-place']]) {
       const { exitCode, stderr } = await world.run('customize', 'x.iso', ...mode, '--ntp', 'a');

@@ -20,8 +20,8 @@ export type OutputRule = {
   readonly force: boolean;
   /** Whether the regular file that is there may go, for instance because an earlier run made it. */
   readonly isReplaceable: () => Promise<boolean>;
-  /** What `isReplaceable` accepts, in words. */
-  readonly expected: string;
+  /** What `isReplaceable` accepts, in words; absent where it accepts nothing. */
+  readonly expected?: string;
 };
 
 /**
@@ -37,11 +37,16 @@ export async function claimOutput(place: OutputPlace, rule: OutputRule): Promise
   if (found.size === 0 && isOwn) return;
   if (await rule.isReplaceable()) return;
   throw new UsageError('output.exists', `"${place.path}" exists and would be overwritten`, {
-    expected: `nothing, an empty file of yours, or ${rule.expected}`,
+    expected: listMay(rule.expected),
     found: isOwn ? `a file of ${found.size} bytes` : `an empty file of user ${found.uid}`,
     hint: 'name another file, or overwrite this one with --force',
   });
 }
+
+const listMay = (expected: string | undefined): string =>
+  expected === undefined
+    ? 'nothing, or an empty file of yours'
+    : `nothing, an empty file of yours, or ${expected}`;
 
 /**
  * Refuses what can never be an output, whatever the user forces: anything but a regular file (a

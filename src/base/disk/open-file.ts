@@ -259,7 +259,7 @@ const otherNames = (path: string, count: number): DiskError =>
   new DiskError('file.other-names', `"${path}" is a file with ${count} names`, {
     expected: 'a file with one name',
     found: `${count} hard links`,
-    hint: 'remove it, or name another place',
+    hint: 'copy it to a file of its own, or name another place',
   });
 
 /**

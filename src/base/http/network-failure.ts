@@ -105,7 +105,7 @@ export function explainNetworkFailure(host: string, cause: unknown): unknown {
       `${host} shows a certificate we do not trust`,
       {
         ...details,
-        hint: `add the CA that signed it: build.caBundle, or a .crt file in certs.d/${host}`,
+        hint: `add the CA that signed it: SSL_CERT_FILE, build.caBundle of a build, or a .crt file in certs.d/${host}`,
       },
     );
   }

@@ -191,7 +191,7 @@ function readNetworks(text: string, path: string): readonly HostNetwork[] {
     const { name, 'mac-address': macAddress } = objectOrEmpty(each);
     return typeof macAddress === 'string' ? [{ name: String(name), macAddress }] : [];
   });
-  return [{ networkConfig: text, interfaces: named }];
+  return [{ networkConfig: text, interfaces: named, source: path }];
 }
 
 function parseState(text: string, path: string): unknown {
@@ -234,7 +234,8 @@ function parseHostname(text: string): { readonly macAddress: string; readonly na
   const [, macAddress, name] =
     /^((?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2})=([a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?)$/.exec(text) ??
     [];
-  if (macAddress !== undefined && name !== undefined) return { macAddress, name };
+  const isName = name !== undefined && !/\.\.|\.-|-\./.test(name);
+  if (macAddress !== undefined && isName) return { macAddress, name };
   throw new UsageError('usage.hostname', `--hostname is "${text}"`, {
     expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
     found: text,
@@ -253,16 +254,35 @@ function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): v
   refuse('usage.trust-bundle', 'trust bundle', why);
 }
 
-function checkNetwork({ proxy = {}, ntpSources = [] }: CustomValues): void {
+function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
   checkProxy(proxy);
+  checkHostnames(hostnames);
   const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
   if (odd !== undefined)
     refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
 }
 
+/** A host has one name, and a name one host; every host is localhost to itself. */
+function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
+  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
+  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
+  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
+  const names = hostnames.map(({ name }) => name);
+  const shared = names.find((name, at) => names.indexOf(name) !== at);
+  if (shared !== undefined)
+    throw hostname(`"${shared}" is the name of two hosts`, 'give each host a name of its own');
+  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
+    throw hostname('localhost is the name of no single host', 'give the host another name');
+}
+
+const hostname = (problem: string, hint: string): UsageError =>
+  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
+
 function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
   for (const address of [httpProxy, httpsProxy])
     if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
+  if (/[\s"]/.test(noProxy))
+    refuse('usage.proxy', 'hosts without proxy', 'have a space or a quotation mark between them');
   if (noProxy !== '' && httpProxy + httpsProxy === '')
     refuse('usage.proxy', 'proxy', 'there are hosts without proxy, and no proxy for others');
 }
@@ -272,6 +292,7 @@ function explainProxy(address: string): string | undefined {
     ? new URL(address)
     : { password: '', protocol: '' };
   if (password !== '') rememberSecret(decodeURIComponent(password));
+  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
   return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
 }
 

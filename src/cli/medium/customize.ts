@@ -165,6 +165,11 @@ async function writeCopy(
   work: Work & { readonly output: string },
   host: CliHost,
 ): Promise<Done> {
+  if (work.output === '-') {
+    throw new UsageError('usage.no-stream', 'an ISO cannot be written to standard output', {
+      hint: 'name a file with --output, ./- for one of that name',
+    });
+  }
   const output = resolve(host.cwd, work.output);
   const inputs = isElsewhere(text) ? [] : [resolve(host.cwd, text)];
   const { force, logFormat } = work;

@@ -95,8 +95,7 @@ async function writeNew(
   { directory, force }: ExtractOptions,
   fill: (file: FileHandle, aside: string) => Promise<number>,
 ): Promise<ExtractedFile> {
-  const expected = 'nothing';
-  await claimOutput({ path }, { force, expected, isReplaceable: () => Promise.resolve(false) });
+  await claimOutput({ path }, { force, isReplaceable: () => Promise.resolve(false) });
   await makeDirectory(directory);
   const aside = await nameAside(path);
   const file = await openOwnFile(aside, { mode: 0o644 });

@@ -40,6 +40,8 @@ export type ProxyValues = {
 export type HostNetwork = {
   /** nmstate, as YAML text. */
   readonly networkConfig: string;
+  /** The file that it is the whole of, for messages; absent where a resource names the interfaces. */
+  readonly source?: string;
   /** Names of the configuration, by the address of the interface that each stands for. */
   readonly interfaces: readonly { readonly name: string; readonly macAddress: string }[];
   /** As nmstate itself made them of the configuration; absent: they are made here. */

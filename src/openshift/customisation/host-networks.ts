@@ -11,7 +11,7 @@ export const HOST_NETWORKS = '/etc/assisted/network/';
 
 /** Hosts find their own profiles by the addresses of their interfaces. */
 export const planHostNetworks = (hosts: readonly HostNetwork[]): readonly File[] =>
-  sortHosts(hosts).flatMap((host, index) => {
+  requireDistinct(hosts).flatMap((host, index) => {
     requireInterfaces(host, index);
     const directory = `${HOST_NETWORKS}host${index}`;
     const map = host.interfaces.map(({ macAddress, name }) => `${macAddress}=${name}`);
@@ -40,15 +40,35 @@ function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
     .map(({ host }) => host);
 }
 
+/** A host would take the profiles of one of the two. */
+function requireDistinct(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
+  const macs = hosts.flatMap(({ interfaces }) => {
+    const own = interfaces.map(({ macAddress }) => macAddress.toLowerCase());
+    return [...new Set(own)];
+  });
+  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
+  if (twice === undefined) return sortHosts(hosts);
+  throw new ConfigError('nmstate.interfaces', `${twice} is in the network of two hosts`, {
+    hint: 'give the network of each host once',
+  });
+}
+
 const MAC_ADDRESS = /^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$/;
 
-function requireInterfaces({ interfaces }: HostNetwork, index: number): void {
+function requireInterfaces({ interfaces, source }: HostNetwork, index: number): void {
   const wrong = interfaces.find(({ macAddress }) => !MAC_ADDRESS.test(macAddress));
   if (wrong) {
     throw refuse(`MAC address ${wrong.macAddress} for host ${index} has another format`, {
       expected: 'XX:XX:XX:XX:XX:XX',
       found: wrong.macAddress,
     });
+  }
+  if (interfaces.length === 0 && source !== undefined) {
+    throw new ConfigError(
+      'nmstate.interfaces',
+      `no interface in ${source} has a mac-address, by which a host finds its network`,
+      { hint: 'add mac-address to the interfaces, or give an NMStateConfig' },
+    );
   }
   if (interfaces.length === 0) {
     throw refuse(`at least one interface for host ${index} must be provided`);

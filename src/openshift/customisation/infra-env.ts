@@ -128,6 +128,8 @@ function findPullSecret(infraEnv: Resource, resources: readonly Resource[]): str
 function readKargs(value: unknown): NonNullable<CustomValues['kargs']> {
   const edits = (Array.isArray(value) ? value : []).map((each) => {
     const { operation, value: karg } = objectOrEmpty(each);
+    if (typeof karg === 'string' && karg.trim() === '')
+      throw refuseResource('kernelArguments of the InfraEnv has an empty value');
     if (typeof karg === 'string' && (operation === 'append' || operation === 'delete')) {
       return { operation, karg };
     }

@@ -24,14 +24,15 @@ const fillLine = (line: string, ip: string, host: string): string =>
 
 /** RFC 5952: the spelling that hosts compare with. */
 function normaliseAddress(address: string): string {
-  const version = isIP(address);
-  if (version === 4) return address;
-  if (version === 6 && !address.includes('%')) {
-    return new URL(`http://[${address}]`).hostname.slice(1, -1);
-  }
+  const version = address.includes('%') ? 0 : isIP(address);
+  const ip = version === 6 ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
+  if (version !== 0 && !OF_NO_HOST.test(ip)) return ip;
   throw new ConfigError('customize.rendezvous-ip', `invalid rendezvous IP: ${address}`, {
-    expected: 'an IPv4 or IPv6 address',
+    expected: 'an IPv4 or IPv6 address of one host',
     found: address,
     hint: 'give an address that the rendezvous host has',
   });
 }
+
+/** Unspecified, loopback, multicast and broadcast: RFC 6890, RFC 5771, RFC 4291. */
+const OF_NO_HOST = /^(?:0\.|127\.|(?:22[4-9]|2[3-5]\d)\.|::1?$|ff[0-9a-f]{2}:)/;

@@ -251,6 +251,29 @@ describe('a configured config', () => {
     expect(thrown({ rendezvousIp: 'a.example' })).toMatchObject({
       code: 'customize.rendezvous-ip',
     });
+    for (const rendezvousIp of [
+      '0.0.0.0',
+      '127.0.0.1',
+      '224.0.0.1',
+      '255.255.255.255',
+      '::',
+      '::1',
+      'ff02::1',
+      'fe80::1%eth0',
+    ]) {
+      expect(thrown({ rendezvousIp })).toMatchObject({ code: 'customize.rendezvous-ip' });
+    }
+    expect(thrown({ rendezvousIp: '223.255.0.1' })).toEqual(expect.any(String));
+    const [host] = VALUES.hosts ?? [];
+    expect(thrown({ hosts: host ? [host, host] : [] })).toMatchObject({
+      code: 'nmstate.interfaces',
+      message: '52:54:00:00:00:01 is in the network of two hosts',
+    });
+    expect(
+      thrown({ hosts: [{ networkConfig: NETWORK, interfaces: [], source: 'nm.yaml' }] }),
+    ).toMatchObject({
+      message: expect.stringMatching(/^no interface in nm.yaml has a mac/) as unknown,
+    });
     const interfaces = [{ name: 'eth0', macAddress: '52-54-00-00-00-01' }];
     expect(thrown({ hosts: [{ networkConfig: NETWORK, interfaces }] })).toMatchObject({
       code: 'nmstate.interfaces',
