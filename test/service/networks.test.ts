@@ -86,13 +86,25 @@ describe('networks of hosts', () => {
     const good = { network_yaml: network(), mac_interface_map: MAP };
     const { body } = await create([good]);
     const path = `${API}/v2/infra-envs/${String(body['id'])}`;
-    const bad = { network_yaml: '- [', mac_interface_map: MAP };
+    const other = [{ ...MAP[0], mac_address: '52:54:00:00:00:aa' }];
+    const bad = { network_yaml: '- [', mac_interface_map: other };
     const changed = await service.call('PATCH', path, {
       body: { static_network_config: [good, bad] },
     });
     expect(changed.body['reason']).toMatch(/^static_network_config\[1\]\.network_yaml is not YAML/);
     const read = await service.call('GET', path);
     expect(read.body['static_network_config']).toBe(body['static_network_config']);
+  });
+
+  it('are refused where two hosts have one address', async () => {
+    const host = (mac_address: string): object => {
+      return { network_yaml: network(), mac_interface_map: [{ ...MAP[0], mac_address }] };
+    };
+    const refused = await create([host('52:54:00:00:00:AB'), host('52:54:00:00:00:ab')]);
+    expect([refused.status, refused.body['reason']]).toEqual([
+      400,
+      'MAC 52:54:00:00:00:ab is in the network of two hosts',
+    ]);
   });
 
   it('are refused where all hosts together have too much, and taken where 500 have a plain one', async () => {

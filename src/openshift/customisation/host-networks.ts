@@ -42,15 +42,18 @@ function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
 
 /** A host would take the profiles of one of the two. */
 function requireDistinct(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
-  const macs = hosts.flatMap(({ interfaces }) => {
-    const own = interfaces.map(({ macAddress }) => macAddress.toLowerCase());
-    return [...new Set(own)];
-  });
-  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
-  if (twice === undefined) return sortHosts(hosts);
-  throw new ConfigError('nmstate.interfaces', `${twice} is in the network of two hosts`, {
-    hint: 'give the network of each host once',
-  });
+  const known = new Set<string>();
+  for (const { interfaces } of hosts) {
+    const macs = new Set(interfaces.map(({ macAddress }) => macAddress.toLowerCase()));
+    for (const mac of macs) {
+      if (!known.has(mac)) continue;
+      throw new ConfigError('nmstate.interfaces', `${mac} is in the network of two hosts`, {
+        hint: 'give the network of each host once',
+      });
+    }
+    for (const mac of macs) known.add(mac);
+  }
+  return sortHosts(hosts);
 }
 
 const MAC_ADDRESS = /^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$/;

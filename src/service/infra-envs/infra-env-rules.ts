@@ -38,7 +38,7 @@ export function checkSettings(params: InfraEnvParams, rules: PullSecretRules): v
   checkKeys(params.ssh_authorized_key);
   checkNtp(params);
   for (const argument of params.kernel_arguments ?? []) checkKernelArgument(argument);
-  for (const [i, host] of (params.static_network_config ?? []).entries()) checkNetwork(host, i);
+  checkHosts(params.static_network_config ?? []);
   checkProxy(params.proxy);
   checkTrustBundle(params.additional_trust_bundle);
   checkOverride(params.ignition_config_override);
@@ -161,7 +161,19 @@ function checkKernelArgument({ operation, value }: KernelArgument): void {
     throw bad('kernel argument is empty or has line breaks');
 }
 
-function checkNetwork({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
+function checkHosts(hosts: readonly StaticNetwork[]): void {
+  const macs = new Set<string>();
+  for (const [index, host] of hosts.entries()) {
+    checkHost(host, index);
+    for (const { mac_address = '' } of host.mac_interface_map ?? []) {
+      const mac = mac_address.toLowerCase();
+      if (macs.has(mac)) throw bad(`MAC ${mac} is in the network of two hosts`);
+      macs.add(mac);
+    }
+  }
+}
+
+function checkHost({ mac_interface_map: map = [] }: StaticNetwork, host: number): void {
   if (map.length === 0) throw bad(`at least one interface for host ${host} must be provided`);
   const macs = new Set(map.map(({ mac_address: mac = '' }) => mac.toLowerCase()));
   const names = new Set(map.map(({ logical_nic_name: name = '' }) => name));
