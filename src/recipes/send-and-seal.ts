@@ -55,7 +55,7 @@ export async function sendAndSeal<Report extends Readonly<Record<string, Json | 
     isUpToDate: sent === undefined,
   };
   if (finished?.isSealed === true) return made;
-  const { digest } = made;
-  await engine.run(sealObject, { output, layout, report: made, ...withoutUndefined({ digest }) });
+  const known = withoutUndefined({ digest: made.digest, etag: finished?.etag });
+  await engine.run(sealObject, { output, layout, report: made, ...known });
   return made;
 }

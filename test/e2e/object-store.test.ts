@@ -217,6 +217,20 @@ describe.skipIf(!hasSwift)('an ISO that is built into an object store', () => {
     expect(front.sent()).toBe(before);
   });
 
+  it('gets its report again where that is damaged, and no byte of the ISO is sent', async () => {
+    const key = 'night/a.iso.report.json';
+    const found = await openStoredObject(s3, { bucket: Bucket, key }, signal).look();
+    await put(key, Buffer.from('{"digest'), found?.metadata);
+    const before = front.sent();
+    const report = expectDone(await build('s3://media/night/a.iso'));
+    expect(report.isUpToDate).toBe(true);
+    expect(JSON.parse(Buffer.from((await get(key)) ?? '').toString())).toMatchObject({
+      product: 'live-iso',
+      isUpToDate: true,
+    });
+    expect(front.sent() - before).toBeLessThan(1 << 20);
+  });
+
   it('is read by the commands for media, by ranges', async () => {
     for (const command of ['verify', 'inspect']) {
       const { exitCode, stderr } = await world.run(command, 's3://media/night/a.iso');

@@ -10,6 +10,8 @@ import type { BlobSource } from '../../registry/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { readBlob } from '../../registry/read-blob.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
+import { readIndex } from '../index/media-index.ts';
+import { describeDamage, useMedium } from '../open-medium.ts';
 import { publishIso } from '../output/publish-iso.ts';
 import type { IsoArtifact } from './artifact-manifest.ts';
 import { fetchArtifact } from './read-artifact.ts';
@@ -65,6 +67,7 @@ export async function pullIso(reference: Reference, options: PullOptions): Promi
   if (artifact.digest !== undefined && artifact.digest !== digest) {
     throw wrongDigest(reference, artifact.digest, digest);
   }
+  await requireIndex(reference, artifact, output);
   await publishIso(output, { digest });
   return { digest, size: layout.size, manifest, fetched, copied, reused };
 }
@@ -99,7 +102,23 @@ const createOpener =
     return { kind: 'stream', chunks: readBlob(ranked.slice(tried), blob, options) };
   };
 
-const wrongDigest = (reference: Reference, expected: Digest, found: Digest): IntegrityError =>
+/** Layers that fit their manifest may be those of no ISO. */
+async function requireIndex(
+  reference: Reference,
+  { index: expected }: IsoArtifact,
+  output: string,
+): Promise<void> {
+  let found: string | undefined;
+  try {
+    found = (await useMedium(`${output}.partial`, readIndex))?.digest;
+  } catch (error) {
+    found = describeDamage(error);
+    if (found === undefined) throw error;
+  }
+  if (found !== expected) throw wrongDigest(reference, expected, found ?? 'no index');
+}
+
+const wrongDigest = (reference: Reference, expected: string, found: string): IntegrityError =>
   new IntegrityError(
     'artifact.wrong-digest',
     `the layers of ${formatReference(reference)} make another ISO than was pushed`,

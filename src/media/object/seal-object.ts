@@ -1,8 +1,8 @@
 import { isDigest, hexOf, type Digest } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
-import { isObject, withoutUndefined } from '../../base/members.ts';
 import { formatS3Address, type S3Address } from '../../base/s3/address.ts';
 import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import { parseJsonObject } from '../index/written-json.ts';
 import type { FoundObject, StoredObject } from './stored-object.ts';
 import { OBJECT_KEYS } from './earlier-object.ts';
 
@@ -41,6 +41,8 @@ export async function claimObject(
 export type FinishedObject = {
   /** Of the whole ISO, where it is known. */
   readonly digest?: Digest;
+  /** Of the object, as the service gave it. */
+  readonly etag: string;
   /** Whether the report is beside it: a build that is killed at its end leaves none. */
   readonly isSealed: boolean;
 };
@@ -78,17 +80,13 @@ export async function findFinished(
   if (!(await isAsSent({ address, etag: found.etag }, noted, open))) return undefined;
   const report = open(besides(address).report);
   const { metadata = {} } = (await report.look()) ?? {};
-  const isSealed =
-    metadata[OBJECT_KEYS.layout] === layout && metadata[OBJECT_KEYS.etag] === found.etag;
-  if (!isSealed) return { isSealed };
-  const digest = digestIn(await report.read());
-  return { isSealed, ...withoutUndefined({ digest }) };
-}
-
-function digestIn(report: Uint8Array): Digest | undefined {
-  const found: unknown = JSON.parse(Buffer.from(report).toString('utf8'));
-  const digest = isObject(found) ? found['digest'] : undefined;
-  return typeof digest === 'string' && isDigest(digest) ? digest : undefined;
+  const { etag } = found;
+  const isOfIt = metadata[OBJECT_KEYS.layout] === layout && metadata[OBJECT_KEYS.etag] === etag;
+  const told = isOfIt && parseJsonObject(Buffer.from(await report.read()).toString('utf8'));
+  if (!told) return { etag, isSealed: false };
+  const { digest } = told;
+  const isTold = typeof digest === 'string' && isDigest(digest);
+  return { etag, isSealed: true, ...(isTold && { digest }) };
 }
 
 /** A checksum of other bytes must not stand beside an object: it goes before the object is complete. */

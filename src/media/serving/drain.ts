@@ -10,6 +10,13 @@ export type Drain = {
   readonly drain: (signal: AbortSignal) => Promise<void>;
 };
 
+const whenClosed = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    response.once('close', () => {
+      resolve();
+    });
+  });
+
 /** Must be called before the server has its first request. */
 export function prepareDrain(server: Server): Drain {
   const open = new Set<ServerResponse>();
@@ -38,7 +45,9 @@ export function prepareDrain(server: Server): Drain {
           });
         });
       } catch (error) {
+        const cut = [...open].filter(({ socket }) => socket).map(whenClosed);
         server.closeAllConnections();
+        await Promise.all(cut); // what they are answered from is closed behind them
         throw error;
       }
     },

@@ -12,6 +12,8 @@ import { readUploadRecord, removeUploadRecord } from '../../media/object/upload-
 export type SealObjectInput = {
   readonly output: string;
   readonly layout: Digest;
+  /** Of the object, where an earlier run sent it. */
+  readonly etag?: string;
   /** Absent where nobody has seen every byte. */
   readonly digest?: Digest;
   readonly report: Readonly<Record<string, Json | undefined>>;
@@ -26,7 +28,7 @@ export const sealObject: Stage<
   name: 'seal object',
   async run({ output, ...made }, { s3, workDir }, { signal }) {
     const record = recordPathOf({ output, workDir });
-    const etag = (await readUploadRecord(record))?.etag;
+    const etag = made.etag ?? (await readUploadRecord(record))?.etag;
     await seal(parseS3Address(output), {
       ...made,
       ...withoutUndefined({ etag }),

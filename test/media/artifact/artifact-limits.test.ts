@@ -140,6 +140,23 @@ describe.skipIf(!hasTools)('an artifact that is not as it should be', () => {
       '5 artifact.wrong-digest',
       (it, layers) => ({ ...it, layers: layers.slice(1) }),
     ],
+    [
+      'names another index than its ISO has',
+      '5 artifact.wrong-digest',
+      (it) => ({
+        ...it,
+        annotations: { ...it.annotations, 'dev.sealift.iso.index': digestOf('another') },
+      }),
+    ],
+    [
+      'makes no ISO at all',
+      '5 artifact.wrong-digest',
+      (it, [first]) => ({
+        ...it,
+        layers: [{ ...first, annotations: { 'dev.sealift.iso.offset': '0' } }],
+        annotations: { ...it.annotations, 'dev.sealift.iso.sha256': undefined },
+      }),
+    ],
   ])('is refused where it %s', async (_what, code, change) => {
     const document = JSON.parse(good) as Document;
     await put(change(document, document.layers));

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { connect, Socket, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { prepareDrain, type Drain } from '../../../src/media/serving/drain.ts';
 import { serveBytes } from '../../../src/media/serving/serve-bytes.ts';
@@ -42,6 +42,11 @@ async function ask(head = ''): Promise<Socket> {
   return socket;
 }
 
+async function nextResponse(): Promise<ServerResponse> {
+  const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
+  return response;
+}
+
 async function takeAll(socket: Socket): Promise<number> {
   let size = 0;
   socket.on('data', (piece: Buffer) => (size += piece.length));
@@ -66,12 +71,15 @@ describe('a server that is told to end', () => {
     await ended;
   });
 
-  it('cuts off those that are left when the time is up', async () => {
-    const slow = await ask();
+  it('cuts off those that are left when the time is up, and ends behind them', async () => {
+    let slow = new Socket();
+    const [response] = await Promise.all([nextResponse(), ask().then((socket) => (slow = socket))]);
     const limit = new AbortController();
     const ended = draining.drain(limit.signal);
     limit.abort(new Error('time is up'));
     await expect(ended).rejects.toThrow('time is up');
+    // Whoever answers knows by now: what it reads from may be closed.
+    expect(response.closed).toBe(true);
     expect(await takeAll(slow)).toBeLessThan(SIZE);
   });
 });
