@@ -78,15 +78,22 @@ export async function findFinished(
   const found = await open(address).look();
   if (found?.metadata[OBJECT_KEYS.layout] !== layout || found.size !== size) return undefined;
   if (!(await isAsSent({ address, etag: found.etag }, noted, open))) return undefined;
-  const report = open(besides(address).report);
-  const { metadata = {} } = (await report.look()) ?? {};
-  const { etag } = found;
-  const isOfIt = metadata[OBJECT_KEYS.layout] === layout && metadata[OBJECT_KEYS.etag] === etag;
-  const told = isOfIt && parseJsonObject(Buffer.from(await report.read()).toString('utf8'));
-  if (!told) return { etag, isSealed: false };
-  const { digest } = told;
+  return { etag: found.etag, ...(await readReport(open(besides(address).report), found)) };
+}
+
+/** A damaged report is none: it is written again. */
+async function readReport(
+  report: StoredObject,
+  { metadata, etag }: FoundObject,
+): Promise<Omit<FinishedObject, 'etag'>> {
+  const { metadata: told = {} } = (await report.look()) ?? {};
+  const isOfIt =
+    told[OBJECT_KEYS.layout] === metadata[OBJECT_KEYS.layout] && told[OBJECT_KEYS.etag] === etag;
+  const content = isOfIt && parseJsonObject(Buffer.from(await report.read()).toString('utf8'));
+  if (!content) return { isSealed: false };
+  const { digest } = content;
   const isTold = typeof digest === 'string' && isDigest(digest);
-  return { etag, isSealed: true, ...(isTold && { digest }) };
+  return { isSealed: true, ...(isTold && { digest }) };
 }
 
 /** A checksum of other bytes must not stand beside an object: it goes before the object is complete. */
