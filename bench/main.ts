@@ -11,6 +11,7 @@ import { planOperators, type OperatorPlan } from './operators.ts';
 import { addFigures, median, printFigures, type Figures } from './figures.ts';
 import { benchCpu } from './cpu.ts';
 import { benchHttps } from './https.ts';
+import { benchObject } from './reuse-object.ts';
 import { benchReuse } from './reuse.ts';
 import { runReferenceChain } from './reference.ts';
 import { benchServe } from './serve.ts';
@@ -50,6 +51,7 @@ function requireTools(): void {
   const needed = [
     ...(parts.has('reference') ? ['docker-registry', 'skopeo', 'mkisofs'] : []),
     ...(parts.has('reuse') ? ['xdelta3', 'casync', 'zck', 'zsync', 'docker-registry'] : []),
+    ...(parts.has('object') ? ['swift-proxy-server', 'memcached'] : []),
     ...(parts.has('serve') ? ['curl', 'nginx'] : []),
   ];
   const folders = (process.env['PATH'] ?? '').split(':').concat('/usr/sbin');
@@ -263,6 +265,7 @@ if (parts.has('upgrade'))
   await benchUpgrade({ size, images: 60, own: 4, base }, site, { figures, runs });
 if (parts.has('serve')) await benchServe(figures, { site, runs });
 if (parts.has('reuse')) await benchReuse({ size, images: 60, own: 4, base }, site, figures);
+if (parts.has('object')) await benchObject({ size, images: 60, own: 4, base }, site, figures);
 if (parts.has('plan')) await benchPlan();
 if (parts.has('catalogs')) await benchCatalogs();
 if (parts.has('operators')) await benchOperators();

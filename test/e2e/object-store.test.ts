@@ -400,6 +400,18 @@ describe.skipIf(!hasSwift)('an upload', () => {
     expect(sha256).toBe(digestOf(whole));
   });
 
+  it('has larger parts where the service takes few, and learns that before bytes are sent', async () => {
+    front.watch = ({ kind, url }) => {
+      const [, number] = /partNumber=(\d+)/.exec(url) ?? [];
+      return kind === 'part' && Number(number) > 2 ? 'status400' : undefined;
+    };
+    const before = front.sent();
+    const { written } = await send('few', { fewParts: 2 });
+    expect([written, front.sent() - before]).toEqual([whole.length, whole.length]);
+    expect(whole.equals((await get('few')) ?? new Uint8Array())).toBe(true);
+    expect(await listUploads('few')).toEqual([]);
+  });
+
   it('that the service lost ends with a code, and the next run begins another', async () => {
     await sendSome('lost', 2);
     const [id = ''] = (await listUploads('lost')) ?? [];

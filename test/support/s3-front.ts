@@ -2,7 +2,7 @@ import { createServer, request, type IncomingMessage, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 
 /** What the front does with a request instead of handing it on. */
-export type S3Fault = 'status503' | 'cut' | 'lose-answer';
+export type S3Fault = 'status503' | 'status400' | 'cut' | 'lose-answer';
 
 /** What a client asked an S3 service for. */
 export type S3Request = {
@@ -35,9 +35,10 @@ export async function startS3Front(endpoint: string): Promise<S3Front> {
     const fault = front.watch(asked);
     if (asked.kind === 'part') incoming.on('data', (piece: Buffer) => (sent += piece.length));
     if (fault === 'cut') incoming.socket.destroy();
-    else if (fault === 'status503') {
+    else if (fault === 'status503' || fault === 'status400') {
       incoming.resume();
-      incoming.on('end', () => response.writeHead(503, { 'retry-after': '0' }).end());
+      const status = Number(fault.slice('status'.length));
+      incoming.on('end', () => response.writeHead(status, { 'retry-after': '0' }).end());
     } else handOn(endpoint, { incoming, response }, fault === 'lose-answer');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -53,20 +53,27 @@ const COPY_SIZE = 256 << 20;
  * Parts are 5 to 10 MiB, larger ones only where there would be too many: a kill costs little, and a lane
  * needs little memory. Pure: same layout and same earlier object, same parts.
  *
+ * @param most parts that the service takes
  * @throws DiskError `object-store.too-large`
  */
-export function planParts(layout: Layout, earlier?: EarlierIso): PartPlan {
+export function planParts(
+  layout: Layout,
+  earlier?: EarlierIso,
+  most: number = S3_LIMITS.maxParts,
+): PartPlan {
   const runs = findRuns(layout, earlier);
   for (let scale = 1; scale * PART_SIZE <= S3_LIMITS.maxPart; scale *= 2) {
     const plan = planWith(scale, runs, layout);
-    const count = plan.groups.reduce((sum, group) => sum + partsOf(group).length, 0);
-    if (count <= S3_LIMITS.maxParts) return plan;
+    if (countParts(plan) <= most) return plan;
   }
   throw new DiskError('object-store.too-large', `the ISO has ${layout.size} bytes`, {
-    expected: `at most ${S3_LIMITS.maxParts} parts of ${S3_LIMITS.maxPart} bytes`,
+    expected: `at most ${most} parts of ${S3_LIMITS.maxPart} bytes`,
     found: String(layout.size),
   });
 }
+
+export const countParts = ({ groups }: PartPlan): number =>
+  groups.reduce((sum, group) => sum + partsOf(group).length, 0);
 
 function planWith(scale: number, runs: readonly Run[], layout: Layout): PartPlan {
   const groups = cutRuns(fillRuns(runs, scale * S3_LIMITS.minPart), scale, layout);

@@ -1,6 +1,6 @@
-import { SealiftError } from '../../base/errors.ts';
+import { RegistryError, SealiftError } from '../../base/errors.ts';
 import { follow } from '../../base/wait.ts';
-import { planParts, type PartPlan } from './plan-parts.ts';
+import { countParts, planParts, type PartPlan } from './plan-parts.ts';
 import type { SendOptions, SentIso } from './send-options.ts';
 import { beginSending, type SentParts } from './sending.ts';
 import { removeUploadRecord } from './upload-record.ts';
@@ -15,7 +15,7 @@ import { beginUpload, completeUpload, type Upload } from './upload.ts';
  * `object-store.wrong-size`; whatever the opener throws. The unfinished upload stays, and a warning names it.
  */
 export async function sendIso(options: SendOptions): Promise<SentIso> {
-  const plan = planParts(options.layout, options.earlier);
+  const plan = await planForService(options);
   const upload = await beginUpload(options, plan);
   try {
     const { etags, ...sent } = await sendGroups(options, plan, upload);
@@ -34,6 +34,32 @@ export async function sendIso(options: SendOptions): Promise<SentIso> {
     throw error;
   } finally {
     await upload.record.close();
+  }
+}
+
+/** Swift takes no more by default. */
+const FEW_PARTS = 1000;
+
+/** The last part is tried first where not all services take so many: else its refusal would come behind gigabytes. */
+async function planForService(options: SendOptions): Promise<PartPlan> {
+  const { layout, earlier, fewParts = FEW_PARTS } = options;
+  const plan = planParts(layout, earlier);
+  const count = countParts(plan);
+  if (count <= fewParts || (await takesPart(options, count))) return plan;
+  return planParts(layout, earlier, fewParts);
+}
+
+async function takesPart({ open, signal }: SendOptions, number: number): Promise<boolean> {
+  const object = open(signal);
+  const upload = await object.beginUpload({});
+  try {
+    await object.sendPart({ upload, number }, new Uint8Array());
+    return true;
+  } catch (error) {
+    if (error instanceof RegistryError && error.found === '400') return false;
+    throw error;
+  } finally {
+    await object.abort(upload);
   }
 }
 

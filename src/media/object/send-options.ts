@@ -23,6 +23,8 @@ export type SendOptions = {
   readonly earlier?: EarlierObject;
   readonly openExtent: ExtentOpener;
   readonly lanes: number;
+  /** Parts that every service takes; absent: 1000, as Swift does by default. */
+  readonly fewParts?: number;
   readonly signal: AbortSignal;
   /** The last step before the object is another one. */
   readonly beforeComplete: () => Promise<void>;
