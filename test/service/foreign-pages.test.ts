@@ -127,8 +127,8 @@ describe('a change of an InfraEnv', () => {
   it('that makes it larger than an InfraEnv may be is refused, in one step or in two', async () => {
     const { one } = await create();
     const networkOf = (hosts: number): object => ({
-      static_network_config: Array.from({ length: hosts }, () => ({
-        ...settings.static_network_config[0],
+      static_network_config: Array.from({ length: hosts }, (_, host) => ({
+        mac_interface_map: [{ mac_address: `02:00:00:00:00:1${host}`, logical_nic_name: 'eth0' }],
         network_yaml: `${NETWORK}#`.padEnd(60_000, 'x'),
       })),
     });
