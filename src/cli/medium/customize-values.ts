@@ -5,15 +5,9 @@ import { ConfigError, UsageError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
-import { rememberSecret } from '../../base/text/redact.ts';
 import { parse } from '../../base/text/yaml.ts';
-import { checkPullSecret, checkSshKey } from '../../config/secret/check-secrets.ts';
 import { isReference, readSecretSource } from '../../config/secret/secret-source.ts';
-import type {
-  CustomValues,
-  HostNetwork,
-  ProxyValues,
-} from '../../openshift/customisation/custom-values.ts';
+import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
 import { malformed } from '../../openshift/customisation/keyfile-text.ts';
 import {
   parseResources,
@@ -21,10 +15,10 @@ import {
   refuseResource,
 } from '../../openshift/customisation/resources.ts';
 import { readResourceValues } from '../../openshift/customisation/values-of-resources.ts';
-import { readTrustBundle } from '../../sites/rules/trust-bundle-rules.ts';
 import { addTo } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import { writeMessage } from '../terminal/output.ts';
+import { checkValues } from './customize/check-values.ts';
 
 export type ValueOptions = {
   readonly sshKey?: readonly string[];
@@ -128,8 +122,7 @@ export function readValues(options: ValueOptions, host: CliHost): CustomValues {
     ...readNetwork(options, values, host),
     ...readKargs(options, values),
   };
-  checkAccess(given);
-  checkNetwork(given);
+  checkValues(given);
   return given;
 }
 
@@ -240,62 +233,4 @@ function parseHostname(text: string): { readonly macAddress: string; readonly na
     expected: 'XX:XX:XX:XX:XX:XX=NAME, the name in lower case',
     found: text,
   });
-}
-
-function checkAccess({ sshKeys = [], pullSecret, trustBundle }: CustomValues): void {
-  for (const key of sshKeys) refuse('usage.ssh-key', 'SSH key', checkSshKey(key));
-  if (pullSecret !== undefined) {
-    rememberSecret(pullSecret);
-    refuse('usage.pull-secret', 'pull secret', checkPullSecret(pullSecret)[0]);
-  }
-  if (trustBundle === undefined) return;
-  const { problem, certificates } = readTrustBundle(trustBundle);
-  const why = problem ?? (certificates.length === 0 ? 'has no certificate' : undefined);
-  refuse('usage.trust-bundle', 'trust bundle', why);
-}
-
-function checkNetwork({ proxy = {}, ntpSources = [], hostnames = [] }: CustomValues): void {
-  checkProxy(proxy);
-  checkHostnames(hostnames);
-  const odd = ntpSources.find((source) => !/^[A-Za-z0-9][A-Za-z0-9.:-]*$/.test(source));
-  if (odd !== undefined)
-    refuse('usage.ntp', 'time server', `"${odd}" is neither a name nor an address`);
-}
-
-/** A host has one name, and a name one host; every host is localhost to itself. */
-function checkHostnames(hostnames: NonNullable<CustomValues['hostnames']>): void {
-  const macs = hostnames.map(({ macAddress }) => macAddress.toLowerCase());
-  const twice = macs.find((mac, at) => macs.indexOf(mac) !== at);
-  if (twice !== undefined) throw hostname(`${twice} has two names`, 'give each host one name');
-  const names = hostnames.map(({ name }) => name);
-  const shared = names.find((name, at) => names.indexOf(name) !== at);
-  if (shared !== undefined)
-    throw hostname(`"${shared}" is the name of two hosts`, 'give each host a name of its own');
-  if (names.some((name) => /^localhost(?:\.|$)/.test(name)))
-    throw hostname('localhost is the name of no single host', 'give the host another name');
-}
-
-const hostname = (problem: string, hint: string): UsageError =>
-  new UsageError('usage.hostname', `--hostname: ${problem}`, { hint });
-
-function checkProxy({ noProxy = '', httpProxy = '', httpsProxy = '' }: ProxyValues): void {
-  for (const address of [httpProxy, httpsProxy])
-    if (address !== '') refuse('usage.proxy', 'proxy', explainProxy(address));
-  if (/[\s"]/.test(noProxy))
-    refuse('usage.proxy', 'hosts without proxy', 'have a space or a quotation mark between them');
-  if (noProxy !== '' && httpProxy + httpsProxy === '')
-    refuse('usage.proxy', 'proxy', 'there are hosts without proxy, and no proxy for others');
-}
-
-function explainProxy(address: string): string | undefined {
-  const { password, protocol } = URL.canParse(address)
-    ? new URL(address)
-    : { password: '', protocol: '' };
-  if (password !== '') rememberSecret(decodeURIComponent(password));
-  if (/[\s"]/.test(address)) return 'has a space or a quotation mark';
-  return ['http:', 'https:'].includes(protocol) ? undefined : 'is not an http or https address';
-}
-
-function refuse(code: string, what: string, why: string | undefined): void {
-  if (why !== undefined) throw new UsageError(code, `${what}: ${why}`);
 }

@@ -10,8 +10,9 @@ import { renderKeyfiles } from './keyfiles.ts';
 export const HOST_NETWORKS = '/etc/assisted/network/';
 
 /** Hosts find their own profiles by the addresses of their interfaces. */
-export const planHostNetworks = (hosts: readonly HostNetwork[]): readonly File[] =>
-  requireDistinct(hosts).flatMap((host, index) => {
+export function planHostNetworks(hosts: readonly HostNetwork[]): readonly File[] {
+  requireDistinct(hosts);
+  return sortHosts(hosts).flatMap((host, index) => {
     requireInterfaces(host, index);
     const directory = `${HOST_NETWORKS}host${index}`;
     const map = host.interfaces.map(({ macAddress, name }) => `${macAddress}=${name}`);
@@ -22,6 +23,7 @@ export const planHostNetworks = (hosts: readonly HostNetwork[]): readonly File[]
       textFile(`${directory}/mac_interface.ini`, map.toSorted().join('\n'), 0o600),
     ];
   });
+}
 
 /** Of one host, as nmstate made them or as it would. */
 export const profilesOf = ({ keyfiles, networkConfig }: HostNetwork): readonly Keyfile[] =>
@@ -41,7 +43,7 @@ function sortHosts(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
 }
 
 /** A host would take the profiles of one of the two. */
-function requireDistinct(hosts: readonly HostNetwork[]): readonly HostNetwork[] {
+function requireDistinct(hosts: readonly HostNetwork[]): void {
   const known = new Set<string>();
   for (const { interfaces } of hosts) {
     const macs = new Set(interfaces.map(({ macAddress }) => macAddress.toLowerCase()));
@@ -53,7 +55,6 @@ function requireDistinct(hosts: readonly HostNetwork[]): readonly HostNetwork[] 
     }
     for (const mac of macs) known.add(mac);
   }
-  return sortHosts(hosts);
 }
 
 const MAC_ADDRESS = /^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$/;
