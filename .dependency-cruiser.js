@@ -1,81 +1,64 @@
-/** A floor imports only lower floors (DESIGN 3). Each rule says why in plain words. */
-const floor = (name, allowed, comment) => ({
-  name: `floor-${name}`,
-  comment,
+import { readFileSync } from 'node:fs';
+
+/**
+ * The floors of the house, lowest first. Each row names its rooms, which may not import each other,
+ * and the rooms below that they may import; `formats` stands for all formats, and a room in `doors`
+ * is imported from outside only by its `index.ts`.
+ */
+const { floors, formats, doors } = JSON.parse(
+  readFileSync(new URL('floors.json', import.meta.url), 'utf8'),
+);
+
+const expand = (rooms) => rooms.flatMap((room) => (room === 'formats' ? formats : [room]));
+
+const floorRules = floors.flatMap(({ rooms, imports }) =>
+  rooms.map((room) => ({
+    name: `floor-${room}`,
+    comment: `${room} may import ${['itself', ...imports].join(', ')}.`,
+    severity: 'error',
+    from: { path: `^src/${room}/` },
+    to: { path: '^src/', pathNot: `^src/(${[room, ...expand(imports)].join('|')})/` },
+  })),
+);
+
+const doorRules = doors.map((room) => ({
+  name: `door-${room}`,
+  comment: `Other rooms import ${room} by its index.ts alone.`,
   severity: 'error',
-  from: { path: `^src/${name}/` },
-  to: { path: '^src/', pathNot: `^src/(${[name, ...allowed].join('|')})/` },
+  from: { path: '^src/', pathNot: `^src/${room}/` },
+  to: { path: `^src/${room}/(?!index\\.ts$)` },
+}));
+
+/** A package that one file imports: its door to the program. */
+const onlyIn = (name, packages, files) => ({
+  name: `one-door-${name}`,
+  comment: `${packages} is imported by ${files} alone.`,
+  severity: 'error',
+  from: { path: '^src/', pathNot: `^src/${files}$` },
+  to: { path: `node_modules/${packages}` },
 });
-const formats = ['registry', 'iso', 'ignition', 'config', 'engine'];
 
 export default {
   forbidden: [
     {
       name: 'no-circular',
-      comment: 'A cycle means two files are one; merge them or move what they share down.',
+      comment: 'A cycle means that two files are one; merge them or move what they share down.',
       severity: 'error',
       from: { path: '^src/' },
       to: { circular: true },
     },
-    floor('base', [], 'base knows nothing of us.'),
-    ...formats.map((name) =>
-      floor(name, ['base'], `${name} knows its own standard and base only.`),
-    ),
-    floor(
-      'openshift',
-      ['base', 'registry', 'ignition'],
-      'openshift explains images and manifests.',
-    ),
-    floor(
-      'media',
-      ['base', ...formats, 'openshift'],
-      'media are read and described without sites.',
-    ),
-    floor('sites', ['base', ...formats, 'openshift', 'media'], 'a site knows no build.'),
-    floor(
-      'stages',
-      ['base', ...formats, 'openshift', 'media', 'sites'],
-      'stages use formats; recipes wire stages.',
-    ),
-    floor(
-      'recipes',
-      ['base', ...formats, 'openshift', 'media', 'sites', 'stages'],
-      'recipes know no command line.',
-    ),
-    floor(
-      'service',
-      ['base', ...formats, 'openshift', 'media', 'sites'],
-      'the service makes what it serves of media and values; it runs no stages.',
-    ),
+    ...floorRules,
+    ...doorRules,
     {
-      name: 'stages-stand-alone',
-      comment: 'Stages never import each other: a recipe wires them.',
+      name: 'steps-stand-alone',
+      comment: 'Steps of the build never import each other: a product wires them.',
       severity: 'error',
-      from: { path: '^src/stages/(pour/|[^/]+/[^/]+)' },
-      to: { path: '^src/stages/', pathNot: '^src/stages/$1' },
+      from: { path: '^src/stages/([1-5]-[^/]+)/([^/]+)$' },
+      to: { path: '^src/stages/[1-5]-', pathNot: '^src/stages/$1/$2' },
     },
-    {
-      name: 'one-door-processes',
-      comment: 'execa is imported by src/base/process.ts alone.',
-      severity: 'error',
-      from: { path: '^src/', pathNot: '^src/base/process\\.ts$' },
-      to: { path: 'node_modules/execa' },
-    },
-    {
-      name: 'one-door-http',
-      comment:
-        'undici is imported by src/base/http/http.ts, and by src/base/http/proxy.ts behind it.',
-      severity: 'error',
-      from: { path: '^src/', pathNot: '^src/base/http/(http|proxy)\\.ts$' },
-      to: { path: 'node_modules/undici' },
-    },
-    {
-      name: 'one-door-patterns',
-      comment: 're2js is imported by src/base/text/go-pattern.ts alone.',
-      severity: 'error',
-      from: { path: '^src/', pathNot: '^src/base/text/go-pattern\\.ts$' },
-      to: { path: 'node_modules/re2js' },
-    },
+    onlyIn('processes', 'execa', 'base/process\\.ts'),
+    onlyIn('http', 'undici', 'base/http/(http|proxy)\\.ts'),
+    onlyIn('patterns', 're2js', 'base/text/go-pattern\\.ts'),
   ],
   options: {
     tsPreCompilationDeps: true,
