@@ -84,7 +84,7 @@ export default defineConfig(
     files: ['src/**/*.ts'],
     ignores: [
       'src/base/wait.ts',
-      'src/base/disk/lock.ts',
+      'src/base/disk/lease.ts',
       ...['frontier', 'pour-loop'].map((name) => `src/iso/pour/${name}.ts`),
     ],
     rules: {

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/prom
 import { basename, dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
-import { digestProgram } from '../src/recipes/program-digest.ts';
+import { digestProgram } from '../src/base/program.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -44,7 +44,7 @@ export async function buildProgram(): Promise<void> {
  * Writes a program as one file with all that it imports: to find and read over a thousand modules
  * takes more processor time than all else that a short command does.
  *
- * @param folder two levels below the root, as `src/base/package-root.ts` expects
+ * @param folder two levels below the root, as `src/base/program.ts` expects
  * @param options.name default: that of the entry
  * @returns the path of the program, and the packages of npm that it carries, as paths from the root
  */

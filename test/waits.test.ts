@@ -14,15 +14,15 @@ import { TransientError } from '../src/base/http/network-failure.ts';
 import { runProcess } from '../src/base/process.ts';
 import { createRetries } from '../src/base/retry.ts';
 import { writeResult } from '../src/cli/terminal/output.ts';
-import { downloadFile } from '../src/openshift/files/download.ts';
-import { fetchText } from '../src/openshift/files/fetch-text.ts';
+import { downloadFile } from '../src/base/download/fetch.ts';
+import { fetchText } from '../src/base/download/fetch.ts';
 import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
 import { createKeySource } from '../src/sites/identity/keys/rsa-keys.ts';
 import { findNmstate } from '../src/sites/network/nmstate/ask-nmstate.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
 import { credentialsFromFiles } from '../src/registry/client/auth/credentials.ts';
 import { createHostLimit } from '../src/registry/client/host-limit.ts';
-import { readBlob } from '../src/registry/read-blob.ts';
+import { readBlob } from '../src/base/store/blob-source.ts';
 import { startSealift } from './support/child.ts';
 
 /** What a test leaves is ended after it. */

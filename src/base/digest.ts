@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { IntegrityError } from './errors.ts';
 
 /** OCI image-spec, descriptor.md "Digests"; only the registered algorithm every registry serves. */
@@ -21,4 +21,44 @@ export const digestFromHex = (hex: string): Digest => parseDigest(`sha256:${hex}
 
 export function digestOf(bytes: Uint8Array | string): Digest {
   return `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+}
+
+const NONCE = 12;
+const TAG = 16;
+
+/** Bytes of a key. */
+export const KEY_SIZE = 32;
+
+/**
+ * Encrypted bytes: nonce (12 bytes), tag (16) and the text. AES-256-GCM (NIST SP 800-38D); the nonce is
+ * random, so a key is good for some 2^32 texts.
+ *
+ * @param boundTo what the bytes belong to: they open for nothing else
+ */
+export function sealBytes(plain: Uint8Array, key: Uint8Array, boundTo = ''): Buffer {
+  const nonce = randomBytes(NONCE);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
+  cipher.setAAD(Buffer.from(boundTo));
+  const encrypted = [cipher.update(plain), cipher.final()];
+  return Buffer.concat([nonce, cipher.getAuthTag(), ...encrypted]);
+}
+
+/** undefined where it is another key, they belong to something else, or they were changed. */
+export function openSealedBytes(
+  sealed: Uint8Array,
+  key: Uint8Array,
+  boundTo = '',
+): Buffer | undefined {
+  const tag = sealed.subarray(NONCE, NONCE + TAG);
+  if (tag.length < TAG) return undefined;
+  const options = { authTagLength: TAG };
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE), options);
+  decipher.setAuthTag(tag);
+  decipher.setAAD(Buffer.from(boundTo));
+  const plain = decipher.update(sealed.subarray(NONCE + TAG));
+  try {
+    return Buffer.concat([plain, decipher.final()]);
+  } catch {
+    return undefined; // what the tag says, and all that Node.js throws here
+  }
 }

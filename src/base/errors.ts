@@ -1,3 +1,5 @@
+import { toPrintable } from './text/words.ts';
+
 /**
  * What a foreseen failure carries besides its sentence: a stable code that programs may match, both
  * values, and one imperative sentence that says what to do.
@@ -84,3 +86,144 @@ export class InterruptedError extends SealiftError {
 /** Whether an error is the system's, with one of these codes. */
 export const isErrno = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));
+
+/** In the text of a file. */
+export type DocumentPlace = {
+  /** The file as the user named it, a member of an archive, or a row of a table. */
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in UTF-16 code units. */
+  readonly column: number;
+  /** Where in the document: `ocpRelease.version`, `operators[0].catalog`; empty for the document. */
+  readonly path: string;
+  /** The line it means, with secret values masked. */
+  readonly lineText: string;
+};
+
+/** A file as a whole, or a line of one: a site, a member of an archive, a row of a table. */
+export type FilePlace = {
+  readonly file: string;
+  readonly line?: number;
+  readonly path?: string;
+};
+
+/** An image that nodes pull. */
+export type PulledPlace = {
+  readonly name: string;
+  /** By digest. */
+  readonly image: string;
+};
+
+/** In an ISO. */
+export type ImagePlace = {
+  /** What of it was checked; `lost`: the file ends before it. */
+  readonly kind: 'structure' | 'index' | 'content' | 'lost' | 'registry' | 'bundle';
+  /** The file or directory of the ISO. */
+  readonly path?: string;
+  /** Bytes of the ISO. */
+  readonly offset?: number;
+  readonly size?: number;
+  /** Names of the images that need the damaged bytes. */
+  readonly images?: readonly string[];
+};
+
+/**
+ * One thing that is wrong, or looks wrong, and where. It has no secret, and it is its own JSON: an error
+ * stops what is made of it, a warning is seldom meant, a note is harmless.
+ */
+export type Problem<Place = DocumentPlace | FilePlace | ImagePlace | PulledPlace> = Place & {
+  readonly severity: 'error' | 'warning' | 'note';
+  /** Stable, for programs: `config.unknown-key`. */
+  readonly code: string;
+  /** A sentence about the place, with both values. */
+  readonly problem: string;
+  readonly expected?: string;
+  readonly found?: string;
+  readonly hint?: string;
+};
+
+export type DocumentProblem = Problem<DocumentPlace>;
+export type FileProblem = Problem<DocumentPlace | FilePlace>;
+export type ImageProblem = Problem<ImagePlace>;
+export type PulledProblem = Problem<PulledPlace>;
+
+export const isError = ({ severity }: Pick<Problem, 'severity'>): boolean => severity === 'error';
+
+/** Everything that is wrong with one configuration file: `config.problems`, all at once. */
+export class ConfigProblems extends ConfigError {
+  readonly problems: readonly DocumentProblem[];
+
+  constructor(file: string, problems: readonly DocumentProblem[]) {
+    const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`;
+    super('config.problems', `${file} has ${count}`);
+    this.problems = problems;
+  }
+}
+
+/**
+ * `file:line:column: path: problem`, the line, a caret below it, what is known of the values, and the hint
+ * if there is one.
+ */
+export function formatProblem(problem: Problem): string {
+  const { severity, expected, found, hint } = problem;
+  const mark = isError({ severity }) ? '' : `${severity}: `;
+  return [
+    formatSentence({ ...problem, problem: `${mark}${problem.problem}` }),
+    ...('lineText' in problem ? showLine(problem) : []),
+    ...('kind' in problem ? showBytes(problem) : []),
+    ...(expected === undefined ? [] : [`  expected ${toPrintable(expected)}`]),
+    ...(found === undefined ? [] : [`  found    ${toPrintable(found)}`]),
+    ...(hint ? [`  hint: ${toPrintable(hint)}`] : []),
+  ].join('\n');
+}
+
+/** `file:line:column: path: problem`, for a list of them in one line. */
+export const formatSentence = (problem: Problem): string =>
+  toPrintable(`${formatPlace(problem)}: ${problem.problem}`);
+
+function formatPlace(problem: Problem): string {
+  if ('kind' in problem) return `${problem.kind}: ${problem.path ?? 'image'}`;
+  if ('image' in problem) return `${problem.name}: ${problem.image}`;
+  const { file, line, path = '' } = problem;
+  const column = 'column' in problem ? `:${problem.column}` : '';
+  return `${file}${line === undefined ? '' : `:${line}`}${column}${path === '' ? '' : `: ${path}`}`;
+}
+
+function showLine(problem: DocumentPlace): readonly string[] {
+  const number = String(problem.line);
+  const [before, after] = cutLine(problem);
+  if ((before + after).trim() === '') return [];
+  const caret = before.replaceAll(/[^\t]/g, ' ');
+  return [`  ${number} | ${before}${after}`, `  ${' '.repeat(number.length)} | ${caret}^`];
+}
+
+/** Columns of a source line around what it is shown for. */
+const SHOWN_COLUMNS = 200;
+
+/** What is shown of a line before its column and from there on, without what commands a terminal. */
+function cutLine({ lineText, column }: DocumentPlace): readonly [string, string] {
+  const line = lineText.replace(/\r$/, '');
+  const at = Math.min(column - 1, line.length);
+  const isLong = line.length > SHOWN_COLUMNS;
+  const last = isLong ? line.length - SHOWN_COLUMNS : 0;
+  const start = Math.max(0, Math.min(at - SHOWN_COLUMNS / 2, last));
+  const end = isLong ? start + SHOWN_COLUMNS : line.length;
+  return [
+    `${start > 0 ? '...' : ''}${toPrintable(line.slice(start, at))}`,
+    `${toPrintable(line.slice(at, end))}${end < line.length ? '...' : ''}`,
+  ];
+}
+
+const showBytes = ({ offset, size = 1, images }: ImagePlace): readonly string[] => [
+  ...(offset === undefined ? [] : [`  bytes ${offset} to ${offset + size - 1}`]),
+  ...(images === undefined ? [] : [`  needed by ${formatNames(images)}`]),
+];
+
+const SHOWN_NAMES = 20;
+
+/** The first of them, and how many there are more. */
+export function formatNames(names: readonly string[], most = SHOWN_NAMES): string {
+  const more = names.length - most;
+  return names.slice(0, most).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}

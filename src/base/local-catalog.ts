@@ -1,5 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { withoutUndefined } from './members.ts';
+import { withoutUndefined } from './lists.ts';
 import { ConfigError } from './errors.ts';
 
 /** A catalog on this machine, by its absolute path. */

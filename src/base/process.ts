@@ -1,8 +1,8 @@
 import { execa, ExecaError } from 'execa';
-import { withoutUndefined } from './members.ts';
 import { ToolError, isErrno } from './errors.ts';
-import { formatDuration } from './text/quantities.ts';
+import { withoutUndefined } from './lists.ts';
 import { redact } from './text/redact.ts';
+import { formatDuration } from './text/words.ts';
 import { startTimer, untilAborted, type Timer } from './wait.ts';
 
 export type ProcessOptions = {

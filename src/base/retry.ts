@@ -1,6 +1,6 @@
-import { withoutUndefined } from './members.ts';
-import { formatDuration } from './text/quantities.ts';
 import { TransientError } from './http/network-failure.ts';
+import { withoutUndefined } from './lists.ts';
+import { formatDuration } from './text/words.ts';
 import { createRunningClock, sleep } from './wait.ts';
 
 /** What waits and what draws lots: real by default, given by tests. */

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatDuration } from './text/quantities.ts';
+import { formatDuration } from './text/words.ts';
 
 /*
  * The waits of the program: each ends with its signal. Nothing else in `src/` sleeps or waits for

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import {
   parseCatalogSource,

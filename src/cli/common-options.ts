@@ -1,5 +1,5 @@
 import { Argument, Option, type Command } from 'commander';
-import { DURATION_FORM, parseDuration } from '../base/text/quantities.ts';
+import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
 import { UsageError } from '../base/errors.ts';
 import { isAreaSize, parseSize } from '../config/check-shapes.ts';
 import { readSchema } from '../config/document/schema.ts';

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { UsageError } from '../base/errors.ts';
-import { formatReadableJson } from '../base/text/canonical-json.ts';
-import { ConfigProblems } from '../base/problem.ts';
+import { formatReadableJson } from '../base/text/json.ts';
+import { ConfigProblems } from '../base/errors.ts';
 import {
   describeConfig,
   formatConfig,

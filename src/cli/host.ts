@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 
 /** What a command sees of the world: everything a test replaces. */
 export type CliHost = {

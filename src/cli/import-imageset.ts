@@ -1,8 +1,8 @@
 import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { LossError } from '../base/errors.ts';
-import { formatProblem } from '../base/problem.ts';
-import { toPrintable } from '../base/text/printable-text.ts';
+import { formatProblem } from '../base/errors.ts';
+import { toPrintable } from '../base/text/words.ts';
 import {
   importImageSet,
   renderImportedConfig,

@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import { Option, type Command } from 'commander';
-import { toPrintable } from '../base/text/printable-text.ts';
+import { toPrintable } from '../base/text/words.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation/read-installation-config.ts';
 import { INSTALLATION_TEMPLATE } from '../sites/installation/installation-template.ts';
 import { PLACEHOLDER } from '../config/secret/placeholder.ts';

@@ -7,7 +7,7 @@ import {
   type ConfigInput,
   type ConfigNames,
 } from '../config/load-config.ts';
-import { ConfigProblems, formatProblem, type DocumentProblem } from '../base/problem.ts';
+import { ConfigProblems, formatProblem, type DocumentProblem } from '../base/errors.ts';
 import { LIVE_ISO_RULES } from '../recipes/live-iso/live-iso-rules.ts';
 import { createConfigArgument, createSetOption } from './common-options.ts';
 import { refuseOverlays } from './building/recipe-command.ts';

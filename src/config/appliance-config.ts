@@ -1,5 +1,5 @@
 import type { LocalCatalog } from '../base/local-catalog.ts';
-import type { Secret } from './secret/secret.ts';
+import type { Secret } from '../base/secret.ts';
 
 export type ReleaseChannel = 'stable' | 'fast' | 'candidate' | 'eus';
 export type CpuArchitecture = 'x86_64' | 'aarch64' | 'ppc64le';

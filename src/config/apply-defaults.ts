@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { parseDuration } from '../base/text/quantities.ts';
+import { parseDuration } from '../base/text/words.ts';
 import { parseLocalCatalog } from '../base/local-catalog.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type {
   ApplianceConfig,
   BuildSettings,
@@ -13,7 +13,7 @@ import type {
 import { parseSize } from './check-shapes.ts';
 import type { Secrets } from './secret/resolve-secrets.ts';
 import { readSchema, type SchemaNode } from './document/schema.ts';
-import { Secret } from './secret/secret.ts';
+import { Secret } from '../base/secret.ts';
 import { readTexts, type View } from './document/view.ts';
 
 /** The typed configuration of a document that has passed its checks. Defaults come from the schema. */

@@ -4,7 +4,7 @@ import { ConfigError } from '../base/errors.ts';
 import { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog } from '../base/local-catalog.ts';
 import type { LocalCatalog } from '../base/local-catalog.ts';
 import { checkReferenceShape } from './check-shapes.ts';
-import type { DocumentProblem } from '../base/problem.ts';
+import type { DocumentProblem } from '../base/errors.ts';
 import { readSchema } from './document/schema.ts';
 import { readTexts, type View } from './document/view.ts';
 

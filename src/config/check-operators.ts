@@ -1,6 +1,6 @@
 import semver from 'semver';
 import { checkDuplicates } from './check-rules.ts';
-import type { DocumentProblem } from '../base/problem.ts';
+import type { DocumentProblem } from '../base/errors.ts';
 import { readTexts, type View } from './document/view.ts';
 
 const VERSIONS = ['minVersion', 'maxVersion'] as const;

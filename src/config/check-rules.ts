@@ -11,7 +11,7 @@ import {
   parseReleaseVersion,
   parseSize,
 } from './check-shapes.ts';
-import type { DocumentProblem } from '../base/problem.ts';
+import type { DocumentProblem } from '../base/errors.ts';
 import { readTexts, type View } from './document/view.ts';
 
 /** Smallest release of the agent-based flow, and the smallest one with PinnedImageSets. */

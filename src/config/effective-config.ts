@@ -1,6 +1,6 @@
 import { Document, Scalar, YAMLMap, YAMLSeq, type Node, type Tags } from 'yaml';
-import type { Json } from '../base/text/canonical-json.ts';
-import { toPrintable } from '../base/text/printable-text.ts';
+import type { Json } from '../base/text/json.ts';
+import { toPrintable } from '../base/text/words.ts';
 import { redact } from '../base/text/redact.ts';
 import { maskUserInfo } from './document/masked-lines.ts';
 import type { Entry } from './document/merge-documents.ts';

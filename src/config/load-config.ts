@@ -9,7 +9,7 @@ import { checkRules, noteVersion } from './check-rules.ts';
 import { checkSchema } from './document/check-schema.ts';
 import { readAlongSchema, type ConfigDocument } from './document/document.ts';
 import { mergeDocuments, type MergedDocument } from './document/merge-documents.ts';
-import { ConfigProblems, type DocumentProblem } from '../base/problem.ts';
+import { ConfigProblems, type DocumentProblem } from '../base/errors.ts';
 import { readSchema } from './document/schema.ts';
 import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
 import { createView, type View } from './document/view.ts';

@@ -1,6 +1,6 @@
 import { UsageError } from '../base/errors.ts';
 import { rememberSecret } from '../base/text/redact.ts';
-import type { DocumentProblem } from '../base/problem.ts';
+import type { DocumentProblem } from '../base/errors.ts';
 import { suggestKey } from './document/check-schema.ts';
 import { readAlongSchema, type ConfigDocument } from './document/document.ts';
 import type { Setting } from './document/merge-documents.ts';

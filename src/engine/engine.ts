@@ -1,6 +1,6 @@
 import type { Digest } from '../base/digest.ts';
-import type { Json } from '../base/text/canonical-json.ts';
-import { withoutUndefined } from '../base/members.ts';
+import type { Json } from '../base/text/json.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { EventListener, StageReason } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Plain, Stage, StageContext, Step } from './stage.ts';

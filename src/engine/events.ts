@@ -1,4 +1,4 @@
-import type { HttpRequestEvent } from '../base/http/report-requests.ts';
+import type { HttpRequestEvent } from '../base/http/body.ts';
 import type { RetryEvent } from '../base/retry.ts';
 
 /** Why a stage runs and is not reused. */

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
+import { formatCanonicalJson, type Json } from '../base/text/json.ts';
 import { digestOf, type Digest } from '../base/digest.ts';
 import type { Sealed, StageValue } from './stage.ts';
 

@@ -3,7 +3,7 @@ import { nameAside } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import { unlessAbsent } from '../base/disk/files.ts';
 import { writeNewFileSync } from '../base/disk/open-file.ts';
-import { formatReadableJson, type Json } from '../base/text/canonical-json.ts';
+import { formatReadableJson, type Json } from '../base/text/json.ts';
 import type { EventListener } from './events.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import type { Plain } from './stage.ts';

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { nameAside } from '../base/disk/aside.ts';
 import { hexOf, type Digest } from '../base/digest.ts';
 import { isErrno } from '../base/errors.ts';
-import { formatReadableJson, type Json } from '../base/text/canonical-json.ts';
+import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { makeDirectory, syncDirectory, writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile, writeNewFile } from '../base/disk/open-file.ts';
 

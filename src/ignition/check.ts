@@ -9,7 +9,7 @@ import {
 } from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { formatSentence, type FileProblem } from '../base/problem.ts';
+import { formatSentence, type FileProblem } from '../base/errors.ts';
 
 /** `path` in the words of ignition-validate: `$.storage.files.3.path`. */
 type Finding = { readonly path: string; readonly problem: string };

@@ -1,8 +1,8 @@
 import { gunzipSync } from 'node:zlib';
-import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
+import { formatCanonicalJson, type Json } from '../base/text/json.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { DOCUMENT, type Field, type Members } from './schema.ts';
-import { isObject } from '../base/members.ts';
+import { isObject } from '../base/lists.ts';
 
 /** An Ignition configuration of specification 3.2.0. Modes are numbers, as in the JSON: 0o644 is 420. */
 export type IgnitionConfig = {

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { crc32, gzipSync, inflateRawSync, type InputType } from 'node:zlib';
-import { createBudget, type Budget } from '../base/budget.ts';
-import { createByteReader } from '../base/decode/byte-reader.ts';
-import { explainDecodeError } from '../base/decode/decode-error.ts';
-import { decodeInThread } from '../base/decode/decoder-threads.ts';
-import { unzstdFrame } from '../base/decode/zstd.ts';
+import { createBudget, type Budget } from '../base/decode/limits.ts';
+import { createByteReader } from '../base/decode/threads.ts';
+import { explainDecodeError } from '../base/decode/limits.ts';
+import { decodeInThread } from '../base/decode/threads.ts';
+import { unzstdFrame } from '../base/decode/threads.ts';
 import { isErrno, IntegrityError, SealiftError } from '../base/errors.ts';
 import { decodeCpio, encodeCpio, isCpio, type CpioMember } from './cpio.ts';
 

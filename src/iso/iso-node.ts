@@ -1,7 +1,7 @@
 import { IntegrityError } from '../base/errors.ts';
 import { FILE_FLAG, type DirectoryRecord } from './directory/directory-record.ts';
 import { SECTOR_SIZE } from './extent.ts';
-import type { ByteRange } from './random-access.ts';
+import type { ByteRange } from '../base/random-access.ts';
 import type { PosixAttributes } from './directory/rock-ridge.ts';
 
 type Entry = {

@@ -1,5 +1,5 @@
 import type { BasePatch } from './live-base/base-extents.ts';
-import { formatReadableJson, type Json } from '../base/text/canonical-json.ts';
+import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { CoreosLive } from './coreos/coreos.ts';
 import { isObject, parseJsonObject, type JsonObject } from './coreos/coreos-json.ts';

@@ -4,7 +4,7 @@ import { decodeBootCatalog, type BootEntry } from './boot/el-torito.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import type { IsoFile, IsoNode } from './iso-node.ts';
 import { openTree, type IsoTree } from './iso-tree.ts';
-import { openRandomAccess, type ByteRange, type RandomAccess } from './random-access.ts';
+import { openRandomAccess, type ByteRange, type RandomAccess } from '../base/random-access.ts';
 import { whileReading } from './reading-context.ts';
 import { createStructureSource, type StructureSource } from './structure-source.ts';
 import {

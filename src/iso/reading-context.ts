@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 
 /**
  * Does `work` and says, should the bytes be wrong, what was being read: an error with the same code

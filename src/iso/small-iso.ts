@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { createEmptyImage, type EmptyVolume } from './empty-image.ts';
 import { SECTOR_SIZE } from './extent.ts';
 import { layOutIso } from './lay-out.ts';

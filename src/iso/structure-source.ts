@@ -1,7 +1,7 @@
-import { createBudget, type Budget } from '../base/budget.ts';
+import { createBudget, type Budget } from '../base/decode/limits.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { SECTOR_SIZE } from './extent.ts';
-import type { ByteRange, RandomAccess } from './random-access.ts';
+import type { ByteRange, RandomAccess } from '../base/random-access.ts';
 
 /** Where directories and system use entries are read from, and what reading them may cost in all. */
 export type StructureSource = Pick<RandomAccess, 'read'> & {

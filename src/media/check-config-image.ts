@@ -1,6 +1,6 @@
 import { IntegrityError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/members.ts';
-import type { FileProblem } from '../base/problem.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { FileProblem } from '../base/errors.ts';
 import { parseIgnition } from '../ignition/config.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {

@@ -1,6 +1,6 @@
 import { UsageError } from '../base/errors.ts';
 import { sumSizes } from '../base/lists.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { Need } from '../openshift/mirror/image-set.ts';
 
 /** What `sealift why` tells. Sizes are bytes. */

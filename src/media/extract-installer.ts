@@ -32,7 +32,7 @@ import {
   RELEASE_METADATA_PATH,
   type Release,
 } from '../openshift/release/release-payload.ts';
-import { explainDiskFailure } from '../base/disk/write-errors.ts';
+import { explainDiskFailure } from '../base/disk/disk-errors.ts';
 import { extractFile, readFiles } from '../registry/layers.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';
 import { isoRegistryTree } from './tree/iso-registry-tree.ts';

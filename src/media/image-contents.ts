@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
-import { createBudget } from '../base/budget.ts';
+import { createBudget } from '../base/decode/limits.ts';
 import { isDigest, type Digest } from '../base/digest.ts';
-import { isBroken } from '../base/disk/read-errors.ts';
+import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import {

@@ -1,5 +1,5 @@
 import { SealiftError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { readCoreosLive } from '../iso/coreos/coreos.ts';
 import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';

@@ -1,11 +1,11 @@
 import { IntegrityError } from '../base/errors.ts';
-import { isBroken } from '../base/disk/read-errors.ts';
+import { isBroken } from '../base/disk/disk-errors.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';
 import { formatCauses } from '../iso/reading-context.ts';
 import { SECTOR_SIZE } from '../iso/extent.ts';
 import { openTree } from '../iso/iso-tree.ts';
 import { createStructureSource } from '../iso/structure-source.ts';
-import { openRandomAccess, type RandomAccess } from '../iso/random-access.ts';
+import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
 import { decodeVolumeDescriptor } from '../iso/volume/volume-descriptor.ts';
 
 /** An ISO that somebody named: by its path, or as `openSource` opened it. */

@@ -1,6 +1,6 @@
 import { digestOf, type Digest } from '../base/digest.ts';
-import type { ImageProblem } from '../base/problem.ts';
-import { withoutUndefined } from '../base/members.ts';
+import type { ImageProblem } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { findOverlaps, type IndexExtent, type MediaIndex } from './index/media-index.ts';
 import { withPristineDigests } from './customize/pristine-areas.ts';
 import { readImageContents } from './image-contents.ts';

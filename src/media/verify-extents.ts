@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { isBroken } from '../base/disk/read-errors.ts';
+import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { append, maxOf } from '../base/lists.ts';
 import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
 import type { IndexExtent } from './index/media-index.ts';
-import type { RandomAccess } from '../iso/random-access.ts';
+import type { RandomAccess } from '../base/random-access.ts';
 
 /** An extent with a digest, whose bytes have another one or cannot be had. */
 export type DamagedExtent = {

@@ -1,5 +1,5 @@
-import { withoutUndefined } from '../base/members.ts';
-import { isError, type ImageProblem } from '../base/problem.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { isError, type ImageProblem } from '../base/errors.ts';
 import { readKargAreas } from '../iso/coreos/karg-areas.ts';
 import { checkStructure } from '../iso/check/check-structure.ts';
 import { openIso, type IsoImage } from '../iso/open-iso.ts';

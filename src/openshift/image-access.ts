@@ -2,9 +2,9 @@ import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Digest } from '../base/digest.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../base/errors.ts';
-import { DOCUMENT_TIME } from '../base/http/read-body.ts';
-import { withoutUndefined } from '../base/members.ts';
-import type { BlobCache } from '../registry/cache/blob-cache.ts';
+import { DOCUMENT_TIME } from '../base/http/body.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { BlobCache } from '../base/store/store.ts';
 import type { RegistryClient } from '../registry/client.ts';
 import type { Descriptor, Platform } from '../registry/descriptor.ts';
 import type { Layer } from '../registry/layers.ts';
@@ -16,7 +16,7 @@ import {
   type StoredManifest,
 } from '../registry/manifest.ts';
 import { formatReference, type Reference } from '../registry/reference.ts';
-import { restate } from '../registry/source-answers.ts';
+import { restate } from '../base/download/fill-file.ts';
 
 /** What we ask of a registry client. */
 type ImageClient = Pick<RegistryClient, 'fetchManifest' | 'resolveTag' | 'sourcesOf'>;

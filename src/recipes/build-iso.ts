@@ -1,5 +1,5 @@
-import { withLock } from '../base/disk/lock.ts';
-import type { Json } from '../base/text/canonical-json.ts';
+import { withLock } from '../base/disk/lease.ts';
+import type { Json } from '../base/text/json.ts';
 import type { Layout } from '../iso/extent.ts';
 import { lockPathOf } from '../media/object/object-place.ts';
 import type { IsoPlace } from '../media/output/claim-iso.ts';

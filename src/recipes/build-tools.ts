@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { sweepDirectory } from '../base/disk/aside.ts';
 import type { Digest } from '../base/digest.ts';
 import type { Http } from '../base/http/http.ts';
-import type { TlsOptions } from '../base/http/tls.ts';
+import type { TlsOptions } from '../base/http/proxy.ts';
 import { writeFileAtomic } from '../base/disk/files.ts';
 import { readOwnFile } from '../base/disk/open-file.ts';
 import { createS3, type S3 } from '../base/s3/s3.ts';
-import { parseS3Address } from '../base/s3/address.ts';
+import { parseS3Address } from '../base/s3/object.ts';
 import { readObjectPlaces } from '../media/object/earlier-object.ts';
 import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
 import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directory.ts';
@@ -22,17 +22,17 @@ import {
   type Reusable,
   type ReusableIso,
 } from '../media/seeds/open-seeds.ts';
-import { createFileDigests, type FileDigests } from '../openshift/files/file-digests.ts';
-import type { BlobSource } from '../registry/blob-source.ts';
+import { createFileDigests, type FileDigests } from '../base/disk/file-digests.ts';
+import type { BlobSource } from '../base/store/blob-source.ts';
 import { createRegistryCache, type RegistryCache } from '../registry/cache/registry-cache.ts';
-import { createSharedCache, type SharedCache } from '../registry/cache/shared-cache.ts';
+import { createSharedCache, type SharedCache } from '../base/store/store.ts';
 import { parseRepositoryAddress } from '../media/artifact/artifact-address.ts';
-import { createBlobCache, type BlobCache } from '../registry/cache/blob-cache.ts';
+import { createBlobCache, type BlobCache } from '../base/store/store.ts';
 import { openWorkspace } from '../openshift/workspace/mirror-names.ts';
 import type { RegistryClient, WritingClient } from '../registry/client.ts';
 import { createTagLedger, type Pinned, type TagLedger } from '../registry/tag-ledger.ts';
 import { createDrawnLedger, type DrawnLedger, type DrawnSource } from './lock/drawn-ledger.ts';
-import { readProgramDigest } from './program-digest.ts';
+import { readProgramDigest } from '../base/program.ts';
 import { openRegistryAccess, type RegistryAccessOptions } from './registry-access.ts';
 
 /** What every recipe works with; made from the few settings that concern it. */

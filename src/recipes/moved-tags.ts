@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { formatReadableJson } from '../base/text/canonical-json.ts';
+import { formatReadableJson } from '../base/text/json.ts';
 import { digestOf, hexOf } from '../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../base/disk/files.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';

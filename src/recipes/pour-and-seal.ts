@@ -1,5 +1,5 @@
-import { withoutUndefined } from '../base/members.ts';
-import type { Json } from '../base/text/canonical-json.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { Json } from '../base/text/json.ts';
 import { digestLayout } from '../iso/pour/spans.ts';
 import { placeOf, type IsoPlace } from '../media/output/claim-iso.ts';
 import { fillCache } from '../stages/pour/fill-cache.ts';

@@ -1,9 +1,9 @@
 import { kindOfHost } from '../base/http/address.ts';
 import { createHttp, type Http } from '../base/http/http.ts';
-import { reportRequests } from '../base/http/report-requests.ts';
+import { reportRequests } from '../base/http/body.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import { createRetries } from '../base/retry.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createRegistryClient, type WritingClient } from '../registry/client.ts';

@@ -1,6 +1,6 @@
 import { digestOf, isDigest, type Digest } from '../base/digest.ts';
-import { formatCanonicalJson } from '../base/text/canonical-json.ts';
-import { isUnreadable } from '../base/disk/read-errors.ts';
+import { formatCanonicalJson } from '../base/text/json.ts';
+import { isUnreadable } from '../base/disk/disk-errors.ts';
 import { ConfigError } from '../base/errors.ts';
 import { readInputFile } from '../base/disk/files.ts';
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';

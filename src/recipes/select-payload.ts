@@ -1,7 +1,7 @@
 import type { SelectedCatalog } from '../openshift/catalog/selected-catalog.ts';
 import { findCatalogServer } from '../openshift/catalog/image/local-catalog.ts';
 import { ConfigError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { ApplianceConfig } from '../config/appliance-config.ts';
 import { noteOfRelease } from '../openshift/release/noted-names.ts';
 import type { MirrorPlan } from '../openshift/mirror/mirror-plan.ts';

@@ -1,6 +1,6 @@
 import type { Digest } from '../base/digest.ts';
-import { withoutUndefined } from '../base/members.ts';
-import type { Json } from '../base/text/canonical-json.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { Json } from '../base/text/json.ts';
 import type { IsoPlace } from '../media/output/claim-iso.ts';
 import { isArtifactOutput, isObjectOutput } from '../media/object/object-place.ts';
 import { claimObject } from '../stages/pour/claim-object.ts';

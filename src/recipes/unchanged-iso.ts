@@ -1,11 +1,11 @@
-import { isUnreadable } from '../base/disk/read-errors.ts';
+import { isUnreadable } from '../base/disk/disk-errors.ts';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../base/digest.ts';
-import { readStamp } from '../base/disk/file-input.ts';
+import { readStamp } from '../base/disk/file-digests.ts';
 import { digestFile, readFileIfPresent, readFreeBytes } from '../base/disk/files.ts';
-import { withoutUndefined } from '../base/members.ts';
-import { formatCanonicalJson, type Json } from '../base/text/canonical-json.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { formatCanonicalJson, type Json } from '../base/text/json.ts';
 import { fingerprintOf } from '../engine/fingerprint.ts';
 import type { StageValue } from '../engine/stage.ts';
 import type { IsoPlace } from '../media/output/claim-iso.ts';

@@ -1,8 +1,8 @@
-import type { SourceAnswer } from '../base/download/source.ts';
+import type { SourceAnswer } from '../base/download/sources.ts';
 import { RegistryError, SealiftError } from '../base/errors.ts';
 import type { Http } from '../base/http/http.ts';
-import { withoutUndefined } from '../base/members.ts';
-import type { BlobSource } from './blob-source.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { BlobSource } from '../base/store/blob-source.ts';
 import { createAuth } from './client/auth/auth.ts';
 import { createCertsReader, SYSTEM_CERTS_DIRS } from './client/certs.ts';
 import { createConnections } from './client/connections.ts';
@@ -25,7 +25,7 @@ import type { Descriptor } from './descriptor.ts';
 import type { StoredManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
 import { resolveCandidates, type RegistriesConf } from './client/registries-conf.ts';
-import { isNotFound, isOutOfReach, joinAnswers } from './source-answers.ts';
+import { isNotFound, isOutOfReach, joinAnswers } from '../base/download/fill-file.ts';
 
 type RequestOptions = { readonly signal: AbortSignal };
 

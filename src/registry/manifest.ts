@@ -1,4 +1,4 @@
-import { describeValue } from '../base/text/printable-text.ts';
+import { describeValue } from '../base/text/words.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import type { Descriptor, Platform } from './descriptor.ts';

@@ -1,6 +1,6 @@
 import { isDigest, type Digest } from '../base/digest.ts';
 import { ConfigError } from '../base/errors.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { isRepository, isTag } from './layout/names.ts';
 
 /** An image reference, fully qualified: `registry/repository[:tag][@digest]`. */

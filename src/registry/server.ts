@@ -5,14 +5,14 @@ import pLimit from 'p-limit';
 import type { LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { untilAborted, waitFor } from '../base/wait.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import { answerRoute, type Answer } from './server/answer.ts';
 import {
   CONNECTION_LIMITS,
   limitConnections,
   type ConnectionLimits,
   type NoteProgress,
-} from './server/connections.ts';
+} from '../base/http/server.ts';
 import { encodeFailure, failure, type Failure } from './server/failure.ts';
 import { parseRoute } from './server/route.ts';
 import type { ByteRange, RegistryTree } from './layout/store.ts';

@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server';
-import type { ServedEntry } from '../media/serving/serve-bytes.ts';
+import type { ServedEntry } from '../base/http/serve-bytes.ts';
 import { isErrno } from '../base/errors.ts';
 import type { Context, Hono } from 'hono';
 import { ApiFailure } from './api-failure.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { PACKAGE_ROOT } from '../base/package-root.ts';
+import { PACKAGE_ROOT } from '../base/program.ts';
 import { ApiFailure } from './api-failure.ts';
 
 /** The names of the schemas that bodies are checked against. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { digestOf } from '../base/digest.ts';
-import { PACKAGE_ROOT } from '../base/package-root.ts';
+import { PACKAGE_ROOT } from '../base/program.ts';
 import { ApiFailure } from './api-failure.ts';
 import type { App, Exchange } from './context.ts';
 

@@ -2,12 +2,12 @@ import { createServer, STATUS_CODES, type Server, type ServerResponse } from 'no
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
-import { answerInTurn } from '../media/serving/answer-in-turn.ts';
-import { prepareDrain, type Drain } from '../media/serving/drain.ts';
-import type { KeyPair } from '../registry/server/key-pair.ts';
+import { answerInTurn } from '../base/http/server.ts';
+import { prepareDrain, type Drain } from '../base/http/server.ts';
+import type { KeyPair } from '../base/http/server.ts';
 import { ApiFailure, formatFailure } from './api-failure.ts';
 import { answerFailure } from './app.ts';
-import { boundConnections } from './client-connections.ts';
+import { boundConnections } from '../base/http/server.ts';
 import type { App } from './context.ts';
 
 export type Limits = {

@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
-import { KEY_SIZE, openSealedBytes, sealBytes } from '../base/sealed-bytes.ts';
+import { KEY_SIZE, openSealedBytes, sealBytes } from '../base/digest.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
-import type { Secret } from '../config/secret/secret.ts';
+import type { Secret } from '../base/secret.ts';
 import type { State } from './state/state.ts';
 
 /** Bytes that a key must have: what people think up is shorter. */

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { withoutUndefined } from '../base/members.ts';
-import { openPartCache } from '../media/serving/part-cache.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { openPartCache } from '../base/store/part-cache.ts';
 import type { SourceHost } from '../media/source/open-source.ts';
-import type { Secret } from '../config/secret/secret.ts';
+import type { Secret } from '../base/secret.ts';
 import { createApp, type AnsweredRequest } from './app.ts';
 import { createAuth, type AuthSettings } from './auth/identity.ts';
 import { createUrlTokens } from './auth/url-token.ts';

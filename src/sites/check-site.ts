@@ -1,6 +1,6 @@
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 import type { DigestSource } from '../openshift/installation/installation-registries-conf.ts';
-import type { DocumentProblem } from '../base/problem.ts';
+import type { DocumentProblem } from '../base/errors.ts';
 import {
   checkExtraManifests,
   listExtraManifests,

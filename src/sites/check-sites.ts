@@ -1,4 +1,4 @@
-import type { FilePlace, Problem } from '../base/problem.ts';
+import type { FilePlace, Problem } from '../base/errors.ts';
 import type { FactKind, SiteFact, SiteFacts } from './site-facts.ts';
 
 /** Something that a site shares with another and may not. It names the other site, its file and its line. */

@@ -1,7 +1,7 @@
 import { DiskError, InterruptedError, SealiftError } from '../base/errors.ts';
-import type { FileProblem } from '../base/problem.ts';
+import type { FileProblem } from '../base/errors.ts';
 import { redact } from '../base/text/redact.ts';
-import { withoutUndefined } from '../base/members.ts';
+import { withoutUndefined } from '../base/lists.ts';
 
 /** Whether it concerns one site: a full disk or an abort concerns all, and a bug everyone. */
 export const isOfOneSite = (error: unknown): error is SealiftError =>

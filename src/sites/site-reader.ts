@@ -4,7 +4,7 @@ import { ConfigError } from '../base/errors.ts';
 import { checkSite, type CheckOptions } from './check-site.ts';
 import type { SiteFacts } from './site-facts.ts';
 import type { Site, SiteInput } from './site.ts';
-import type { FileProblem } from '../base/problem.ts';
+import type { FileProblem } from '../base/errors.ts';
 import type { SiteList } from './sources/read-list.ts';
 
 /** What is known of a site after it was read. But for the site and its files, it is small. */

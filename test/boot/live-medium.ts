@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { SIGNATURE_SETTINGS } from '../../demo/release-signer.ts';
-import { withLock } from '../../src/base/disk/lock.ts';
+import { withLock } from '../../src/base/disk/lease.ts';
 import { SealiftError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { buildBaseIso } from './base-iso.ts';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import { toMessage } from '../../src/cli/terminal/output.ts';
 import { createProgress } from '../../src/cli/terminal/progress.ts';
-import { formatProblem } from '../../src/base/problem.ts';
+import { formatProblem } from '../../src/base/errors.ts';
 
 /** What moves a terminal's cursor, sets its title or turns text. */
 const COMMANDING = /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/u;

@@ -8,7 +8,7 @@ import {
   RegistryError,
   type SealiftError,
 } from '../../src/base/errors.ts';
-import { formatDuration } from '../../src/base/text/quantities.ts';
+import { formatDuration } from '../../src/base/text/words.ts';
 import type { BuildEvent } from '../../src/engine/events.ts';
 import { describeError } from '../../src/cli/terminal/print-error.ts';
 import { drawTasks } from '../../src/cli/terminal/progress-tasks.ts';

@@ -1,7 +1,7 @@
 import { expect, describe, test } from 'vitest';
 import fc from 'fast-check';
 import { checkConfig } from '../../src/config/load-config.ts';
-import { formatProblem } from '../../src/base/problem.ts';
+import { formatProblem } from '../../src/base/errors.ts';
 import { inputOf } from '../support/config-input.ts';
 
 const show = (text: string): string => {

@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
-import { ConfigProblems, formatProblem } from '../../src/base/problem.ts';
+import { ConfigProblems, formatProblem } from '../../src/base/errors.ts';
 import { inputOf } from '../support/config-input.ts';
 
 const PULL_SECRET = '{"auths":{"quay.io":{"auth":"dXNlcjpodW50ZXIy"}}}';

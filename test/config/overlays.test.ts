@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { redact } from '../../src/base/text/redact.ts';
-import type { DocumentProblem } from '../../src/base/problem.ts';
+import type { DocumentProblem } from '../../src/base/errors.ts';
 import type { ApplianceConfig } from '../../src/config/appliance-config.ts';
 import {
   checkConfig,

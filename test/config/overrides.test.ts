@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigProblems } from '../../src/base/problem.ts';
+import { ConfigProblems } from '../../src/base/errors.ts';
 import { checkConfig, loadConfig } from '../../src/config/load-config.ts';
 import { planInstallerInputs } from '../../src/openshift/installer/installer-inputs.ts';
 import {

@@ -9,7 +9,7 @@ import { digestOf } from '../../src/base/digest.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import { digestFile } from '../../src/base/disk/files.ts';
-import { openS3Source } from '../../src/base/s3/s3-source.ts';
+import { openS3Source } from '../../src/base/s3/object.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { createS3, type S3 } from '../../src/base/s3/s3.ts';
 import { digestLayout } from '../../src/iso/pour/spans.ts';

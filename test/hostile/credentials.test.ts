@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { mayName, type Lookup } from '../../src/base/http/address.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
-import { parseNoProxy } from '../../src/base/http/no-proxy.ts';
+import { parseNoProxy } from '../../src/base/http/address.ts';
 import { openBuildTools } from '../../src/recipes/build-tools.ts';
 import { createTokens } from '../../src/registry/client/auth/tokens.ts';
 import { createTransport } from '../../src/registry/client/transport.ts';

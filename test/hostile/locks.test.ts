@@ -7,7 +7,7 @@ import { ConfigError } from '../../src/base/errors.ts';
 import { formatLock, readLock, type Lock } from '../../src/recipes/lock/lock-file.ts';
 import { readLockSecrets, type LockSecrets } from '../../src/recipes/lock/lock-secrets.ts';
 import { sealSecrets, unsealSecrets } from '../../src/recipes/lock/sealed-secrets.ts';
-import { Secret } from '../../src/config/secret/secret.ts';
+import { Secret } from '../../src/base/secret.ts';
 
 const digest = digestOf('x');
 

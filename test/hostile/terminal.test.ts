@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { toPrintable } from '../../src/base/text/printable-text.ts';
+import { toPrintable } from '../../src/base/text/words.ts';
 import { createProgram, runProgram } from '../../src/cli/program.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';
 

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { formatProblem } from '../../src/base/problem.ts';
+import { formatProblem } from '../../src/base/errors.ts';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, textFile } from '../../src/ignition/config.ts';
 import { requireTool } from '../support/tools.ts';

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Secret } from '../../src/config/secret/secret.ts';
+import { Secret } from '../../src/base/secret.ts';
 import { createIssuerKeys, issueToken } from '../../src/service/auth/issue-token.ts';
 
 /** Whose records those of a customer are. */

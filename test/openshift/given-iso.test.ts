@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
 import { createHttp } from '../../src/base/http/http.ts';
-import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
+import { createFileDigests } from '../../src/base/disk/file-digests.ts';
 import {
   takeGivenIso,
   type BaseIso,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readLiveIsoRequest } from '../../src/cli/building/requests/live-request.ts';
 import type { CliHost } from '../../src/cli/host.ts';
-import { Secret } from '../../src/config/secret/secret.ts';
+import { Secret } from '../../src/base/secret.ts';
 import type { BuildTools } from '../../src/recipes/build-tools.ts';
 import { describeAsked } from '../../src/recipes/unchanged-iso.ts';
 import { fakeDigest } from '../support/sparse-medium.ts';

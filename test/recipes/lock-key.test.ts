@@ -2,7 +2,7 @@ import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Secret } from '../../src/config/secret/secret.ts';
+import { Secret } from '../../src/base/secret.ts';
 import type { BuildTools } from '../../src/recipes/build-tools.ts';
 import type { Lock } from '../../src/recipes/lock/lock-file.ts';
 import { formatLockSecrets } from '../../src/recipes/lock/lock-secrets.ts';

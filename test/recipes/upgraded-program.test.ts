@@ -8,11 +8,7 @@ import type { BuildEvent } from '../../src/engine/events.ts';
 import { openBuildTools } from '../../src/recipes/build-tools.ts';
 import { buildLiveIso } from '../../src/recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../src/recipes/live-iso/live-iso-summary.ts';
-import {
-  digestProgram,
-  digestSources,
-  readProgramDigest,
-} from '../../src/recipes/program-digest.ts';
+import { digestProgram, digestSources, readProgramDigest } from '../../src/base/program.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { requireTool } from '../support/tools.ts';
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttp } from '../../src/base/http/http.ts';
 import { createRetries, type RetryEvent } from '../../src/base/retry.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
-import { readBlob } from '../../src/registry/read-blob.ts';
+import { readBlob } from '../../src/base/store/blob-source.ts';
 import { startPlainRegistry, type PlainRegistry } from '../support/plain-registry.ts';
 import { patternOf } from '../support/scripted-registry.ts';
 import { requireTool } from '../support/tools.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPartCache } from '../../src/media/serving/part-cache.ts';
+import { openPartCache } from '../../src/base/store/part-cache.ts';
 import { openReleases } from '../../src/service/store/releases.ts';
 import { startSealift } from '../support/child.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { withoutUndefined } from '../../src/base/members.ts';
-import { Secret } from '../../src/config/secret/secret.ts';
+import { withoutUndefined } from '../../src/base/lists.ts';
+import { Secret } from '../../src/base/secret.ts';
 import { hasPostgres, startPostgres, type Postgres } from '../support/postgres.ts';
 import {
   API,

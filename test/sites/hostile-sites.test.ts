@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatProblem } from '../../src/base/problem.ts';
+import { formatProblem } from '../../src/base/errors.ts';
 import { checkSite } from '../../src/sites/check-site.ts';
 import {
   createSiteInput,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import type { FileInput } from '../../src/base/disk/file-input.ts';
+import type { FileInput } from '../../src/base/disk/file-digests.ts';
 import { hasFile } from '../../src/base/disk/files.ts';
 import type { Release } from '../../src/openshift/release/release-payload.ts';
 import type { BaseIso, GivenBaseIso } from '../../src/openshift/files/given-iso.ts';

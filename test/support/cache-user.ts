@@ -1,4 +1,4 @@
-import { createSharedCache } from '../../src/registry/cache/shared-cache.ts';
+import { createSharedCache } from '../../src/base/store/store.ts';
 import type { Descriptor } from '../../src/registry/descriptor.ts';
 import { createTestClient } from './registry-client.ts';
 

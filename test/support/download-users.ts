@@ -4,9 +4,9 @@ import type { Http } from '../../src/base/http/http.ts';
 import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
 import { pourIso } from '../../src/iso/pour/pour-iso.ts';
 import { createExtentOpener } from '../../src/media/output/open-extents.ts';
-import { downloadFile } from '../../src/openshift/files/download.ts';
-import { createFileDigests } from '../../src/openshift/files/file-digests.ts';
-import { createBlobCache } from '../../src/registry/cache/blob-cache.ts';
+import { downloadFile } from '../../src/base/download/fetch.ts';
+import { createFileDigests } from '../../src/base/disk/file-digests.ts';
+import { createBlobCache } from '../../src/base/store/store.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import type { Descriptor } from '../../src/registry/descriptor.ts';
 

@@ -7,7 +7,7 @@ import {
   type PourOptions,
   type PourResult,
 } from '../../src/iso/pour/pour-iso.ts';
-import type { Source } from '../../src/base/download/source.ts';
+import type { Source } from '../../src/base/download/sources.ts';
 import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
 
 export const MIB = 1024 * 1024;

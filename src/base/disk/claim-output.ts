@@ -1,8 +1,8 @@
 import type { Stats } from 'node:fs';
 import { lstat, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { nameAside } from './aside.ts';
 import { isErrno, DiskError, UsageError } from '../errors.ts';
+import { nameAside } from './aside.ts';
 import { createFile, isOwnUser } from './open-file.ts';
 
 /** A file to be written, and what must survive it. Absolute paths. */

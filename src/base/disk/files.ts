@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   closeSync,
   createReadStream,
@@ -7,14 +8,12 @@ import {
   type ReadStream,
 } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
-import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Digest } from '../digest.ts';
-import { nameAside } from './aside.ts';
 import { isErrno, ConfigError } from '../errors.ts';
+import { nameAside } from './aside.ts';
+import { isUnreadable, explainWriteError } from './disk-errors.ts';
 import { openDirectory, openToReadSync, writeNewFile } from './open-file.ts';
-import { isUnreadable } from './read-errors.ts';
-import { explainWriteError } from './write-errors.ts';
 
 /**
  * Writes aside, syncs, renames: a reader sees the old file or the whole new one. Mode applies to the

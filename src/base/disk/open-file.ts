@@ -1,8 +1,8 @@
 import { closeSync, constants, openSync, writeFileSync, type Stats } from 'node:fs';
 import { copyFile, open, rm, stat, type FileHandle } from 'node:fs/promises';
-import { nameAside } from './aside.ts';
 import { isErrno, DiskError } from '../errors.ts';
-import { explainReadError, notReadable } from './read-errors.ts';
+import { nameAside } from './aside.ts';
+import { explainReadError, notReadable } from './disk-errors.ts';
 
 /*
  * The one door to files. Others may write to the directories that we write to: what is opened here for

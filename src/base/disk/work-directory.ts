@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, type Stats } from 'node:fs';
 import { lstat, mkdir, readdir, realpath, rename, stat, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { probeDirectory } from './claim-output.ts';
 import { isErrno, DiskError } from '../errors.ts';
+import { probeDirectory } from './claim-output.ts';
 import { makeDirectory } from './files.ts';
 import { isOwnUser, openDirectory, openOwnDirectory, pathOfOpen } from './open-file.ts';
 

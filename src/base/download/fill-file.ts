@@ -1,9 +1,111 @@
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../digest.ts';
-import type { ResumableFile } from '../disk/resumable-file.ts';
-import type { IntegrityError } from '../errors.ts';
-import { bringVerified, type Attempt } from './bring-verified.ts';
-import { readSources, type ReadOptions, type Wanted } from './read-sources.ts';
-import type { Source } from './source.ts';
+import {
+  IntegrityError,
+  ConfigError,
+  DiskError,
+  RegistryError,
+  type SealiftError,
+} from '../errors.ts';
+import { withoutUndefined } from '../lists.ts';
+import {
+  bringVerified,
+  type Attempt,
+  readSources,
+  type ReadOptions,
+  type Wanted,
+  type Source,
+  type SourceAnswer,
+} from './sources.ts';
+
+/** A file that grows front to back, its bytes hashed as they come. */
+export type ResumableFile = {
+  /** Bytes so far: in the file, or on their way there. */
+  readonly size: () => number;
+  /**
+   * Goes on behind the first `size` bytes of the file, which are read and hashed. What stands behind them
+   * stays until it is written over or cut off.
+   *
+   * @throws the signal's reason, between two blocks
+   */
+  readonly rewind: (size: number, signal: AbortSignal) => Promise<void>;
+  /** Takes the next bytes; the caller must not change them. */
+  readonly append: (bytes: Uint8Array) => Promise<void>;
+  /** Resolves when all bytes so far are in the file. */
+  readonly flush: () => Promise<void>;
+  /** Removes what stands behind the bytes so far. */
+  readonly cutOff: () => Promise<void>;
+  /** Of the bytes so far. */
+  readonly digest: () => Digest;
+};
+
+/** Bytes that are read or written at once, and that wait while others are written. */
+const BLOCK = 1 << 20;
+
+/**
+ * Writes what comes while nothing is written, and collects what comes meanwhile: over a slow line all bytes
+ * are soon in the file, and over a fast one they are written in large blocks.
+ *
+ * @param file open to read and write, not to append; the caller closes it, and syncs it first
+ */
+export function createResumableFile(file: FileHandle): ResumableFile {
+  let hash = createHash('sha256');
+  let size = 0;
+  let waiting: Uint8Array[] = [];
+  let waitingSize = 0;
+  /** Stays when it fails, so that whoever comes next meets the failure. */
+  let writing: Promise<void> | undefined;
+
+  const write = async (): Promise<void> => {
+    while (waitingSize > 0) {
+      const bytes = Buffer.concat(waiting, waitingSize);
+      const position = size - waitingSize;
+      waiting = [];
+      waitingSize = 0;
+      for (let written = 0; written < bytes.length;) {
+        const { bytesWritten } = await file.write(bytes, written, undefined, position + written);
+        written += bytesWritten;
+      }
+    }
+    writing = undefined;
+  };
+  const flush = async (): Promise<void> => {
+    await writing;
+  };
+  return {
+    size: () => size,
+    async rewind(to, signal) {
+      await flush();
+      hash = createHash('sha256');
+      size = to;
+      const buffer = Buffer.allocUnsafe(Math.min(to, BLOCK));
+      for (let offset = 0; offset < to;) {
+        signal.throwIfAborted();
+        const length = Math.min(buffer.length, to - offset);
+        const { bytesRead } = await file.read(buffer, 0, length, offset);
+        if (bytesRead === 0) break; // shortened meanwhile: the digest will tell
+        hash.update(buffer.subarray(0, bytesRead));
+        offset += bytesRead;
+      }
+    },
+    async append(bytes) {
+      hash.update(bytes);
+      size += bytes.length;
+      waiting.push(bytes);
+      waitingSize += bytes.length;
+      writing ??= write();
+      writing.catch(() => undefined); // thrown to whoever waits for it
+      if (waitingSize >= BLOCK) await flush();
+    },
+    flush,
+    async cutOff() {
+      await flush();
+      await file.truncate(size);
+    },
+    digest: () => `sha256:${hash.copy().digest('hex')}`,
+  };
+}
 
 export type FillOptions<S extends Source> = {
   readonly sources: readonly S[];
@@ -108,4 +210,73 @@ async function readInto<S extends Source>(
     await file.flush();
   }
   return { used, start };
+}
+
+const NOT_FOUND = new Set(['registry.manifest-unknown', 'blob.unknown']);
+
+const OUT_OF_REACH = new Set([
+  'registry.unreachable',
+  'registry.unknown-host',
+  'registry.not-asked',
+  'proxy.unreachable',
+  'proxy.unavailable',
+  'proxy.unknown-host',
+  'proxy.forbidden',
+]);
+
+/** Refused for what was shown to it, or for what it showed: a password, a token, a certificate. */
+const CREDENTIALS = new Set([
+  'registry.unauthorized',
+  'registry.forbidden',
+  'registry.realm',
+  'registry.token',
+  'registry.certificate',
+  'proxy.unauthorized',
+  'proxy.certificate',
+]);
+
+export const isNotFound = ({ error }: SourceAnswer): boolean => NOT_FOUND.has(error.code);
+
+export const isOutOfReach = ({ error }: SourceAnswer): boolean => OUT_OF_REACH.has(error.code);
+
+/**
+ * How much an answer says about the cause, 0 first. "Not found" is certain only where no other source
+ * gave a reason of its own (5xx, 429), and a source that was not reached says nothing about an image.
+ */
+function rankOf({ error }: SourceAnswer): number {
+  if (error instanceof IntegrityError) return 0;
+  if (error instanceof ConfigError || CREDENTIALS.has(error.code)) return 1;
+  if (OUT_OF_REACH.has(error.code)) return 4;
+  return NOT_FOUND.has(error.code) ? 3 : 2;
+}
+
+/** The answer that decides code and exit code; of equal ones the first: a mirror's before its origin's. */
+export const findWorst = (answers: readonly SourceAnswer[]): SourceAnswer =>
+  answers.reduce((worst, answer) => (rankOf(answer) < rankOf(worst) ? answer : worst));
+
+/**
+ * One error for all sources of an image or a blob, at least one. A single answer speaks for itself; several stand
+ * in the text in the order of asking, with code, hint and both values of the worst.
+ */
+export function joinAnswers(answers: readonly SourceAnswer[]): SealiftError {
+  const { error } = findWorst(answers);
+  if (answers.length === 1) return error;
+  return restate(
+    error,
+    answers.map(({ source, error: { message } }) => `${source}: ${message}`).join('; '),
+  );
+}
+
+/** The same failure in a wider sentence: its code, exit code, hint and both values; it is the cause. */
+export function restate(
+  cause: SealiftError,
+  message: string,
+  hint: string | undefined = cause.hint,
+): SealiftError {
+  const { code, expected, found } = cause;
+  const Domain = [IntegrityError, ConfigError, DiskError].find((one) => cause instanceof one);
+  return new (Domain ?? RegistryError)(code, message, {
+    ...withoutUndefined({ expected, found, hint }),
+    cause,
+  });
 }

@@ -1,9 +1,11 @@
 import type { LookupFunction } from 'node:net';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher } from 'undici';
-import { withoutUndefined } from '../members.ts';
-import { formatDuration } from '../text/quantities.ts';
 import { RegistryError } from '../errors.ts';
+import { withoutUndefined } from '../lists.ts';
+import { createRetries, type Retries } from '../retry.ts';
+import { formatDuration } from '../text/words.ts';
+import { follow, startTimer, waitFor, type Timer } from '../wait.ts';
 import {
   kindOfHost,
   widestKind,
@@ -15,11 +17,36 @@ import {
   type Lookup,
 } from './address.ts';
 import { explainNetworkFailure, isPassingStatus } from './network-failure.ts';
-import { watchBody } from './pieces.ts';
-import { createProxyAgent, readProxies, type ProxyOf } from './proxy.ts';
-import { connectOptions, type ConnectOptions, type TlsOptions } from './tls.ts';
-import { createRetries, type Retries } from '../retry.ts';
-import { follow, startTimer, waitFor, type Timer } from '../wait.ts';
+import {
+  createProxyAgent,
+  readProxies,
+  type ProxyOf,
+  connectOptions,
+  type ConnectOptions,
+  type TlsOptions,
+} from './proxy.ts';
+
+/** A body that comes in pieces tells of each that is taken from it, so that sending a long one is not silence. */
+function watchBody(
+  body: string | Uint8Array | AsyncIterable<Uint8Array> | undefined,
+  onPiece: () => void,
+): string | Uint8Array | Readable | null {
+  if (body === undefined) return null;
+  if (typeof body === 'string' || body instanceof Uint8Array) return body;
+  const stream = Readable.from(watch(body, onPiece), { objectMode: false, highWaterMark: 1 });
+  // Whoever sends it hears of its failure; before that, nobody may be there to listen.
+  return stream.on('error', () => undefined);
+}
+
+async function* watch(
+  body: AsyncIterable<Uint8Array>,
+  onPiece: () => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of body) {
+    onPiece();
+    yield piece;
+  }
+}
 
 export type HttpRequest = {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -1,5 +1,5 @@
 import { Lexer, Parser, type CST, type LineCounter } from 'yaml';
-import { withoutUndefined } from '../members.ts';
+import { withoutUndefined } from '../lists.ts';
 
 /**
  * Nodes within nodes. The YAML library composes them by recursion and has no limit but the stack, and

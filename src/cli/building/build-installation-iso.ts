@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
-import { toPrintable } from '../../base/text/printable-text.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { buildInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoReport } from '../../recipes/installation-iso/installation-iso-summary.ts';
 import type { CliHost } from '../host.ts';

@@ -1,7 +1,7 @@
 import { basename, relative } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/quantities.ts';
-import { toPrintable } from '../../base/text/printable-text.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { buildUpgradeIso, prepareUpgradeIso } from '../../recipes/upgrade-iso/upgrade-iso.ts';
 import {
   summarizeUpgradePlan,

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { buildLiveIso } from '../../recipes/live-iso/live-iso.ts';
 import type { LiveIsoReport } from '../../recipes/live-iso/live-iso-summary.ts';
 import { registerInstallationIso } from './build-installation-iso.ts';

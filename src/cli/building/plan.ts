@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { maxOf } from '../../base/lists.ts';
 import type { ConfigNames } from '../../config/load-config.ts';
 import { prepareInstallationIso } from '../../recipes/installation-iso/installation-iso.ts';
@@ -23,7 +23,7 @@ import { INSTALLATION_OUTPUT } from './requests/installation-request.ts';
 import { registerUpgradePlan } from './build-upgrade-iso.ts';
 import { formatImagePolicy, formatSignatures } from './report-lines.ts';
 import { writeFormatted } from '../terminal/output.ts';
-import { toPrintable } from '../../base/text/printable-text.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { formatRoom } from './build-installation-iso.ts';
 
 type Options = LiveCommandOptions & InstallationCommandOptions;

@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { resolve } from 'node:path';
 import { openBuildTools, type BuildTools, type ToolsOptions } from '../../recipes/build-tools.ts';
 import type { SavedPlan } from '../../recipes/saved-plan.ts';
@@ -11,7 +11,7 @@ import { placesOf, type CliHost } from '../host.ts';
 import { type OutputFormat, createOutputOption } from '../terminal/output.ts';
 import { createProgress, type LogFormat, createLogFormatOption } from '../terminal/progress.ts';
 import type { LiveIsoRequest } from '../../recipes/live-iso/live-iso-request.ts';
-import { pruneCache } from '../../registry/cache/keep-cache.ts';
+import { pruneCache } from '../../base/store/keep.ts';
 import {
   createConcurrencyOption,
   refuseOption,
@@ -31,7 +31,7 @@ import {
 import type { ConfigNames } from '../../config/load-config.ts';
 import { UsageError } from '../../base/errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
-import { findNearestName } from '../../base/text/nearest-name.ts';
+import { findNearestName } from '../../base/text/words.ts';
 import { INSTALLATION_CONFIG_NAME } from '../../sites/installation/read-installation-config.ts';
 
 /** Options of every command that plans or builds an ISO. */

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import type { ConfigNames } from '../../config/load-config.ts';
 import { useMedium } from '../../media/open-medium.ts';
 import type { LayoutDifference } from '../../media/compare/compare-layout.ts';

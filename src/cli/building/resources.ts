@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { listResources } from '../../recipes/list-resources.ts';
 import type { ConfigNames } from '../../config/load-config.ts';
 import { createConfigArgument } from '../common-options.ts';

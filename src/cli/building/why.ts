@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import type { Explanation, ExplainedImage } from '../../media/explain-images.ts';
 import { explainMedium } from '../../media/explain-medium.ts';
 import { explainImage } from '../../recipes/explain-image.ts';

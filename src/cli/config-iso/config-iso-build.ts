@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { createKeySource } from '../../sites/identity/keys/rsa-keys.ts';
 import {
   buildConfigIsos,
@@ -20,7 +20,7 @@ import {
 } from './config-iso-request.ts';
 import type { CliHost } from '../host.ts';
 import { createForceOption, writeFormatted, formatShellPath } from '../terminal/output.ts';
-import { toPrintable } from '../../base/text/printable-text.ts';
+import { toPrintable } from '../../base/text/words.ts';
 import { createProgress } from '../terminal/progress.ts';
 import { addTo, parseWhole, refuseOption } from '../common-options.ts';
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { SitesRequest } from '../../recipes/config-iso/config-isos-request.ts';
 import type { CliHost } from '../host.ts';
 import { readEpoch } from '../environment.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
+import { formatSize } from '../../base/text/words.ts';
 import type { ConfigIso } from '../../sites/read-config-iso.ts';
 import {
   showConfigIso,
@@ -9,7 +9,7 @@ import {
   type ConfigIsoDifference,
 } from '../../recipes/config-iso/show-config-iso.ts';
 import type { CliHost } from '../host.ts';
-import { toPrintable, toPrintableLines } from '../../base/text/printable-text.ts';
+import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
 import { createOutputOption, writeFormatted, type OutputFormat } from '../terminal/output.ts';
 import { digestOf } from '../../base/digest.ts';
 import { DifferenceError } from '../../base/errors.ts';

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { Option, type Command } from 'commander';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { isReference, readSecretSource } from '../../config/secret/secret-source.ts';

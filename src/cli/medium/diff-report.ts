@@ -1,4 +1,4 @@
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import type {
   ComparedArguments,
   ComparedIgnition,

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/quantities.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { formatSize } from '../../base/text/words.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { extractInstaller, type ExtractedInstaller } from '../../media/extract-installer.ts';
 import {
   extractMinimal,

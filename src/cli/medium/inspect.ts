@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { inspectIso, type Inspection } from '../../media/inspect-iso.ts';
 import type { CliHost } from '../host.ts';
 import { ISO_ARGUMENT, useNamed } from './use-named.ts';

@@ -1,8 +1,8 @@
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { hexOf } from '../../base/digest.ts';
-import { withLock } from '../../base/disk/lock.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { withLock } from '../../base/disk/lease.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { pullIso, type PullReport } from '../../media/artifact/pull-iso.ts';
 import { claimIso } from '../../media/output/claim-iso.ts';
 import { openReusable } from '../../media/seeds/open-seeds.ts';

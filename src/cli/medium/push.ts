@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { MOST_LAYERS, pushArtifact, type PushReport } from '../../media/artifact/push-artifact.ts';
 import { createMountsOf, readIsoToPush } from '../../media/artifact/push-iso.ts';
 import { formatReference, parseReference } from '../../registry/reference.ts';

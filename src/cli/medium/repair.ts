@@ -2,8 +2,8 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { DifferenceError } from '../../base/errors.ts';
-import { formatProblem } from '../../base/problem.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatProblem } from '../../base/errors.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { loadConfig, readConfigFiles } from '../../config/load-config.ts';
 import {
   repairIso,

@@ -1,5 +1,5 @@
 import type { IsoImage } from '../../iso/open-iso.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import { useMedium } from '../../media/open-medium.ts';
 import { isElsewhere, useSource } from '../../media/source/open-source.ts';
 import { placesOf, type CliHost } from '../host.ts';

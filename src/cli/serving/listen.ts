@@ -2,11 +2,11 @@ import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { resolve } from 'node:path';
 import { kindOfAddress } from '../../base/http/address.ts';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError, UsageError, isErrno, type ErrorDetails } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { waitFor } from '../../base/wait.ts';
-import { checkKeyPair, type KeyPair } from '../../registry/server/key-pair.ts';
+import { checkKeyPair, type KeyPair } from '../../base/http/server.ts';
 import type { CliHost } from '../host.ts';
 
 export type TlsOptions = { readonly tlsCert?: string; readonly tlsKey?: string };

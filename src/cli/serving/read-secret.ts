@@ -1,6 +1,6 @@
 import { statSync, type Stats } from 'node:fs';
 import { resolve } from 'node:path';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readSecretSource } from '../../config/secret/secret-source.ts';
 import type { CliHost } from '../host.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { Option, type Command } from 'commander';
-import { withoutUndefined } from '../../base/members.ts';
-import { DURATION_FORM, parseDuration } from '../../base/text/quantities.ts';
-import { Secret } from '../../config/secret/secret.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { DURATION_FORM, parseDuration } from '../../base/text/words.ts';
+import { Secret } from '../../base/secret.ts';
 import { refuseOption } from '../common-options.ts';
 import type { CliHost } from '../host.ts';
 import {

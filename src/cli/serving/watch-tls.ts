@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { SealiftError } from '../../base/errors.ts';
 import { startTimer, type Timer } from '../../base/wait.ts';
-import type { KeyPair } from '../../registry/server/key-pair.ts';
+import type { KeyPair } from '../../base/http/server.ts';
 import type { CliHost } from '../host.ts';
 import { readTls, type TlsOptions } from './listen.ts';
 

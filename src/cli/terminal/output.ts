@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { Option } from 'commander';
-import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
-import { toPrintable, toPrintableLines } from '../../base/text/printable-text.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
+import { toPrintable, toPrintableLines } from '../../base/text/words.ts';
 import { redact, redactValues } from '../../base/text/redact.ts';
 import { waitFor } from '../../base/wait.ts';
 import { nameHeld } from '../../base/disk/work-directory.ts';

@@ -1,7 +1,7 @@
 import type { CommanderError } from 'commander';
 import { SealiftError, UsageError } from '../../base/errors.ts';
 import { redact } from '../../base/text/redact.ts';
-import { ConfigProblems, formatProblem } from '../../base/problem.ts';
+import { ConfigProblems, formatProblem } from '../../base/errors.ts';
 import { indentLines, showEvent, showMessage, type Messages } from './output.ts';
 
 /** Prints a failure to stderr and gives the exit code. */

@@ -1,6 +1,6 @@
 import type { WriteStream } from 'node:tty';
 import { DefaultRenderer, Listr, ListrLogger, ListrTaskState, ProcessOutput } from 'listr2';
-import { formatDuration } from '../../base/text/quantities.ts';
+import { formatDuration } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener } from '../../engine/events.ts';
 import { indentLines, toMessage } from './output.ts';
 import {

@@ -1,4 +1,4 @@
-import { formatDuration, formatSize } from '../../base/text/quantities.ts';
+import { formatDuration, formatSize } from '../../base/text/words.ts';
 import type { BuildEvent } from '../../engine/events.ts';
 
 /** `waiting for quay.io, 1 min 00 s of 10 min 00 s: ...`, and when it answers again. */

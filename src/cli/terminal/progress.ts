@@ -1,6 +1,6 @@
 import { WriteStream } from 'node:tty';
 import { Option } from 'commander';
-import { formatDuration } from '../../base/text/quantities.ts';
+import { formatDuration } from '../../base/text/words.ts';
 import type { BuildEvent, EventListener, StageReason } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
 import { indentLines, showEvent, showMessage } from './output.ts';

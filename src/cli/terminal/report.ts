@@ -1,5 +1,5 @@
 import { maxOf } from '../../base/lists.ts';
-import { escapeCharacter, toPrintable } from '../../base/text/printable-text.ts';
+import { escapeCharacter, toPrintable } from '../../base/text/words.ts';
 
 /** Words of this program, or `code`: a text of unknown origin that stands as it is. */
 export type Phrase = readonly (string | { readonly code: string })[];

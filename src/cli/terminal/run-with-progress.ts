@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { EventListener } from '../../engine/events.ts';
 import type { CliHost } from '../host.ts';
 import { createProgress, type LogFormat } from './progress.ts';

@@ -1,8 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { findNearestName, suggestName } from '../../base/text/nearest-name.ts';
+import { findNearestName, suggestName } from '../../base/text/words.ts';
 import type { ConfigDocument } from './document.ts';
 import { maskUserInfo } from './masked-lines.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { SchemaNode } from './schema.ts';
 import type { Plain } from './shape.ts';
 import { UNKNOWN_KEY } from './walk.ts';

@@ -1,5 +1,5 @@
 import { parseText } from './parse-text.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { createReport, type Report } from './report.ts';
 import { listKeys, shapeOf, type SchemaNode } from './schema.ts';
 import type { Plain, Shape, ValueOf } from './shape.ts';

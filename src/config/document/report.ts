@@ -1,7 +1,7 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { maskLines, maskUserInfo } from './masked-lines.ts';
 import type { ParsedText } from './parse-text.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 
 export type ReportDetails = {
   /** `config.rule` unless it says more. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { PACKAGE_ROOT } from '../../base/package-root.ts';
+import { PACKAGE_ROOT } from '../../base/program.ts';
 import { FLAG, FREE, INTEGER, list, record, TEXT, type Shape } from './shape.ts';
 
 /** What we use of JSON Schema draft 7. */

@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq } from 'yaml';
 import type { Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { suggestName } from '../../base/text/nearest-name.ts';
+import { suggestName } from '../../base/text/words.ts';
 import { createAliases, type Aliases, type NodePair } from './aliases.ts';
 import type { ParsedText } from './parse-text.ts';
 import type { ReportDetails } from './report.ts';

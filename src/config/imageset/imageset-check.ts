@@ -2,7 +2,7 @@ import { checkOperators } from '../check-operators.ts';
 import { checkDuplicates, checkPatterns } from '../check-rules.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { checkImageSetShape, IMAGESET_API_VERSION, IMAGESET_KIND } from './imageset-schema.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { readSchema } from '../document/schema.ts';
 import { readTexts, type View } from '../document/view.ts';
 

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Json } from '../../base/text/canonical-json.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import type { Json } from '../../base/text/json.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { harmless, type ImportNote, type Noted } from './import-note.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { View } from '../document/view.ts';
 
 /** Keys of our configuration with the values to write, in the order to write them. */

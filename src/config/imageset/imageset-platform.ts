@@ -1,6 +1,6 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { parseReleaseVersion } from '../check-shapes.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { readTexts, type View } from '../document/view.ts';
 import type { Noted } from './import-note.ts';
 

@@ -1,6 +1,6 @@
 import { checkSchema } from '../document/check-schema.ts';
 import type { ConfigDocument } from '../document/document.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { SchemaNode } from '../document/schema.ts';
 
 export const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';

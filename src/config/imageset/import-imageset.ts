@@ -10,7 +10,7 @@ import {
 import { importPlatform, type ImportedRelease } from './imageset-platform.ts';
 import { harmless, type ImportNote } from './import-note.ts';
 import { IMAGESET_SCHEMA } from './imageset-schema.ts';
-import { ConfigProblems, isError, type DocumentProblem } from '../../base/problem.ts';
+import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
 import { createView, type View } from '../document/view.ts';
 
 /** A configuration of ours; `pullSecret` is where `sealift init` puts it, too. */

@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 
 /**
  * Something of an image set that the configuration made of it does not say: a note where the media carry

@@ -1,7 +1,7 @@
 import { append } from '../../base/lists.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { readSecretSource, SECRET_PATHS, type SecretPath } from './secret-source.ts';
 import type { View } from '../document/view.ts';
 

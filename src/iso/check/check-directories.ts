@@ -11,7 +11,7 @@ import { SECTOR_SIZE } from '../extent.ts';
 import { formatIdentifier, isFileName, locateExtent } from '../iso-node.ts';
 import { readEntries } from '../iso-tree.ts';
 import type { IsoImage } from '../open-iso.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import {
   decodeRockRidge,
   decodeSharingProtocol,

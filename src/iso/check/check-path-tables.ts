@@ -4,7 +4,7 @@ import type { FoundDirectories, FoundDirectory } from './found-directories.ts';
 import { SECTOR_SIZE } from '../extent.ts';
 import type { IsoImage } from '../open-iso.ts';
 import { decodePathTable, type ByteOrder, type PathTableRecord } from '../volume/path-table.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { explainReading } from '../reading-context.ts';
 import { damage, damageOf, type StructureProblem } from './structure-problem.ts';
 import type { PrimaryVolumeDescriptor } from '../volume/volume-descriptor.ts';

@@ -1,6 +1,6 @@
 import { createColumn, createTextColumn } from '../../base/columns.ts';
 import { createClaims, type DirectoryClaims, type DirectoryEntry } from '../directory/claims.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 
 /** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
 export type FoundDirectory = DirectoryEntry & {

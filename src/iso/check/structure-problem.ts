@@ -1,8 +1,8 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import type { ImageProblem } from '../../base/problem.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { ImageProblem } from '../../base/errors.ts';
 import { TOO_MUCH_STRUCTURE } from '../structure-source.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { formatCauses } from '../reading-context.ts';
 
 /** Something about an image that is not as its standard says: an error unless no reader is known to break. */

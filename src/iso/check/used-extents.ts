@@ -1,7 +1,7 @@
 import { createColumn, createTextColumn, type Column } from '../../base/columns.ts';
 import type { DirectoryClaims, DirectoryEntry } from '../directory/claims.ts';
 import { SECTOR_SIZE } from '../extent.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { damage, type StructureProblem } from './structure-problem.ts';
 
 /** Bytes of the image that something has. An image may have half a million: about 40 bytes are held of each. */

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import type { Json } from '../../base/text/canonical-json.ts';
+import type { Json } from '../../base/text/json.ts';
 
 export type JsonObject = Readonly<Record<string, Json | undefined>>;
 

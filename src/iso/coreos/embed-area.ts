@@ -2,7 +2,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { parseJsonObject, readOptionalInteger } from './coreos-json.ts';
 import type { IsoFile } from '../iso-node.ts';
 import type { IsoImage } from '../open-iso.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 
 /** Where the live system looks for its Ignition config. */
 export type EmbedArea = {

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import type { Json } from '../../base/text/canonical-json.ts';
+import type { Json } from '../../base/text/json.ts';
 import { isObject, parseJsonObject, readOptionalInteger, type JsonObject } from './coreos-json.ts';
 import { findContiguousFile, type ReadableIso } from './embed-area.ts';
 import { parseKargs, type KargsFiller } from './kargs.ts';

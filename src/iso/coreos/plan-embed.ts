@@ -1,4 +1,4 @@
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { BasePatch } from '../live-base/base-extents.ts';
 import type { TreeFile } from '../extent.ts';

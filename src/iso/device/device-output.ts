@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { findOpenDevice, type BlockDevice } from '../../base/disk/block-device.ts';
 import { openInPlace, reopen } from '../../base/disk/open-file.ts';
-import { explaining } from '../../base/disk/write-errors.ts';
+import { explaining } from '../../base/disk/disk-errors.ts';
 import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { SYSTEM_AREA_SIZE } from '../boot/hybrid.ts';
 import type { Layout } from '../extent.ts';

@@ -1,7 +1,7 @@
 import { createColumn, createTextColumn } from '../../base/columns.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { SECTOR_SIZE } from '../extent.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 
 /** Which directory has which sectors: one reached twice, or inside another, makes paths without end. */
 export type DirectoryClaims = {

@@ -2,7 +2,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { decodeDirectoryRecord, type DirectoryRecord } from './directory-record.ts';
 import { partOf } from '../bounds.ts';
 import { SECTOR_SIZE } from '../extent.ts';
-import type { ByteRange } from '../random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import type { StructureSource } from '../structure-source.ts';
 
 /** A directory record, and where in the image it stands. */

@@ -1,9 +1,9 @@
 import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { nameAside, sweepAside } from '../../base/disk/aside.ts';
 import { digestFromHex, hexOf, type Digest } from '../../base/digest.ts';
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { createFile, readOwnFile } from '../../base/disk/open-file.ts';
-import { explaining } from '../../base/disk/write-errors.ts';
+import { explaining } from '../../base/disk/disk-errors.ts';
 
 /** What is known of one extent: whole and synced, or a prefix that was written (perhaps not synced). */
 export type Progress =

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
-import type { Attempt } from '../../base/download/bring-verified.ts';
-import type { Source } from '../../base/download/source.ts';
+import type { Attempt } from '../../base/download/sources.ts';
+import type { Source } from '../../base/download/sources.ts';
 import type { Extent } from '../extent.ts';
 import type { PourFrontier } from './frontier.ts';
 import type { Hasher } from './hasher.ts';

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { DiskError } from '../../base/errors.ts';
-import { explainOutputError, explaining } from '../../base/disk/write-errors.ts';
+import { explainOutputError, explaining } from '../../base/disk/disk-errors.ts';
 import { openOwnFile, reopen } from '../../base/disk/open-file.ts';
 import type { Slice } from './hasher.ts';
 

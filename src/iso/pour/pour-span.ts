@@ -1,9 +1,9 @@
 import { IntegrityError } from '../../base/errors.ts';
 import type { Digest } from '../../base/digest.ts';
-import { bringVerified, type Attempt, type Wrong } from '../../base/download/bring-verified.ts';
-import type { Source } from '../../base/download/source.ts';
+import { bringVerified, type Attempt, type Wrong } from '../../base/download/sources.ts';
+import type { Source } from '../../base/download/sources.ts';
 import { untilAborted } from '../../base/wait.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Extent } from '../extent.ts';
 import type { LaneTools, Reused } from './lane.ts';
 import { SpanWriter } from './span-writer.ts';

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { Digest } from '../../base/digest.ts';
-import type { Source } from '../../base/download/source.ts';
+import type { Source } from '../../base/download/sources.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { openListed, openToRead } from '../../base/disk/open-file.ts';
 import type { HashStream, Slice } from './hasher.ts';

@@ -1,5 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../extent.ts';

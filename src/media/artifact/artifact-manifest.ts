@@ -1,8 +1,8 @@
 import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
-import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';
 import { MEDIA_TYPE, type StoredManifest } from '../../registry/manifest.ts';
 import type { Part } from './plan-parts.ts';

@@ -1,13 +1,13 @@
 import { RegistryError, SealiftError } from '../../base/errors.ts';
-import type { OpenBytes, SourceAnswer } from '../../base/download/source.ts';
+import type { OpenBytes, SourceAnswer } from '../../base/download/sources.ts';
 import { maxOf } from '../../base/lists.ts';
-import type { RangeSource } from '../../base/range-source.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
+import type { RangeSource } from '../../base/random-access.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import { credentialsFromFiles } from '../../registry/client/auth/credentials.ts';
 import { loadRegistriesConf } from '../../registry/client/registries-conf-files.ts';
 import { createRegistryClient } from '../../registry/client.ts';
 import { formatReference } from '../../registry/reference.ts';
-import { joinAnswers } from '../../registry/source-answers.ts';
+import { joinAnswers } from '../../base/download/fill-file.ts';
 import type { OpenedRanges, SourceTools } from '../source/range-opener.ts';
 import { parseArtifactAddress } from './artifact-address.ts';
 import type { IsoArtifact } from './artifact-manifest.ts';

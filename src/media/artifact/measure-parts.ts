@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
+import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import type { Part, PlannedPart } from './plan-parts.ts';
 
 /** An ISO whose every byte was read. */

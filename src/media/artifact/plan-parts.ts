@@ -1,5 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 
 /** A run of bytes of the ISO that is a layer of its artifact. Between parts are zeros. */
 export type Part = {

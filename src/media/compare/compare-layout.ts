@@ -1,7 +1,7 @@
 import { digestOf } from '../../base/digest.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
-import { openRandomAccess } from '../../iso/random-access.ts';
+import { openRandomAccess } from '../../base/random-access.ts';
 import type { IndexExtent } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
 import { compareTree, ELSEWHERE, findGaps, type VerifyOptions } from '../verify-contents.ts';

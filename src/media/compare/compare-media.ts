@@ -1,5 +1,5 @@
-import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { digestCanonicalJson } from '../../base/text/json.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { MediaIndex } from '../index/media-index.ts';
 import type { Medium } from '../open-medium.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';

@@ -1,5 +1,5 @@
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { IndexCatalog, IndexPackage } from '../index/index-catalogs.ts';
 import { listChanges, type Changes, type Compared } from './list-changes.ts';
 

@@ -1,4 +1,4 @@
-import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import type { IgnitionConfig, Unit } from '../../ignition/config.ts';
 import type { Compared } from './list-changes.ts';
 

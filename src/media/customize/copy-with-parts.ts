@@ -1,11 +1,11 @@
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { nameAside, sweepAside } from '../../base/disk/aside.ts';
-import { cloneFile } from '../../base/disk/clone-file.ts';
+import { cloneFile } from '../../base/disk/copy.ts';
 import { makeDirectory, syncDirectory, writeWhole } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
-import { explainWriteError } from '../../base/disk/write-errors.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import { namesBeside } from '../output/claim-iso.ts';
 import { overlayAccess, type OverlayPart } from './overlay.ts';
 

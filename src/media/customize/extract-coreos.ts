@@ -6,9 +6,9 @@ import { nameAside } from '../../base/disk/aside.ts';
 import { claimOutput } from '../../base/disk/claim-output.ts';
 import { makeDirectory, writeWhole } from '../../base/disk/files.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
-import { explainWriteError } from '../../base/disk/write-errors.ts';
-import { decodeInThread } from '../../base/decode/decoder-threads.ts';
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
+import { decodeInThread } from '../../base/decode/threads.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { IntegrityError, UsageError } from '../../base/errors.ts';
 import { parseJsonObject } from '../../iso/coreos/coreos-json.ts';
 import { readKargAreas } from '../../iso/coreos/karg-areas.ts';
@@ -17,7 +17,7 @@ import { malformed, parseMinimalRecipe, type MinimalRecipe } from '../../iso/cor
 import type { IsoNode } from '../../iso/iso-node.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
-import { openRandomAccess } from '../../iso/random-access.ts';
+import { openRandomAccess } from '../../base/random-access.ts';
 import { planEditedKargs, readLiveAreas } from './live-areas.ts';
 
 export type ExtractOptions = {

@@ -1,7 +1,7 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { readRegularFile } from '../../base/disk/open-file.ts';
 import { DiskError, isErrno, SealiftError } from '../../base/errors.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import { isOldOrNew, parseSavedAreas } from './saved-areas.ts';
 
 /** Where the old bytes of an ISO are while it is changed in place. */

@@ -1,5 +1,5 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import type { MediaIndex } from '../index/media-index.ts';
 
 /**

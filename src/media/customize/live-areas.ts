@@ -5,7 +5,7 @@ import { readKargAreas, type KargAreas } from '../../iso/coreos/karg-areas.ts';
 import { encodeKargs, type KargsFiller } from '../../iso/coreos/kargs.ts';
 import { editKargs } from '../../iso/coreos/edit-kargs.ts';
 import { requireMenuWords } from '../../iso/coreos/require-menu-words.ts';
-import type { ByteRange } from '../../iso/random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
 import type { OverlayPart } from './overlay.ts';
 

@@ -1,4 +1,4 @@
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 
 /** Bytes that replace those of an ISO: sorted, without overlap, sizes unchanged. */
 export type OverlayPart = { readonly offset: number; readonly bytes: Uint8Array };

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import {

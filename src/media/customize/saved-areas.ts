@@ -1,4 +1,4 @@
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 
 /** What stands at an offset, and what is to stand there. */
 export type Saved = { readonly offset: number; readonly old: Buffer; readonly now: Uint8Array };

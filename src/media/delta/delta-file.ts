@@ -1,6 +1,6 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { openRandomAccess, type ByteRange, type RandomAccess } from '../../iso/random-access.ts';
+import { openRandomAccess, type ByteRange, type RandomAccess } from '../../base/random-access.ts';
 import { checkText, parseObject } from '../index/written-json.ts';
 
 /** A run of bytes of an ISO; between them are zeros. */

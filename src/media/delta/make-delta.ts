@@ -1,14 +1,14 @@
 import type { Digest } from '../../base/digest.ts';
 import { sumSizes } from '../../base/lists.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
 import { bytesExtent, fillGaps } from '../../iso/live-base/extent-list.ts';
 import { pourIso, publishPour, type PourOptions } from '../../iso/pour/pour-iso.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { requireSpace } from '../../openshift/mirror/space.ts';
-import type { FilePosition } from '../../registry/blob-source.ts';
-import { openRandomAccess } from '../../iso/random-access.ts';
+import type { FilePosition } from '../../base/store/blob-source.ts';
+import { openRandomAccess } from '../../base/random-access.ts';
 import { publishIso } from '../output/publish-iso.ts';
 import { readMedium, readMode, type Medium } from './read-medium.ts';
 import { formatDelta, type DeltaExtent } from './delta-file.ts';

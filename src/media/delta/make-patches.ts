@@ -1,6 +1,6 @@
 import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { openRandomAccess, type ByteRange } from '../../iso/random-access.ts';
+import { openRandomAccess, type ByteRange } from '../../base/random-access.ts';
 import type { Patch } from './delta-file.ts';
 import { LARGEST_PATCHED, makePatch, MOST_PATCHED } from './patch.ts';
 import type { Medium, MediumExtent } from './read-medium.ts';

@@ -1,7 +1,7 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import { LARGEST_INDEX, parseMediaIndex } from '../index/media-index.ts';
 import {
   malformed,

@@ -1,4 +1,4 @@
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Areas } from '../../iso/places/places.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';

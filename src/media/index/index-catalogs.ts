@@ -1,5 +1,5 @@
 import { groupBy } from '../../base/lists.ts';
-import { isObject, withoutUndefined } from '../../base/members.ts';
+import { isObject, withoutUndefined } from '../../base/lists.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import { nameCatalog } from '../../openshift/mirror/operator-set.ts';
 import { isTexts } from './written-json.ts';

@@ -1,4 +1,4 @@
-import { digestCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
+import { digestCanonicalJson, formatReadableJson } from '../../base/text/json.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { areCatalogs, type IndexCatalog } from './index-catalogs.ts';
@@ -6,7 +6,7 @@ import { INDEX_PATH } from './media-paths.ts';
 import type { Layout } from '../../iso/extent.ts';
 import type { Areas, Places } from '../../iso/places/places.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 import { checkText, parseObject, isTexts, isTextList, type Document } from './written-json.ts';
 
 /** One run of bytes of the medium, as its index tells. */

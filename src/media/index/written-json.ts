@@ -1,7 +1,7 @@
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 import { findJsonExcess } from '../../base/text/document-bounds.ts';
 import type { IntegrityError } from '../../base/errors.ts';
-import type { Json } from '../../base/text/canonical-json.ts';
+import type { Json } from '../../base/text/json.ts';
 
 /* What reads the JSON files of a medium: any of them may be damaged, or made to harm. */
 

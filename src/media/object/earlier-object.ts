@@ -1,17 +1,17 @@
-import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
+import { digestCanonicalJson } from '../../base/text/json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import type { RangeSource } from '../../base/range-source.ts';
-import type { S3Address } from '../../base/s3/address.ts';
+import type { RangeSource } from '../../base/random-access.ts';
+import type { S3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
-import { openS3Source } from '../../base/s3/s3-source.ts';
+import { openS3Source } from '../../base/s3/object.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { Places } from '../../iso/places/places.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import { placesOf, readIndex, type IndexExtent, type MediaIndex } from '../index/media-index.ts';
-import { createCachedAccess } from '../source/cached-access.ts';
-import { createRangeReader } from '../source/range-reader.ts';
+import { createCachedAccess } from '../../base/ranges.ts';
+import { createRangeReader } from '../../base/ranges.ts';
 import type { EarlierObject } from './send-options.ts';
 import { bareEtag, openStoredObject, type FoundObject } from './stored-object.ts';
 

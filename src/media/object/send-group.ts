@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { digestFromHex } from '../../base/digest.ts';
-import { bringVerified, type Attempt, type Wrong } from '../../base/download/bring-verified.ts';
-import type { Source } from '../../base/download/source.ts';
+import { bringVerified, type Attempt, type Wrong } from '../../base/download/sources.ts';
+import type { Source } from '../../base/download/sources.ts';
 import { openListed, openToRead } from '../../base/disk/open-file.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Extent } from '../../iso/extent.ts';

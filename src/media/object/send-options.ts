@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import type { Layout } from '../../iso/extent.ts';
 import type { ExtentOpener } from '../../iso/pour/lane.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import type { EarlierIso } from './find-runs.ts';
 import type { StoredObject } from './stored-object.ts';
 

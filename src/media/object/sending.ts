@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { partsOf, type Filler, type Part, type PartGroup, type PartPlan } from './plan-parts.ts';
 import { sendGroup, type GroupTools } from './send-group.ts';
 import type { EarlierObject, SendOptions, SentCounters, SentIso } from './send-options.ts';

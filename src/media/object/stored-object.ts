@@ -1,6 +1,6 @@
 import { RegistryError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { formatS3Address, type S3Address } from '../../base/s3/address.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { formatS3Address, type S3Address } from '../../base/s3/object.ts';
 import type { S3, S3Call } from '../../base/s3/s3.ts';
 
 /** What the service says of an object. */

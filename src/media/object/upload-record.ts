@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../base/disk/open-file.ts';
-import { explaining } from '../../base/disk/write-errors.ts';
-import { isObject, withoutUndefined } from '../../base/members.ts';
-import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
+import { explaining } from '../../base/disk/disk-errors.ts';
+import { isObject, withoutUndefined } from '../../base/lists.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 
 /** Which upload it is, and of what. */
 export type UploadHeader = {

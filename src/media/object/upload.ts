@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { digestCanonicalJson } from '../../base/text/canonical-json.ts';
+import { digestCanonicalJson } from '../../base/text/json.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { OBJECT_KEYS } from './earlier-object.ts';
 import { partsOf, type PartGroup, type PartPlan } from './plan-parts.ts';
 import type { SendOptions } from './send-options.ts';

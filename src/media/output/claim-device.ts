@@ -6,7 +6,7 @@ import {
   type DeviceUse,
 } from '../../base/disk/block-device.ts';
 import { DiskError, UsageError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 
 /** What stands in for an output that is a device: its journal, lock and report have this name in front. */
 export const standInFor = (device: BlockDevice, workDir: string): string =>

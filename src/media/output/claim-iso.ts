@@ -5,7 +5,7 @@ import { checkOutputPlace, claimOutput, findRealPath } from '../../base/disk/cla
 import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnUser, readRegularFile } from '../../base/disk/open-file.ts';
 import { sizeOf } from '../../base/disk/files.ts';
-import { isObject, withoutUndefined } from '../../base/members.ts';
+import { isObject, withoutUndefined } from '../../base/lists.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { IsoReuse } from '../seeds/open-seeds.ts';
 import { claimDevice } from './claim-device.ts';
@@ -215,7 +215,7 @@ async function isOurChecksum(path: string, name: string): Promise<boolean> {
 const isOurJournal = async (path: string): Promise<boolean> =>
   (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 
-/** src/base/disk/lock.ts; where there are no links, a killed process may leave the first part of it. */
+/** src/base/disk/lease.ts; where there are no links, a killed process may leave the first part of it. */
 const isOurLock = (path: string): Promise<boolean> => matches(path, /^\d+( \d*( [0-9a-f]*\n?)?)?$/);
 
 const matches = async (path: string, pattern: RegExp): Promise<boolean> =>

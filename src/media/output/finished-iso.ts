@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
 import { readFileIfPresent, writeFileAtomic } from '../../base/disk/files.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 
 /** What an ISO was made from, as far as it can be asked again without planning it. */
 export type FinishedIso = {

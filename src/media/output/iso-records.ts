@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { digestOf, hexOf, isDigest, type Digest } from '../../base/digest.ts';
-import { isSameStamp, parseStamp, readStamp } from '../../base/disk/file-input.ts';
+import { isSameStamp, parseStamp, readStamp } from '../../base/disk/file-digests.ts';
 import { readFileIfPresent, writeFileAtomic } from '../../base/disk/files.ts';
-import { isObject } from '../../base/members.ts';
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { isObject } from '../../base/lists.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 
 /**
  * Which ISOs this work directory finished, beside what their inodes said then. As long as an inode says the same, every

@@ -1,13 +1,13 @@
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import type { Extent } from '../../iso/extent.ts';
 import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../iso/pour/lane.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
-import { baseChanged } from '../../openshift/files/unchanged-file.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
+import { baseChanged } from '../../base/disk/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
+import type { BlobCache } from '../../base/store/store.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import { readBlob } from '../../registry/read-blob.ts';
+import { readBlob } from '../../base/store/blob-source.ts';
 import { parseReference } from '../../registry/reference.ts';
 
 export type ExtentSources = {

@@ -3,7 +3,7 @@ import { basename, dirname } from 'node:path';
 import { sweepAside } from '../../base/disk/aside.ts';
 import { syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
 import { publishPour } from '../../iso/pour/pour-iso.ts';
 import { namesBeside } from './claim-iso.ts';
 

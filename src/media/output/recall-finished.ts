@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import { hasFile } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { namesBeside, readReport } from './claim-iso.ts';
 import type { IsoRecords } from './iso-records.ts';
 

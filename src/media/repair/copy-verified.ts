@@ -3,10 +3,10 @@ import type { FileHandle } from 'node:fs/promises';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { isErrno } from '../../base/errors.ts';
 import { writeWhole } from '../../base/disk/files.ts';
-import { explaining } from '../../base/disk/write-errors.ts';
+import { explaining } from '../../base/disk/disk-errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import type { DamagedExtent } from '../verify-extents.ts';
-import type { FilePosition } from '../../registry/blob-source.ts';
+import type { FilePosition } from '../../base/store/blob-source.ts';
 
 export type Run = { readonly offset: number; readonly size: number; readonly digest: Digest };
 

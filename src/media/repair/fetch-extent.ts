@@ -1,13 +1,13 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf, hexOf } from '../../base/digest.ts';
-import { createResumableFile, type ResumableFile } from '../../base/disk/resumable-file.ts';
+import { createResumableFile, type ResumableFile } from '../../base/download/fill-file.ts';
 import { openOwnFile } from '../../base/disk/open-file.ts';
 import { fillFile } from '../../base/download/fill-file.ts';
 import { SealiftError } from '../../base/errors.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import { describeBlob } from '../../registry/read-blob.ts';
+import { describeBlob } from '../../base/store/blob-source.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { readImageContents } from '../image-contents.ts';
 import type { IndexExtent, IndexImage, MediaIndex } from '../index/media-index.ts';

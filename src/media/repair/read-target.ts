@@ -3,7 +3,7 @@ import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import type { Extent } from '../../iso/extent.ts';
 import { fillGaps } from '../../iso/live-base/extent-list.ts';
 import { digestLayout } from '../../iso/pour/spans.ts';
-import { createLocalSource, type BlobSource } from '../../registry/blob-source.ts';
+import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
 import { namesBeside, readReport } from '../output/claim-iso.ts';
 import {
   decodeMediaIndex,

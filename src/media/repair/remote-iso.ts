@@ -1,5 +1,5 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
-import type { ByteRange, RandomAccess } from '../../iso/random-access.ts';
+import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import { readIndex } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
 import { copyVerified, type OpenTarget, type Repair, type RunReader } from './copy-verified.ts';

@@ -1,19 +1,19 @@
 import { SealiftError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { withLock } from '../../base/disk/lock.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { withLock } from '../../base/disk/lease.ts';
 import { openInPlace } from '../../base/disk/open-file.ts';
-import { explaining, explainWriteError } from '../../base/disk/write-errors.ts';
-import type { ImageProblem } from '../../base/problem.ts';
+import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
+import type { ImageProblem } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { SECTOR_SIZE } from '../../iso/extent.ts';
 import {
   decodeVolumeDescriptor,
   type VolumeDescriptor,
 } from '../../iso/volume/volume-descriptor.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { IndexExtent, MutableArea } from '../index/media-index.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';
-import type { RandomAccess } from '../../iso/random-access.ts';
+import type { RandomAccess } from '../../base/random-access.ts';
 import { overlayAccess, type OverlayPart } from '../customize/overlay.ts';
 import { explainArea, planPristine, withPristineDigests } from '../customize/pristine-areas.ts';
 import { describeDamage, openDamaged, useImage, type Medium } from '../open-medium.ts';

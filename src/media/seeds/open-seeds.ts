@@ -1,21 +1,21 @@
 import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hexOf, type Digest } from '../../base/digest.ts';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError, SealiftError } from '../../base/errors.ts';
-import { isSameStamp, readStamp, type FileStamp } from '../../base/disk/file-input.ts';
+import { isSameStamp, readStamp, type FileStamp } from '../../base/disk/file-digests.ts';
 import { hasFile } from '../../base/disk/files.ts';
-import { createLocalSource, type BlobSource } from '../../registry/blob-source.ts';
+import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { openIso } from '../../iso/open-iso.ts';
 import type { EarlierIso } from '../../iso/pour/earlier/start-pour.ts';
 import type { Places } from '../../iso/places/places.ts';
 import { placesOf, readIndex, type MediaIndex } from '../index/media-index.ts';
 import type { IsoRecords } from '../output/iso-records.ts';
-import { openRandomAccess, type RandomAccess } from '../../iso/random-access.ts';
+import { openRandomAccess, type RandomAccess } from '../../base/random-access.ts';
 import { isElsewhere, openSource, type SourceHost } from '../source/open-source.ts';
 import { openImageSeed } from './image-seed.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 
 /** What a build may take over from files of this machine. Absolute paths. */
 export type IsoReuse = {

@@ -1,4 +1,4 @@
-import type { ByteRange } from '../../iso/random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 
 /** Bytes of a part that are brought at once. */
 export const CHUNK = 4 << 20;

@@ -1,7 +1,7 @@
 import { digestOf, hexOf } from '../../base/digest.ts';
-import type { ByteRange } from '../../iso/random-access.ts';
+import type { ByteRange } from '../../base/random-access.ts';
 import { fillParts } from './fill-parts.ts';
-import type { Served } from './served.ts';
+import type { Served } from '../../base/http/serve-bytes.ts';
 import type { VirtualBase } from './virtual-iso.ts';
 
 /** Runs of an ISO, or bytes. */

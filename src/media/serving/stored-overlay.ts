@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { nameAside } from '../../base/disk/aside.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { readOwnFile, writeNewFile } from '../../base/disk/open-file.ts';
-import { explainWriteError } from '../../base/disk/write-errors.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { DiskError, isErrno } from '../../base/errors.ts';
-import { openSealedBytes, sealBytes } from '../../base/sealed-bytes.ts';
+import { openSealedBytes, sealBytes } from '../../base/digest.ts';
 import type { OverlayPart } from '../customize/overlay.ts';
 import { packOverlay, parsePackedOverlay, type PackedOverlay } from './packed-overlay.ts';
 

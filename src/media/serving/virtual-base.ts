@@ -8,13 +8,13 @@ import {
   requireInside,
   type ByteRange,
   type RandomAccess,
-} from '../../iso/random-access.ts';
+} from '../../base/random-access.ts';
 import { planParts, type Part } from '../artifact/plan-parts.ts';
 import { identifyIso } from '../customize/identify-iso.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { useMedium } from '../open-medium.ts';
 import { keepOpen } from '../repair/remote-iso.ts';
-import { createCachedAccess } from '../source/cached-access.ts';
+import { createCachedAccess } from '../../base/ranges.ts';
 import {
   isElsewhere,
   openElsewhere,
@@ -23,7 +23,7 @@ import {
 } from '../source/open-source.ts';
 import { createFileReader } from './file-reader.ts';
 import { CHUNK, fillChunks, fillParts } from './fill-parts.ts';
-import type { CachedPart, PartCache } from './part-cache.ts';
+import type { CachedPart, PartCache } from '../../base/store/part-cache.ts';
 import type { VirtualBase } from './virtual-iso.ts';
 
 export type BaseOptions = {

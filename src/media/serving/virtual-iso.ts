@@ -1,7 +1,7 @@
 import { digestOf, hexOf, type Digest } from '../../base/digest.ts';
 import { maxOf } from '../../base/lists.ts';
 import type { PackedOverlay, PackedPart } from './packed-overlay.ts';
-import type { Served } from './served.ts';
+import type { Served } from '../../base/http/serve-bytes.ts';
 
 /** The bytes of an ISO as it was built, wherever they are. */
 export type VirtualBase = {

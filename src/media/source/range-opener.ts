@@ -1,5 +1,5 @@
 import type { Http } from '../../base/http/http.ts';
-import type { RangeSource } from '../../base/range-source.ts';
+import type { RangeSource } from '../../base/random-access.ts';
 
 /** What opens a source works with; it lives as long as the source is open. */
 export type SourceTools = {

@@ -1,6 +1,6 @@
-import { parseS3Address } from '../../base/s3/address.ts';
+import { parseS3Address } from '../../base/s3/object.ts';
 import { createS3 } from '../../base/s3/s3.ts';
-import { openS3Source } from '../../base/s3/s3-source.ts';
+import { openS3Source } from '../../base/s3/object.ts';
 import type { RangeOpener } from './range-opener.ts';
 
 /** An object of an object store, by `s3://bucket/key`. */

@@ -1,11 +1,11 @@
 import { readUserInfo } from '../../base/http/address.ts';
 import type { RegistryError } from '../../base/errors.ts';
-import type { RangeSource } from '../../base/range-source.ts';
+import type { RangeSource } from '../../base/random-access.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { checkTransient } from '../../openshift/files/http-get.ts';
+import { checkTransient } from '../../base/download/fetch.ts';
 import { formatBasic, type Credential } from '../../registry/client/auth/credential.ts';
 import { credentialsFromFiles } from '../../registry/client/auth/credentials.ts';
-import { headerOf } from '../../registry/client/body.ts';
+import { headerOf } from '../../base/http/body.ts';
 import { createCertsReader, SYSTEM_CERTS_DIRS } from '../../registry/client/certs.ts';
 import { createTransport, type TransportResponse } from '../../registry/client/transport.ts';
 import type { OpenedRanges, SourceTools } from './range-opener.ts';

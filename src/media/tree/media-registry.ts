@@ -4,7 +4,7 @@ import {
   type PlacedImage,
   type RegistryFile,
 } from '../../registry/layout/distribution-layout.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
 import { readPlanned } from '../../openshift/image-access.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';

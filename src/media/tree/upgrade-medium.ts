@@ -1,6 +1,6 @@
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { hexOf } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { RegistryFile } from '../../registry/layout/distribution-layout.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';

@@ -1,4 +1,4 @@
-import type { FilePlace, FileProblem } from '../../base/problem.ts';
+import type { FilePlace, FileProblem } from '../../base/errors.ts';
 import { CONFIG_ARCHIVE_PATH, CONFIG_IMAGE_LABEL, type ConfigArchive } from './config-archive.ts';
 import { CLUSTER_IMAGE_SET, findReleaseImage, findScalar, type LiveSystem } from './live-system.ts';
 

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined, isObject } from '../../base/members.ts';
+import { withoutUndefined, isObject } from '../../base/lists.ts';
 
 /** An object within a document, and what to do with what is wrong with it. */
 export type Fields = {

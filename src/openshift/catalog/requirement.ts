@@ -1,7 +1,7 @@
 import type { Api, CatalogBundle, Requirement } from './catalog.ts';
 import { findValue } from './fields.ts';
 import { parseBundleVersion, parseVersionRange } from './filter/version/bundle-version.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 
 /** Whether a bundle meets a requirement; undefined where that is not known. */
 export type RequirementTest = (bundle: CatalogBundle) => boolean | undefined;

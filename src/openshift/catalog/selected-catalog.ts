@@ -3,7 +3,7 @@ import type { Descriptor } from '../../registry/descriptor.ts';
 import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { groupBy } from '../../base/lists.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Catalog, CatalogBundle } from './catalog.ts';
 import { findGraphProblems, findHead } from './filter/channel-graph.ts';
 

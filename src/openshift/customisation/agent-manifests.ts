@@ -1,4 +1,4 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { formatManifest } from '../node/manifests/extra-manifests.ts';
 import type { CustomValues } from './custom-values.ts';

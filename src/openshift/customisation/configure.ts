@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import {
   decodeFileContent,

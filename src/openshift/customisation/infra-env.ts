@@ -1,4 +1,4 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import type { CustomValues } from './custom-values.ts';
 import {
   isNamedBy,

@@ -1,4 +1,4 @@
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { refuseResource, type Resource } from './resources.ts';
 
 type Members = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import {
   choice,
   flag,

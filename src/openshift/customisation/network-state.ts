@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 import { parse } from '../../base/text/yaml.ts';
 import { malformed } from './keyfile-text.ts';
 import { NAME, name, networkInterface, U32, type Interface } from './network-interfaces.ts';

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
-import { suggestName } from '../../base/text/nearest-name.ts';
-import { describeValue, toPrintable } from '../../base/text/printable-text.ts';
+import { isObject } from '../../base/lists.ts';
+import { suggestName } from '../../base/text/words.ts';
+import { describeValue, toPrintable } from '../../base/text/words.ts';
 import { malformed } from './keyfile-text.ts';
 
 /** Where a value stands. */

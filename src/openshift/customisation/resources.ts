@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { formatManifest, splitDocuments } from '../node/manifests/extra-manifests.ts';
 import type { HostNetwork } from './custom-values.ts';
 

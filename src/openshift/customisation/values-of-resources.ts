@@ -1,4 +1,4 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { planExtraManifests } from '../node/manifests/extra-manifests.ts';
 import type { CustomValues } from './custom-values.ts';
 import { readInfraEnv } from './infra-env.ts';

@@ -3,14 +3,14 @@ import { join, resolve } from 'node:path';
 import { nameAside } from '../../base/disk/aside.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/tls.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { downloadFile, type Download } from './download.ts';
-import type { FileDigests } from './file-digests.ts';
-import { findCached, cacheFile } from './cached-file.ts';
-import { packingOf, unpackFile, type Packing } from './unpack.ts';
+import { downloadFile, type Download } from '../../base/download/fetch.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
+import { findCached, cacheFile } from '../../base/disk/file-digests.ts';
+import { packingOf, unpackFile, type Packing } from '../../base/download/unpack.ts';
 
 /**
  * A live ISO that is not the release's own. A name that ends in .gz or .xz is that of a packed one;

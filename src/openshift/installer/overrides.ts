@@ -4,7 +4,7 @@ import { parseDocument } from '../../base/text/yaml.ts';
 import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseRegistriesConf, resolveCandidates } from '../../registry/client/registries-conf.ts';
 import type { RpmArchitecture } from '../release/release-bundle.ts';

@@ -3,7 +3,7 @@ import { IntegrityError, RegistryError, type SealiftError } from '../../base/err
 import type { Descriptor, Platform } from '../../registry/descriptor.ts';
 import { isForPlatform, type StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
-import { findWorst, restate } from '../../registry/source-answers.ts';
+import { findWorst, restate } from '../../base/download/fill-file.ts';
 import { askForManifest, formatPlatforms, noPlatform, type ImageTools } from '../image-access.ts';
 import type { ImageSet, Need, WantedImage } from './image-set.ts';
 import type { FetchedImage } from './mirror-plan.ts';

@@ -1,6 +1,6 @@
 import { hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { digestOfRelease, type Release } from '../release/release-payload.ts';
 

@@ -1,5 +1,5 @@
 import { ConfigError, type SealiftError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { SelectedBundle, SelectedCatalog } from '../catalog/selected-catalog.ts';
 import type { BlockedImage, FindBlocking } from './blocked-images.ts';

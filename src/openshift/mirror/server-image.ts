@@ -1,5 +1,5 @@
-import { objectOrEmpty } from '../../base/members.ts';
-import { describeValue } from '../../base/text/printable-text.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
+import { describeValue } from '../../base/text/words.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { isAtLeast } from '../release/version.ts';

@@ -3,11 +3,11 @@ import { dirname } from 'node:path';
 import { makeDirectory } from '../../base/disk/files.ts';
 import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { ConfigError, DiskError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import type { MirrorPlan, PlannedBlob } from './mirror-plan.ts';
 import { findOmissions, type Omission } from './plan-costs.ts';
-import { hasLocal, type BlobSource } from '../../registry/blob-source.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import { hasLocal, type BlobSource } from '../../base/store/blob-source.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 
 /**
  * Fails as soon as the images alone are too large, before the base ISO or a layer is fetched.

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   formatIgnition,
   IGNITION_VERSION,

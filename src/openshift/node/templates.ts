@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { PACKAGE_ROOT } from '../../base/package-root.ts';
+import { PACKAGE_ROOT } from '../../base/program.ts';
 import { textFile, type File, type Unit } from '../../ignition/config.ts';
 
 type Holes = Readonly<Record<string, string>>;

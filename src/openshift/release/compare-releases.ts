@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 
 /** What is known of the release of a medium. */
 export type KnownRelease = {

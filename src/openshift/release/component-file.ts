@@ -1,17 +1,17 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { digestOf, hexOf } from '../../base/digest.ts';
 import { nameAside } from '../../base/disk/aside.ts';
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import { digestFile } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
-import { explainDiskFailure } from '../../base/disk/write-errors.ts';
+import { explainDiskFailure } from '../../base/disk/disk-errors.ts';
 import { extractFile } from '../../registry/layers.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { platformOf, type RpmArchitecture } from './release-bundle.ts';
 import { openImage, openLayers, type ImageTools } from '../image-access.ts';
-import { findCached, cacheFile } from '../files/cached-file.ts';
+import { findCached, cacheFile } from '../../base/disk/file-digests.ts';
 
 export type ComponentFile = {
   readonly reference: Reference;

@@ -1,12 +1,12 @@
-import { describeValue } from '../../base/text/printable-text.ts';
+import { describeValue } from '../../base/text/words.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { packingOf } from '../files/unpack.ts';
+import { packingOf } from '../../base/download/unpack.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { fetchText } from '../files/fetch-text.ts';
+import { fetchText } from '../../base/download/fetch.ts';
 import type { RpmArchitecture } from './release-bundle.ts';
 import type { GraphAccess } from './update-graph.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 
 /** A live ISO, as a CoreOS stream names it; the digest is that of the ISO, however it is packed. */
 export type StreamIso = { readonly url: string; readonly sha256: Digest };

@@ -1,4 +1,4 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { Reference } from '../../registry/reference.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';

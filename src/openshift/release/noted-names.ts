@@ -1,5 +1,5 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import type { UpgradePath } from './upgrade-path.ts';
 

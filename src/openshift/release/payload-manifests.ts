@@ -1,6 +1,6 @@
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { parse } from '../../base/text/yaml.ts';
-import { createBudget } from '../../base/budget.ts';
+import { createBudget } from '../../base/decode/limits.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
 

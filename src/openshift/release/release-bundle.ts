@@ -1,6 +1,6 @@
-import { formatCanonicalJson } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson } from '../../base/text/json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Descriptor, Platform } from '../../registry/descriptor.ts';
 import { packFiles } from '../../registry/layer/pack-files.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';

@@ -1,5 +1,5 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
-import { describeValue } from '../../base/text/printable-text.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
+import { describeValue } from '../../base/text/words.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import { isTag } from '../../registry/layout/names.ts';

@@ -1,4 +1,4 @@
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { unreadableManifest, type PayloadManifest } from './payload-manifests.ts';
 
 /** A kind that the cluster version operator adds to a self-managed cluster. Plain JSON. */

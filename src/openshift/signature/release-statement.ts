@@ -3,7 +3,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import type { Release } from '../release/release-payload.ts';
 import type { SigningKey } from './openpgp/keys.ts';
 import { verifySignedMessage } from './openpgp/signed-message.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 
 /** What the signature of an image says. */
 export type ReleaseStatement = {

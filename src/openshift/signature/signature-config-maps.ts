@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { isDigest, type Digest, hexOf } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readInputFile, readListed, unlessAbsent } from '../../base/disk/files.ts';
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { splitDocuments } from '../node/manifests/extra-manifests.ts';
 
 export type StoredSignature = {

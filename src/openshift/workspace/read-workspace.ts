@@ -4,7 +4,7 @@ import type { Document } from 'yaml';
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { MirrorSetName } from '../mirror/plan-mirrors.ts';
 import {
   isOfSignatures,

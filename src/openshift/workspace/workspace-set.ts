@@ -6,7 +6,7 @@ import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import type { Manifest } from '../node/manifests/extra-manifests.ts';
 import { RELEASE_BUNDLE_REPOSITORY } from '../release/release-bundle.ts';
 import type { Workspace } from './read-workspace.ts';
-import { hasLocal } from '../../registry/blob-source.ts';
+import { hasLocal } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import type { MirrorPlan, PlannedBlob } from '../mirror/mirror-plan.ts';
 

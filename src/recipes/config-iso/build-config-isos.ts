@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError, DiskError, UsageError, isErrno } from '../../base/errors.ts';
 import { syncDirectory, unlessAbsent } from '../../base/disk/files.ts';
-import { withLock } from '../../base/disk/lock.ts';
-import { explainOutputError } from '../../base/disk/write-errors.ts';
+import { withLock } from '../../base/disk/lease.ts';
+import { explainOutputError } from '../../base/disk/disk-errors.ts';
 import {
   ONLY_SITE,
   type ConfigIsosRequest,

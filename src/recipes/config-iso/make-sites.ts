@@ -6,7 +6,7 @@ import { openStates, takesPart } from '../../sites/state/site-state.ts';
 import { createSiteWriter, SITES_AT_ONCE } from '../../sites/state/site-writer.ts';
 import type { ListedIds } from '../../sites/state/take-back.ts';
 import { makeIsos, type SiteOutcome } from '../../stages/each-site/make-isos.ts';
-import { readProgramDigest } from '../program-digest.ts';
+import { readProgramDigest } from '../../base/program.ts';
 import { listInputs, type ConfigIsosRequest, type ConfigIsosTools } from './config-isos-request.ts';
 import { isGood, type Survey } from './survey-sites.ts';
 

@@ -1,6 +1,6 @@
 import { UsageError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { isError } from '../../base/problem.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { isError } from '../../base/errors.ts';
 import { nameBelow, type SiteList, type SiteProblem } from '../../sites/sources/read-list.ts';
 import { readFolder } from '../../sites/sources/read-folder.ts';
 import { listMembers } from '../../sites/sources/read-members.ts';

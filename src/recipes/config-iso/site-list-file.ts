@@ -1,12 +1,12 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { formatReadableJson } from '../../base/text/canonical-json.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
 import { hexOf } from '../../base/digest.ts';
 import { hasFile, writeFileAtomic } from '../../base/disk/files.ts';
 import { readRegularFile } from '../../base/disk/open-file.ts';
 import type { ListedRequest, ListedSites } from './make-sites.ts';
 import { placesFor, placesOf, stateDirectoryOf } from '../../sites/state/site-places.ts';
-import { isError, type FileProblem } from '../../base/problem.ts';
+import { isError, type FileProblem } from '../../base/errors.ts';
 import { warnOfFile } from '../../sites/site-finding.ts';
 import type { MadeIso } from '../../sites/compose/compose-site.ts';
 import type { SiteOutcome } from '../../stages/each-site/make-isos.ts';

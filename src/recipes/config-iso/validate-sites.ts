@@ -1,7 +1,7 @@
 import { refuseNothing } from './build-config-isos.ts';
 import type { SitesRequest, SiteTools } from './config-isos-request.ts';
 import { openSites } from './open-sites.ts';
-import type { FileProblem } from '../../base/problem.ts';
+import type { FileProblem } from '../../base/errors.ts';
 import { isGood, surveySites } from './survey-sites.ts';
 
 /** What is to be said of the inputs of sites. */

@@ -11,7 +11,7 @@ import type { DescribedSignature } from '../verified-release.ts';
 import { architectureOf } from './installation-iso-images.ts';
 import type { EmbeddedImages, InstallationIsoRequest } from './installation-iso-request.ts';
 import { SealiftError } from '../../base/errors.ts';
-import { formatSentence } from '../../base/problem.ts';
+import { formatSentence } from '../../base/errors.ts';
 import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
 import { findIgnitionWarnings } from '../../ignition/check.ts';
 import { parseIgnition } from '../../ignition/config.ts';

@@ -1,6 +1,6 @@
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { Secret } from '../../config/secret/secret.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { Secret } from '../../base/secret.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
 import { readUserInfo } from '../../base/http/address.ts';
 import type { Digest } from '../../base/digest.ts';
@@ -21,7 +21,7 @@ import type { LockedBase } from '../lock/lock-file.ts';
 import { flatten, makeLock, requireSame } from '../lock/make-lock.ts';
 import { findPlaces, heldBy, requireLocked, requireLockedInputs } from '../lock/use-lock.ts';
 import { describeSignatures } from '../verified-release.ts';
-import { fileOf } from '../../base/disk/file-input.ts';
+import { fileOf } from '../../base/disk/file-digests.ts';
 import { reportMovedTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import { architectureOf, planEmbedded, resolveNamedRelease } from './installation-iso-images.ts';

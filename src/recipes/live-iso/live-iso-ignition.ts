@@ -1,6 +1,6 @@
-import type { FileInput } from '../../base/disk/file-input.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { Secret } from '../../config/secret/secret.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { Secret } from '../../base/secret.ts';
 import {
   planInstallerArgs,
   planInstallerInputs,

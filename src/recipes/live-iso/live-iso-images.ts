@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { ApplianceConfig } from '../../config/appliance-config.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';

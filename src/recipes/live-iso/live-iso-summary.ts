@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { describeOutput, type DescribedOutput } from '../../media/output/claim-iso.ts';
 import type { AddedBundle } from '../../openshift/catalog/dependencies/resolve-dependencies.ts';
 import {

@@ -1,6 +1,6 @@
-import { objectOrEmpty, withoutUndefined } from '../../base/members.ts';
+import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { parse } from '../../base/text/yaml.ts';
-import { Secret } from '../../config/secret/secret.ts';
+import { Secret } from '../../base/secret.ts';
 import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';
 

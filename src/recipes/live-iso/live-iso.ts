@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { diskOf } from '../../media/object/object-place.ts';
 import { checkSize } from '../../stages/lay-out/check-size.ts';
 import { fetchBaseIso } from '../../stages/system/fetch-base-iso.ts';
@@ -11,7 +11,7 @@ import type { BuildTools } from '../build-tools.ts';
 import { makeLock } from '../lock/make-lock.ts';
 import { nameField } from '../lock/mismatch.ts';
 import { findPlaces, requireLocked, requireLockedInputs } from '../lock/use-lock.ts';
-import { fileOf } from '../../base/disk/file-input.ts';
+import { fileOf } from '../../base/disk/file-digests.ts';
 import { settleTags } from '../moved-tags.ts';
 import { digestContents, requirePlanned } from '../saved-plan.ts';
 import type { LiveIsoRequest, PreparedLiveIso } from './live-iso-request.ts';

@@ -1,6 +1,6 @@
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import type { StageEntry, StageStore } from '../../engine/stage-store.ts';
 import type { Lock } from './lock-file.ts';
 import type { Drawn, LockSecrets } from './lock-secrets.ts';

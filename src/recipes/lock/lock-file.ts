@@ -1,9 +1,9 @@
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
-import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import { isObject } from '../../base/lists.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
 import type { Places } from '../../iso/places/places.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';

@@ -1,7 +1,7 @@
 import { isDigest } from '../../base/digest.ts';
 import { ConfigError } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
-import { formatReadableJson, type Json } from '../../base/text/canonical-json.ts';
+import { isObject } from '../../base/lists.ts';
+import { formatReadableJson, type Json } from '../../base/text/json.ts';
 import { readJson } from './lock-file.ts';
 
 /** What was drawn at random for a lock, of which the lock has digests alone. */

@@ -1,7 +1,7 @@
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { formatCanonicalJson, type Json } from '../../base/text/canonical-json.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { placesOf } from '../../media/index/media-index.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';

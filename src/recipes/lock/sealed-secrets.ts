@@ -1,7 +1,7 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 import { ConfigError } from '../../base/errors.ts';
-import { KEY_SIZE, openSealedBytes, sealBytes } from '../../base/sealed-bytes.ts';
-import type { Secret } from '../../config/secret/secret.ts';
+import { KEY_SIZE, openSealedBytes, sealBytes } from '../../base/digest.ts';
+import type { Secret } from '../../base/secret.ts';
 import { formatLockSecrets, parseLockSecrets, type LockSecrets } from './lock-secrets.ts';
 
 const SALT = 16;

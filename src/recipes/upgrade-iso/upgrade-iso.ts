@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { diskOf } from '../../media/object/object-place.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { digestOfPath, noteOfPath } from '../../openshift/release/noted-names.ts';

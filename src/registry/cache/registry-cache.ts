@@ -3,12 +3,12 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { SealiftError } from '../../base/errors.ts';
 import { TransientError } from '../../base/http/network-failure.ts';
 import { sumSizes } from '../../base/lists.ts';
-import type { BlobSource } from '../blob-source.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { WritingClient } from '../client.ts';
 import type { Descriptor } from '../descriptor.ts';
-import { readBlob } from '../read-blob.ts';
+import { readBlob } from '../../base/store/blob-source.ts';
 import { formatReference, type Reference } from '../reference.ts';
-import type { SharedCache } from './shared-cache.ts';
+import type { SharedCache } from '../../base/store/store.ts';
 
 type Blob = Pick<Descriptor, 'digest' | 'size'>;
 

@@ -1,9 +1,9 @@
 import { RegistryError } from '../../base/errors.ts';
-import { objectOrEmpty } from '../../base/members.ts';
+import { objectOrEmpty } from '../../base/lists.ts';
 import { isPassingStatus, TransientError } from '../../base/http/network-failure.ts';
 import { redact } from '../../base/text/redact.ts';
 import { parseRetryAfter } from '../../base/retry.ts';
-import { headerOf } from './body.ts';
+import { headerOf } from '../../base/http/body.ts';
 
 /** An unsuccessful answer: what it was about, and its body. */
 export type Refusal = {

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
-import type { TlsOptions } from '../../base/http/tls.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
 
 /** containers-certs.d(5), in order; the first that has a directory of the host is read. */
 export const SYSTEM_CERTS_DIRS = ['/etc/containers/certs.d', '/etc/docker/certs.d'] as const;

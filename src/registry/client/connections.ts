@@ -1,4 +1,4 @@
-import { readText } from './body.ts';
+import { readText } from '../../base/http/body.ts';
 import { kindOfHost } from '../../base/http/address.ts';
 import {
   isCertificateFailure,

@@ -1,6 +1,6 @@
 import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import { readSmallBody } from '../../base/http/read-body.ts';
+import { readSmallBody } from '../../base/http/body.ts';
 import type { Descriptor } from '../descriptor.ts';
 import {
   MAX_MANIFEST_SIZE,
@@ -11,7 +11,7 @@ import {
 } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { explainAnswer } from './answer.ts';
-import { headerOf, readText } from './body.ts';
+import { headerOf, readText } from '../../base/http/body.ts';
 import type { Ask, Requester } from './requester.ts';
 import type { TransportResponse } from './transport.ts';
 

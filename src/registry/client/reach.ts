@@ -1,5 +1,5 @@
 import { RegistryError, SealiftError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Requester } from './requester.ts';
 
 /** Failures of a host, whatever was asked for; with what an error about the next request says. */

@@ -1,9 +1,9 @@
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { OpenBytes } from '../../base/download/source.ts';
-import type { BlobSource } from '../blob-source.ts';
+import type { OpenBytes } from '../../base/download/sources.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { explainAnswer } from './answer.ts';
-import { headerOf, readText } from './body.ts';
+import { headerOf, readText } from '../../base/http/body.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { Requester } from './requester.ts';
 import type { Endpoint, TransportResponse } from './transport.ts';

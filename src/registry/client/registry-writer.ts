@@ -3,7 +3,7 @@ import { TransientError } from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { describeErrors, explainAnswer, listErrorCodes } from './answer.ts';
-import { headerOf, readText } from './body.ts';
+import { headerOf, readText } from '../../base/http/body.ts';
 import type { Ask, Requester } from './requester.ts';
 import { resolveTarget, type Endpoint, type TransportResponse } from './transport.ts';
 

@@ -4,10 +4,10 @@ import {
   networkCodeOf,
 } from '../../base/http/network-failure.ts';
 import type { Budget, Retries } from '../../base/retry.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { HttpRequest } from '../../base/http/http.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { readText } from './body.ts';
+import { readText } from '../../base/http/body.ts';
 import { describeErrors, explainAnswer, explainRefusal, explainStorageRefusal } from './answer.ts';
 import type { Access, Auth } from './auth/auth.ts';
 import type { Challenge } from './auth/challenge.ts';

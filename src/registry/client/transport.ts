@@ -1,9 +1,9 @@
 import type { Http, HttpRequest, HttpResponse } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/tls.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { RegistryError } from '../../base/errors.ts';
 import type { CertsReader } from './certs.ts';
-import { readText } from './body.ts';
+import { readText } from '../../base/http/body.ts';
 
 /** One registry as a user names it. */
 export type Endpoint = {

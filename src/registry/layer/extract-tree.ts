@@ -7,7 +7,7 @@ import { nameAside } from '../../base/disk/aside.ts';
 import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFile } from '../../base/disk/open-file.ts';
-import { explainWriteError } from '../../base/disk/write-errors.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { refuseManyLayers, type ExtractOptions } from '../layers.ts';
 import { addEntry, createChangeset, hides, type Changeset, type LayerNode } from './changeset.ts';
 import type { Place } from './collector.ts';

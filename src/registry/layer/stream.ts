@@ -4,12 +4,8 @@ import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Descriptor } from '../descriptor.ts';
-import {
-  explainDecodeError,
-  createExpansionGuard,
-  requireSize,
-} from '../../base/decode/decode-error.ts';
-import { unzstd } from '../../base/decode/zstd.ts';
+import { explainDecodeError, createExpansionGuard, requireSize } from '../../base/decode/limits.ts';
+import { unzstd } from '../../base/decode/threads.ts';
 
 /** One layer of an image: what the manifest says of it, and its bytes. */
 export type Layer = {

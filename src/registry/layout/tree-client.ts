@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
-import type { BlobSource } from '../blob-source.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../client.ts';
 import type { Descriptor } from '../descriptor.ts';
 import { pathTo } from './distribution-layout.ts';

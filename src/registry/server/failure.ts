@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 /** distribution-spec 1.1, "Error Codes", and two of distribution's own; each with its status. */
 const STATUS = {
   BLOB_UNKNOWN: 404,

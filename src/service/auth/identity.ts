@@ -8,7 +8,7 @@ import {
   type JWTVerifyGetKey,
 } from 'jose';
 import { ConfigError } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 import { ApiFailure } from '../api-failure.ts';
 import { createRemoteKeys } from './remote-keys.ts';
 

@@ -1,7 +1,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { ConfigError } from '../../base/errors.ts';
-import type { Secret } from '../../config/secret/secret.ts';
+import type { Secret } from '../../base/secret.ts';
 
 /** PEM texts. */
 export type IssuerKeys = { readonly privateKey: string; readonly publicKey: string };

@@ -7,7 +7,7 @@ import {
   type JWTVerifyGetKey,
 } from 'jose';
 import { createHttp } from '../../base/http/http.ts';
-import { readSmallBody } from '../../base/http/read-body.ts';
+import { readSmallBody } from '../../base/http/body.ts';
 import { ApiFailure } from '../api-failure.ts';
 
 /** Bytes of a key set: a hundred keys with their certificates. */

@@ -7,7 +7,7 @@ import type { IsoImage } from '../../iso/open-iso.ts';
 import { decodeEmbedded, readLiveAreas } from '../../media/customize/live-areas.ts';
 import { readPristineArchive } from '../../media/customize/pristine-areas.ts';
 import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';
-import type { Served } from '../../media/serving/served.ts';
+import type { Served } from '../../base/http/serve-bytes.ts';
 import {
   openStoredOverlay,
   removeStoredOverlay,

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { mergeConfigs } from '../../ignition/merge.ts';
 import type {

@@ -1,6 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import { serveBytes } from '../../media/serving/serve-bytes.ts';
-import type { Served, ServeOptions } from '../../media/serving/served.ts';
+import { serveBytes } from '../../base/http/serve-bytes.ts';
+import type { Served, ServeOptions } from '../../base/http/serve-bytes.ts';
 import type { Exchange } from '../context.ts';
 
 /** By range, resumable. */

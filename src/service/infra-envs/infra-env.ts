@@ -1,5 +1,5 @@
-import { withoutUndefined } from '../../base/members.ts';
-import { Secret } from '../../config/secret/secret.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { Secret } from '../../base/secret.ts';
 import type { ServiceKey } from '../service-key.ts';
 import type { StoredRecord } from '../state/state.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { withoutUndefined } from '../../base/members.ts';
-import { Secret } from '../../config/secret/secret.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { Secret } from '../../base/secret.ts';
 import type { Identity } from '../auth/identity.ts';
 import { toArchitecture } from '../architecture.ts';
 import { findCluster, type Cluster } from '../clusters.ts';

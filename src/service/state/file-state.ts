@@ -2,10 +2,10 @@ import { readdir, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { sweepDirectory } from '../../base/disk/aside.ts';
 import { makeDirectory, syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { lockOutput } from '../../base/disk/lease.ts';
 import { readOwnFile } from '../../base/disk/open-file.ts';
 import { DiskError, IntegrityError } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 import { COLLECTIONS, MEMBERS, type Collection, type State, type StoredRecord } from './state.ts';
 
 type Documents = Map<string, StoredRecord>;

@@ -1,4 +1,4 @@
-import type { Json } from '../../base/text/canonical-json.ts';
+import type { Json } from '../../base/text/json.ts';
 
 export type Collection = 'clusters' | 'infra-envs';
 

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
-import { isObject } from '../../base/members.ts';
+import { isObject } from '../../base/lists.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
 import { ARCHITECTURES, toArchitecture } from '../architecture.ts';
 

@@ -3,7 +3,7 @@ import { access, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { digestFromHex } from '../../base/digest.ts';
 import { isErrno, SealiftError } from '../../base/errors.ts';
-import type { PartCache } from '../../media/serving/part-cache.ts';
+import type { PartCache } from '../../base/store/part-cache.ts';
 import { openFromPartStore } from '../../media/serving/part-store.ts';
 import { openIsoBase } from '../../media/serving/virtual-base.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';

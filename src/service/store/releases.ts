@@ -1,4 +1,4 @@
-import type { PartCache } from '../../media/serving/part-cache.ts';
+import type { PartCache } from '../../base/store/part-cache.ts';
 import type { SourceHost } from '../../media/source/open-source.ts';
 import pLimit from 'p-limit';
 import { beginOpening, createEntry, isAway, type Entry } from './entry.ts';

@@ -3,9 +3,9 @@ import { parseDocument } from '../../base/text/yaml.ts';
 import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { findYamlExcess } from '../../base/text/document-bounds.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { explainYaml } from '../../config/document/parse-text.ts';
 
 /** What keeps the node from applying a manifest. */

@@ -1,6 +1,6 @@
 import { rememberSecret } from '../../base/text/redact.ts';
 import type { ConfigDocument } from '../../config/document/document.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { readSecretSource, type SecretReading } from '../../config/secret/secret-source.ts';
 
 /** Where `file:` and `env:` look. */

@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { findManifestFaults } from './manifest-documents.ts';
 import type { Site, SiteFile } from '../site.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { formatCanonicalJson, formatReadableJson } from '../../base/text/canonical-json.ts';
-import { withoutUndefined, isObject } from '../../base/members.ts';
+import { formatCanonicalJson, formatReadableJson } from '../../base/text/json.ts';
+import { withoutUndefined, isObject } from '../../base/lists.ts';
 import type { SiteIdentity } from './site-identity.ts';
 
 /** What of a site its identity depends on: when one of these changes, another identity is used. */

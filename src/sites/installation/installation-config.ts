@@ -1,4 +1,4 @@
-import type { Secret } from '../../config/secret/secret.ts';
+import type { Secret } from '../../base/secret.ts';
 import type { InstallationSettings } from '../../openshift/installation/installation-registries-conf.ts';
 
 /** image-based-installation-config.yaml, complete: what the user left out has its default. */

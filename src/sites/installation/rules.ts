@@ -5,7 +5,7 @@ import { explainSshKeys } from '../rules/ssh-key.ts';
 import { readTrustBundle } from '../rules/trust-bundle-rules.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required } from '../document/field-errors.ts';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type {
   DigestSource,
   InstallationProxy,

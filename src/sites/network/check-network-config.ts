@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid } from '../document/field-errors.ts';
 import type { Plain } from '../../config/document/shape.ts';
@@ -8,7 +8,7 @@ import { checkInterface } from './nmstate/interface.ts';
 import { checkMembers } from './nmstate/members.ts';
 import { checkPorts } from './nmstate/ports.ts';
 import { checkRouteRules, checkRoutes } from './nmstate/routes.ts';
-import { parseAddress, type Family } from './ip-address.ts';
+import { parseAddress, type Family } from '../../base/ip-address.ts';
 
 /**
  * The form of an nmstate document as far as it is known here: what nmstate would refuse of interfaces,

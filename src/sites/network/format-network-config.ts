@@ -1,4 +1,4 @@
-import { escapeCharacter } from '../../base/text/printable-text.ts';
+import { escapeCharacter } from '../../base/text/words.ts';
 import { isOtherInYaml } from '../../config/document/scalar.ts';
 import type { Plain } from '../../config/document/shape.ts';
 

@@ -1,7 +1,13 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Plain } from '../../config/document/shape.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './free.ts';
-import { createCidr, parseAddress, widthOf, type Cidr, type Family } from './ip-address.ts';
+import {
+  createCidr,
+  parseAddress,
+  widthOf,
+  type Cidr,
+  type Family,
+} from '../../base/ip-address.ts';
 
 /** An address of an interface, with its subnet. */
 export type InterfaceAddress = {

@@ -1,5 +1,5 @@
 import semver from 'semver';
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../config/document/report.ts';
 import { required } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';

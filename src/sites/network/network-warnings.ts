@@ -1,11 +1,17 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../config/document/report.ts';
 import type { Plain } from '../../config/document/shape.ts';
 import { flagOf, listOf, mapOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { warnOfMembers } from './nmstate/members.ts';
 import { listPorts } from './nmstate/ports.ts';
-import { contains, parseAddress, parseCidr, type Cidr, type Family } from './ip-address.ts';
+import {
+  contains,
+  parseAddress,
+  parseCidr,
+  type Cidr,
+  type Family,
+} from '../../base/ip-address.ts';
 
 const TYPES = new Set([
   'bond',

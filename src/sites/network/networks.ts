@@ -1,5 +1,5 @@
 import { mapOf, textOf } from './free.ts';
-import { parseCidr, type Cidr } from './ip-address.ts';
+import { parseCidr, type Cidr } from '../../base/ip-address.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** A network of install-config.yaml, and where it stands. */

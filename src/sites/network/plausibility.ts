@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid } from '../document/field-errors.ts';
 import type { Plain } from '../../config/document/shape.ts';
@@ -11,7 +11,7 @@ import {
   parseCidr,
   type Cidr,
   type Family,
-} from './ip-address.ts';
+} from '../../base/ip-address.ts';
 import { readInterfaces, type InterfaceAddress, type NetworkInterface } from './interfaces.ts';
 
 /** The networks of install-config.yaml that a site's addresses must fit. */

@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
 import type { Report } from '../../config/document/report.ts';

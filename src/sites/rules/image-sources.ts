@@ -1,5 +1,5 @@
-import type { DocumentProblem } from '../../base/problem.ts';
-import { parseAddress } from '../network/ip-address.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
+import { parseAddress } from '../../base/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid } from '../document/field-errors.ts';
 import { explainSubdomain } from './resource-names.ts';

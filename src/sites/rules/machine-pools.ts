@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';

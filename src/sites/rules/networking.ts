@@ -1,5 +1,5 @@
-import type { DocumentProblem } from '../../base/problem.ts';
-import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../network/ip-address.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
+import { formatNetwork, overlaps, widthOf, type Cidr, type Family } from '../../base/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, tooMany } from '../document/field-errors.ts';
 import { listInternalNetworks, type NetworkEntry, type SiteNetworks } from '../network/networks.ts';

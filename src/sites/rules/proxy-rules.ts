@@ -1,5 +1,5 @@
-import type { DocumentProblem } from '../../base/problem.ts';
-import { contains, parseAddress, type Cidr } from '../network/ip-address.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
+import { contains, parseAddress, type Cidr } from '../../base/ip-address.ts';
 import type { Report } from '../../config/document/report.ts';
 import { invalid, required, unsupported } from '../document/field-errors.ts';
 import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';

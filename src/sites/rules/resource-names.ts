@@ -1,4 +1,4 @@
-import { parseAddress, parseCidr } from '../network/ip-address.ts';
+import { parseAddress, parseCidr } from '../../base/ip-address.ts';
 
 const SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 

@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../base/problem.ts';
+import type { DocumentProblem } from '../../base/errors.ts';
 import { warnOfNetworkConfig } from '../network/network-warnings.ts';
 import type { Report } from '../../config/document/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { openListed } from '../../base/disk/open-file.ts';
 import type { MemberSource, SiteMember } from './read-list.ts';

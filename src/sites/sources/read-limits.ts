@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 
 /** A site's inputs are some ten kilobytes; these keep hostile archives from filling memory or disk. */
 export const MAX_FILE = 1 << 20;

@@ -1,4 +1,4 @@
-import type { FilePlace, Problem } from '../../base/problem.ts';
+import type { FilePlace, Problem } from '../../base/errors.ts';
 import type { SiteInput } from '../site.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { ConfigError } from '../../base/errors.ts';
-import { formatSize } from '../../base/text/quantities.ts';
+import { formatSize } from '../../base/text/words.ts';
 import { append } from '../../base/lists.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { SiteFile, SiteInput } from '../site.ts';
 import { MAX_FILE, MAX_SITE, refuseTotal } from './read-limits.ts';
-import { isError } from '../../base/problem.ts';
+import { isError } from '../../base/errors.ts';
 import { REFUSED, UNUSED } from './read-list.ts';
 import type { MemberSource, SiteList, SiteMember, SiteProblem } from './read-list.ts';
 import {

@@ -1,4 +1,4 @@
-import { toPrintable } from '../../base/text/printable-text.ts';
+import { toPrintable } from '../../base/text/words.ts';
 
 /** PATH_MAX of Linux. */
 const MAX_PATH = 4096;

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
 import { readFilled } from './filling/fill-sites.ts';

@@ -6,7 +6,7 @@ import { PassThrough, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { extract, type Extract, type Header } from 'tar-stream';
-import { requireSize } from '../../base/decode/decode-error.ts';
+import { requireSize } from '../../base/decode/limits.ts';
 import { ConfigError, DiskError, SealiftError } from '../../base/errors.ts';
 import { createFile, openToRead } from '../../base/disk/open-file.ts';
 import { MAX_FILE, refuseBomb, refuseManyMembers } from './read-limits.ts';

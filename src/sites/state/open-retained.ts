@@ -2,7 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { hasFile } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import { INSTALL_STATE_FILE } from '../identity/retained/install-state.ts';
 import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import { readRetained, type RetainedPlace } from '../identity/retained/read-retained.ts';

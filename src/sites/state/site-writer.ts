@@ -5,7 +5,7 @@ import { nameAside, sweepDirectory } from '../../base/disk/aside.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
 import { createFileSync, fillFileSync, openOwnDirectory } from '../../base/disk/open-file.ts';
-import { explainOutputError } from '../../base/disk/write-errors.ts';
+import { explainOutputError } from '../../base/disk/disk-errors.ts';
 
 export type NewFile = { readonly path: string; readonly data: string | Uint8Array };
 

@@ -11,7 +11,7 @@ import {
 } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import { openOwnDirectory, readOwnFile } from '../../base/disk/open-file.ts';
-import { withLock } from '../../base/disk/lock.ts';
+import { withLock } from '../../base/disk/lease.ts';
 import { indexGenerations } from './generations.ts';
 import { placesOf, stateDirectoryOf, type SitePlaces } from './site-places.ts';
 

@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto';
 import pLimit from 'p-limit';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { SealiftError } from '../../base/errors.ts';
-import type { PulledProblem } from '../../base/problem.ts';
+import type { PulledProblem } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { readBlob, readManifest, type ImageTools } from '../../openshift/image-access.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';

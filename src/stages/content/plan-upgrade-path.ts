@@ -1,6 +1,6 @@
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/tls.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { ConfigError, IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { nameLocalCatalog, type LocalCatalog } from '../../base/local-catalog.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import {
   extractCatalog,
   openCatalogImage,

@@ -2,12 +2,12 @@ import { hexOf, type Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { readInputFile, readListed } from '../../base/disk/files.ts';
 import type { Http, HttpResponse } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/tls.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
 import { redactUrl } from '../../base/text/redact.ts';
 import { withTimeLimit } from '../../base/wait.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
-import { fetchPublic, readLimited } from '../../openshift/files/http-get.ts';
+import { fetchPublic, readLimited } from '../../base/download/fetch.ts';
 import {
   digestOfRelease,
   type Release,

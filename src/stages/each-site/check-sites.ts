@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import type { MappedStage } from '../../engine/map-stage.ts';
 import type { Nmstate } from '../../sites/network/nmstate/ask-nmstate.ts';
-import type { FileProblem } from '../../base/problem.ts';
+import type { FileProblem } from '../../base/errors.ts';
 import { findingOfError, isOfOneSite } from '../../sites/site-finding.ts';
 import type { SiteFacts } from '../../sites/site-facts.ts';
 import type { ReadSite, SiteReader } from '../../sites/site-reader.ts';

@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { MappedStage } from '../../engine/map-stage.ts';
 import {
   composeSite,
@@ -12,7 +12,7 @@ import type { StateSite } from '../../sites/identity/identity-state.ts';
 import type { Keys } from '../../sites/identity/keys/rsa-keys.ts';
 import type { RetainedIdentity } from '../../sites/identity/retained/retain-identity.ts';
 import type { Site } from '../../sites/site.ts';
-import type { FileProblem } from '../../base/problem.ts';
+import type { FileProblem } from '../../base/errors.ts';
 import { findingOfError, isOfOneSite, warnOfFile } from '../../sites/site-finding.ts';
 import type { SiteReader } from '../../sites/site-reader.ts';
 import { claimFiles } from '../../sites/state/claim-files.ts';

@@ -1,12 +1,12 @@
 import type { BlockDevice } from '../../base/disk/block-device.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 
 export type CheckSizeInput = {
   readonly layout: Layout;

@@ -2,13 +2,13 @@ import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
-import type { BlobSource } from '../../registry/blob-source.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 import { sumSizes } from '../../base/lists.ts';
 
 export type CheckSpaceInput = {

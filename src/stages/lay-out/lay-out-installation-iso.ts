@@ -1,7 +1,7 @@
 import { digestOf } from '../../base/digest.ts';
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
 import type { BasePatch } from '../../iso/live-base/base-extents.ts';
@@ -13,15 +13,15 @@ import type { Extent, Layout } from '../../iso/extent.ts';
 import { layOutIso } from '../../iso/lay-out.ts';
 import type { Places } from '../../iso/places/places.ts';
 import { openIso, type IsoImage } from '../../iso/open-iso.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
-import { readUnchanged } from '../../openshift/files/unchanged-file.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
+import { readUnchanged } from '../../base/disk/file-digests.ts';
 import { describeMedium } from '../../media/index/describe-medium.ts';
 import type { MediaIndex } from '../../media/index/media-index.ts';
 import { INDEX_PATH } from '../../media/index/media-paths.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { planMediaRegistry, type MediaRegistry } from '../../media/tree/media-registry.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 
 /** The recipe of the minimal ISO describes the base image byte by byte: untrue of a grown one. */
 const MINIMAL_RECIPE = '/coreos/miniso.dat';

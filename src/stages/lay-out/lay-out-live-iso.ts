@@ -1,6 +1,6 @@
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Sealed, Stage } from '../../engine/stage.ts';
 import { encodeInitrd } from '../../ignition/initrd.ts';
 import { configureLayout, describeAreas } from '../../media/customize/configure-layout.ts';
@@ -27,9 +27,9 @@ import {
 } from '../../media/index/media-paths.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
-import { readUnchanged } from '../../openshift/files/unchanged-file.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
+import { readUnchanged } from '../../base/disk/file-digests.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 
 const OTHER_BASE = 'give a live ISO of the architecture of the release, or none';
 

@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { createEmptyImage } from '../../iso/empty-image.ts';
 import type { Layout } from '../../iso/extent.ts';
@@ -12,7 +12,7 @@ import { formatUpgradeLabel, renderUpgradeRoot } from '../../media/tree/upgrade-
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { type Release, describeRelease } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 
 export type UpgradeIsoParts = {
   readonly release: Release;

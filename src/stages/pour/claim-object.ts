@@ -1,4 +1,4 @@
-import { parseS3Address } from '../../base/s3/address.ts';
+import { parseS3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { claimObject as claim } from '../../media/object/seal-object.ts';

@@ -1,7 +1,7 @@
 import type { Stage } from '../../engine/stage.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';
-import { hasLocal, type BlobSource } from '../../registry/blob-source.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import { hasLocal, type BlobSource } from '../../base/store/blob-source.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 import type { FilledCache, RegistryCache } from '../../registry/cache/registry-cache.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { parseReference } from '../../registry/reference.ts';

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { parseS3Address } from '../../base/s3/address.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { parseS3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { recordPathOf } from '../../media/object/object-place.ts';

@@ -1,10 +1,10 @@
 import type { Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
+import { withoutUndefined } from '../../base/lists.ts';
 import type { IsoRecords } from '../../media/output/iso-records.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { claimIso, type IsoPlace } from '../../media/output/claim-iso.ts';
 import { publishIso, type PublishedIso } from '../../media/output/publish-iso.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
 
 export type SealIsoInput = {
   readonly place: IsoPlace;

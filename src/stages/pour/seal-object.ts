@@ -1,8 +1,8 @@
 import type { Digest } from '../../base/digest.ts';
-import { withoutUndefined } from '../../base/members.ts';
-import { parseS3Address } from '../../base/s3/address.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import { parseS3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
-import type { Json } from '../../base/text/canonical-json.ts';
+import type { Json } from '../../base/text/json.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { recordPathOf } from '../../media/object/object-place.ts';
 import { sealObject as seal } from '../../media/object/seal-object.ts';

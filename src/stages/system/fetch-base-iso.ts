@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Stage } from '../../engine/stage.ts';
 import type { BaseIso } from '../../openshift/files/given-iso.ts';
-import { isCached } from '../../openshift/files/cached-file.ts';
+import { isCached } from '../../base/disk/file-digests.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import { extractComponentFile } from '../../openshift/release/component-file.ts';
 import type { RpmArchitecture } from '../../openshift/release/release-bundle.ts';

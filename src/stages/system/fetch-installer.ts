@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { isCached } from '../../openshift/files/cached-file.ts';
+import { isCached } from '../../base/disk/file-digests.ts';
 import { extractComponentFile } from '../../openshift/release/component-file.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import {

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import type { Stage } from '../../engine/stage.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
 
 export type IdentifyInstallerTools = { readonly digests: FileDigests };
 

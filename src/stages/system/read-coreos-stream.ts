@@ -1,9 +1,9 @@
 import type { Stage } from '../../engine/stage.ts';
-import { isUnreadable } from '../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../base/disk/disk-errors.ts';
 import { ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
 import type { Http } from '../../base/http/http.ts';
-import type { TlsOptions } from '../../base/http/tls.ts';
+import type { TlsOptions } from '../../base/http/proxy.ts';
 import {
   fetchStreamIso,
   findStreamIso,

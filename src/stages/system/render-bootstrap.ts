@@ -17,7 +17,7 @@ import {
 import type { Manifest } from '../../openshift/node/manifests/extra-manifests.ts';
 import type { RegistryTree } from '../../openshift/node/install-ignition.ts';
 import { disablesImagePolicy } from '../../openshift/release/image-policy.ts';
-import type { BlobCache } from '../../registry/cache/blob-cache.ts';
+import type { BlobCache } from '../../base/store/store.ts';
 import { formatReference } from '../../registry/reference.ts';
 
 export type RenderBootstrapInput = CarriedForCluster &

@@ -1,16 +1,16 @@
 import { mkdtemp, rm, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import { digestOpenFile, makeDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { IntegrityError, ToolError } from '../../base/errors.ts';
-import { copyToNew } from '../../base/disk/copy-file.ts';
+import { copyToNew } from '../../base/disk/copy.ts';
 import { openListed, pathOfOpen, readOwnFile } from '../../base/disk/open-file.ts';
 import { runProcess } from '../../base/process.ts';
 import { rememberSecret } from '../../base/text/redact.ts';
 import type { Sealed, Stage, StageContext } from '../../engine/stage.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
 
 export type RunInstallerInput = {
   readonly installer: FileInput;

@@ -1,10 +1,10 @@
-import type { FileInput } from '../../base/disk/file-input.ts';
+import type { FileInput } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Stage } from '../../engine/stage.ts';
 import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../iso/live-base/scan-base.ts';
 import { readCoreosLive } from '../../iso/coreos/coreos.ts';
 import { openIso } from '../../iso/open-iso.ts';
-import type { FileDigests } from '../../openshift/files/file-digests.ts';
+import type { FileDigests } from '../../base/disk/file-digests.ts';
 
 export type ScanBaseTools = { readonly digests: FileDigests };
 

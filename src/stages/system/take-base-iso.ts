@@ -3,7 +3,7 @@ import { hexOf } from '../../base/digest.ts';
 import { DiskError } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
 import { sleep } from '../../base/wait.ts';
-import { lockOutput } from '../../base/disk/lock.ts';
+import { lockOutput } from '../../base/disk/lease.ts';
 import {
   takeGivenIso,
   type BaseIso,

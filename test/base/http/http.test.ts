@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { connect, createServer as createRawServer, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttp, type Http } from '../../../src/base/http/http.ts';
-import { readSmallBody } from '../../../src/base/http/read-body.ts';
+import { readSmallBody } from '../../../src/base/http/body.ts';
 import { explainNetworkFailure } from '../../../src/base/http/network-failure.ts';
 
 let server: Server;

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createHttp } from '../../../src/base/http/http.ts';
-import { fetchText } from '../../../src/openshift/files/fetch-text.ts';
+import { fetchText } from '../../../src/base/download/fetch.ts';
 import { createTestRetries } from '../../support/test-clock.ts';
 import { requireTool } from '../../support/tools.ts';
 

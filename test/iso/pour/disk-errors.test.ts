@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { writeFileAtomic } from '../../../src/base/disk/files.ts';
 import { startJournal } from '../../../src/iso/pour/journal.ts';
-import { lockOutput } from '../../../src/base/disk/lock.ts';
-import { explainOutputError } from '../../../src/base/disk/write-errors.ts';
+import { lockOutput } from '../../../src/base/disk/lease.ts';
+import { explainOutputError } from '../../../src/base/disk/disk-errors.ts';
 import { mayMount } from '../../support/may-mount.ts';
 
 describe.skipIf(!mayMount())('a disk without room', () => {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { readRange } from '../../../src/media/artifact/artifact-ranges.ts';
-import type { BlobSource } from '../../../src/registry/blob-source.ts';
+import type { BlobSource } from '../../../src/base/store/blob-source.ts';
 import { fakeDigest } from '../../support/sparse-medium.ts';
 
 const first = { offset: 0, size: 100, digest: fakeDigest('first') };

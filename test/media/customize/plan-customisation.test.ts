@@ -7,7 +7,7 @@ import { runProcess } from '../../../src/base/process.ts';
 import { openIso, type IsoImage } from '../../../src/iso/open-iso.ts';
 import { overlayAccess, type OverlayPart } from '../../../src/media/customize/overlay.ts';
 import { planCustomisation } from '../../../src/media/customize/plan-customisation.ts';
-import { openRandomAccess } from '../../../src/iso/random-access.ts';
+import { openRandomAccess } from '../../../src/base/random-access.ts';
 import type { CustomValues } from '../../../src/openshift/customisation/custom-values.ts';
 import { TEST_SSH_KEY } from '../../support/installation-iso.ts';
 import { makeCoreosIso, makeTestDirectory } from '../../support/iso.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
-import type { RandomAccess } from '../../../src/iso/random-access.ts';
+import type { RandomAccess } from '../../../src/base/random-access.ts';
 import { formatMediaIndex } from '../../../src/media/index/media-index.ts';
 import { formatDelta, readDeltaHead, type DeltaHead } from '../../../src/media/delta/delta-file.ts';
 import { makePatches } from '../../../src/media/delta/make-patches.ts';

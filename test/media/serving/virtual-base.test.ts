@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
-import { openPartCache, type PartCache } from '../../../src/media/serving/part-cache.ts';
+import { openPartCache, type PartCache } from '../../../src/base/store/part-cache.ts';
 import { addToPartStore, openFromPartStore } from '../../../src/media/serving/part-store.ts';
 import { openIsoBase } from '../../../src/media/serving/virtual-base.ts';
 import type { VirtualBase } from '../../../src/media/serving/virtual-iso.ts';

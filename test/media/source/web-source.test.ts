@@ -3,9 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { HttpRequestEvent } from '../../../src/base/http/report-requests.ts';
+import type { HttpRequestEvent } from '../../../src/base/http/body.ts';
 import type { RetryEvent } from '../../../src/base/retry.ts';
-import type { RandomAccess } from '../../../src/iso/random-access.ts';
+import type { RandomAccess } from '../../../src/base/random-access.ts';
 import { openSource } from '../../../src/media/source/open-source.ts';
 import { serveLocally } from '../../support/local-http.ts';
 

@@ -8,7 +8,7 @@ import {
   extractCatalog,
   openCatalogImage,
 } from '../../../src/openshift/catalog/image/catalog-image.ts';
-import { createBlobCache } from '../../../src/registry/cache/blob-cache.ts';
+import { createBlobCache } from '../../../src/base/store/store.ts';
 import { openOciLayout } from '../../../src/registry/layout/oci-layout.ts';
 import {
   buildCatalogImage,

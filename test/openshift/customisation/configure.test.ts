@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { withoutUndefined } from '../../../src/base/members.ts';
+import { withoutUndefined } from '../../../src/base/lists.ts';
 import { decodeEmbedded, encodeEmbedded } from '../../../src/media/customize/live-areas.ts';
 import { decodeFileContent, parseIgnition } from '../../../src/ignition/config.ts';
 import { configure } from '../../../src/openshift/customisation/configure.ts';

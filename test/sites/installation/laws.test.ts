@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { formatProblem } from '../../../src/base/problem.ts';
+import { formatProblem } from '../../../src/base/errors.ts';
 import { checkInstallationConfig } from '../../../src/sites/installation/read-installation-config.ts';
 import { TEST_CERTIFICATE, TEST_SSH_KEY } from '../../support/installation-iso.ts';
 import { putAnything } from '../../support/put-anything.ts';

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, truncate, utimes, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Secret } from '../../../src/config/secret/secret.ts';
+import { Secret } from '../../../src/base/secret.ts';
 import { encodeInitrd } from '../../../src/ignition/initrd.ts';
 import {
   encodeBaseScan,
@@ -18,8 +18,8 @@ import {
   type InstallationIsoParts,
   type InstallationLayout,
 } from '../../../src/stages/lay-out/lay-out-installation-iso.ts';
-import { createFileDigests } from '../../../src/openshift/files/file-digests.ts';
-import { createBlobCache } from '../../../src/registry/cache/blob-cache.ts';
+import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
+import { createBlobCache } from '../../../src/base/store/store.ts';
 import { createStageContext } from '../../support/stage-context.ts';
 import { readEmbedded } from '../../support/installation-iso.ts';
 import { makeCoreosIso, type TestCoreosOptions } from '../../support/iso.ts';

@@ -3,8 +3,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { Secret } from '../../../src/config/secret/secret.ts';
-import { createFileDigests } from '../../../src/openshift/files/file-digests.ts';
+import { Secret } from '../../../src/base/secret.ts';
+import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
 import { runInstaller } from '../../../src/stages/system/run-installer.ts';
 import { createStageContext } from '../../support/stage-context.ts';
 

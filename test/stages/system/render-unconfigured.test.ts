@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hasFile } from '../../../src/base/disk/files.ts';
 import { parseIgnition } from '../../../src/ignition/config.ts';
-import { Secret } from '../../../src/config/secret/secret.ts';
-import { createFileDigests } from '../../../src/openshift/files/file-digests.ts';
+import { Secret } from '../../../src/base/secret.ts';
+import { createFileDigests } from '../../../src/base/disk/file-digests.ts';
 import {
   planInstallerArgs,
   planInstallerInputs,

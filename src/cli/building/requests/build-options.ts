@@ -2,11 +2,11 @@ import { resolve, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { UsageError } from '../../../base/errors.ts';
 import { findDevice } from '../../../base/disk/block-device.ts';
-import { isLoopbackHost } from '../../../base/http/no-proxy.ts';
+import { isLoopbackHost } from '../../../base/http/address.ts';
 import { redactUrl } from '../../../base/text/redact.ts';
 import { readUserInfo } from '../../../base/http/address.ts';
-import { withoutUndefined } from '../../../base/members.ts';
-import { formatS3Address, parseS3Address } from '../../../base/s3/address.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
+import { formatS3Address, parseS3Address } from '../../../base/s3/object.ts';
 import {
   parseRepositoryAddress,
   parseTaggedAddress,

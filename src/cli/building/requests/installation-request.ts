@@ -2,8 +2,8 @@ import { dirname, join, resolve } from 'node:path';
 import { digestFromHex, type Digest } from '../../../base/digest.ts';
 import { ConfigError, UsageError } from '../../../base/errors.ts';
 import { hasFile } from '../../../base/disk/files.ts';
-import { withoutUndefined } from '../../../base/members.ts';
-import type { DocumentProblem } from '../../../base/problem.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
+import type { DocumentProblem } from '../../../base/errors.ts';
 import {
   readPostScript,
   readInstallationConfig,

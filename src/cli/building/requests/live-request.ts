@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { readInputFile } from '../../../base/disk/files.ts';
 import { digestFromHex } from '../../../base/digest.ts';
-import { withoutUndefined } from '../../../base/members.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
 import type { ApplianceConfig } from '../../../config/appliance-config.ts';
 import { loadConfig, readConfigFiles, type ConfigNames } from '../../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../../recipes/live-iso/live-iso-rules.ts';

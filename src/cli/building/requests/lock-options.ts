@@ -1,10 +1,10 @@
 import { dirname, join, resolve } from 'node:path';
 import { Option, type Command } from 'commander';
 import { ConfigError, UsageError } from '../../../base/errors.ts';
-import { withoutUndefined } from '../../../base/members.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
 import { rememberSecret } from '../../../base/text/redact.ts';
 import type { ConfigInput } from '../../../config/load-config.ts';
-import { Secret } from '../../../config/secret/secret.ts';
+import { Secret } from '../../../base/secret.ts';
 import { isReference, readSecretSource } from '../../../config/secret/secret-source.ts';
 import { LOCK_NAME, readLock, type Lock } from '../../../recipes/lock/lock-file.ts';
 import { readLockSecrets } from '../../../recipes/lock/lock-secrets.ts';

@@ -1,4 +1,4 @@
-import { cloneFile } from '../../../base/disk/clone-file.ts';
+import { cloneFile } from '../../../base/disk/copy.ts';
 import { hasFile } from '../../../base/disk/files.ts';
 import type { Digest } from '../../../base/digest.ts';
 import type { Layout } from '../../extent.ts';

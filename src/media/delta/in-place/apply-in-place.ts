@@ -1,14 +1,14 @@
 import { rm, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Digest } from '../../../base/digest.ts';
-import { withLock } from '../../../base/disk/lock.ts';
+import { withLock } from '../../../base/disk/lease.ts';
 import { digestFile, readFreeBytes } from '../../../base/disk/files.ts';
 import { openInPlace, openOwnFile, openToRead } from '../../../base/disk/open-file.ts';
-import { explaining, explainWriteError } from '../../../base/disk/write-errors.ts';
+import { explaining, explainWriteError } from '../../../base/disk/disk-errors.ts';
 import { DiskError } from '../../../base/errors.ts';
 import { maxOf, sumSizes } from '../../../base/lists.ts';
-import { formatSize } from '../../../base/text/quantities.ts';
-import { openRandomAccess } from '../../../iso/random-access.ts';
+import { formatSize } from '../../../base/text/words.ts';
+import { openRandomAccess } from '../../../base/random-access.ts';
 import { namesBeside } from '../../output/claim-iso.ts';
 import { publishChecksum } from '../../output/publish-iso.ts';
 import { findGaps } from '../../verify-contents.ts';

@@ -1,5 +1,5 @@
 import type { Digest } from '../../../base/digest.ts';
-import type { ByteRange } from '../../../iso/random-access.ts';
+import type { ByteRange } from '../../../base/random-access.ts';
 import type { DeltaExtent } from '../delta-file.ts';
 import type { Move } from './plan-steps.ts';
 

@@ -1,5 +1,5 @@
 import { SECTOR_SIZE } from '../../../iso/extent.ts';
-import type { ByteRange } from '../../../iso/random-access.ts';
+import type { ByteRange } from '../../../base/random-access.ts';
 
 /** Where bytes come from: a place in the old ISO, in the delta, in what its patches made, or nowhere. Offsets are bytes. */
 export type Origin =

@@ -1,9 +1,9 @@
 import type { FileHandle } from 'node:fs/promises';
 import { IntegrityError } from '../../../base/errors.ts';
 import { writeWhole } from '../../../base/disk/files.ts';
-import { explaining } from '../../../base/disk/write-errors.ts';
+import { explaining } from '../../../base/disk/disk-errors.ts';
 import { maxOf } from '../../../base/lists.ts';
-import type { ByteRange } from '../../../iso/random-access.ts';
+import type { ByteRange } from '../../../base/random-access.ts';
 import { overlaps, type Step } from './plan-steps.ts';
 
 export type StepFiles = {

@@ -3,10 +3,10 @@ import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { nameAside } from '../../../base/disk/aside.ts';
 import { writeWhole } from '../../../base/disk/files.ts';
 import { createFile } from '../../../base/disk/open-file.ts';
-import { explaining } from '../../../base/disk/write-errors.ts';
-import { isBroken } from '../../../base/disk/read-errors.ts';
+import { explaining } from '../../../base/disk/disk-errors.ts';
+import { isBroken } from '../../../base/disk/disk-errors.ts';
 import { ConfigError, IntegrityError } from '../../../base/errors.ts';
-import { openRandomAccess, type RandomAccess } from '../../../iso/random-access.ts';
+import { openRandomAccess, type RandomAccess } from '../../../base/random-access.ts';
 import { readMode } from '../read-medium.ts';
 import {
   combine,

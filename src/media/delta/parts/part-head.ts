@@ -1,6 +1,6 @@
 import { digestOf, isDigest, type Digest } from '../../../base/digest.ts';
 import { isTextList, parseJsonObject } from '../../index/written-json.ts';
-import type { RandomAccess } from '../../../iso/random-access.ts';
+import type { RandomAccess } from '../../../base/random-access.ts';
 
 /** What all parts of a delta say of it. Sizes are bytes. */
 export type PartList = {

@@ -3,7 +3,7 @@ import { rename, rm, type FileHandle } from 'node:fs/promises';
 import { nameAside } from '../../../base/disk/aside.ts';
 import { writeWhole } from '../../../base/disk/files.ts';
 import { createFile } from '../../../base/disk/open-file.ts';
-import { explaining } from '../../../base/disk/write-errors.ts';
+import { explaining } from '../../../base/disk/disk-errors.ts';
 import { UsageError } from '../../../base/errors.ts';
 import { useImage } from '../../open-medium.ts';
 import { readMode } from '../read-medium.ts';

@@ -5,7 +5,7 @@ import { filterPackage } from './filter-package.ts';
 import { type PackageParts, createFilterReport, type FilterReport } from './filter-report.ts';
 import { findRepeated, groupBy } from '../../../base/lists.ts';
 import { leaveOutBundles } from './leave-out-bundles.ts';
-import { appendSuggestion } from '../../../base/text/nearest-name.ts';
+import { appendSuggestion } from '../../../base/text/words.ts';
 import type { CatalogSelection } from '../selection.ts';
 
 export type FilteredCatalog = {

@@ -12,7 +12,7 @@ import type { PackageFilter, PackageParts } from './filter-report.ts';
 import { filterByRange } from './version/range-filter.ts';
 import type { Bounds } from '../selection.ts';
 import { adviseVersions, formatRange, hasBounds, readSpecificVersion } from './selection-bounds.ts';
-import { appendSuggestion } from '../../../base/text/nearest-name.ts';
+import { appendSuggestion } from '../../../base/text/words.ts';
 import { completeVersion } from './version/version-constraint.ts';
 
 export type ChannelFilter = PackageFilter & {

@@ -5,7 +5,7 @@ import { filterChannel } from './filter-channel.ts';
 import { adviseVersions, findBoundProblems } from './selection-bounds.ts';
 import type { FilterReport, PackageFilter, PackageParts } from './filter-report.ts';
 import type { PackageSelection } from '../selection.ts';
-import { appendSuggestion, suggestName } from '../../../base/text/nearest-name.ts';
+import { appendSuggestion, suggestName } from '../../../base/text/words.ts';
 import { findRepeated } from '../../../base/lists.ts';
 
 /** What the selection takes of one package. The result has no meaning where the report has a problem. */

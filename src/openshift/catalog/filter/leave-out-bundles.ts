@@ -3,7 +3,7 @@ import { malformedCatalog } from '../fields.ts';
 import type { CatalogSelection } from '../selection.ts';
 import type { FilterReport } from './filter-report.ts';
 import { groupBy } from '../../../base/lists.ts';
-import { appendSuggestion } from '../../../base/text/nearest-name.ts';
+import { appendSuggestion } from '../../../base/text/words.ts';
 import { removeEntry, type RemovedEntry } from './remove-entry.ts';
 
 type LeaveOutOptions = {

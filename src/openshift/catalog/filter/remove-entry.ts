@@ -1,4 +1,4 @@
-import { withoutUndefined } from '../../../base/members.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
 import type { ChannelEntry } from '../catalog.ts';
 import { compareBuilds, compareText, parseBundleVersion } from './version/bundle-version.ts';
 

@@ -1,7 +1,7 @@
 import { append } from '../../../base/lists.ts';
 import type { Bounds, PackageSelection, VersionBounds } from '../selection.ts';
 import { completeVersion, parseConstraint } from './version/version-constraint.ts';
-import { withoutUndefined } from '../../../base/members.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
 import type { CatalogBundle } from '../catalog.ts';
 import {
   type BundleVersion,

@@ -19,7 +19,7 @@ import {
   type ImageTools,
 } from '../../image-access.ts';
 import type { Layer } from '../../../registry/layers.ts';
-import { isObject } from '../../../base/members.ts';
+import { isObject } from '../../../base/lists.ts';
 
 /** The image config label that names the directory of the catalog (operator-registry, `opm`). */
 export const CONFIGS_LABEL = 'operators.operatorframework.io.index.configs.v1';

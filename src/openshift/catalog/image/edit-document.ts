@@ -9,7 +9,7 @@ import type {
 } from '../catalog.ts';
 import { findValue, foldCase } from '../fields.ts';
 import { parsePiece } from '../read/yaml-documents.ts';
-import { isObject } from '../../../base/members.ts';
+import { isObject } from '../../../base/lists.ts';
 
 /** Changes a parsed document in place, leaving what it does not know of as it is. */
 export type EditDocument = (document: Record<string, unknown>) => void;

@@ -5,7 +5,7 @@ import { MEDIA_TYPE, parseStored, type StoredManifest } from '../../../registry/
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './catalog-image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './catalog-layer.ts';
 import type { Catalog } from '../catalog.ts';
-import { isObject } from '../../../base/members.ts';
+import { isObject } from '../../../base/lists.ts';
 
 /** A blob that no registry has yet. */
 export type NewBlob = { readonly descriptor: Descriptor; readonly bytes: Uint8Array };

@@ -1,8 +1,8 @@
-import { isUnreadable } from '../../../base/disk/read-errors.ts';
+import { isUnreadable } from '../../../base/disk/disk-errors.ts';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { ConfigError, isErrno } from '../../../base/errors.ts';
-import type { Budget } from '../../../base/budget.ts';
+import type { Budget } from '../../../base/decode/limits.ts';
 import { createIgnoreBudget, isIgnored, parseIgnoreFile } from './ignore-file.ts';
 import type { Dirent } from 'node:fs';
 import { append } from '../../../base/lists.ts';

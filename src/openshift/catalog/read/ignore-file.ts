@@ -1,4 +1,4 @@
-import { createBudget, type Budget } from '../../../base/budget.ts';
+import { createBudget, type Budget } from '../../../base/decode/limits.ts';
 import { ConfigError } from '../../../base/errors.ts';
 
 /** A line of an ignore file (gitignore(5)). */

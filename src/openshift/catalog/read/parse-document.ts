@@ -1,4 +1,4 @@
-import { withoutUndefined, isObject } from '../../../base/members.ts';
+import { withoutUndefined, isObject } from '../../../base/lists.ts';
 import {
   findValue,
   foldCase,

@@ -4,7 +4,7 @@ import { SealiftError } from '../../../base/errors.ts';
 import { parseReference, type Reference } from '../../../registry/reference.ts';
 import type { SignedIdentity } from '../../release/image-policy.ts';
 import { parseReleaseStatement } from '../release-statement.ts';
-import { objectOrEmpty } from '../../../base/members.ts';
+import { objectOrEmpty } from '../../../base/lists.ts';
 
 /** Media type of the layer with what cosign signed, and its annotation with the signature, base64. */
 export const SIMPLE_SIGNING = 'application/vnd.dev.cosign.simplesigning.v1+json';

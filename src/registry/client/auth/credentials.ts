@@ -1,4 +1,4 @@
-import { describeValue } from '../../../base/text/printable-text.ts';
+import { describeValue } from '../../../base/text/words.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { readInputFile, unlessAbsent } from '../../../base/disk/files.ts';
 import { rememberEntry } from '../../../base/text/redact.ts';

@@ -1,4 +1,4 @@
-import { withoutUndefined, isObject } from '../../../base/members.ts';
+import { withoutUndefined, isObject } from '../../../base/lists.ts';
 import { manifestError, type ShownFile } from './retained-json.ts';
 
 /** File in which openshift-install remembers what it made, in its directory. */

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import { ConfigError } from '../../../base/errors.ts';
-import { formatCanonicalJson } from '../../../base/text/canonical-json.ts';
+import { formatCanonicalJson } from '../../../base/text/json.ts';
 import { SIGNER_NAMES, SIGNERS, type SignerName } from '../certificates/signers.ts';
 import type { SiteIdentity } from '../site-identity.ts';
 import { INSTALL_STATE_FILE, parseInstallState, type InstallState } from './install-state.ts';

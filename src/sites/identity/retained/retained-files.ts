@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, isErrno } from '../../../base/errors.ts';
 import { readFileIfPresent } from '../../../base/disk/files.ts';
-import { formatSize } from '../../../base/text/quantities.ts';
+import { formatSize } from '../../../base/text/words.ts';
 
 /** A manifest has the pull secret and the network of a site; all else is smaller. */
 const MAX_SIZE = 16 << 20;

@@ -1,7 +1,7 @@
 import { parseDocument } from '../../../base/text/yaml.ts';
 import { ConfigError } from '../../../base/errors.ts';
 import { findYamlExcess } from '../../../base/text/document-bounds.ts';
-import { isObject } from '../../../base/members.ts';
+import { isObject } from '../../../base/lists.ts';
 
 /** A type of Go, a list of one shape, the members of a struct, or those and any others. */
 export type Shape =

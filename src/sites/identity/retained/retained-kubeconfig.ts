@@ -5,7 +5,7 @@ import { findYamlExcess } from '../../../base/text/document-bounds.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
 import { mismatch } from './retained-files.ts';
 import type { KeyPair } from '../site-identity.ts';
-import { isObject } from '../../../base/members.ts';
+import { isObject } from '../../../base/lists.ts';
 
 /** What a kubeconfig of an administrator says of a cluster's identity. */
 export type RetainedKubeconfig = {

@@ -6,7 +6,7 @@ import {
   type Shape,
   type ShownFile,
 } from './retained-json.ts';
-import { isObject } from '../../../base/members.ts';
+import { isObject } from '../../../base/lists.ts';
 
 /** What a manifest.json of an earlier producer says of a cluster's identity; texts may be empty. */
 export type RetainedManifest = {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ToolError } from '../../../base/errors.ts';
-import { objectOrEmpty } from '../../../base/members.ts';
+import { objectOrEmpty } from '../../../base/lists.ts';
 import { parse } from '../../../base/text/yaml.ts';
 import type { Keyfile } from '../../../openshift/customisation/custom-values.ts';
 import { malformed } from '../../../openshift/customisation/keyfile-text.ts';

@@ -1,6 +1,6 @@
-import { countEdits } from '../../../base/text/nearest-name.ts';
-import { withoutUndefined } from '../../../base/members.ts';
-import type { DocumentProblem } from '../../../base/problem.ts';
+import { countEdits } from '../../../base/text/words.ts';
+import { withoutUndefined } from '../../../base/lists.ts';
+import type { DocumentProblem } from '../../../base/errors.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, unsupported } from '../../document/field-errors.ts';
 import type { Plain } from '../../../config/document/shape.ts';

@@ -1,4 +1,4 @@
-import type { DocumentProblem } from '../../../base/problem.ts';
+import type { DocumentProblem } from '../../../base/errors.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, required } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';

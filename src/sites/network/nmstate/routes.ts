@@ -1,9 +1,15 @@
-import type { DocumentProblem } from '../../../base/problem.ts';
+import type { DocumentProblem } from '../../../base/errors.ts';
 import type { Report } from '../../../config/document/report.ts';
 import { invalid, required } from '../../document/field-errors.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';
 import type { NetworkInterface } from '../interfaces.ts';
-import { parseAddress, parseCidr, type Cidr, type Family, type IpAddress } from '../ip-address.ts';
+import {
+  parseAddress,
+  parseCidr,
+  type Cidr,
+  type Family,
+  type IpAddress,
+} from '../../../base/ip-address.ts';
 
 /** Routes over interfaces that are there. */
 export function checkRoutes(

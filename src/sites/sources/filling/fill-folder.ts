@@ -1,4 +1,4 @@
-import { formatSize } from '../../../base/text/quantities.ts';
+import { formatSize } from '../../../base/text/words.ts';
 import { parseTemplate, placeHoles, type Template } from './fill-template.ts';
 import { readFolder } from '../read-folder.ts';
 import { MAX_FILE } from '../read-limits.ts';

@@ -1,12 +1,12 @@
 import { readFile, stat } from 'node:fs/promises';
 import { ConfigError } from '../../../base/errors.ts';
-import { formatSize } from '../../../base/text/quantities.ts';
+import { formatSize } from '../../../base/text/words.ts';
 import { append } from '../../../base/lists.ts';
 import { readTemplateFolder, type TemplateFile, type TemplateFolder } from './fill-folder.ts';
 import { fillTemplate, findValueFault, holesOf, suggest, type Hole } from './fill-template.ts';
 import { findContextFault, normalizeValue } from './write-value.ts';
 import { MAX_FILE, MAX_TABLE } from '../read-limits.ts';
-import { isError } from '../../../base/problem.ts';
+import { isError } from '../../../base/errors.ts';
 import { REFUSED } from '../read-list.ts';
 import type {
   MemberSource,

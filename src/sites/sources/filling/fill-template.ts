@@ -1,8 +1,8 @@
 import { LineCounter } from 'yaml';
 import { parseAllDocuments } from '../../../base/text/yaml.ts';
 import { findYamlExcess } from '../../../base/text/document-bounds.ts';
-import { formatSize } from '../../../base/text/quantities.ts';
-import { appendSuggestion } from '../../../base/text/nearest-name.ts';
+import { formatSize } from '../../../base/text/words.ts';
+import { appendSuggestion } from '../../../base/text/words.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';
 import { indentLines, normalizeValue, writeValue } from './write-value.ts';
 import { MAX_FILE } from '../read-limits.ts';

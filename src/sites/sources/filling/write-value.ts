@@ -1,6 +1,6 @@
 import { CST, isCollection, isMap, isScalar, Lexer, Scalar } from 'yaml';
 import { parseDocument } from '../../../base/text/yaml.ts';
-import { escapeCharacter } from '../../../base/text/printable-text.ts';
+import { escapeCharacter } from '../../../base/text/words.ts';
 import { findYamlExcess } from '../../../base/text/document-bounds.ts';
 import type { HoleContext } from './hole-context.ts';
 

@@ -1,0 +1,115 @@
+import { Transform } from 'node:stream';
+import type { Header } from 'tar-stream';
+import { IntegrityError } from '../errors.ts';
+import { withoutUndefined } from '../lists.ts';
+import { formatSize } from '../text/words.ts';
+
+type Problem = 'malformed' | 'window-too-large' | 'too-large' | 'too-slow';
+
+/** Why packed bytes are refused. The caller knows where they are from: see `explainDecodeError`. */
+export class DecodeError extends Error {
+  readonly problem: Problem;
+  readonly expected: string | undefined;
+  readonly found: string | undefined;
+
+  constructor(
+    problem: Problem,
+    message: string,
+    values: { readonly expected?: string; readonly found?: string } = {},
+  ) {
+    super(message);
+    this.problem = problem;
+    this.expected = values.expected;
+    this.found = values.found;
+  }
+}
+
+/**
+ * The refusal of `what` (`layer sha256:...`), with a code of the area it is from (`layer.malformed`).
+ * Any other error counts as malformed bytes: it is one of a decoder.
+ */
+export function explainDecodeError(area: string, what: string, cause: unknown): IntegrityError {
+  const { problem, expected, found } =
+    cause instanceof DecodeError ? cause : ({ problem: 'malformed' } as Partial<DecodeError>);
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new IntegrityError(`${area}.${problem}`, `${what} cannot be unpacked: ${reason}`, {
+    cause,
+    hint: 'do not use it: get it again from where it was published',
+    ...withoutUndefined({ expected, found }),
+  });
+}
+
+/** Layers of images unfold 2 to 20 times; runs of zeros 1,000 times in gzip and 30,000 in zstd. */
+const MAX_RATIO = 250;
+
+/** Not asked of what unfolds to little: that costs seconds at most. */
+const RATIO_FLOOR = 256 * 1024 ** 2;
+
+/** Of the largest layer in a catalog or release image, ten times. */
+const MAX_TOTAL = 64 * 1024 ** 3;
+
+/**
+ * Passes unpacked bytes on, whoever takes or skips them, as long as they are not too many for `packed`
+ * bytes: the cost of a stream stays in proportion to its size, and is bounded in total.
+ *
+ * @throws DecodeError `too-large`, as the error of the stream
+ */
+export function createExpansionGuard(packed: number): Transform {
+  const limit = Math.min(MAX_TOTAL, Math.max(RATIO_FLOOR, packed * MAX_RATIO));
+  let size = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      if (size <= limit) done(null, chunk);
+      else done(tooLarge(packed, limit));
+    },
+  });
+}
+
+const tooLarge = (packed: number, limit: number): DecodeError =>
+  new DecodeError('too-large', `its ${packed} bytes unpack to more than ${formatSize(limit)}`, {
+    expected: `at most ${limit} bytes`,
+    found: `more than ${limit} bytes`,
+  });
+
+/**
+ * Ask it of each entry. tar-stream gives a binary size that is neither positive nor negative as null,
+ * whatever its types say, and then waits for the end of the entry for ever.
+ *
+ * @throws what `explain` makes of the fault
+ */
+export function requireSize({ size }: Header, explain: (cause: Error) => unknown): void {
+  if (Number.isSafeInteger(size)) return;
+  throw explain(new Error('an entry has a size that is not a number'));
+}
+
+/** What one reading may still cost, by kind: bytes, entries, or whatever grows with its input. */
+export type Budget<Kind extends string> = {
+  /** @throws what `refuse` of {@link createBudget} makes, once more than the limit is taken */
+  readonly take: (kind: Kind, amount: number) => void;
+  /** What may still be taken, for readers that can be given a limit; then {@link take} is still due. */
+  readonly left: (kind: Kind) => number;
+  /** A new reading begins. */
+  readonly reset: () => void;
+};
+
+/**
+ * Bounds the whole of a reading: bounding each part alone is not enough when the input chooses how many
+ * parts there are.
+ */
+export function createBudget<Kind extends string>(
+  limits: Readonly<Record<Kind, number>>,
+  refuse: (kind: Kind, limit: number) => Error,
+): Budget<Kind> {
+  let left: Record<Kind, number> = { ...limits };
+  return {
+    take(kind, amount) {
+      left[kind] -= amount;
+      if (left[kind] < 0) throw refuse(kind, limits[kind]);
+    },
+    left: (kind) => left[kind],
+    reset() {
+      left = { ...limits };
+    },
+  };
+}

@@ -1,0 +1,262 @@
+import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Readable } from 'node:stream';
+import { formatBasic } from '../../registry/client/auth/credential.ts';
+import type { Digest } from '../digest.ts';
+import { explainDiskFailure } from '../disk/disk-errors.ts';
+import { makeDirectory } from '../disk/files.ts';
+import { openOwnFile } from '../disk/open-file.ts';
+import { IntegrityError, RegistryError } from '../errors.ts';
+import { readUserInfo } from '../http/address.ts';
+import { readSmallBody } from '../http/body.ts';
+import type { Http, HttpResponse } from '../http/http.ts';
+import { explainNetworkFailure, isPassingStatus, TransientError } from '../http/network-failure.ts';
+import type { TlsOptions } from '../http/proxy.ts';
+import { parseRetryAfter } from '../retry.ts';
+import { redactUrl } from '../text/redact.ts';
+import { createResumableFile, fillFile, type FillOptions, joinAnswers } from './fill-file.ts';
+import type { OpenBytes, OpenOptions, Source } from './sources.ts';
+
+export type GetOptions = {
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly tls?: TlsOptions;
+  readonly signal: AbortSignal;
+};
+
+const MAX_REDIRECTS = 10;
+
+/**
+ * GET of a public document: redirects are followed, never from HTTPS to HTTP. User name and password of
+ * the URL are sent to its own origin, as Go's client does. The status is the caller's to judge, but those
+ * that a later attempt may cure are thrown.
+ *
+ * @throws RegistryError `http.redirect`, `http.unavailable`, and what `Http` throws
+ */
+export async function fetchPublic(http: Http, options: GetOptions): Promise<HttpResponse> {
+  let url = options.url;
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
+    const headers = { ...options.headers, ...authorize(options.url, url) };
+    const response = await http.request({ ...options, url, headers });
+    const { location } = response.headers;
+    if (![301, 302, 303, 307, 308].includes(response.status) || typeof location !== 'string') {
+      return checkTransient(response, url);
+    }
+    response.body.destroy();
+    url = nextUrl(url, location);
+  }
+  throw new RegistryError(
+    'http.redirect',
+    `${redactUrl(options.url)} redirects more than ${MAX_REDIRECTS} times`,
+  );
+}
+
+function authorize(named: URL, url: URL): { readonly authorization?: string } {
+  const userInfo = url.origin === named.origin ? readUserInfo(named) : undefined;
+  return userInfo ? { authorization: formatBasic(userInfo) } : {};
+}
+
+/** The body, or undefined when it has more bytes than the limit. */
+export async function readLimited(
+  { body }: HttpResponse,
+  url: URL,
+  limit: number,
+): Promise<Buffer | undefined> {
+  try {
+    return await readSmallBody(body, limit);
+  } catch (cause) {
+    throw explainNetworkFailure(url.host, cause);
+  }
+}
+
+/** @throws TransientError `http.unavailable` where a later attempt may get another answer */
+export function checkTransient(response: HttpResponse, url: URL): HttpResponse {
+  if (!isPassingStatus(response.status)) return response;
+  response.body.destroy();
+  const wait = response.headers['retry-after'];
+  throw new TransientError('http.unavailable', `${redactUrl(url)} answers ${response.status}`, {
+    expected: '200',
+    found: String(response.status),
+    retryAfter: parseRetryAfter(typeof wait === 'string' ? wait : undefined, Date.now()),
+    host: url.host,
+    answered: true,
+    limited: response.status === 429,
+  });
+}
+
+function nextUrl(from: URL, location: string): URL {
+  const to = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+  const isSafe =
+    to?.protocol === 'https:' || (to?.protocol === 'http:' && from.protocol === 'http:');
+  if (to && isSafe) return to;
+  throw new RegistryError(
+    'http.redirect',
+    `${redactUrl(from)} redirects to an address that is not ${from.protocol.slice(0, -1)}`,
+  );
+}
+
+/** What was asked for is not given: all of it, or what follows `offset`. */
+const refused = (url: URL, status: number, offset = 0): RegistryError =>
+  new RegistryError('download.refused', `${redactUrl(url)} answers ${status}`, {
+    expected: offset > 0 ? `206 from byte ${offset}, or 200` : '200',
+    found: String(status),
+    hint: 'check the address; it must be public',
+  });
+
+const tooLarge = (url: URL, limit: number, found: string): IntegrityError =>
+  new IntegrityError(
+    'download.too-large',
+    `${redactUrl(url)} has ${found} bytes, but at most ${limit} are expected`,
+    { expected: `at most ${limit}`, found, hint: 'check the address' },
+  );
+
+export type Download = {
+  readonly url: URL;
+  /** Absent where only what is made of the bytes can be compared. */
+  readonly digest?: Digest;
+  /** Bytes; a file that is larger is not what is looked for. */
+  readonly limit: number;
+  /** Where the bytes go; what a run before this one left there is continued. */
+  readonly path: string;
+  readonly http: Http;
+  readonly signal: AbortSignal;
+  readonly tls?: TlsOptions;
+  readonly onProgress?: (bytes: number, total?: number) => void;
+};
+
+/**
+ * Fetches a public file. A broken connection is continued by Range where it broke
+ * off, inside a run and by a later run; a server that ignores Range starts over.
+ *
+ * @throws IntegrityError `download.digest`, `download.too-large`, after which nothing is left;
+ * RegistryError `download.refused`, `download.too-short`, and what `fetchPublic` throws; DiskError
+ */
+export async function downloadFile(
+  download: Download,
+): Promise<{ readonly size: number; readonly digest: Digest }> {
+  const { http, url, path } = download;
+  await makeDirectory(dirname(path));
+  const handle = await openOwnFile(path);
+  const file = createResumableFile(handle);
+  const source: Source = {
+    name: url.host,
+    local: false,
+    openBudget: (signal) => http.retries.open(url.host, signal),
+  };
+  try {
+    await fillFile(file, {
+      ...download,
+      sources: [source],
+      wanted: describeFile(download),
+      prefix: (await handle.stat()).size,
+      cutsOff: true,
+    });
+    await handle.sync();
+    return { size: file.size(), digest: file.digest() };
+  } catch (error) {
+    if (error instanceof IntegrityError) await handle.truncate(0); // nobody continues it
+    throw explainDiskFailure(error, { directory: dirname(path), needed: file.size() });
+  } finally {
+    const { size } = await handle.stat();
+    await handle.close();
+    if (size === 0) await rm(path, { force: true });
+  }
+}
+
+function describeFile(download: Download): FillOptions<Source>['wanted'] {
+  const { url, digest, limit } = download;
+  const name = redactUrl(url);
+  return {
+    ...(digest && { digest }),
+    limit,
+    open: (_, options) => open(download, options),
+    explainLong: () => tooLarge(url, limit, `more than ${limit}`),
+    explainShort: (_, sent) =>
+      new RegistryError('download.too-short', `${name} ends after ${sent} bytes`, {
+        expected: 'more bytes',
+        found: String(sent),
+        hint: 'run the same command again later',
+      }),
+    explainWrong: ({ found, size }) =>
+      new IntegrityError(
+        'download.digest',
+        `${name} should be ${digest ?? 'another file'}, but is ${found} (${size} bytes)`,
+        {
+          ...(digest && { expected: digest }),
+          found,
+          hint: 'compare the sha256 with the one its publisher names',
+        },
+      ),
+    explainAll: joinAnswers,
+  };
+}
+
+async function open(download: Download, options: OpenOptions): Promise<OpenBytes> {
+  const { url, limit } = download;
+  const { offset } = options;
+  const response = await get(download, options);
+  const { status, headers, body } = response;
+  if (status === 416 && offset > 0) {
+    body.resume();
+    // RFC 9110 15.5.17: no bytes are left after ours, and the server says how many there are.
+    const isAtEnd = headers['content-range'] === `bytes */${offset}`;
+    if (isAtEnd) return { offset, body: Readable.from([]), total: offset };
+    // What is here is longer than what is there: it was another file.
+    return open(download, { ...options, offset: 0 });
+  }
+  const start = startOf(response, offset);
+  const total = totalOf(response);
+  if (start !== undefined && (total ?? 0) <= limit) return { offset: start, body, total };
+  body.destroy();
+  throw start === undefined ? refused(url, status, offset) : tooLarge(url, limit, String(total));
+}
+
+const get = ({ http, url, tls }: Download, options: OpenOptions): Promise<HttpResponse> =>
+  http.retries.run({ ...options, host: url.host }, () =>
+    fetchPublic(http, {
+      url,
+      signal: options.signal,
+      ...(tls && { tls }),
+      ...(options.offset > 0 && { headers: { range: `bytes=${options.offset}-` } }),
+    }),
+  );
+
+/** The first byte of an answer; undefined where it is not what was asked for. */
+function startOf({ status, headers }: HttpResponse, offset: number): number | undefined {
+  const range = headers['content-range'];
+  const continues = typeof range === 'string' && range.startsWith(`bytes ${offset}-`);
+  if (status === 200) return 0;
+  return status === 206 && continues ? offset : undefined;
+}
+
+/** RFC 9110 8.6 and 14.4: bytes of the whole file, where the server says so. */
+function totalOf({ headers }: HttpResponse): number | undefined {
+  const range = headers['content-range'];
+  const text = typeof range === 'string' ? range.split('/')[1] : headers['content-length'];
+  return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
+/**
+ * A public document of at most `limit` bytes, as text.
+ *
+ * @throws IntegrityError `download.too-large`; RegistryError `download.refused`, and what `fetchPublic`
+ * throws
+ */
+export function fetchText(
+  http: Http,
+  options: GetOptions & { readonly limit: number },
+): Promise<string> {
+  const { url, signal, limit } = options;
+  return http.retries.run({ host: url.host, signal }, async () => {
+    const response = await fetchPublic(http, options);
+    if (response.status === 200) return readText(response, url, limit);
+    response.body.destroy();
+    throw refused(url, response.status);
+  });
+}
+
+async function readText(response: HttpResponse, url: URL, limit: number): Promise<string> {
+  const text = (await readLimited(response, url, limit))?.toString('utf8');
+  if (text !== undefined) return text;
+  throw tooLarge(url, limit, `more than ${limit}`);
+}

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { decodeInThread } from '../decode/threads.ts';
+import type { Digest } from '../digest.ts';
+import { explainDiskFailure } from '../disk/disk-errors.ts';
+import { makeDirectory } from '../disk/files.ts';
+import { createFile } from '../disk/open-file.ts';
+import { IntegrityError } from '../errors.ts';
+
+export type Packing = 'gz' | 'xz';
+
+export type Unpacking = {
+  /** A gzip (RFC 1952) or .xz file. */
+  readonly packed: string;
+  readonly packing: Packing;
+  /** What an error calls it; default: its own name. */
+  readonly shownAs?: string;
+  /** Where the bytes go; nothing is there. */
+  readonly path: string;
+  /** Bytes; more are not unpacked. */
+  readonly limit: number;
+  readonly signal: AbortSignal;
+  /** Bytes unpacked so far. */
+  readonly onProgress?: (bytes: number) => void;
+};
+
+const PIECE = 1 << 20;
+
+/** How a file of this name is packed; undefined when it is not. */
+export function packingOf(name: string): Packing | undefined {
+  const [, ending] = /\.(gz|xz)$/i.exec(name) ?? [];
+  return ending?.toLowerCase() as Packing | undefined;
+}
+
+/**
+ * Unpacks a file as a stream, whatever its size, and digests what comes out.
+ *
+ * @throws IntegrityError `unpack.malformed`, `unpack.too-large`, after which nothing is left; DiskError
+ */
+export async function unpackFile(
+  unpacking: Unpacking,
+): Promise<{ readonly size: number; readonly digest: Digest }> {
+  const { path } = unpacking;
+  await makeDirectory(dirname(path));
+  await rm(path, { force: true });
+  try {
+    return await writeUnpacked(unpacking);
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+async function writeUnpacked({ path, limit, onProgress, ...source }: Unpacking) {
+  const hash = createHash('sha256');
+  let size = 0;
+  const file = await createFile(path);
+  try {
+    for await (const piece of readUnpacked(source)) {
+      size += piece.length;
+      if (size > limit) throw tooLarge(source, limit);
+      hash.update(piece);
+      await file.writeFile(piece).catch((error: unknown) => {
+        throw explainDiskFailure(error, { directory: dirname(path), needed: size });
+      });
+      onProgress?.(size);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return { size, digest: `sha256:${hash.digest('hex')}` as const };
+}
+
+type Source = Omit<Unpacking, 'path' | 'limit' | 'onProgress'>;
+
+/** Only what unpacking throws is the file's fault: reading and writing have their own. */
+async function* readUnpacked(wanted: Source): AsyncGenerator<Uint8Array> {
+  const { packing, signal } = wanted;
+  const source = createReadStream(wanted.packed, { highWaterMark: PIECE });
+  let unreadable: Error | undefined;
+  source.on('error', (error) => (unreadable = error));
+  const stream = packing === 'gz' ? gunzip(source) : unpackXz(source, signal);
+  try {
+    for await (const piece of stream as AsyncIterable<Uint8Array>) {
+      signal.throwIfAborted();
+      yield piece;
+    }
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw unreadable ?? malformed(wanted, cause);
+  } finally {
+    stream.destroy();
+    source.destroy();
+  }
+}
+
+function gunzip(source: Readable): Readable {
+  const unpacked = createGunzip({ chunkSize: PIECE });
+  source.on('error', (error) => unpacked.destroy(error));
+  return source.pipe(unpacked);
+}
+
+const unpackXz = (source: Readable, signal: AbortSignal): Readable =>
+  Readable.from(decodeInThread('xz', source as AsyncIterable<Uint8Array>, { signal }));
+
+const NAMES = { gz: 'gzip', xz: 'xz' } as const;
+
+const malformed = (source: Source, cause: unknown): IntegrityError =>
+  new IntegrityError(
+    'unpack.malformed',
+    `${nameOf(source)} is not a whole ${NAMES[source.packing]} file`,
+    { cause, hint: 'fetch it again, or unpack it with another program and give what comes out' },
+  );
+
+const tooLarge = (source: Source, limit: number): IntegrityError =>
+  new IntegrityError('unpack.too-large', `${nameOf(source)} unpacks to more than ${limit} bytes`, {
+    expected: `at most ${limit}`,
+    found: `more than ${limit}`,
+  });
+
+const nameOf = ({ packed, shownAs }: Source): string => shownAs ?? `"${packed}"`;

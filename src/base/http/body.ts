@@ -1,0 +1,87 @@
+import type { Readable } from 'node:stream';
+import { redactUrl } from '../text/redact.ts';
+import { formatDuration } from '../text/words.ts';
+import { startTimer, type Timer } from '../wait.ts';
+import type { Http } from './http.ts';
+
+/** Milliseconds for all of a small document: a byte now and then keeps the time between pieces short for ever. */
+export const DOCUMENT_TIME = 60_000;
+
+/** Ends a body with an Error ETIMEDOUT after so many milliseconds, unless the timer is stopped before. */
+export const limitTime = (body: Readable, timeLimit: number): Timer =>
+  startTimer(timeLimit, () => {
+    const message = `the answer is not whole after ${formatDuration(timeLimit)}`;
+    body.destroy(Object.assign(new Error(message), { code: 'ETIMEDOUT' }));
+  });
+
+/**
+ * The bytes of a small document, or undefined when there are more than `limit`: the rest is not read.
+ *
+ * @throws an Error ETIMEDOUT when it is not whole in time (default 60 s); what the body throws
+ */
+export async function readSmallBody(
+  body: Readable,
+  limit: number,
+  timeLimit = DOCUMENT_TIME,
+): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const timer = limitTime(body, timeLimit);
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk as Buffer);
+      size += (chunk as Buffer).length;
+      if (size > limit) return undefined;
+    }
+    return Buffer.concat(chunks, size);
+  } finally {
+    timer.stop();
+  }
+}
+
+const MAX_TEXT_SIZE = 64 * 1024;
+
+/** A short body as text, to its end, so that the connection can be used again; '' when it is long. */
+export async function readText(body: Readable): Promise<string> {
+  return (await readSmallBody(body, MAX_TEXT_SIZE))?.toString() ?? '';
+}
+
+/** The first value of a header. */
+export function headerOf(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+  name: string,
+): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : value?.[0];
+}
+
+/** A request that was made, with its URL redacted, and what became of it. */
+export type HttpRequestEvent = {
+  readonly type: 'http-request';
+  readonly method: string;
+  readonly url: string;
+  /** Of the answer; absent where none came. */
+  readonly status?: number;
+  /** Why none came. */
+  readonly problem?: string;
+};
+
+/** The same door, which tells of every request: each source that is tried, and each retry. */
+export const reportRequests = (http: Http, onEvent: (event: HttpRequestEvent) => void): Http => ({
+  ...http,
+  async request(wanted) {
+    const about = {
+      type: 'http-request',
+      method: wanted.method ?? 'GET',
+      url: redactUrl(wanted.url),
+    } as const;
+    try {
+      const response = await http.request(wanted);
+      onEvent({ ...about, status: response.status });
+      return response;
+    } catch (error) {
+      onEvent({ ...about, problem: error instanceof Error ? error.message : String(error) });
+      throw error;
+    }
+  },
+});

@@ -1,0 +1,325 @@
+import type {
+  IncomingHttpHeaders,
+  IncomingMessage,
+  OutgoingHttpHeaders,
+  ServerResponse,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import type { ByteRange } from '../../registry/layout/store.ts';
+import { parseRange } from '../../registry/server.ts';
+import { withoutUndefined } from '../lists.ts';
+import { waitFor } from '../wait.ts';
+
+/** Bytes for the pieces of all clients together, as far as each gets the smallest or more. */
+const BUDGET = 16 << 20;
+/** Larger ones gained nothing. */
+const LARGEST = 512 << 10;
+const SMALLEST = 16 << 10;
+
+/** Buffers that are used again: memory that is new for each piece costs more than to fill it. */
+export type Pieces = {
+  /** One more client takes pieces until the result is called. */
+  readonly join: () => () => void;
+  /** A buffer for `wanted` bytes, or as many as a client gets now; never for more than `largest`. */
+  readonly take: (wanted: number, largest?: number) => Buffer;
+  /** Nobody reads from it or writes to it any more. */
+  readonly give: (buffer: Buffer) => void;
+};
+
+/**
+ * Each client gets a share of the budget, 16 KiB at least: what hundreds that are slow hold is bounded, and
+ * a few that are fast get large pieces. Sizes are powers of two.
+ */
+function createPieces(): Pieces {
+  const free = new Map<number, Buffer[]>();
+  let clients = 0;
+  let idle = 0;
+  return {
+    join() {
+      clients += 1;
+      return () => {
+        clients -= 1;
+      };
+    },
+    take(wanted, largest = LARGEST) {
+      const share = Math.max(SMALLEST, Math.min(largest, BUDGET / Math.max(1, clients)));
+      const size = Math.max(SMALLEST, floorPower(share, wanted));
+      const known = free.get(size)?.pop();
+      if (known) idle -= size;
+      return known ?? Buffer.allocUnsafeSlow(size);
+    },
+    give(buffer) {
+      if (idle + buffer.length > BUDGET) return;
+      idle += buffer.length;
+      const list = free.get(buffer.length);
+      if (list) list.push(buffer);
+      else free.set(buffer.length, [buffer]);
+    },
+  };
+}
+
+/** The largest power of two that is not above the share, nor twice as much as is wanted. */
+function floorPower(share: number, wanted: number): number {
+  let size = SMALLEST;
+  while (size * 2 <= share && size < wanted) size *= 2;
+  return size;
+}
+
+/** What is served: bytes of a known size that never change under their ETag. */
+export type Served = {
+  /** Bytes. */
+  readonly size: number;
+  /** Strong (RFC 9110 8.8.3), with its quotes. */
+  readonly etag: string;
+  /**
+   * Fills the buffer with the bytes from `offset`; at once, and without a promise, where they are at hand. Nothing
+   * writes to the buffer any more when it settles.
+   */
+  readonly fill: (bytes: Buffer, offset: number, signal: AbortSignal) => Promise<void> | undefined;
+};
+
+export type ServeOptions = {
+  /** Default: `application/octet-stream`. */
+  readonly contentType?: string;
+  /** Has the client save it under this name. */
+  readonly filename?: string;
+  readonly lastModified?: Date;
+};
+
+/** What to send for a request. */
+export type PlannedAnswer = {
+  readonly status: 200 | 206 | 304 | 405 | 412 | 416;
+  readonly headers: OutgoingHttpHeaders;
+  /** Absent where none is sent. Both bytes are included. */
+  readonly body?: ByteRange;
+};
+
+type Asked = Pick<IncomingMessage, 'method' | 'headers'>;
+type About = Pick<Served, 'size' | 'etag'>;
+
+/**
+ * RFC 9110: methods, preconditions in the order of 13.2.2, ranges. Times are no conditions, but for 13.1.4, which only
+ * refuses: what changes twice in a second has one time for three bodies.
+ */
+function planAnswer(asked: Asked, served: About, options: ServeOptions): PlannedAnswer {
+  if (asked.method !== 'GET' && asked.method !== 'HEAD') {
+    return { status: 405, headers: { 'Allow': 'GET, HEAD', 'Content-Length': 0 } };
+  }
+  const about: OutgoingHttpHeaders = { 'ETag': served.etag, 'Accept-Ranges': 'bytes' };
+  if (options.lastModified) about['Last-Modified'] = options.lastModified.toUTCString();
+  const refused = checkConditions(asked.headers, served.etag, options.lastModified);
+  if (refused === 304) return { status: 304, headers: about };
+  if (refused === 412) return { status: 412, headers: { ...about, 'Content-Length': 0 } };
+  return planBody(asked, served, { ...options, about });
+}
+
+function planBody(
+  { method, headers }: Asked,
+  { size, etag }: About,
+  { about, ...options }: ServeOptions & { readonly about: OutgoingHttpHeaders },
+): PlannedAnswer {
+  // 14.2: Range is defined for GET alone.
+  const isMeant = method === 'GET' && isCurrent(String(headers['if-range'] ?? ''), etag);
+  const range = isMeant ? parseRange(headers.range, size) : undefined;
+  if (range === 'unsatisfiable') {
+    const unsatisfied = { 'Content-Range': `bytes */${size}`, 'Content-Length': 0 };
+    return { status: 416, headers: { ...about, ...unsatisfied } };
+  }
+  const described: OutgoingHttpHeaders = {
+    ...about,
+    'Content-Type': options.contentType ?? 'application/octet-stream',
+    'X-Content-Type-Options': 'nosniff',
+  };
+  if (options.filename !== undefined) {
+    described['Content-Disposition'] = formatDisposition(options.filename);
+  }
+  if (range) {
+    const { start, end } = range;
+    described['Content-Range'] = `bytes ${start}-${end}/${size}`;
+    described['Content-Length'] = end - start + 1;
+    return { status: 206, headers: described, body: range };
+  }
+  described['Content-Length'] = size;
+  const body = { start: 0, end: size - 1 };
+  return { status: 200, headers: described, ...(method === 'GET' && { body }) };
+}
+
+/** 13.2.2, steps 1 to 4. */
+function checkConditions(
+  headers: IncomingHttpHeaders,
+  etag: string,
+  lastModified: Date | undefined,
+): 304 | 412 | undefined {
+  const changed = secondsOf(lastModified?.getTime());
+  const ifMatch = headers['if-match'];
+  if (ifMatch !== undefined) {
+    if (!hasTag(ifMatch, etag)) return 412;
+  } else if (changed > secondsOf(Date.parse(headers['if-unmodified-since'] ?? ''))) return 412;
+  const ifNoneMatch = headers['if-none-match'];
+  if (ifNoneMatch === undefined) return undefined;
+  // 13.1.2: the comparison is weak.
+  return hasTag(ifNoneMatch.replaceAll('W/', ''), etag) ? 304 : undefined;
+}
+
+/** Our tags have no commas in them. */
+const hasTag = (list: string, etag: string): boolean =>
+  list.split(',').some((tag) => tag.trim() === '*' || tag.trim() === etag);
+
+/** NaN where there is no time: it compares with nothing. */
+const secondsOf = (milliseconds = NaN): number => Math.floor(milliseconds / 1000);
+
+/** 13.1.5: the condition holds where it names exactly what would be sent, as no time does. */
+const isCurrent = (condition: string, etag: string): boolean =>
+  condition === '' || condition === etag;
+
+/** RFC 9110 5.6.2. */
+const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** RFC 6266; RFC 8187 for what is not ASCII. */
+function formatDisposition(filename: string): string {
+  if (TOKEN.test(filename)) return `attachment; filename=${filename}`;
+  const plain = filename.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '_');
+  const extended = encodeURIComponent(Buffer.from(filename).toString()).replace(
+    /['()*]/g,
+    (character) => {
+      return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
+    },
+  );
+  return `attachment; filename="${plain}"; filename*=UTF-8''${extended}`;
+}
+
+export type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse };
+
+/** A request that was answered, or whose client went away. */
+export type ServedEntry = {
+  readonly status: number;
+  /** Bytes of the body that the client took. */
+  readonly sent: number;
+  /** Whether the client has the whole answer. */
+  readonly complete: boolean;
+  /** What went wrong on our side when a part was sent already: the connection was closed. */
+  readonly error?: unknown;
+};
+
+/** Of each connection: aborted when the client goes away. */
+const leaving = new WeakMap<Socket, AbortSignal>();
+const pieces = createPieces();
+
+/**
+ * Answers GET and HEAD with the bytes, or those of them that Range asks for (RFC 9110 13 and 14). Several
+ * ranges in one header are ignored, which 14.2 allows: the answer is then all of it.
+ *
+ * The next piece is read when the client has taken the one before, and none when it went away. Memory: a
+ * piece for each client, whose size shrinks with their number.
+ *
+ * @throws what `fill` throws, where nothing was sent yet: the caller answers
+ */
+export async function serveBytes(
+  exchange: Exchange,
+  served: Served,
+  options: ServeOptions = {},
+): Promise<ServedEntry> {
+  const gone = whenGone(exchange.request.socket);
+  const { request, response } = exchange;
+  const planned = planAnswer(request, served, options);
+  const { status } = planned;
+  const progress = { sent: 0 };
+  try {
+    if (planned.body) await sendBody(exchange, { planned, served, progress, gone });
+    gone.throwIfAborted();
+    // After the last piece is with the kernel: a server that closes cuts off what has ended before.
+    if (!response.headersSent) response.writeHead(status, planned.headers);
+    response.end();
+    return { status, sent: progress.sent, complete: true };
+  } catch (error) {
+    const isGone = error instanceof ClientGone;
+    if (!isGone && !response.headersSent) throw error;
+    response.destroy();
+    const ours = isGone ? undefined : error;
+    return { status, sent: progress.sent, complete: false, ...withoutUndefined({ error: ours }) };
+  }
+}
+
+/** The client went away before it had the whole answer. */
+class ClientGone extends Error {}
+
+function whenGone(socket: Socket): AbortSignal {
+  const known = leaving.get(socket);
+  if (known) return known;
+  const closing = new AbortController();
+  const leave = (): void => {
+    closing.abort(new ClientGone());
+  };
+  if (socket.destroyed) leave();
+  else socket.once('close', leave);
+  leaving.set(socket, closing.signal);
+  return closing.signal;
+}
+
+type Sending = {
+  readonly gone: AbortSignal;
+  readonly planned: PlannedAnswer;
+  readonly served: Served;
+  readonly progress: { sent: number };
+};
+
+/** Bytes for one client before others have their turn: what the kernel takes at once has no end where a client is fast. */
+const TURN = 1 << 20;
+
+/** Bytes of a piece for a client of TLS, which keeps all of it a second time until it is sent. */
+const ENCRYPTED = 64 << 10;
+
+/** A loop of calls, not of promises: with those a download takes half as much processor time again. */
+async function sendBody({ response }: Exchange, sending: Sending): Promise<void> {
+  const { planned, served, progress, gone } = sending;
+  const { start, end } = planned.body ?? { start: 0, end: -1 };
+  const leave = pieces.join();
+  const largest = response.socket instanceof TLSSocket ? ENCRYPTED : undefined;
+  let at = start;
+  let turn = 0;
+  const pump = (resolve: (done: undefined) => void, reject: (error: unknown) => void): void => {
+    const next = (): void => {
+      try {
+        if (gone.aborted) return; // whoever waits knows
+        if (at > end) {
+          resolve(undefined);
+          return;
+        }
+        const buffer = pieces.take(end + 1 - at, largest);
+        const piece = buffer.subarray(0, end + 1 - at);
+        const filling = served.fill(piece, at, gone);
+        const send = (): void => {
+          write(buffer, piece);
+        };
+        if (filling) filling.then(send).catch(reject);
+        else send();
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const write = (buffer: Buffer, piece: Buffer): void => {
+      // Only when there are bytes: a source that fails at once gets an answer that says so.
+      if (!response.headersSent) response.writeHead(planned.status, planned.headers);
+      response.write(piece, (error) => {
+        if (error) return; // the connection is closed, and the kernel may still read from the buffer
+        pieces.give(buffer);
+        at += piece.length;
+        turn += piece.length;
+        progress.sent += piece.length;
+        if (turn < TURN) {
+          next();
+          return;
+        }
+        turn = 0;
+        setImmediate(next);
+      });
+    };
+    next();
+  };
+  try {
+    await waitFor<undefined>(gone, pump);
+  } finally {
+    leave();
+  }
+}

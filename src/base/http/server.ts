@@ -1,0 +1,324 @@
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto';
+import type { IncomingMessage, ServerResponse, Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { createSecureContext } from 'node:tls';
+import { UsageError } from '../errors.ts';
+import { waitFor } from '../wait.ts';
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Requests of a connection that wait for the answer to the one before; no client of ours sends any ahead. */
+const PIPELINED = 8;
+
+/**
+ * Answers one request of a connection after the other (RFC 9112 9.3.2 has them in order): what is answered ahead
+ * is memory until the client reads. A connection with more requests than may wait is closed.
+ */
+export function answerInTurn(answer: Listener): Listener {
+  const queues = new WeakMap<Socket, Parameters<Listener>[]>();
+  const queueOf = (socket: Socket): Parameters<Listener>[] => {
+    const known = queues.get(socket);
+    if (known) return known;
+    const queue: Parameters<Listener>[] = [];
+    queues.set(socket, queue);
+    socket.once('close', () => {
+      for (const [, response] of queue.splice(0)) closeUnsent(response);
+    });
+    return queue;
+  };
+  return (request, response) => {
+    const { socket } = request;
+    const queue = queueOf(socket);
+    if (socket.destroyed || queue.length > PIPELINED) {
+      socket.destroy();
+      closeUnsent(response);
+      return;
+    }
+    response.once('close', () => {
+      queue.shift();
+      const [next] = queue;
+      if (next && !socket.destroyed) answer(...next);
+    });
+    queue.push([request, response]);
+    if (queue.length === 1) answer(request, response);
+  };
+}
+
+/** Node.js does not close an answer whose connection ended before its turn: whoever counts answers has to know. */
+function closeUnsent(response: ServerResponse): void {
+  if (response.socket === null) response.emit('close');
+}
+
+export type Drain = {
+  /**
+   * Takes no more connections and requests, lets those that are being answered end, and closes each
+   * connection behind its answer. Resolves when none is left; when the signal is aborted, those that are left
+   * are closed.
+   */
+  readonly drain: (signal: AbortSignal) => Promise<void>;
+};
+
+const whenClosed = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    response.once('close', () => {
+      resolve();
+    });
+  });
+
+/** Must be called before the server has its first request. */
+export function prepareDrain(server: Server): Drain {
+  const open = new Set<ServerResponse>();
+  let isDraining = false;
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+  };
+  server.prependListener('request', (_: IncomingMessage, response: ServerResponse) => {
+    if (isDraining) response.shouldKeepAlive = false;
+    open.add(response);
+    response.once('close', () => {
+      open.delete(response);
+      if (isDraining) setImmediate(closeIdle);
+    });
+  });
+  return {
+    async drain(signal) {
+      isDraining = true;
+      for (const response of open) {
+        if (!response.headersSent) response.shouldKeepAlive = false;
+      }
+      try {
+        await waitFor<undefined>(signal, (resolve) => {
+          server.close(() => {
+            resolve(undefined);
+          });
+        });
+      } catch (error) {
+        const cut = [...open].filter(({ socket }) => socket).map(whenClosed);
+        server.closeAllConnections();
+        await Promise.all(cut); // what they are answered from is closed behind them
+        throw error;
+      }
+    },
+  };
+}
+
+/** A connection that is being used, as it was when it was last looked at. */
+type Busy = { readonly request: IncomingMessage; readonly taken: number; readonly at: number };
+
+/** Bytes that the kernel has: those of a write that goes on are not counted. */
+const countTaken = (socket: Socket): number => socket.bytesWritten - socket.writableLength;
+
+/** Milliseconds between two looks at all connections. */
+const LOOK_EVERY = 1000;
+
+/**
+ * Where there are too many connections, one makes room: the one that has been without a request for longest, else
+ * one whose client has taken or sent nothing for `slow` milliseconds. Where there is none, the new one is closed.
+ */
+export function boundConnections(
+  server: Server | TlsServer,
+  { connections: most, slow }: { readonly connections: number; readonly slow: number },
+): void {
+  const open = new Set<Socket>();
+  const idle = new Set<Socket>();
+  const busy = new Map<Socket, Busy>();
+  const findStalled = createFinder(busy, slow);
+  const forget = (socket: Socket): void => {
+    open.delete(socket);
+    idle.delete(socket);
+    busy.delete(socket);
+  };
+  server.on('addContext' in server ? 'secureConnection' : 'connection', (socket: Socket) => {
+    if (open.size >= most) {
+      const [loser = findStalled() ?? socket] = idle;
+      forget(loser);
+      loser.destroy();
+    }
+    if (socket.destroyed) return;
+    open.add(socket);
+    idle.add(socket);
+    socket.once('close', () => {
+      forget(socket);
+    });
+  });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    if (!open.has(socket)) return;
+    idle.delete(socket);
+    busy.set(socket, { request, taken: countTaken(socket), at: performance.now() });
+    response.once('close', () => {
+      if (busy.get(socket)?.request !== request) return; // another one waits
+      busy.delete(socket);
+      idle.add(socket);
+    });
+  });
+}
+
+function createFinder(busy: Map<Socket, Busy>, slow: number): () => Socket | undefined {
+  let lookedAt = -Infinity;
+  let stalled: Socket[] = [];
+  const isWaiting = (socket: Socket): boolean =>
+    socket.writableLength > 0 || busy.get(socket)?.request.complete === false;
+  const look = (now: number): void => {
+    for (const [socket, { request, taken }] of busy) {
+      if (isWaiting(socket) && countTaken(socket) === taken) continue;
+      busy.set(socket, { request, taken: countTaken(socket), at: now });
+    }
+    stalled = [...busy].filter(([, { at }]) => now - at >= slow).map(([socket]) => socket);
+  };
+  return () => {
+    const now = performance.now();
+    if (now - lookedAt >= Math.min(slow, LOOK_EVERY)) {
+      lookedAt = now;
+      look(now);
+    }
+    return stalled.splice(0).find((socket, i, all) => {
+      const isOne = isWaiting(socket) && countTaken(socket) === busy.get(socket)?.taken;
+      if (isOne) stalled = all.slice(i + 1);
+      return isOne;
+    });
+  };
+}
+
+/** What a server gives to all of its clients together. Times are milliseconds. */
+export type ConnectionLimits = {
+  readonly connections: number;
+  /** A connection that took nothing for so long may be closed in favour of a new one. */
+  readonly stalled: number;
+  /** A connection that has been idle for so long is closed. */
+  readonly idle: number;
+  /** For the head of a request, and for a TLS handshake. */
+  readonly head: number;
+};
+
+/** With a piece of 128 KiB for each, and as much again in TLS, some 32 MiB. */
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  connections: 128,
+  stalled: 1000,
+  idle: 30_000,
+  head: 10_000,
+};
+
+/** Must be called for every piece that a client took. */
+export type NoteProgress = (socket: Socket) => void;
+
+type Connection = { readonly socket: Socket; readonly movedAt: number };
+
+/**
+ * Closes idle connections. When a new one would be too many, the one that has been idle longest is closed;
+ * when all are in use, the new one is.
+ */
+export function limitConnections(
+  server: Server | TlsServer,
+  limits: ConnectionLimits,
+): NoteProgress {
+  // In order of their last progress: a Map keeps the order of insertion.
+  const open = new Map<string, Connection>();
+  server.setTimeout(limits.idle);
+  server.keepAliveTimeout = limits.idle;
+  server.headersTimeout = limits.head;
+  server.requestTimeout = limits.head;
+  server.on('connection', (socket: Socket) => {
+    const key = keyOf(socket);
+    if (open.size >= limits.connections && !closeStalled(open, limits.stalled)) {
+      socket.destroy();
+      return;
+    }
+    open.set(key, { socket, movedAt: performance.now() });
+    socket.once('close', () => {
+      if (open.get(key)?.socket === socket) open.delete(key);
+    });
+  });
+  return (socket) => {
+    const key = keyOf(socket);
+    const connection = open.get(key);
+    if (!connection) return;
+    open.delete(key);
+    open.set(key, { ...connection, movedAt: performance.now() });
+  };
+}
+
+/** The connection below TLS and the one above it have the same key. */
+const keyOf = ({ remoteAddress = '', remotePort = 0 }: Socket): string =>
+  `${remoteAddress} ${remotePort}`;
+
+function closeStalled(open: Map<string, Connection>, stalled: number): boolean {
+  const [oldest] = open;
+  if (!oldest) return false;
+  const [key, { socket, movedAt }] = oldest;
+  if (performance.now() - movedAt < stalled) return false;
+  open.delete(key);
+  socket.destroy();
+  return true;
+}
+
+/** PEM texts of a certificate, its chain behind it, and its private key. */
+export type KeyPair = { readonly cert: string; readonly key: string };
+
+/**
+ * Refuses what no TLS server can be started with, before there is a server.
+ *
+ * @throws UsageError `registry.tls-certificate`, `registry.tls-key`, `registry.tls-mismatch`; none of
+ * them shows a byte of the key
+ */
+export function checkKeyPair({ cert, key }: KeyPair): KeyPair {
+  const certificate = readCertificate(cert);
+  if (!certificate.checkPrivateKey(readKey(key))) {
+    throw new UsageError(
+      'registry.tls-mismatch',
+      'the private key does not belong to the certificate',
+      {
+        expected: `the key of ${certificate.subject.replaceAll('\n', ', ')}`,
+        found: 'another key',
+        hint: 'put the certificate of the server in front of those that issued it',
+      },
+    );
+  }
+  try {
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    throw new UsageError(
+      'registry.tls-certificate',
+      'the certificate or one of its chain cannot be used',
+      {
+        cause,
+      },
+    );
+  }
+  return { cert, key };
+}
+
+function readCertificate(cert: string): X509Certificate {
+  try {
+    return new X509Certificate(cert);
+  } catch {
+    throw new UsageError('registry.tls-certificate', 'the certificate file holds no certificate', {
+      expected: '-----BEGIN CERTIFICATE-----',
+      found: describePem(cert),
+      hint: 'convert it to PEM',
+    });
+  }
+}
+
+function readKey(key: string): KeyObject {
+  try {
+    return createPrivateKey(key);
+  } catch {
+    // RFC 5958 in its label (RFC 7468 11), or the older RFC 1421 4.6.1.1 in a header.
+    const isEncrypted = /^-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(key);
+    throw new UsageError(
+      'registry.tls-key',
+      isEncrypted ? 'the private key is encrypted' : 'the key file holds no private key',
+      {
+        expected: '-----BEGIN PRIVATE KEY-----',
+        found: describePem(key),
+        hint: isEncrypted ? 'decrypt it with openssl pkey' : 'convert it to PEM',
+      },
+    );
+  }
+}
+
+/** The first label (RFC 7468 3): what a file is, and nothing of what it holds. */
+const describePem = (text: string): string =>
+  /^-----BEGIN [A-Z0-9 ]{1,40}-----$/m.exec(text)?.[0] ?? 'no PEM';

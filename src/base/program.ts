@@ -1,0 +1,56 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { digestOf, isDigest, type Digest } from './digest.ts';
+import { readFileIfPresent } from './disk/files.ts';
+import { formatCanonicalJson, type Json } from './text/json.ts';
+
+/**
+ * The folder with `package.json`, `templates` and `schema`. As far from this file as from
+ * `dist/cli/main.js`, which has this file in it.
+ */
+export const PACKAGE_ROOT = new URL('../../', import.meta.url);
+
+const ROOT = fileURLToPath(PACKAGE_ROOT);
+/** `dist` of a built program, `src` of one that runs from its sources. */
+const CODE = fileURLToPath(new URL('..', import.meta.url));
+const WRITTEN = 'program-digest.json';
+
+/**
+ * A digest of the program: its code with that of its packages, its templates and schemas. The build writes
+ * it; from sources it is computed, where the lock file stands for the packages.
+ */
+export async function readProgramDigest(): Promise<Digest> {
+  const text = (await readFileIfPresent(join(CODE, WRITTEN)))?.toString('utf8');
+  const { digest } = text === undefined ? {} : (JSON.parse(text) as { digest?: string });
+  return digest !== undefined && isDigest(digest) ? digest : digestSources(ROOT);
+}
+
+/**
+ * @param root folder with `templates` and `schema`
+ * @param code folder with the bundled code
+ */
+export const digestProgram = (root: string, code: string): Promise<Digest> =>
+  digestFolders([code, join(root, 'templates'), join(root, 'schema')]);
+
+/** @param root folder with `src`, `templates`, `schema` and the lock file */
+export async function digestSources(root: string): Promise<Digest> {
+  const lock = await readFileIfPresent(join(root, 'package-lock.json'));
+  const program = await digestProgram(root, join(root, 'src'));
+  return digestOf(formatCanonicalJson([program, lock === undefined ? null : digestOf(lock)]));
+}
+
+const digestFolders = async (folders: readonly string[]): Promise<Digest> =>
+  digestOf(formatCanonicalJson(await Promise.all(folders.map(listDigests))));
+
+async function listDigests(folder: string): Promise<Json> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && entry.name !== WRITTEN);
+  const digests = await Promise.all(
+    files.map(async ({ parentPath, name }) => {
+      const path = join(parentPath, name);
+      return [path.slice(folder.length), digestOf(await readFile(path))] as const;
+    }),
+  );
+  return Object.fromEntries(digests);
+}

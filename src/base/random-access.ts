@@ -1,0 +1,77 @@
+import { readDeviceSize } from './disk/block-device.ts';
+import { explainReadError } from './disk/disk-errors.ts';
+import { openToRead } from './disk/open-file.ts';
+import { IntegrityError } from './errors.ts';
+
+/** Bytes that are read at any offset: a file, a block device, or something elsewhere. */
+export type RandomAccess = {
+  /** A path of this machine, or the printable name of what is elsewhere. */
+  readonly path: string;
+  /** Bytes. */
+  readonly size: number;
+  /**
+   * Exactly `size` bytes from `offset`, in `buffer` where one is given that has room for them.
+   *
+   * @throws IntegrityError `iso.out-of-bounds` when they are not all inside the file
+   */
+  readonly read: (offset: number, size: number, buffer?: Buffer) => Promise<Buffer>;
+  readonly close: () => Promise<void>;
+};
+
+/**
+ * Opens a file or a block device that a user named, for reading.
+ *
+ * @throws ConfigError `iso.unreadable`; while it is read, DiskError `disk.broken`
+ */
+export async function openRandomAccess(path: string): Promise<RandomAccess> {
+  const explain = (error: unknown): never => {
+    throw explainReadError(error, path);
+  };
+  const file = await openToRead(path).catch(explain);
+  const stats = await file.stat();
+  const fileSize = stats.isBlockDevice() ? await readDeviceSize(stats) : stats.size;
+  return {
+    path,
+    size: fileSize,
+    async read(offset, size, buffer = Buffer.allocUnsafe(size)) {
+      requireInside({ offset, size }, fileSize);
+      const bytes = buffer.subarray(0, size);
+      for (let done = 0; done < size;) {
+        const reading = file.read(bytes, done, size - done, offset + done);
+        const { bytesRead } = await reading.catch(explain);
+        if (bytesRead === 0) requireInside({ offset, size }, offset + done);
+        done += bytesRead;
+      }
+      return bytes;
+    },
+    close: () => file.close(),
+  };
+}
+
+/** Bytes of a file. */
+export type ByteRange = { readonly offset: number; readonly size: number };
+
+/** @throws IntegrityError `iso.out-of-bounds` */
+export function requireInside(range: ByteRange, fileSize: number): void {
+  if (range.offset >= 0 && range.size >= 0 && range.offset + range.size <= fileSize) return;
+  throw new IntegrityError(
+    'iso.out-of-bounds',
+    `bytes ${range.offset} to ${range.offset + range.size} are outside of the image, which has ${fileSize} bytes`,
+    { expected: `at most ${fileSize}`, found: String(range.offset + range.size) },
+  );
+}
+
+/** Bytes somewhere else that are read by ranges: a URL, an object, an artifact. */
+export type RangeSource = {
+  /** Printable, without credentials. */
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Changes when the bytes change (strong ETag, digest); absent where nothing tells. */
+  readonly version?: string;
+  /** The bytes of the range, in order; may end early when the connection dies (the caller resumes). */
+  readonly open: (
+    range: { readonly offset: number; readonly size: number },
+    signal?: AbortSignal,
+  ) => Promise<AsyncIterable<Uint8Array>>;
+};

@@ -1,0 +1,124 @@
+/** The name that was probably meant: at most a third of its letters, and at least one, differ. */
+export function findNearestName(name: string, known: Iterable<string>): string | undefined {
+  const limit = Math.max(1, Math.floor(name.length / 3));
+  let best: { readonly name: string; readonly distance: number } | undefined;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) > limit) continue;
+    const distance = countEdits(name.toLowerCase(), candidate.toLowerCase());
+    if (distance <= limit && distance < (best?.distance ?? Infinity))
+      best = { name: candidate, distance };
+  }
+  return best?.name;
+}
+
+/** `did you mean "x"?`, for a hint; undefined when no known name is near. */
+export function suggestName(name: string, known: Iterable<string>): string | undefined {
+  const nearest = findNearestName(name, known);
+  return nearest === undefined ? undefined : `did you mean "${nearest}"?`;
+}
+
+/** `; did you mean "x"?`, for the end of a sentence; empty when no known name is near. */
+export function appendSuggestion(name: string, known: Iterable<string>, separator = '; '): string {
+  const suggestion = suggestName(name, known);
+  return suggestion === undefined ? '' : separator + suggestion;
+}
+
+/** Levenshtein distance, with one row of the table in memory. */
+export function countEdits(from: string, to: string): number {
+  const row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    let diagonal = i - 1;
+    row[0] = i;
+    for (let j = 1; j <= to.length; j++) {
+      const above = row[j] ?? 0;
+      const replaced = diagonal + (from[i - 1] === to[j - 1] ? 0 : 1);
+      row[j] = Math.min(replaced, above + 1, (row[j - 1] ?? 0) + 1);
+      diagonal = above;
+    }
+  }
+  return row[to.length] ?? 0;
+}
+
+/**
+ * What commands a terminal (C0, C1, DEL), turns text around (bidi controls), or is not seen: format
+ * characters, tags, variation selectors, fillers, blanks other than the space, halves of surrogate
+ * pairs. Not tab and line break. By Unicode's properties, so that none is forgotten.
+ */
+const COMMANDING =
+  /(?![\t\n ])[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffe\uffff]/gu;
+
+/** A text of unknown origin on several lines; control characters are escaped. */
+export const toPrintableLines = (text: string): string =>
+  text.replaceAll(COMMANDING, escapeCharacter);
+
+/** The same on one line: the name of a file, or a key. */
+export const toPrintable = (text: string): string =>
+  toPrintableLines(text).replaceAll('\n', escapeCharacter);
+
+/** A value of a foreign document in a message: a scalar as it is, anything else by what it is. */
+export function describeValue(value: unknown): string {
+  if (value === undefined) return 'undefined';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** A character as JSON and YAML (1.2.2, 5.7) escape it: `\u` and four hex digits, for each of its UTF-16 units. */
+export const escapeCharacter = (character: string): string =>
+  Array.from(
+    { length: character.length },
+    (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,
+  ).join('');
+
+const SIZE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes as people read them, with one decimal and a binary unit: `41.3 GiB`. */
+export function formatSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < SIZE_UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${SIZE_UNITS[unit] ?? ''}`;
+}
+
+/** What `parseSize` reads, for errors and `--help`. */
+export const SIZE_FORM = 'a size such as 700MiB or 4GiB';
+
+/** Bytes of a size with a binary unit or none: `4GiB`, `1024`. undefined for other texts. */
+export function parseSize(text: string): number | undefined {
+  const [, number, unit = 'B'] = /^([1-9]\d{0,11})(B|[KMGT]iB)?$/.exec(text) ?? [];
+  const power = SIZE_UNITS.indexOf(unit as (typeof SIZE_UNITS)[number]);
+  const size = Number(number) * 1024 ** power;
+  return Number.isSafeInteger(size) ? size : undefined;
+}
+
+/** `950 ms`, `12 s`, `3 min 05 s`, `2 h 07 min`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${two(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
+
+/** In milliseconds, largest first as they are written. */
+const TIME_UNITS = [3_600_000, 60_000, 1000] as const;
+
+/** What `parseDuration` reads, for errors and `--help`. */
+export const DURATION_FORM = 'a time such as 30s, 10m or 1h30m; 0s for none';
+
+/**
+ * Milliseconds of a duration in hours, minutes and seconds, in the form of Go's time.ParseDuration:
+ * `1h30m`, `90s`, `0`. undefined for other texts.
+ */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0;
+  const match = /^(?=.)(?:(\d{1,2})h)?(?:(\d{1,4})m)?(?:(\d{1,5})s)?$/.exec(text);
+  if (!match) return undefined;
+  const [, ...numbers] = match;
+  return TIME_UNITS.reduce((sum, unit, index) => sum + unit * Number(numbers[index] ?? 0), 0);
+}

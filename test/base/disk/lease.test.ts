@@ -1,0 +1,47 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lockOutput } from '../../../src/base/disk/lease.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sealift-lock-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+describe('the lock of an output', () => {
+  it('is refused to a second build, which learns who has it', async () => {
+    const path = join(directory, 'out.iso.lock');
+    const unlock = await lockOutput(path);
+    await expect(lockOutput(path)).rejects.toMatchObject({
+      code: 'output.locked',
+      message: expect.stringContaining(String(process.pid)) as string,
+    });
+    await unlock();
+    await (
+      await lockOutput(path)
+    )();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('is taken over from a process that is gone, also when its number was given to another', async () => {
+    const path = join(directory, 'out.iso.lock');
+    for (const stale of ['999999999 5\n', `${process.pid} 5\n`, 'rubbish']) {
+      writeFileSync(path, stale);
+      await (
+        await lockOutput(path)
+      )();
+    }
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  it('is given to one of many who ask at once', async () => {
+    const path = join(directory, 'out.iso.lock');
+    writeFileSync(path, '999999999 5\n');
+    const results = await Promise.allSettled(Array.from({ length: 8 }, () => lockOutput(path)));
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+});

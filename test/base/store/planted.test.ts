@@ -1,0 +1,105 @@
+import { execFileSync } from 'node:child_process';
+import { link, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hexOf } from '../../../src/base/digest.ts';
+import { createSharedCache } from '../../../src/base/store/store.ts';
+import type { Descriptor } from '../../../src/registry/descriptor.ts';
+import { createTestClient } from '../../support/registry-client.ts';
+import {
+  patternOf,
+  startScriptedRegistry,
+  type ScriptedRegistry,
+} from '../../support/scripted-registry.ts';
+
+const SIZE = 300_000;
+const right = patternOf(SIZE);
+/** What only this user may read. */
+const SECRET = patternOf(100_000, 7);
+/** Begins as the blob does, so that whoever takes it asks for the rest alone. */
+const SAME = right.subarray(0, 100_000);
+
+let directory: string;
+let cache: string;
+let registry: ScriptedRegistry;
+let blob: Descriptor;
+let warnings: string[];
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'planted-'));
+  cache = join(directory, 'cache');
+  await mkdir(join(cache, 'partial'), { recursive: true });
+  registry = await startScriptedRegistry();
+  blob = registry.addBlob(right);
+  warnings = [];
+});
+afterEach(async () => {
+  await registry.close();
+  await rm(directory, { recursive: true });
+});
+
+const partial = (name: string): string => join(cache, 'partial', `${hexOf(blob.digest)}.${name}`);
+
+/** Brings the blob into the cache, and is given it from there. */
+async function bring(): Promise<Buffer | undefined> {
+  const client = createTestClient();
+  const { signal } = new AbortController();
+  const warn = (message: string): void => void warnings.push(message);
+  const { over } = createSharedCache({ directory: cache, signal, warn });
+  const source = over(client.sourcesOf({ registry: registry.host, repository: 'a/b' }));
+  const found = await source.fileOf?.(blob);
+  await client.close();
+  return found && readFile(found.path);
+}
+
+const ranges = (): readonly (string | undefined)[] =>
+  registry.requestsOf('blobs').map(({ headers }) => headers.range);
+
+const PLANTED: Readonly<Record<string, () => Promise<void>>> = {
+  async 'a link to a file that only this user may read'() {
+    await writeFile(join(directory, 'secret'), SAME, { mode: 0o600 });
+    await symlink(join(directory, 'secret'), partial('x'));
+  },
+  async 'a hard link to a file that only this user may read'() {
+    await writeFile(join(directory, 'secret'), SAME, { mode: 0o600 });
+    await link(join(directory, 'secret'), partial('x'));
+  },
+  async 'a pipe'() {
+    execFileSync('mkfifo', [partial('x')]);
+    return Promise.resolve();
+  },
+  'a directory': () => mkdir(partial('x')).then(() => undefined),
+};
+
+describe('a partial file that somebody planted in a shared cache', () => {
+  it.each(Object.entries(PLANTED))('is not read where it is %s', async (_kind, plant) => {
+    await plant();
+    expect((await bring())?.equals(right)).toBe(true);
+    expect([ranges(), warnings]).toEqual([[undefined], []]);
+  });
+
+  it('is continued where it is a file, whoever wrote it', async () => {
+    await writeFile(partial('x'), SAME);
+    expect((await bring())?.equals(right)).toBe(true);
+    expect(ranges()).toEqual([`bytes=${SAME.length}-`]);
+    expect(await readdir(join(cache, 'partial'))).toEqual([]);
+  });
+
+  it('costs no more than its own bytes where they are wrong', async () => {
+    await writeFile(partial('x'), SECRET);
+    expect((await bring())?.equals(right)).toBe(true);
+    expect(ranges()).toEqual([`bytes=${SECRET.length}-`, `bytes=0-${SECRET.length - 1}`]);
+  });
+});
+
+describe('a folder of a shared cache', () => {
+  it('is not used where it is a link, which could lead anywhere', async () => {
+    await rm(join(cache, 'partial'), { recursive: true });
+    await mkdir(join(directory, 'elsewhere'));
+    await symlink(join(directory, 'elsewhere'), join(cache, 'partial'));
+    expect(await bring()).toBeUndefined();
+    expect(warnings).toEqual([expect.stringContaining('is not used')]);
+    expect(await readdir(join(directory, 'elsewhere'))).toEqual([]);
+  });
+});
