@@ -98,7 +98,7 @@ export default defineConfig(
         {
           name: 'yaml',
           importNames: ['default', 'Composer', 'parse', 'parseAllDocuments', 'parseDocument'],
-          message: 'Parse with src/base/text/yaml.ts.',
+          message: 'Parse with src/shape/parse-text.ts.',
         },
       ],
       'no-restricted-globals': [

@@ -1,4 +1,4 @@
-import type { Shape } from '../src/config/document/shape.ts';
+import type { Shape } from '../src/shape/shape.ts';
 import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from '../src/sites/document/site-shapes.ts';
 
 /** The schema of both files of a site, from the shapes that the program reads them with. */

@@ -2,7 +2,7 @@ import { Argument, Option, type Command } from 'commander';
 import { DURATION_FORM, parseDuration } from '../base/text/words.ts';
 import { UsageError } from '../base/errors.ts';
 import { isAreaSize, parseSize } from '../config/check-shapes.ts';
-import { readSchema } from '../config/document/schema.ts';
+import { readSchema } from '../shape/document.ts';
 
 /** The refusal of an option's value; the code is `usage.` and the name of the option. */
 export const refuseOption = (

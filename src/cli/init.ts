@@ -4,7 +4,7 @@ import { toPrintable } from '../base/text/words.ts';
 import { INSTALLATION_CONFIG_NAME } from '../sites/installation/read-installation-config.ts';
 import { INSTALLATION_TEMPLATE } from '../sites/installation/installation-template.ts';
 import { PLACEHOLDER } from '../config/secret/placeholder.ts';
-import { readSchemaText, SCHEMA } from '../config/document/schema.ts';
+import { readSchemaText, SCHEMA } from '../shape/document.ts';
 import { SITES_STARTER, type StarterFile } from '../sites/starter.ts';
 import { renderTemplate } from '../config/template.ts';
 import type { CliHost } from './host.ts';

@@ -12,9 +12,9 @@ import type {
 } from './appliance-config.ts';
 import { parseSize } from './check-shapes.ts';
 import type { Secrets } from './secret/resolve-secrets.ts';
-import { readSchema, type SchemaNode } from './document/schema.ts';
+import { readSchema, type SchemaNode } from '../shape/document.ts';
 import { Secret } from '../base/secret.ts';
-import { readTexts, type View } from './document/view.ts';
+import { readTexts, type View } from '../shape/document.ts';
 
 /** The typed configuration of a document that has passed its checks. Defaults come from the schema. */
 export function applyDefaults(view: View, secrets: Secrets): ApplianceConfig {

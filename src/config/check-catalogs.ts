@@ -5,8 +5,8 @@ import { CATALOG_HINT, nameLocalCatalog, parseLocalCatalog } from '../base/local
 import type { LocalCatalog } from '../base/local-catalog.ts';
 import { checkReferenceShape } from './check-shapes.ts';
 import type { DocumentProblem } from '../base/errors.ts';
-import { readSchema } from './document/schema.ts';
-import { readTexts, type View } from './document/view.ts';
+import { readSchema } from '../shape/document.ts';
+import { readTexts, type View } from '../shape/document.ts';
 
 /** Catalogs by reference or on this machine, where they must be. */
 export function checkCatalogs(view: View): readonly DocumentProblem[] {

@@ -1,7 +1,7 @@
 import semver from 'semver';
 import { checkDuplicates } from './check-rules.ts';
 import type { DocumentProblem } from '../base/errors.ts';
-import { readTexts, type View } from './document/view.ts';
+import { readTexts, type View } from '../shape/document.ts';
 
 const VERSIONS = ['minVersion', 'maxVersion'] as const;
 const BOUNDS = [...VERSIONS, 'minBundle'] as const;

@@ -12,7 +12,7 @@ import {
   parseSize,
 } from './check-shapes.ts';
 import type { DocumentProblem } from '../base/errors.ts';
-import { readTexts, type View } from './document/view.ts';
+import { readTexts, type View } from '../shape/document.ts';
 
 /** Smallest release of the agent-based flow, and the smallest one with PinnedImageSets. */
 const MIN_VERSION = '4.14.0';

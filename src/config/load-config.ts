@@ -6,14 +6,14 @@ import type { ApplianceConfig } from './appliance-config.ts';
 import { applyDefaults } from './apply-defaults.ts';
 import { checkOperators } from './check-operators.ts';
 import { checkRules, noteVersion } from './check-rules.ts';
-import { checkSchema } from './document/check-schema.ts';
-import { readAlongSchema, type ConfigDocument } from './document/document.ts';
-import { mergeDocuments, type MergedDocument } from './document/merge-documents.ts';
+import { checkSchema } from '../shape/json-schema.ts';
+import { readAlongSchema, type ConfigDocument } from '../shape/document.ts';
+import { mergeDocuments, type MergedDocument } from '../shape/merge-documents.ts';
 import { ConfigProblems, type DocumentProblem } from '../base/errors.ts';
-import { readSchema } from './document/schema.ts';
+import { readSchema } from '../shape/document.ts';
 import { resolveSecrets, type Secrets } from './secret/resolve-secrets.ts';
-import { createView, type View } from './document/view.ts';
-import { isTooMany } from './document/walk.ts';
+import { createView, type View } from '../shape/document.ts';
+import { isTooMany } from '../shape/decode-yaml.ts';
 import { nameSetting, readSetting } from './read-setting.ts';
 
 /** A file of a configuration. */

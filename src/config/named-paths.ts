@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { visit } from 'yaml';
-import { parseDocument } from '../base/text/yaml.ts';
+import { parseDocument } from '../shape/parse-text.ts';
 import { isWithin } from '../base/disk/claim-output.ts';
 
 /** PATH_MAX of Linux. */

@@ -1,12 +1,12 @@
 import { UsageError } from '../base/errors.ts';
 import { rememberSecret } from '../base/text/redact.ts';
 import type { DocumentProblem } from '../base/errors.ts';
-import { suggestKey } from './document/check-schema.ts';
-import { readAlongSchema, type ConfigDocument } from './document/document.ts';
-import type { Setting } from './document/merge-documents.ts';
-import { listKeys, type SchemaNode } from './document/schema.ts';
-import { readPath } from './document/view.ts';
-import { findMember, joinPath, UNKNOWN_KEY, type ValueCount } from './document/walk.ts';
+import { suggestKey } from '../shape/json-schema.ts';
+import { readAlongSchema, type ConfigDocument } from '../shape/document.ts';
+import type { Setting } from '../shape/merge-documents.ts';
+import { listKeys, type SchemaNode } from '../shape/document.ts';
+import { readPath } from '../shape/document.ts';
+import { findMember, joinPath, UNKNOWN_KEY, type ValueCount } from '../shape/decode-yaml.ts';
 import { isReference, SECRET_PATHS } from './secret/secret-source.ts';
 
 const SETTING = /^(?<path>[^=\s]*)=(?<value>.*)$/s;

@@ -1,4 +1,4 @@
-import { formatModeline, SCHEMA } from './document/schema.ts';
+import { formatModeline, SCHEMA } from '../shape/document.ts';
 
 export type TemplateName = 'ove' | 'minimal';
 

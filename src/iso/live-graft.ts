@@ -2,7 +2,7 @@ import type { BasePatch } from './live-base/base-extents.ts';
 import { formatReadableJson, type Json } from '../base/text/json.ts';
 import { ConfigError, IntegrityError } from '../base/errors.ts';
 import type { CoreosLive } from './coreos/coreos.ts';
-import { isObject, parseJsonObject, type JsonObject } from './coreos/coreos-json.ts';
+import { isObject, parseJsonObjectOfCoreosJson, type JsonObject } from '../shape/go-json.ts';
 import type { TreeFile } from './extent.ts';
 import type { KargArea } from './coreos/karg-areas.ts';
 import { encodeKargs, type KargsFiller } from './coreos/kargs.ts';
@@ -129,7 +129,7 @@ async function moveListed(
 ): Promise<TreeFile> {
   const node = await iso.find('/coreos/kargs.json');
   if (!node || areas.length === 0) throw tooOld();
-  const json = parseJsonObject(await iso.readFile(node, 65_536), 'coreos/kargs.json');
+  const json = parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), 'coreos/kargs.json');
   const files = (json['files'] as readonly Json[]).map((file) => {
     if (!isObject(file) || typeof file['path'] !== 'string') return file;
     const offset = moved.get(file['path'].replace(/^\/?/, '/'));

@@ -11,7 +11,7 @@ import { checkImageBasedConfig } from './rules/image-based-config.ts';
 import { checkInstallConfig, readProxy } from './rules/install-config.ts';
 import { listMachineNetworks, resolveNetworks, type NetworkEntry } from './network/networks.ts';
 import { warnOfImageBasedConfig, warnOfInstallConfig } from './rules/site-warnings.ts';
-import { lenient, type Shape } from '../config/document/shape.ts';
+import { lenient, type Shape } from '../shape/shape.ts';
 import { readSiteDocument, type SiteDocument } from './document/site-document.ts';
 import { listFacts, type SiteFacts } from './site-facts.ts';
 import {

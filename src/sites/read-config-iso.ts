@@ -1,6 +1,6 @@
 import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import { findJsonExcess } from '../base/text/document-bounds.ts';
+import { findJsonExcess } from '../shape/parse-text.ts';
 import { formatSize } from '../base/text/words.ts';
 import type { IsoImage } from '../iso/open-iso.ts';
 import { CONFIG_IMAGE_LABEL } from '../openshift/agent-config-image/config-archive.ts';

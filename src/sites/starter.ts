@@ -1,4 +1,4 @@
-import { formatModeline, SCHEMA } from '../config/document/schema.ts';
+import { formatModeline, SCHEMA } from '../shape/document.ts';
 import { PLACEHOLDER } from '../config/secret/placeholder.ts';
 
 /** A file below the directory that is begun. */

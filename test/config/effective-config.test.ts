@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig, readConfigFiles } from '../../src/config/load-config.ts';
-import { readSchema } from '../../src/config/document/schema.ts';
+import { readSchema } from '../../src/shape/document.ts';
 import { DEFAULT_CONCURRENCY } from '../../src/cli/common-options.ts';
 import { runLine } from '../support/run-line.ts';
 

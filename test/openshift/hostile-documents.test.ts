@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findYamlExcess } from '../../src/base/text/document-bounds.ts';
+import { findYamlExcess } from '../../src/shape/parse-text.ts';
 import { parseStartConfig } from '../../src/openshift/mirror/server-image.ts';
 import { planExtraManifests } from '../../src/openshift/node/manifests/extra-manifests.ts';
 import { selectServed } from '../../src/openshift/node/manifests/served-kinds.ts';

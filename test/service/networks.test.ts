@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parse } from '../../src/base/text/yaml.ts';
+import { parse } from '../../src/shape/parse-text.ts';
 import { API, PULL_SECRET, startService, type TestService } from '../support/service.ts';
 
 const MAP = [{ mac_address: '52:54:00:00:00:01', logical_nic_name: 'eth0' }];

@@ -3,8 +3,8 @@ import { checkDuplicates, checkPatterns } from '../check-rules.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { checkImageSetShape, IMAGESET_API_VERSION, IMAGESET_KIND } from './imageset-schema.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import { readSchema } from '../document/schema.ts';
-import { readTexts, type View } from '../document/view.ts';
+import { readSchema } from '../../shape/document.ts';
+import { readTexts, type View } from '../../shape/document.ts';
 
 /** Architectures of releases in Go's words, `multi` for all of them in one image. */
 const ARCHITECTURES = ['amd64', 'arm64', 'ppc64le', 's390x', 'multi'];

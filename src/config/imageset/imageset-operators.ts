@@ -4,7 +4,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import { checkReferenceShape } from '../check-shapes.ts';
 import { harmless, type ImportNote, type Noted } from './import-note.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { View } from '../document/view.ts';
+import type { View } from '../../shape/document.ts';
 
 /** Keys of our configuration with the values to write, in the order to write them. */
 export type Written = Readonly<Record<string, Json | undefined>>;

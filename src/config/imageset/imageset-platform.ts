@@ -1,7 +1,7 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseReleaseVersion } from '../check-shapes.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import { readTexts, type View } from '../document/view.ts';
+import { readTexts, type View } from '../../shape/document.ts';
 import type { Noted } from './import-note.ts';
 
 /** What an image set says about the release; what it does not say is undefined. */

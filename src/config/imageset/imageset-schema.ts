@@ -1,7 +1,7 @@
-import { checkSchema } from '../document/check-schema.ts';
-import type { ConfigDocument } from '../document/document.ts';
+import { checkSchema } from '../../shape/json-schema.ts';
+import type { ConfigDocument } from '../../shape/document.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { SchemaNode } from '../document/schema.ts';
+import type { SchemaNode } from '../../shape/document.ts';
 
 export const IMAGESET_API_VERSION = 'mirror.openshift.io/v2alpha1';
 export const IMAGESET_KIND = 'ImageSetConfiguration';

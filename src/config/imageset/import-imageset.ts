@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { readAlongSchema } from '../document/document.ts';
+import { readAlongSchema } from '../../shape/document.ts';
 import { checkImageSet } from './imageset-check.ts';
 import {
   importAdditionalImages,
@@ -11,7 +11,7 @@ import { importPlatform, type ImportedRelease } from './imageset-platform.ts';
 import { harmless, type ImportNote } from './import-note.ts';
 import { IMAGESET_SCHEMA } from './imageset-schema.ts';
 import { ConfigProblems, isError, type DocumentProblem } from '../../base/errors.ts';
-import { createView, type View } from '../document/view.ts';
+import { createView, type View } from '../../shape/document.ts';
 
 /** A configuration of ours; `pullSecret` is where `sealift init` puts it, too. */
 export type ImportedConfig = {

@@ -3,7 +3,7 @@ import { rememberSecret } from '../../base/text/redact.ts';
 import { checkPullSecret, checkSshKey } from './check-secrets.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readSecretSource, SECRET_PATHS, type SecretPath } from './secret-source.ts';
-import type { View } from '../document/view.ts';
+import type { View } from '../../shape/document.ts';
 
 /** The values of a configuration's secrets, and what stands against them. */
 export type Secrets = {

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { parseJsonObject, type JsonObject } from './coreos-json.ts';
+import { parseJsonObjectOfCoreosJson, type JsonObject } from '../../shape/go-json.ts';
 import { findEmbedArea, type EmbedArea } from './embed-area.ts';
 import { readKargAreas, type KargAreas } from './karg-areas.ts';
 import type { IsoImage } from '../open-iso.ts';
@@ -69,7 +69,7 @@ function findLiveisoLabel(kargs: KargAreas, volumeId: string): string {
 export async function readCoreosFeatures(iso: IsoImage): Promise<CoreosFeatures> {
   const node = await iso.find('/coreos/features.json');
   const json: JsonObject = node
-    ? parseJsonObject(await iso.readFile(node, 65_536), 'coreos/features.json')
+    ? parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), 'coreos/features.json')
     : {};
   const directives = json['installer-config-directives'] ?? {};
   return {

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { parseJsonObject, readOptionalInteger } from './coreos-json.ts';
+import { parseJsonObjectOfCoreosJson, readOptionalInteger } from '../../shape/go-json.ts';
 import type { IsoFile } from '../iso-node.ts';
 import type { IsoImage } from '../open-iso.ts';
 import type { ByteRange } from '../../base/random-access.ts';
@@ -90,7 +90,7 @@ async function readIgnitionInfo(iso: ReadableIso): Promise<IgnitionInfo> {
   const node = await iso.find('/coreos/igninfo.json');
   if (!node) return { file: DEFAULT_FILE, offset: undefined, length: undefined };
   const path = 'coreos/igninfo.json';
-  const info = parseJsonObject(await iso.readFile(node, 65_536), path);
+  const info = parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), path);
   if (typeof info['file'] !== 'string') {
     throw new IntegrityError('iso.malformed-json', `${path} has no text at "file"`);
   }

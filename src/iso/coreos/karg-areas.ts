@@ -1,6 +1,11 @@
 import { IntegrityError } from '../../base/errors.ts';
 import type { Json } from '../../base/text/json.ts';
-import { isObject, parseJsonObject, readOptionalInteger, type JsonObject } from './coreos-json.ts';
+import {
+  isObject,
+  parseJsonObjectOfCoreosJson,
+  readOptionalInteger,
+  type JsonObject,
+} from '../../shape/go-json.ts';
 import { findContiguousFile, type ReadableIso } from './embed-area.ts';
 import { parseKargs, type KargsFiller } from './kargs.ts';
 
@@ -50,7 +55,7 @@ export async function readKargAreas(iso: ReadableIso): Promise<KargAreas> {
 export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
   const node = await iso.find('/coreos/kargs.json');
   const located = node
-    ? await locateListed(iso, parseJsonObject(await iso.readFile(node, 65_536), PATH))
+    ? await locateListed(iso, parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), PATH))
     : await locateLegacy(iso);
   const { size, areas } = located;
   if (areas.length === 0) throw createMissingError();

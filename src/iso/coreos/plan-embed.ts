@@ -3,7 +3,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import type { BasePatch } from '../live-base/base-extents.ts';
 import type { TreeFile } from '../extent.ts';
 import type { IsoImage } from '../open-iso.ts';
-import { parseJsonObject } from './coreos-json.ts';
+import { parseJsonObjectOfCoreosJson } from '../../shape/go-json.ts';
 import { MAX_EMBED_AREA_SIZE, type EmbedArea } from './embed-area.ts';
 
 /** Bytes of the base that change where they are, or files that take the place of some of its. */
@@ -104,7 +104,7 @@ async function growInfo(iso: IsoImage, length: number): Promise<readonly TreeFil
   const path = '/coreos/igninfo.json';
   const info = await iso.find(path);
   if (!info) return [];
-  const json = parseJsonObject(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
+  const json = parseJsonObjectOfCoreosJson(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
   const text = formatReadableJson({ ...json, length });
   return [fileOf(await resolvePath(iso, path), Buffer.from(text))];
 }

@@ -10,7 +10,7 @@ import { explainWriteError } from '../../base/disk/disk-errors.ts';
 import { decodeInThread } from '../../base/decode/threads.ts';
 import { formatReadableJson } from '../../base/text/json.ts';
 import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { parseJsonObject } from '../../iso/coreos/coreos-json.ts';
+import { parseJsonObjectOfCoreosJson } from '../../shape/go-json.ts';
 import { readKargAreas } from '../../iso/coreos/karg-areas.ts';
 import { editKargs } from '../../iso/coreos/edit-kargs.ts';
 import { malformed, parseMinimalRecipe, type MinimalRecipe } from '../../iso/coreos/miniso.ts';
@@ -236,7 +236,7 @@ async function changeArguments(
 async function writeDefault(iso: IsoImage, file: FileHandle, text: string): Promise<void> {
   const node = await iso.find('/coreos/kargs.json');
   if (node?.kind !== 'file') return;
-  const json = parseJsonObject(await iso.readFile(node), 'coreos/kargs.json');
+  const json = parseJsonObjectOfCoreosJson(await iso.readFile(node), 'coreos/kargs.json');
   const listed = Buffer.from(formatReadableJson({ ...json, default: text }).padEnd(node.size));
   if (listed.length > node.size) throw malformed('makes an ISO whose arguments do not fit');
   await writeWhole(file, listed, node.extents[0]?.offset ?? 0);

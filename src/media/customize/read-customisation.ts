@@ -1,6 +1,6 @@
 import { decodeFileContent, parseIgnition, type IgnitionConfig } from '../../ignition/config.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import type { ReadableIso } from '../../iso/coreos/embed-area.ts';
 import { INFRA_ENV, PULL_SECRET_MANIFEST } from '../../openshift/customisation/agent-manifests.ts';
 import {

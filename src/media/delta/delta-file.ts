@@ -1,7 +1,7 @@
 import { isDigest, type Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { openRandomAccess, type ByteRange, type RandomAccess } from '../../base/random-access.ts';
-import { checkText, parseObject } from '../index/written-json.ts';
+import { checkText, parseObject } from '../../shape/go-json.ts';
 
 /** A run of bytes of an ISO; between them are zeros. */
 export type DeltaExtent = ByteRange & { readonly digest: Digest };

@@ -15,7 +15,7 @@ import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { parseManifest } from '../../registry/manifest.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';
 import { readLink, readManifestBytes } from '../../registry/layout/stored.ts';
-import { checkText, parseObject, isTexts, isTextList } from './written-json.ts';
+import { checkText, parseObject, isTexts, isTextList } from '../../shape/go-json.ts';
 
 /**
  * `/bundle.json`, and the file of that name in the release bundle: every image that the registry of the

@@ -2,7 +2,7 @@ import { groupBy } from '../../base/lists.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
 import type { SelectedCatalog } from '../../openshift/catalog/selected-catalog.ts';
 import { nameCatalog } from '../../openshift/mirror/operator-set.ts';
-import { isTexts } from './written-json.ts';
+import { isTexts } from '../../shape/go-json.ts';
 
 /** What a catalog of the medium offers: no more than is carried. */
 export type IndexCatalog = {

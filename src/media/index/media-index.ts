@@ -7,7 +7,7 @@ import type { Layout } from '../../iso/extent.ts';
 import type { Areas, Places } from '../../iso/places/places.ts';
 import type { IsoImage } from '../../iso/open-iso.ts';
 import { isObject } from '../../base/lists.ts';
-import { checkText, parseObject, isTexts, isTextList, type Document } from './written-json.ts';
+import { checkText, parseObject, isTexts, isTextList, type Document } from '../../shape/go-json.ts';
 
 /** One run of bytes of the medium, as its index tells. */
 export type IndexExtent = {

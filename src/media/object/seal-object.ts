@@ -2,7 +2,7 @@ import { isDigest, hexOf, type Digest } from '../../base/digest.ts';
 import { UsageError } from '../../base/errors.ts';
 import { formatS3Address, type S3Address } from '../../base/s3/object.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import { parseJsonObject } from '../index/written-json.ts';
+import { parseJsonObject } from '../../shape/go-json.ts';
 import type { FoundObject, StoredObject } from './stored-object.ts';
 import { OBJECT_KEYS } from './earlier-object.ts';
 

@@ -1,5 +1,5 @@
 import type { Api, CatalogBundle, Requirement } from './catalog.ts';
-import { findValue } from './fields.ts';
+import { findValue } from '../../shape/go-json.ts';
 import { parseBundleVersion, parseVersionRange } from './filter/version/bundle-version.ts';
 import { isObject } from '../../base/lists.ts';
 

@@ -1,5 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import { formatManifest } from '../node/manifests/extra-manifests.ts';
 import type { CustomValues } from './custom-values.ts';
 

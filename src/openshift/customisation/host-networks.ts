@@ -1,5 +1,5 @@
 import { ConfigError } from '../../base/errors.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import { textFile, type File } from '../../ignition/config.ts';
 import { formatManifest } from '../node/manifests/extra-manifests.ts';
 import type { HostNetwork, Keyfile } from './custom-values.ts';

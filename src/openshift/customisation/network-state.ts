@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { isObject } from '../../base/lists.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import { malformed } from './keyfile-text.ts';
 import { NAME, name, networkInterface, U32, type Interface } from './network-interfaces.ts';
 import {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { parseDocument } from '../../base/text/yaml.ts';
+import { parseDocument } from '../../shape/parse-text.ts';
 import { isErrno, ConfigError } from '../../base/errors.ts';
 import { readInputFile } from '../../base/disk/files.ts';
-import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../shape/parse-text.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseRegistriesConf, resolveCandidates } from '../../registry/client/registries-conf.ts';

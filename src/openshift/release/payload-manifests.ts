@@ -1,8 +1,8 @@
 import { objectOrEmpty } from '../../base/lists.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import { createBudget } from '../../base/decode/limits.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../shape/parse-text.ts';
 
 /** A manifest that the cluster version operator applies to a self-managed cluster. */
 export type PayloadManifest = {

@@ -6,7 +6,7 @@ import { withoutUndefined } from '../../base/lists.ts';
 import type { CpuArchitecture } from '../../config/appliance-config.ts';
 import { parseReleaseVersion } from '../../config/check-shapes.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import { readTexts, type View } from '../../config/document/view.ts';
+import { readTexts, type View } from '../../shape/document.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { completeVersion } from '../../openshift/catalog/filter/version/version-constraint.ts';
 import { parseCatalogSource } from '../../openshift/catalog/selection.ts';

@@ -1,5 +1,5 @@
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import { Secret } from '../../base/secret.ts';
 import type { CustomValues, HostNetwork } from '../../openshift/customisation/custom-values.ts';
 import type { LiveIsoRequest } from './live-iso-request.ts';

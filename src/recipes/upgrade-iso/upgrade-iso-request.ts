@@ -2,7 +2,7 @@ import type { Release } from '../../openshift/release/release-payload.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { IsoRequest } from '../build-iso.ts';
 import type { LiveIsoRequest, PreparedIso } from '../live-iso/live-iso-request.ts';
-import type { View } from '../../config/document/view.ts';
+import type { View } from '../../shape/document.ts';
 import type { ConfigRule } from '../../config/load-config.ts';
 import { LIVE_ISO_RULES } from '../live-iso/live-iso-rules.ts';
 

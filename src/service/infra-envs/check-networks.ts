@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.ts';
-import { readYamlTokens, YamlExcess } from '../../base/text/document-bounds.ts';
-import { parseDocument } from '../../base/text/yaml.ts';
+import { readYamlTokens, YamlExcess } from '../../shape/parse-text.ts';
+import { parseDocument } from '../../shape/parse-text.ts';
 import { sleep } from '../../base/wait.ts';
 import { profilesOf } from '../../openshift/customisation/host-networks.ts';
 import { ApiFailure } from '../api-failure.ts';

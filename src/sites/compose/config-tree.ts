@@ -3,7 +3,7 @@ import type { RetainedIdentity } from '../identity/retained/retain-identity.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
 import type { DigestSource } from '../../openshift/installation/installation-registries-conf.ts';
 import type { Site } from '../site.ts';
-import { formatGoJson, omitEmpty } from './go-json.ts';
+import { formatGoJson, omitEmpty } from '../../shape/go-json.ts';
 
 /** What the files of a configuration ISO are made of; a checked site has all of it. */
 export type ConfiguredSite = Omit<Site, 'name'>;

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
-import { parse } from '../../base/text/yaml.ts';
+import { parse } from '../../shape/parse-text.ts';
 import { redact } from '../../base/text/redact.ts';
-import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../shape/parse-text.ts';
 
 export type JsonValue =
   null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };

@@ -1,4 +1,4 @@
-import { formatGoJson, omitEmpty, sortedMap, type GoJson } from './go-json.ts';
+import { formatGoJson, omitEmpty, sortedMap, type GoJson } from '../../shape/go-json.ts';
 import type { SiteIdentity } from '../identity/site-identity.ts';
 import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
 import type { SiteImageBasedConfig, SiteInstallConfig } from '../site.ts';

@@ -1,12 +1,12 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml';
-import { parseDocument } from '../../base/text/yaml.ts';
+import { parseDocument } from '../../shape/parse-text.ts';
 import type { Document, Node, YAMLMap } from 'yaml';
 import { digestOf } from '../../base/digest.ts';
 import { append } from '../../base/lists.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
-import { findYamlExcess } from '../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../shape/parse-text.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import { explainYaml } from '../../config/document/parse-text.ts';
+import { explainYaml } from '../../shape/parse-text.ts';
 
 /** What keeps the node from applying a manifest. */
 type ManifestFault = Pick<DocumentProblem, 'line' | 'column' | 'problem' | 'hint'>;

@@ -1,5 +1,5 @@
 import { rememberSecret } from '../../base/text/redact.ts';
-import type { ConfigDocument } from '../../config/document/document.ts';
+import type { ConfigDocument } from '../../shape/document.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import { readSecretSource, type SecretReading } from '../../config/secret/secret-source.ts';
 

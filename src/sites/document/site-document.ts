@@ -1,5 +1,5 @@
-import { readAlongShape, type ConfigDocument } from '../../config/document/document.ts';
-import type { Shape, ValueOf } from '../../config/document/shape.ts';
+import { readAlongShape, type ConfigDocument } from '../../shape/document.ts';
+import type { Shape, ValueOf } from '../../shape/shape.ts';
 import type { SiteFile } from '../site.ts';
 import { IMAGE_BASED_CONFIG, INSTALL_CONFIG } from './site-shapes.ts';
 

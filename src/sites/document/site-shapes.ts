@@ -1,13 +1,4 @@
-import {
-  FLAG,
-  FREE,
-  INTEGER,
-  list,
-  map,
-  record,
-  TEXT,
-  type ValueOf,
-} from '../../config/document/shape.ts';
+import { FLAG, FREE, INTEGER, list, map, record, TEXT, type ValueOf } from '../../shape/shape.ts';
 
 /** Kubernetes' type and object metadata: accepted and, but for the name, not looked at. */
 const OBJECT = {

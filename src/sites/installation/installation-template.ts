@@ -1,4 +1,4 @@
-import { formatModeline, SCHEMA } from '../../config/document/schema.ts';
+import { formatModeline, SCHEMA } from '../../shape/document.ts';
 
 /** A commented image-based-installation-config.yaml with the members of openshift-install's template. */
 export const INSTALLATION_TEMPLATE = `${formatModeline(SCHEMA.installation)}# What an installation ISO installs, and where; the same for any number of sites.

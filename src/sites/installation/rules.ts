@@ -3,8 +3,8 @@ import { explainPullSecret } from '../rules/credential-rules.ts';
 import { explainRepository } from '../rules/image-sources.ts';
 import { explainSshKeys } from '../rules/ssh-key.ts';
 import { readTrustBundle } from '../rules/trust-bundle-rules.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid, required } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid, required } from '../../shape/report.ts';
 import type { DocumentProblem } from '../../base/errors.ts';
 import type {
   DigestSource,

@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid } from '../document/field-errors.ts';
-import type { Plain } from '../../config/document/shape.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid } from '../../shape/report.ts';
+import type { Plain } from '../../shape/shape.ts';
 import { isMapping, listOf, mapOf, type FreeMap, flagOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { checkInterface } from './nmstate/interface.ts';

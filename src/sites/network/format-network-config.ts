@@ -1,6 +1,6 @@
 import { escapeCharacter } from '../../base/text/words.ts';
-import { isOtherInYaml } from '../../config/document/scalar.ts';
-import type { Plain } from '../../config/document/shape.ts';
+import { isOtherInYaml } from '../../shape/decode-yaml.ts';
+import type { Plain } from '../../shape/shape.ts';
 
 /** Plain in every context and for every reader: no indicator leads, no colon or dash ends a word. */
 const PLAIN =

@@ -1,4 +1,4 @@
-import type { Plain } from '../../config/document/shape.ts';
+import type { Plain } from '../../shape/shape.ts';
 
 // Looks into data that no shape describes. What has another type reads as absent.
 

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Plain } from '../../config/document/shape.ts';
+import type { Plain } from '../../shape/shape.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from './free.ts';
 import {
   createCidr,

@@ -1,7 +1,7 @@
 import semver from 'semver';
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { Report } from '../../config/document/report.ts';
-import { required } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { required } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { listMachineNetworks } from './networks.ts';
 

@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { Report } from '../../config/document/report.ts';
-import type { Plain } from '../../config/document/shape.ts';
+import type { Report } from '../../shape/report.ts';
+import type { Plain } from '../../shape/shape.ts';
 import { flagOf, listOf, mapOf, textOf } from './free.ts';
 import { readInterfaces, type NetworkInterface } from './interfaces.ts';
 import { warnOfMembers } from './nmstate/members.ts';

@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid, unsupported } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid, unsupported } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** The sets of config.openshift.io/v1; releases since 4.18 have added none. */

@@ -1,8 +1,8 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { checkNetworkConfig } from '../network/check-network-config.ts';
 import { checkPlausibility, type ClusterNetworks } from '../network/plausibility.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig } from '../document/site-shapes.ts';
 import { explainSubdomain, isAddressOrDomain } from './resource-names.ts';
 

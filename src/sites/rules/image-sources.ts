@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { parseAddress } from '../../base/ip-address.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid } from '../../shape/report.ts';
 import { explainSubdomain } from './resource-names.ts';
 
 type Source = {

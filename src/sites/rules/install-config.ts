@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import type { Cidr } from '../../base/ip-address.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid, required, unsupported } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid, required, unsupported } from '../../shape/report.ts';
 import type { InstallationProxy } from '../../openshift/installation/installation-registries-conf.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 import { checkCapabilities } from './capabilities.ts';

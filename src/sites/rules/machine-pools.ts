@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid, required, unsupported } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid, required, unsupported } from '../../shape/report.ts';
 import type { WrittenInstallConfig } from '../document/site-shapes.ts';
 
 type Pool = NonNullable<WrittenInstallConfig['controlPlane']>;

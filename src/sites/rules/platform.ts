@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
-import type { Report } from '../../config/document/report.ts';
-import { invalid, unsupported } from '../document/field-errors.ts';
+import type { Report } from '../../shape/report.ts';
+import { invalid, unsupported } from '../../shape/report.ts';
 import { PLATFORMS, type WrittenInstallConfig } from '../document/site-shapes.ts';
 
 /** Image-based sites have the platform `none` and what goes with it. */

@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../base/errors.ts';
 import { warnOfNetworkConfig } from '../network/network-warnings.ts';
-import type { Report } from '../../config/document/report.ts';
+import type { Report } from '../../shape/report.ts';
 import type { WrittenImageBasedConfig, WrittenInstallConfig } from '../document/site-shapes.ts';
 import { listPullSecretHosts } from './credential-rules.ts';
 import { warnOfMirrors } from './image-sources.ts';

@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq, type Document, type Node, type Scalar, type YAMLMap } from 'yaml';
-import { createAliases } from '../../config/document/aliases.ts';
-import { parseText } from '../../config/document/parse-text.ts';
+import { createAliases } from '../../shape/decode-yaml.ts';
+import { parseText } from '../../shape/parse-text.ts';
 import { isColumnName } from './filling/fill-template.ts';
 import type { Table, TableProblem, TableRow } from './read-list.ts';
 import { refuseManyRows } from './read-limits.ts';

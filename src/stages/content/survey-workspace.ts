@@ -1,4 +1,4 @@
-import { parseDocument } from '../../base/text/yaml.ts';
+import { parseDocument } from '../../shape/parse-text.ts';
 import { isDigest, type Digest } from '../../base/digest.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { PlannedMirror } from '../../openshift/mirror/plan-mirrors.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planConfigTree, type ConfiguredSite } from '../../../src/sites/compose/config-tree.ts';
-import { formatGoJson } from '../../../src/sites/compose/go-json.ts';
+import { formatGoJson } from '../../../src/shape/go-json.ts';
 import type { SiteIdentity } from '../../../src/sites/identity/site-identity.ts';
 
 const pair = (name: string) => ({ privateKey: `${name} key\n`, certificate: `${name} cert\n` });

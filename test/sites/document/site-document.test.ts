@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkSite } from '../../../src/sites/check-site.ts';
-import { lenient } from '../../../src/config/document/shape.ts';
+import { lenient } from '../../../src/shape/shape.ts';
 import { readSiteDocument } from '../../../src/sites/document/site-document.ts';
 import { INSTALL_CONFIG } from '../../../src/sites/document/site-shapes.ts';
 import {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { readSchema, SCHEMA } from '../../../src/config/document/schema.ts';
+import { readSchema, SCHEMA } from '../../../src/shape/document.ts';
 import { INSTALLATION_TEMPLATE } from '../../../src/sites/installation/installation-template.ts';
 import {
   checkInstallationConfig,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { formatNetworkConfig } from '../../../src/sites/network/format-network-config.ts';
-import { FREE, record, type Plain } from '../../../src/config/document/shape.ts';
+import { FREE, record, type Plain } from '../../../src/shape/shape.ts';
 import { readSiteDocument } from '../../../src/sites/document/site-document.ts';
 
 /** Reads as the files of sites are read. */

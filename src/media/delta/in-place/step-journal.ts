@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { writeFileAtomic } from '../../../base/disk/files.ts';
 import { openOwnFile, readOwnFile } from '../../../base/disk/open-file.ts';
 import { explainWriteError } from '../../../base/disk/disk-errors.ts';
-import { parseJsonObject } from '../../index/written-json.ts';
+import { parseJsonObject } from '../../../shape/go-json.ts';
 import type { NewIso, OldIso } from './list-moves.ts';
 
 /**

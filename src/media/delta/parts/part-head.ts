@@ -1,5 +1,5 @@
 import { digestOf, isDigest, type Digest } from '../../../base/digest.ts';
-import { isTextList, parseJsonObject } from '../../index/written-json.ts';
+import { isTextList, parseJsonObject } from '../../../shape/go-json.ts';
 import type { RandomAccess } from '../../../base/random-access.ts';
 
 /** What all parts of a delta say of it. Sizes are bytes. */

@@ -1,5 +1,5 @@
 import type { Catalog, CatalogChannel, MalformedDocument } from '../catalog.ts';
-import { malformedCatalog } from '../fields.ts';
+import { malformedCatalog } from '../../../shape/go-json.ts';
 import type { CatalogSelection } from '../selection.ts';
 import type { FilterReport } from './filter-report.ts';
 import { groupBy } from '../../../base/lists.ts';

@@ -7,7 +7,7 @@ import type {
   ChannelEntry,
   DocumentPlace,
 } from '../catalog.ts';
-import { findValue, foldCase } from '../fields.ts';
+import { findValue, foldCase } from '../../../shape/go-json.ts';
 import { parsePiece } from '../read/yaml-documents.ts';
 import { isObject } from '../../../base/lists.ts';
 

@@ -9,7 +9,7 @@ import {
   readText,
   readTexts,
   type Fields,
-} from '../fields.ts';
+} from '../../../shape/go-json.ts';
 import type {
   CatalogBundle,
   CatalogChannel,

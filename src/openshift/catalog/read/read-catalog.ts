@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { IntegrityError, isErrno } from '../../../base/errors.ts';
 import { append } from '../../../base/lists.ts';
 import { openToRead } from '../../../base/disk/open-file.ts';
-import { malformedCatalog } from '../fields.ts';
+import { malformedCatalog } from '../../../shape/go-json.ts';
 import { walkCatalog } from './catalog-files.ts';
 import { streamDocuments } from './document-stream.ts';
 import { addDocument } from './parse-document.ts';

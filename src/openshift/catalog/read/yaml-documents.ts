@@ -1,6 +1,6 @@
 import { isMap, isScalar, LineCounter, type Document } from 'yaml';
-import { composeDocuments } from '../../../base/text/yaml.ts';
-import { readYamlTokens, YamlExcess } from '../../../base/text/document-bounds.ts';
+import { composeDocuments } from '../../../shape/parse-text.ts';
+import { readYamlTokens, YamlExcess } from '../../../shape/parse-text.ts';
 import { OPEN_BRACE, parseObject, scanObject, startScan } from './json-documents.ts';
 import type { ParseResult } from './json-documents.ts';
 

@@ -1,9 +1,9 @@
 import { basename, extname, join } from 'node:path';
 import { CST, isMap, isScalar, Parser, stringify, visit, type Document, type Scalar } from 'yaml';
 import { lstatSync, readdirSync } from 'node:fs';
-import { parseAllDocuments } from '../../../base/text/yaml.ts';
+import { parseAllDocuments } from '../../../shape/parse-text.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../../shape/parse-text.ts';
 import { IGNITION_VERSION, type IgnitionConfig } from '../../../ignition/config.ts';
 import { MACHINE_CONFIG_GROUP } from '../../release/internal-release-image.ts';
 import { readInputFile, readListed } from '../../../base/disk/files.ts';

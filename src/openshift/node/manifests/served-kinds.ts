@@ -1,4 +1,4 @@
-import { parse } from '../../../base/text/yaml.ts';
+import { parse } from '../../../shape/parse-text.ts';
 import type { Manifest } from './extra-manifests.ts';
 import {
   isInDefaultSet,

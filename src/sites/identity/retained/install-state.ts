@@ -1,5 +1,5 @@
 import { withoutUndefined, isObject } from '../../../base/lists.ts';
-import { manifestError, type ShownFile } from './retained-json.ts';
+import { manifestError, type ShownFile } from '../../../shape/go-json.ts';
 
 /** File in which openshift-install remembers what it made, in its directory. */
 export const INSTALL_STATE_FILE = '.openshift_install_state.json';

@@ -5,7 +5,7 @@ import { findServer } from '../kubeconfig.ts';
 import { INGRESS_PREFIX, SIGNERS } from '../certificates/signers.ts';
 import type { CertifiedKey, KeyPair, SiteIdentity } from '../site-identity.ts';
 import { incomplete, mismatch } from './retained-files.ts';
-import type { ShownFile } from './retained-json.ts';
+import type { ShownFile } from '../../../shape/go-json.ts';
 import type { RetainedKubeconfig } from './retained-kubeconfig.ts';
 import type { RetainedManifest } from './retained-manifest.ts';
 import { proveRetainedPassword } from './retained-password.ts';

@@ -6,7 +6,7 @@ import type { SiteIdentity } from '../site-identity.ts';
 import { INSTALL_STATE_FILE, parseInstallState, type InstallState } from './install-state.ts';
 import { joinIdentity, nameOf, refuseNameless } from './join-identity.ts';
 import type { RetainedIdentity } from './retain-identity.ts';
-import type { ShownFile } from './retained-json.ts';
+import type { ShownFile } from '../../../shape/go-json.ts';
 import { incomplete, mismatch, readRetainedText } from './retained-files.ts';
 import { parseRetainedKubeconfig, type RetainedKubeconfig } from './retained-kubeconfig.ts';
 import {

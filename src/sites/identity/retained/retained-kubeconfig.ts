@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
-import { parse } from '../../../base/text/yaml.ts';
+import { parse } from '../../../shape/parse-text.ts';
 import { ConfigError } from '../../../base/errors.ts';
-import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../../shape/parse-text.ts';
 import { isSameKey, parseRetainedCertificate, parseRetainedKey } from './retained-pem.ts';
 import { mismatch } from './retained-files.ts';
 import type { KeyPair } from '../site-identity.ts';

@@ -5,7 +5,7 @@ import {
   type Members,
   type Shape,
   type ShownFile,
-} from './retained-json.ts';
+} from '../../../shape/go-json.ts';
 import { isObject } from '../../../base/lists.ts';
 
 /** What a manifest.json of an earlier producer says of a cluster's identity; texts may be empty. */

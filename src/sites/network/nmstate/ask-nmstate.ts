@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ToolError } from '../../../base/errors.ts';
 import { objectOrEmpty } from '../../../base/lists.ts';
-import { parse } from '../../../base/text/yaml.ts';
+import { parse } from '../../../shape/parse-text.ts';
 import type { Keyfile } from '../../../openshift/customisation/custom-values.ts';
 import { malformed } from '../../../openshift/customisation/keyfile-text.ts';
 import { writeNewFile } from '../../../base/disk/open-file.ts';

@@ -1,7 +1,7 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
-import type { Report } from '../../../config/document/report.ts';
+import type { Report } from '../../../shape/report.ts';
 import { BOND_MODES } from '../../../openshift/customisation/network-interfaces.ts';
-import { invalid, required, unsupported } from '../../document/field-errors.ts';
+import { invalid, required, unsupported } from '../../../shape/report.ts';
 import { flagOf, listOf, mapOf, numberOf, textOf, type FreeMap } from '../free.ts';
 import { parseAddress, widthOf, type Family } from '../../../base/ip-address.ts';
 import type { NetworkInterface } from '../interfaces.ts';

@@ -1,9 +1,9 @@
 import { countEdits } from '../../../base/text/words.ts';
 import { withoutUndefined } from '../../../base/lists.ts';
 import type { DocumentProblem } from '../../../base/errors.ts';
-import type { Report } from '../../../config/document/report.ts';
-import { invalid, unsupported } from '../../document/field-errors.ts';
-import type { Plain } from '../../../config/document/shape.ts';
+import type { Report } from '../../../shape/report.ts';
+import { invalid, unsupported } from '../../../shape/report.ts';
+import type { Plain } from '../../../shape/shape.ts';
 import { flagOf, isMapping, numberOf, textOf, type FreeMap, listOf, mapOf } from '../free.ts';
 import {
   FOREIGN,

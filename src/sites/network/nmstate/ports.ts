@@ -1,6 +1,6 @@
 import type { DocumentProblem } from '../../../base/errors.ts';
-import type { Report } from '../../../config/document/report.ts';
-import { invalid, required } from '../../document/field-errors.ts';
+import type { Report } from '../../../shape/report.ts';
+import { invalid, required } from '../../../shape/report.ts';
 import { flagOf, listOf, mapOf, textOf, type FreeMap } from '../free.ts';
 import type { NetworkInterface } from '../interfaces.ts';
 

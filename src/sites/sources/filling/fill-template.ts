@@ -1,6 +1,6 @@
 import { LineCounter } from 'yaml';
-import { parseAllDocuments } from '../../../base/text/yaml.ts';
-import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { parseAllDocuments } from '../../../shape/parse-text.ts';
+import { findYamlExcess } from '../../../shape/parse-text.ts';
 import { formatSize } from '../../../base/text/words.ts';
 import { appendSuggestion } from '../../../base/text/words.ts';
 import { findContexts, type HoleContext } from './hole-context.ts';

@@ -1,7 +1,7 @@
 import { CST, isCollection, isMap, isScalar, Lexer, Scalar } from 'yaml';
-import { parseDocument } from '../../../base/text/yaml.ts';
+import { parseDocument } from '../../../shape/parse-text.ts';
 import { escapeCharacter } from '../../../base/text/words.ts';
-import { findYamlExcess } from '../../../base/text/document-bounds.ts';
+import { findYamlExcess } from '../../../shape/parse-text.ts';
 import type { HoleContext } from './hole-context.ts';
 
 /** Line breaks as YAML has them, and none at the end. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { importImageSet } from '../../../src/config/imageset/import-imageset.ts';
-import { checkConfig } from '../../../src/config/load-config.ts';
-import { ConfigProblems, type DocumentProblem } from '../../../src/base/errors.ts';
-import { checkInstallationConfig } from '../../../src/sites/installation/read-installation-config.ts';
-import { checkImageBased } from '../../support/site-inputs.ts';
-import { inputOf } from '../../support/config-input.ts';
+import { importImageSet } from '../../src/config/imageset/import-imageset.ts';
+import { checkConfig } from '../../src/config/load-config.ts';
+import { ConfigProblems, type DocumentProblem } from '../../src/base/errors.ts';
+import { checkInstallationConfig } from '../../src/sites/installation/read-installation-config.ts';
+import { checkImageBased } from '../support/site-inputs.ts';
+import { inputOf } from '../support/config-input.ts';
 
 const importProblems = (text: string): readonly DocumentProblem[] => {
   try {

@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineCounter, parseDocument, stringify } from 'yaml';
-import {
-  findYamlExcess,
-  readYamlTokens,
-  YamlExcess,
-} from '../../../src/base/text/document-bounds.ts';
+import { findYamlExcess, readYamlTokens, YamlExcess } from '../../src/shape/parse-text.ts';
 
 const DEEP = 100_000;
 const TOO_DEEP = 'this is nested too deep';

@@ -1,11 +1,10 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { findNearestName, suggestName } from '../../base/text/words.ts';
-import type { ConfigDocument } from './document.ts';
-import { maskUserInfo } from './masked-lines.ts';
-import type { DocumentProblem } from '../../base/errors.ts';
-import type { SchemaNode } from './schema.ts';
+import type { DocumentProblem } from '../base/errors.ts';
+import { findNearestName, suggestName } from '../base/text/words.ts';
+import { UNKNOWN_KEY } from './decode-yaml.ts';
+import type { ConfigDocument, SchemaNode } from './document.ts';
+import { maskUserInfo } from './report.ts';
 import type { Plain } from './shape.ts';
-import { UNKNOWN_KEY } from './walk.ts';
 
 /** Last members of paths whose values are never shown. */
 const SECRET_PATH = /(?:^|\.)(?:pullSecret|sshKey|userCorePass|ignitionConfigOverride)$/;

@@ -5,7 +5,7 @@ import {
   parse,
   parseAllDocuments,
   parseDocument,
-} from '../../../src/base/text/yaml.ts';
+} from '../../src/shape/parse-text.ts';
 
 /** A fault for each quote but the first. */
 const FAULTY = `a: {${'""'.repeat(500)}}\n`;

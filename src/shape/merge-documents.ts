@@ -1,5 +1,5 @@
+import type { DocumentProblem } from '../base/errors.ts';
 import type { ConfigDocument } from './document.ts';
-import type { DocumentProblem } from '../../base/errors.ts';
 import type { Plain } from './shape.ts';
 
 type Scalar = null | boolean | number | string;

@@ -1,11 +1,140 @@
-import { isMap, isScalar, isSeq } from 'yaml';
-import type { Node, Scalar, YAMLMap, YAMLSeq } from 'yaml';
-import { suggestName } from '../../base/text/words.ts';
-import { createAliases, type Aliases, type NodePair } from './aliases.ts';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  visit,
+  type Alias,
+  type Document,
+  type Node,
+  type Pair,
+  type YAMLMap,
+  type Scalar,
+  type YAMLSeq,
+} from 'yaml';
+import { suggestName } from '../base/text/words.ts';
 import type { ParsedText } from './parse-text.ts';
 import type { ReportDetails } from './report.ts';
-import { resolveScalar } from './scalar.ts';
 import { FREE, TYPES, type Plain, type Shape } from './shape.ts';
+
+export type NodePair = Pair<Node | null, Node | null>;
+
+/** Follows aliases and merge keys (yaml.org/type/merge.html) of one document. */
+export type Aliases = {
+  /** The node that an alias means, undefined where there is none; any other node itself. */
+  readonly follow: (node: Node | null | undefined) => Node | null | undefined;
+  /** The pairs of a mapping: its own, then those that `<<` brings and that it does not have. */
+  readonly listPairs: (node: YAMLMap) => readonly NodePair[];
+};
+
+/** Mappings that merge mappings that merge mappings: no file needs more. */
+const MAX_MERGES = 10;
+
+/** Costs nothing for a document without aliases. */
+export function createAliases(document: Document.Parsed): Aliases {
+  let targets: ReadonlyMap<Alias, Node> | undefined;
+  const follow: Aliases['follow'] = (node) => {
+    if (!isAlias(node)) return node;
+    targets ??= resolveAll(document);
+    return targets.get(node);
+  };
+  return { follow, listPairs: (node) => mergePairs(node, follow, MAX_MERGES) };
+}
+
+/** An alias means the node that had its anchor last before it. */
+function resolveAll(document: Document.Parsed): ReadonlyMap<Alias, Node> {
+  const anchors = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  visit(document, {
+    Alias(_key, alias) {
+      const target = anchors.get(alias.source);
+      if (target) targets.set(alias, target);
+    },
+    Value(_key, node) {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node);
+    },
+  });
+  return targets;
+}
+
+function mergePairs(node: YAMLMap, follow: Aliases['follow'], depth: number): readonly NodePair[] {
+  const pairs = node.items as readonly NodePair[];
+  if (depth === 0 || !pairs.some(isMerge)) return pairs;
+  const read = pairs.map((pair) => ({ pair, sources: listSources(pair, follow) }));
+  const own = read.filter(({ sources }) => sources.length === 0).map(({ pair }) => pair);
+  const brought = read
+    .flatMap(({ sources }) => sources)
+    .flatMap((source) => mergePairs(source, follow, depth - 1));
+  const taken = new Set(own.map(nameOf));
+  const added = brought.filter((pair) => {
+    const name = nameOf(pair);
+    if (taken.has(name)) return false;
+    taken.add(name);
+    return true;
+  });
+  return [...own, ...added];
+}
+
+const isMerge = ({ key }: NodePair): boolean =>
+  isScalar(key) && key.type === 'PLAIN' && key.source === '<<';
+
+/** Where nothing can be merged, `<<` is a key like any other, and so an unknown one. */
+function listSources(pair: NodePair, follow: Aliases['follow']): readonly YAMLMap[] {
+  if (!isMerge(pair)) return [];
+  const target = follow(pair.value);
+  if (isMap(target)) return [target];
+  if (!isSeq(target)) return [];
+  return (target.items as readonly (Node | null)[]).map(follow).filter((node) => isMap(node));
+}
+
+const nameOf = ({ key }: NodePair): string | undefined =>
+  isScalar(key) ? (key.source ?? String(key.value)) : undefined;
+
+const NULL = /^(?:~|null|Null|NULL)?$/;
+const TRUE = /^(?:y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON)$/;
+const FALSE = /^(?:n|N|no|No|NO|false|False|FALSE|off|Off|OFF)$/;
+const INTEGER = /^[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]*|[1-9][0-9_]*)$/;
+const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
+
+/** Sexagesimals, dates, merge and value keys, the floats that are not numbers: some reader takes them so. */
+const OTHER =
+  /^(?:[-+]?[\d_]*\.[\d_]*|[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?.*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|<<|=)$/;
+
+/**
+ * What a scalar means in YAML 1.1 as the peers read it: `yes` is true, `010` is 8, and sexagesimals and
+ * dates stay text.
+ */
+export function resolveScalar(scalar: Scalar): null | boolean | number | string {
+  const text = scalar.source ?? '';
+  if (scalar.type !== 'PLAIN' || scalar.tag !== undefined) return text;
+  return resolvePlain(text);
+}
+
+function resolvePlain(text: string): null | boolean | number | string {
+  if (NULL.test(text)) return null;
+  if (TRUE.test(text)) return true;
+  if (FALSE.test(text)) return false;
+  if (!/^[-+.\d]/.test(text)) return text;
+  const digits = text.replaceAll('_', '');
+  const number = INTEGER.test(text) ? readInteger(digits) : readFloat(digits);
+  return Number.isFinite(number) ? number : text;
+}
+
+function readInteger(text: string): number {
+  const sign = text.startsWith('-') ? -1 : 1;
+  const digits = text.replace(/^[-+]/, '');
+  return sign * Number(/^0[0-7]/.test(digits) ? `0o${digits.slice(1)}` : digits);
+}
+
+const readFloat = (text: string): number => (FLOAT.test(text) ? Number(text) : NaN);
+
+/** Whether a text without quotes would be read as something else than that text, by any reader of YAML. */
+export const isOtherInYaml = (text: string): boolean =>
+  typeof resolvePlain(text) !== 'string' || isLikeNumber(text) || OTHER.test(text);
+
+/** Of any size: some reader takes the largest for infinite. */
+const isLikeNumber = (text: string): boolean =>
+  INTEGER.test(text) || FLOAT.test(text.replaceAll('_', ''));
 
 /** A key that no shape has. */
 export const UNKNOWN_KEY = 'config.unknown-key';

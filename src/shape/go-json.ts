@@ -1,0 +1,349 @@
+import { ConfigError, IntegrityError } from '../base/errors.ts';
+import {
+  withoutUndefined,
+  isObject as isObjectOfFields,
+  isObject as isObjectOfRetainedJson,
+  isObject as isObjectOfWrittenJson,
+} from '../base/lists.ts';
+import type { Json } from '../base/text/json.ts';
+import { parseDocument, findYamlExcess, findJsonExcess } from './parse-text.ts';
+
+/** An object within a document, and what to do with what is wrong with it. */
+export type Fields = {
+  readonly object: Readonly<Record<string, unknown>>;
+  /** From the document to the object, with a dot at its end, e.g. `entries[3].`; '' for the document. */
+  readonly path: string;
+  readonly report: (problem: string) => void;
+};
+
+/**
+ * Keys that are equal after this are the same key. The dotless i folds to itself alone (Unicode
+ * CaseFolding.txt has it for Turkic languages only), although its capital is I.
+ */
+export const foldCase = (key: string): string =>
+  key
+    .split('ı')
+    .map((part) => part.toLowerCase().toUpperCase())
+    .join('ı');
+
+/** The value of a key, whatever its case, as Go's encoding/json finds it; null is as good as absent. */
+export const readField = (fields: Fields, key: string): unknown =>
+  findValue(fields.object, key) ?? undefined;
+
+/** The value of a key, whatever its case; undefined when it is absent. */
+export function findValue(object: Fields['object'], key: string): unknown {
+  if (Object.hasOwn(object, key)) return object[key];
+  const folded = foldCase(key);
+  const other = Object.keys(object).find((candidate) => foldCase(candidate) === folded);
+  return other === undefined ? undefined : object[other];
+}
+
+/** A string, undefined when it is absent. */
+export function readText(fields: Fields, key: string): string | undefined {
+  const value = readField(fields, key);
+  if (value === undefined || typeof value === 'string') return value;
+  reportType(fields, key, { value, expected: 'a string' });
+  return undefined;
+}
+
+/** A string that has to be there and has to say something; '' after a report. */
+export function needText(fields: Fields, key: string): string {
+  const value = readField(fields, key);
+  if (value === undefined || value === '') {
+    fields.report(
+      `${fields.path}${key} should be a string, but is ${value === '' ? 'empty' : 'absent'}`,
+    );
+    return '';
+  }
+  return readText(fields, key) ?? '';
+}
+
+/** The strings of a list; none when it is absent. */
+export function readTexts(fields: Fields, key: string): readonly string[] {
+  return readList(fields, key).filter((value, index): value is string => {
+    if (typeof value === 'string') return true;
+    reportType(fields, `${key}[${index}]`, { value, expected: 'a string' });
+    return false;
+  });
+}
+
+/** The objects of a list; none when it is absent. */
+export function readObjects(fields: Fields, key: string): readonly Fields[] {
+  return readList(fields, key).flatMap((value, index) => {
+    const item = `${key}[${index}]`;
+    if (isObjectOfFields(value))
+      return { ...fields, object: value, path: `${fields.path}${item}.` };
+    reportType(fields, item, { value, expected: 'an object' });
+    return [];
+  });
+}
+
+function readList(fields: Fields, key: string): readonly unknown[] {
+  const value = readField(fields, key);
+  if (value === undefined) return [];
+  if (Array.isArray(value)) return value;
+  reportType(fields, key, { value, expected: 'a list' });
+  return [];
+}
+
+function reportType(
+  { path, report }: Fields,
+  key: string,
+  { value, expected }: { readonly value: unknown; readonly expected: string },
+): void {
+  report(`${path}${key} should be ${expected}, but is ${nameType(value)}`);
+}
+
+/** What a value is, in the words of RFC 8259; a short one with its text. */
+export function nameType(value: unknown): string {
+  if (value === undefined) return 'absent';
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'string') return `the string ${JSON.stringify(value.slice(0, 40))}`;
+  if (typeof value === 'number' || typeof value === 'boolean')
+    return `the ${typeof value} ${value}`;
+  return `a ${typeof value}`;
+}
+
+/** A catalog of nothing but mistakes should not fill the terminal with them. */
+const MAX_PROBLEMS = 1000;
+
+/** The refusal of a catalog, with its problems, one a line. */
+export function malformedCatalog(
+  name: string,
+  problems: readonly string[],
+  hint?: string,
+): ConfigError {
+  const more = problems.length - MAX_PROBLEMS;
+  const shown = problems.slice(0, MAX_PROBLEMS);
+  const lines = more > 0 ? [...shown, `and ${more} more`] : shown;
+  const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
+  return new ConfigError(
+    'catalog.malformed',
+    [`catalog ${name} has ${count}:`, ...lines.map((line) => `  ${line}`)].join('\n'),
+    { ...withoutUndefined({ hint }) },
+  );
+}
+
+/** A type of Go, a list of one shape, the members of a struct, or those and any others. */
+export type Shape =
+  'string' | 'integer' | 'strings' | readonly [Shape] | Members | readonly ['with others', Members];
+
+/** The path of a file that has a fault, for its message. */
+export type ShownFile = { readonly directory: string; readonly path: string };
+
+/**
+ * Parses strictly: keys are those of the shape to the case, and none twice. Where a shape is "with
+ * others", those others are not looked at.
+ *
+ * @throws ConfigError `retained.manifest`, in the words of openshift-install
+ */
+export function decodeStrictly(text: string, shape: Shape, file: ShownFile): unknown {
+  const value = parseJson(text, file);
+  const excess = findYamlExcess(text);
+  if (excess) throw manifestError(file, excess.message);
+  // JSON is YAML, whose parser tells what JSON.parse overlooks.
+  const repeated = parseDocument(text).errors.find(({ code }) => code === 'DUPLICATE_KEY');
+  if (repeated) throw manifestError(file, `a key appears twice in line ${lineOf(repeated)}`);
+  refuseStrange(value, shape, { file, path: '' });
+  return value;
+}
+
+const lineOf = ({ linePos }: { readonly linePos?: readonly { readonly line: number }[] }): number =>
+  linePos?.[0]?.line ?? 1;
+
+/** The parser's own message would quote the text, keys and all. */
+function parseJson(text: string, file: ShownFile): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw manifestError(file, 'invalid JSON syntax');
+  }
+}
+
+type Place = { readonly file: ShownFile; readonly path: string };
+
+/** Null stands for what is not there, as in Go. */
+function refuseStrange(value: unknown, shape: Shape, place: Place): void {
+  if (value === null && place.path !== '') return;
+  if (typeof shape === 'string') {
+    if (!SHAPES[shape].test(value)) throw wrongType(place, SHAPES[shape].name);
+  } else if (isOpen(shape)) {
+    refuseStrangeMembers(keepKnown(value, shape[1]), shape[1], place);
+  } else if (isList(shape)) {
+    refuseStrangeItems(value, shape[0], place);
+  } else {
+    refuseStrangeMembers(value, shape, place);
+  }
+}
+
+const keepKnown = (value: unknown, members: Members): unknown =>
+  isObjectOfRetainedJson(value)
+    ? Object.fromEntries(Object.entries(value).filter(([key]) => Object.hasOwn(members, key)))
+    : value;
+
+function refuseStrangeItems(value: unknown, shape: Shape, place: Place): void {
+  if (!Array.isArray(value)) throw wrongType(place, 'a list');
+  for (const [index, item] of value.entries()) {
+    refuseStrange(item, shape, { ...place, path: `${place.path}[${index}]` });
+  }
+}
+
+export type Members = { readonly [key: string]: Shape };
+
+function refuseStrangeMembers(value: unknown, shape: Members, { file, path }: Place): void {
+  if (!isObjectOfRetainedJson(value)) throw wrongType({ file, path }, 'an object');
+  for (const [key, member] of Object.entries(value)) {
+    const inner = { file, path: path === '' ? key : `${path}.${key}` };
+    const known = Object.hasOwn(shape, key) ? shape[key] : undefined;
+    if (known === undefined) {
+      throw manifestError(file, `unknown field ${JSON.stringify(inner.path)}`);
+    }
+    refuseStrange(member, known, inner);
+  }
+}
+
+const isString = (value: unknown): boolean => typeof value === 'string' || value === null;
+
+const SHAPES = {
+  string: { name: 'a string', test: isString },
+  integer: { name: 'an integer', test: Number.isSafeInteger },
+  strings: {
+    name: 'a list of strings',
+    test: (value: unknown) => Array.isArray(value) && value.every(isString),
+  },
+} as const;
+
+const isList = (shape: Shape): shape is readonly [Shape] =>
+  Array.isArray(shape) && shape.length === 1;
+
+const isOpen = (shape: Shape): shape is readonly ['with others', Members] =>
+  Array.isArray(shape) && shape.length === 2;
+
+function wrongType({ file, path }: Place, name: string): ConfigError {
+  const field = path === '' ? 'all of it' : `field ${JSON.stringify(path)}`;
+  return manifestError(file, `${field} should be ${name}`);
+}
+
+export const manifestError = ({ directory, path }: ShownFile, problem: string): ConfigError =>
+  new ConfigError('retained.manifest', `${directory}: failed to unmarshal ${path}: ${problem}`, {
+    hint: 'give the file as openshift-install wrote it, or leave it out',
+  });
+
+/** What the manifests of a site consist of; a map keeps the order of its keys. */
+export type GoJson = string | number | readonly GoJson[] | ReadonlyMap<string, GoJson>;
+
+/** Go's encoding/json writes these for the sake of browsers; JSON.stringify does not. */
+const ESCAPED_BY_GO = /[<>&\u2028\u2029]/g;
+
+/** The bytes that Go's encoding/json gives: one line, no white space, no newline at the end. */
+export function formatGoJson(value: GoJson): string {
+  if (typeof value === 'string') return formatString(value);
+  if (typeof value === 'number') return String(value);
+  if (isListOfGoJson(value)) return `[${value.map(formatGoJson).join(',')}]`;
+  const members = [...value].map(([key, member]) => `${formatString(key)}:${formatGoJson(member)}`);
+  return `{${members.join(',')}}`;
+}
+
+/** The same map without the members that Go's `omitempty` leaves out. */
+export function omitEmpty(
+  members: Iterable<readonly [string, GoJson | undefined]>,
+): ReadonlyMap<string, GoJson> {
+  const kept = new Map<string, GoJson>();
+  for (const [key, value] of members) {
+    if (value !== undefined && !isEmpty(value)) kept.set(key, value);
+  }
+  return kept;
+}
+
+/** Go writes maps with their keys sorted by bytes. */
+export function sortedMap(record: Readonly<Record<string, string>>): ReadonlyMap<string, string> {
+  const entries = Object.entries(record);
+  return new Map(entries.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
+}
+
+const isListOfGoJson = (value: GoJson): value is readonly GoJson[] => Array.isArray(value);
+
+/** An empty object is not: `omitempty` looks at pointers of structs, not into them. */
+const isEmpty = (value: GoJson): boolean =>
+  (typeof value === 'string' || isListOfGoJson(value)) && value.length === 0;
+
+const formatString = (text: string): string =>
+  JSON.stringify(text).replaceAll(
+    ESCAPED_BY_GO,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
+/* What reads the JSON files of a medium: any of them may be damaged, or made to harm. */
+
+export type Document = Readonly<Record<string, Json>>;
+
+/** The error of a problem, which is a sentence without its subject. */
+type Refuse = (problem?: string, cause?: unknown) => IntegrityError;
+
+/** The text of a JSON file of the medium, which has at most so many values. */
+export function checkText(bytes: Uint8Array, values: number, refuse: Refuse): string {
+  const excess = findJsonExcess(bytes, { values, depth: 16 });
+  if (excess !== undefined) throw refuse(excess);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8');
+}
+
+/** Undefined for a text that is not JSON, or not an object. */
+export function parseJsonObject(text: string): Document | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObjectOfWrittenJson(value) ? (value as Document) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function parseObject(text: string, refuse: Refuse): Document {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as Document;
+  } catch (cause) {
+    throw refuse('is not JSON', cause);
+  }
+  throw refuse();
+}
+
+/** Whether a value is an object whose members of these names are texts. */
+export const isTexts = (value: unknown, keys: readonly string[]): boolean =>
+  isObjectOfWrittenJson(value) && keys.every((key) => typeof value[key] === 'string');
+
+export const isTextList = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
+
+export type JsonObject = Readonly<Record<string, Json | undefined>>;
+
+/** @throws IntegrityError `iso.malformed-json` when `bytes` is not a JSON object; `path` is for its message */
+export function parseJsonObjectOfCoreosJson(bytes: Uint8Array, path: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw new IntegrityError('iso.malformed-json', `${path} is not JSON`, { cause });
+  }
+  if (isObject(value)) return value;
+  throw new IntegrityError('iso.malformed-json', `${path} is not a JSON object`);
+}
+
+/** @throws IntegrityError `iso.malformed-json` when the member is there, but no size or offset */
+export function readOptionalInteger(
+  object: JsonObject,
+  key: string,
+  path: string,
+): number | undefined {
+  const value = object[key];
+  if (value === undefined) return undefined;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
+  throw new IntegrityError(
+    'iso.malformed-json',
+    `${path} has ${JSON.stringify(value)} at "${key}", which is not a valid number of bytes`,
+  );
+}
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,292 @@
+import { isUtf8 } from 'node:buffer';
+import * as yaml from 'yaml';
+import { type CST, type Document, Lexer, Parser, LineCounter, isScalar } from 'yaml';
+import { withoutUndefined } from '../base/lists.ts';
+
+// eslint-disable-next-line no-restricted-imports -- this is where it is parsed
+
+/*
+ * What parses YAML. The library makes an error for each fault of a text, and V8 a stack for each error:
+ * half a megabyte of quotes took five seconds. Here no error has a stack.
+ *
+ * Nor does it take what costs the square of its size. A key that is a collection is written out again with
+ * the anchors of all others (8,000 of them took minutes), and the keys of `!!omap` are compared with each
+ * other. Neither JSON nor Kubernetes has such keys or such maps.
+ *
+ * Nor numbers of base 60, which Go's parser leaves out of YAML 1.1: 52:54:00:12:34:56 is an address.
+ */
+const CHEAP = {
+  resolveKnownTags: false,
+  customTags: (tags: yaml.Tags): yaml.Tags => [
+    'binary',
+    ...tags.filter((tag) => !isOfOrder(tag) && !isOfBase60(tag)),
+  ],
+} as const;
+const OF_TEXT_KEYS = { ...CHEAP, stringKeys: true } as const;
+
+const isOfOrder = (tag: yaml.Tags[number]): boolean =>
+  typeof tag === 'object' && /:(?:omap|pairs|set)$/.test(tag.tag);
+
+const isOfBase60 = (tag: yaml.Tags[number]): boolean =>
+  typeof tag === 'object' && 'format' in tag && tag.format === 'TIME';
+
+function withoutStacks<Value>(compose: () => Value): Value {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return compose();
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+/** What it throws does not quote the lines of the text, which may have secrets. */
+export const parse = (text: string, options: ParseOptions = {}): unknown =>
+  withoutStacks(
+    () => yaml.parse(text, { ...OF_TEXT_KEYS, prettyErrors: false, ...options }) as unknown,
+  );
+
+export const parseDocument = ((text, options) =>
+  withoutStacks(() =>
+    yaml.parseDocument(text, { ...OF_TEXT_KEYS, ...options }),
+  )) as typeof yaml.parseDocument;
+
+export const parseAllDocuments = ((text, options) =>
+  withoutStacks(() =>
+    yaml.parseAllDocuments(text, { ...OF_TEXT_KEYS, ...options }),
+  )) as typeof yaml.parseAllDocuments;
+
+/** The documents of tokens, one of which there is always. `size` is that of their text. */
+export const composeDocuments = (
+  tokens: Iterable<CST.Token>,
+  size: number,
+  options: ComposerOptions,
+): readonly [Document.Parsed, ...Document.Parsed[]] =>
+  withoutStacks(
+    () =>
+      [...new yaml.Composer({ ...CHEAP, ...options }).compose(tokens, true, size)] as unknown as [
+        Document.Parsed,
+      ],
+  );
+
+type ParseOptions = yaml.ParseOptions &
+  yaml.DocumentOptions &
+  yaml.SchemaOptions &
+  yaml.ToJSOptions;
+type ComposerOptions = NonNullable<ConstructorParameters<typeof yaml.Composer>[0]>;
+
+/**
+ * Nodes within nodes. The YAML library composes them by recursion and has no limit but the stack, and
+ * near the end of the stack V8 may end the whole process: no file needs a tenth of this.
+ */
+const MOST_NESTED = 250;
+
+/** Of a quarter of a gigabyte when it is composed; the manifests of a whole product have a fifth of this. */
+const MOST_LEXEMES_BOUNDS = 500_000;
+
+/**
+ * Of nodes, while aliases are resolved and counted: the library walks through a whole document for an
+ * alias, and again for each within what it stands for. Fourteen kilobytes took nine seconds.
+ */
+const MOST_VISITS = 50_000_000;
+
+/** A text that nobody wrote by hand; no value was composed of it. */
+export class YamlExcess extends Error {
+  /** Where it became too much. */
+  readonly offset: number;
+
+  constructor(problem: string, offset: number) {
+    super(problem);
+    this.offset = offset;
+  }
+}
+
+/**
+ * The tokens of a YAML text, for a composer. A document is complete, and so known to be within
+ * bounds, before it is given on.
+ *
+ * @param options.most lexemes; one takes up to half a kilobyte when it is composed
+ * @param options.hasOwnAliases whether the caller resolves aliases, and not the library
+ * @throws YamlExcess
+ */
+export function* readYamlTokens(text: string, options: TokenOptions = {}): Generator<CST.Token> {
+  const { lines } = options;
+  const parser = new Parser(lines?.addNewLine);
+  lines?.addNewLine(0);
+  const count = createCount(options);
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    if (parser.stack.length > MOST_NESTED)
+      throw new YamlExcess('this is nested too deep', parser.offset);
+    const problem = count(lexeme);
+    if (problem !== undefined) throw new YamlExcess(problem, parser.offset);
+  }
+  yield* parser.end();
+}
+
+/** Counts lexemes, and says when they are too many. */
+function createCount({
+  most = Infinity,
+  hasOwnAliases = false,
+}: TokenOptions): (lexeme: string) => string | undefined {
+  let lexemes = 0;
+  let aliases = 0;
+  return (lexeme) => {
+    if (++lexemes > most) return 'there are too many values';
+    if (lexeme.startsWith('*') && !hasOwnAliases) aliases++;
+    return countVisits(aliases, lexemes) > MOST_VISITS ? 'there are too many aliases' : undefined;
+  };
+}
+
+type TokenOptions = {
+  readonly lines?: LineCounter;
+  readonly most?: number;
+  readonly hasOwnAliases?: boolean;
+};
+
+const countVisits = (aliases: number, nodes: number): number => aliases ** 2 * nodes;
+
+/**
+ * What makes a text unfit for the YAML library, if anything does: ask before it is parsed. Small
+ * texts that cannot be nested deep take no time.
+ */
+export function findYamlExcess(text: string, lines?: LineCounter): YamlExcess | undefined {
+  const isSmall = text.length <= MOST_LEXEMES_BOUNDS && !mayHaveManyAliases(text);
+  if (isSmall && !mayBeDeep(text)) return undefined;
+  try {
+    const tokens = readYamlTokens(text, {
+      ...withoutUndefined({ lines }),
+      most: MOST_LEXEMES_BOUNDS,
+    });
+    while (tokens.next().done !== true);
+    return undefined;
+  } catch (error) {
+    if (error instanceof YamlExcess) return error;
+    throw error;
+  }
+}
+
+const mayHaveManyAliases = (text: string): boolean =>
+  countVisits(text.split('*').length - 1, text.length) > MOST_VISITS;
+
+/** Flow collections need brackets; block collections marks, or spaces before them, on one line. */
+function mayBeDeep(text: string): boolean {
+  if ((text.match(/[[{]/g)?.length ?? 0) > MOST_NESTED / 2) return true;
+  // A pattern for long lines would take a frame of the stack for each of their characters.
+  const long = text.split('\n').filter(({ length }) => length >= 100);
+  return long.some((line) => (line.match(/[ \t:]|[-?](?=\s)/g)?.length ?? 0) > MOST_NESTED / 4);
+}
+
+/** What a JSON text may make its reader build. */
+type JsonBounds = {
+  /** Arrays, objects, members and elements. */
+  readonly values: number;
+  /** Arrays and objects in each other: what is done with a value recursively takes stack for each. */
+  readonly depth: number;
+};
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
+const OPENING: ReadonlySet<number> = new Set([0x5b, 0x7b]);
+const CLOSING: ReadonlySet<number> = new Set([0x5d, 0x7d]);
+
+/**
+ * Why a JSON text should not be parsed, as a sentence without its subject; undefined when nothing
+ * speaks against it. Three bytes of text can take a hundred of memory: this takes none.
+ */
+export function findJsonExcess(text: Uint8Array, bounds: JsonBounds): string | undefined {
+  let values = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const byte = text[at] ?? 0;
+    if (byte === QUOTE) at = endOfString(text, at);
+    else if (byte === COMMA || byte === COLON) values++;
+    else if (OPENING.has(byte)) {
+      values++;
+      if (++depth > bounds.depth) return `has more than ${bounds.depth} levels`;
+    } else if (CLOSING.has(byte)) depth--;
+    if (values > bounds.values) return `has more than ${bounds.values} values`;
+  }
+  return undefined;
+}
+
+/** Where the string that begins at `start` has its second quote; the end of a text that has none. */
+function endOfString(text: Uint8Array, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === QUOTE) return at;
+    if (text[at] === BACKSLASH) at++;
+  }
+  return text.length;
+}
+
+/** Of a megabyte of text that is as dense as any site's; what is composed takes 100 MiB at most. */
+const MOST_LEXEMES = 250_000;
+
+/** A YAML or JSON text as nodes with positions. Every scalar has its written text only. */
+export type ParsedText = {
+  readonly text: string;
+  readonly lines: LineCounter;
+  /** Empty where nothing could be parsed. */
+  readonly document: Document.Parsed;
+  /** What makes the text not valid YAML, in the order of the text. */
+  readonly faults: readonly TextFault[];
+};
+
+export type TextFault = { readonly offset: number; readonly problem: string };
+
+/** Parses one document; a second one is a fault unless there is nothing in it. */
+export function parseText(source: string | Uint8Array): ParsedText {
+  const lines = new LineCounter();
+  const refuse = (text: string, fault: TextFault): ParsedText => ({
+    text,
+    lines,
+    document: EMPTY,
+    faults: [fault],
+  });
+  const isBytes = typeof source !== 'string';
+  if (isBytes && !isUtf8(source)) return refuse('', { offset: 0, problem: 'this is not UTF-8' });
+  const text = isBytes ? new TextDecoder().decode(source) : source;
+  try {
+    const [document, ...others] = compose(text, lines);
+    const second = others.find((other) => !isEmptyDocument(other));
+    const faults = [...document.errors, ...document.warnings]
+      .map(({ code, pos }) => ({ offset: pos[0], problem: explainYaml(code) }))
+      .concat(second ? [{ offset: second.range[0], problem: explainYaml('MULTIPLE_DOCS') }] : []);
+    return { text, lines, document, faults };
+  } catch (error) {
+    if (!(error instanceof YamlExcess)) throw error;
+    return refuse(text, { offset: error.offset, problem: error.message });
+  }
+}
+
+const compose = (text: string, lines = new LineCounter()): ReturnType<typeof composeDocuments> =>
+  composeDocuments(readYamlTokens(text, { lines, most: MOST_LEXEMES }), text.length, {
+    prettyErrors: false,
+    uniqueKeys: false,
+    // Every scalar as text: what it means depends on what its place wants.
+    schema: 'failsafe',
+  });
+
+const [EMPTY] = compose('');
+
+/** As after a marker at the end of a file. */
+const isEmptyDocument = ({ contents }: Document.Parsed): boolean =>
+  contents === null || (isScalar(contents) && contents.range[0] === contents.range[1]);
+
+/** What is wrong with a YAML text, in words, by the code of the YAML library's error. */
+export const explainYaml = (code: string): string =>
+  WORDS[code] ?? code.toLowerCase().replaceAll('_', ' ');
+
+const WORDS: Readonly<Record<string, string>> = {
+  BAD_INDENT: 'the indentation does not fit the lines above',
+  TAB_AS_INDENT: 'a tab is used for indentation; only spaces are allowed',
+  MULTIPLE_DOCS: 'a second document begins here; the file may have only one',
+  MISSING_CHAR: 'a closing quote, bracket, comma or colon is missing',
+  MULTILINE_IMPLICIT_KEY: 'a key spans more than one line',
+  BLOCK_AS_IMPLICIT_KEY: 'the value contains a second colon; put the value in quotes',
+  BAD_SCALAR_START: 'a value may not start with this character; put it in quotes',
+  BAD_ALIAS: 'this alias has no anchor',
+  BAD_DQ_ESCAPE: 'this escape does not exist in double quotes; use single quotes',
+  TAG_RESOLVE_FAILED: 'this tag has no meaning here',
+  UNEXPECTED_TOKEN: 'unexpected content',
+  IMPOSSIBLE: 'unexpected content',
+};

@@ -1,0 +1,157 @@
+import type { DocumentProblem } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import type { ParsedText } from './parse-text.ts';
+
+const KEY = /^(?<start>(?<indent>\s*)(?:- )?\s*["']?(?<name>[\w.-]+)["']?\s*:)(?<value>.*)$/;
+const SECRET_NAME = /secret|pass|token|auth|sshkey|ignitionconfig/i;
+const SECRET_TEXT = /auths?\\*["']\s*:|PRIVATE KEY|(?:secret|pass|token)\w*\\*["']?\s*:/i;
+const REFERENCE = /^\s*["']?(?:file|env):[^\s"']+["']?\s*(?:#.*)?$/;
+const NEXT_KEY = /^(?<indent>\s*)(?:- )?[A-Za-z][\w.-]*\s*:(?:\s|$)/;
+const MASK = '[redacted]';
+
+/**
+ * The lines of a configuration file with every secret value masked, however broken the YAML is: this
+ * looks at the text alone. A key that nobody knows may be a misspelt secret, so its value is masked
+ * too. A value ends where the next key of the same or a lower level begins; `file:` and `env:`
+ * references are not secrets and stay.
+ *
+ * @param knownKeys in lower case
+ */
+export function maskLines(text: string, knownKeys: ReadonlySet<string>): readonly string[] {
+  let secretIndent: number | undefined;
+  return text.split(/\r\n|\n|\r/).map((line) => {
+    if (secretIndent !== undefined && !endsValue(line, secretIndent)) {
+      return line.trim() === '' ? line : MASK;
+    }
+    const found = findSecret(line, knownKeys);
+    secretIndent = found?.indent;
+    return found?.masked ?? line;
+  });
+}
+
+function findSecret(
+  line: string,
+  knownKeys: ReadonlySet<string>,
+): { readonly masked: string; readonly indent?: number } | undefined {
+  const key = parseKey(line);
+  if (key === undefined || isPublic(key.name, knownKeys)) {
+    return SECRET_TEXT.test(line) ? { masked: MASK } : undefined;
+  }
+  if (REFERENCE.test(key.value)) return undefined;
+  const indent = key.indent.length;
+  if (key.value.trim() !== '') return { masked: `${key.start} ${MASK}`, indent };
+  // Nothing to mask here, but the lines below may hold the value.
+  return SECRET_NAME.test(key.name) ? { masked: line, indent } : undefined;
+}
+
+const isPublic = (name: string, knownKeys: ReadonlySet<string>): boolean =>
+  knownKeys.has(name.toLowerCase()) && !SECRET_NAME.test(name);
+
+type KeyLine = Readonly<Record<'start' | 'indent' | 'name' | 'value', string>>;
+
+const parseKey = (line: string): KeyLine | undefined =>
+  KEY.exec(line)?.groups as KeyLine | undefined;
+
+function endsValue(line: string, secretIndent: number): boolean {
+  const indent = NEXT_KEY.exec(line)?.groups?.['indent'];
+  return indent !== undefined && indent.length <= secretIndent;
+}
+
+/**
+ * User and password of URLs, however broken the URL is: up to the last @ of the word. Before the @ of
+ * a digest stands none.
+ */
+export const maskUserInfo = (text: string): string =>
+  text
+    .replaceAll(/\/\/\S*@/g, '//[redacted]@')
+    .replaceAll(/[^\s"'=,/@]+:[^\s"'/@]*@(?!sha\d+:)/g, '[redacted]@');
+
+export type ReportDetails = {
+  /** `config.rule` unless it says more. */
+  readonly code?: string | undefined;
+  readonly hint?: string | undefined;
+  /** The path as the peers print it, where it is not the path of the document. */
+  readonly shownPath?: string | undefined;
+  /** The value on the line is nobody's business: show the line up to its colon. */
+  readonly hideValue?: boolean | undefined;
+};
+
+/** Makes a problem about the value at a path, or about an offset of the text. */
+export type Report = (
+  place: string | { readonly offset: number; readonly path?: string },
+  problem: string,
+  details?: ReportDetails,
+) => DocumentProblem;
+
+type Source = Pick<ParsedText, 'text' | 'lines'> & {
+  readonly file: string;
+  /** In lower case: what may be shown. A key that is not among them may be a misspelt secret. */
+  readonly publicKeys: ReadonlySet<string>;
+  readonly offsetOf: (path: string) => number;
+  /** Absent: the lines of the text, with secret values masked. */
+  readonly shownLines?: readonly string[];
+};
+
+/** Longer texts come from a file that nobody wrote by hand. */
+const MAX_TEXT = 1000;
+
+/** Costs nothing before the first problem: most files have none. */
+export function createReport(source: Source): Report {
+  const { text, lines, file, publicKeys, offsetOf } = source;
+  let masked = source.shownLines;
+  return (place, problem, { code = 'config.rule', hint, shownPath, hideValue = false } = {}) => {
+    const { offset, path = '' } =
+      typeof place === 'string' ? { offset: offsetOf(place), path: place } : place;
+    const { line, col } = lines.linePos(Math.min(offset, text.length));
+    masked ??= maskLines(text, publicKeys);
+    const lineText = showLine(masked[line - 1] ?? '', publicKeys);
+    return {
+      severity: 'error',
+      code,
+      file,
+      line: Math.max(1, line),
+      column: Math.max(1, col),
+      path: cut(shownPath ?? path),
+      problem: cut(problem),
+      lineText: hideValue ? lineText.replace(/^([^:]*:).*$/, '$1') : lineText,
+      ...withoutUndefined({ hint }),
+    };
+  };
+}
+
+const cut = (text: string): string =>
+  text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
+
+/** A key of a mapping on one line, as JSON has them. */
+const INNER_KEY = /[{,]\s*["']?([\w.-]+)["']?\s*:/g;
+
+/** A line too long to help is left out, and so is one that holds keys nobody knows. */
+function showLine(line: string, publicKeys: ReadonlySet<string>): string {
+  if (line.length > MAX_TEXT) return '';
+  const keys = [...line.matchAll(INNER_KEY)].map(([, key = '']) => key.toLowerCase());
+  return keys.every((key) => publicKeys.has(key)) ? maskUserInfo(line) : '';
+}
+
+// The shapes of the Kubernetes field errors that the peers print behind the path.
+
+export const required = (why: string): string => `Required value: ${why}`;
+
+/** The value as Go's `%q` has it, nearly; long values are cut, secrets of URLs masked. */
+export const invalid = (value: string, why: string): string =>
+  `Invalid value: ${quote(value)}: ${why}`;
+
+export const unsupported = (value: string, supported: readonly string[]): string =>
+  `Unsupported value: ${quote(value)}: supported values: ${supported.map(quote).join(', ')}`;
+
+export const tooMany = (count: number, most: number): string =>
+  `Too many: ${count}: must have at most ${most} items`;
+
+const MAX_SHOWN = 200;
+const MAX_VALUE = 1000;
+
+function quote(value: string): string {
+  // Not even a part: a suffix could reveal a password.
+  if (value.length > MAX_VALUE) return `"[${value.length} characters]"`;
+  const shown = maskUserInfo(value);
+  return JSON.stringify(shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}...` : shown);
+}
