@@ -1,3 +1,4 @@
+import { IntegrityError, formatSentence, type FileProblem } from '../base/errors.ts';
 import { append } from '../base/lists.ts';
 import {
   type File,
@@ -8,8 +9,6 @@ import {
   formatIgnition,
 } from './config.ts';
 import { DOCUMENT, type Field } from './schema.ts';
-import { IntegrityError } from '../base/errors.ts';
-import { formatSentence, type FileProblem } from '../base/errors.ts';
 
 /** `path` in the words of ignition-validate: `$.storage.files.3.path`. */
 type Finding = { readonly path: string; readonly problem: string };

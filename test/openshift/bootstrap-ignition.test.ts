@@ -14,7 +14,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { checkIgnition, findIgnitionWarnings } from '../../src/ignition/check.ts';
 import { formatIgnition, parseIgnition, type IgnitionConfig } from '../../src/ignition/config.ts';
-import { mergeConfigs } from '../../src/ignition/merge.ts';
+import { mergeConfigs } from '../../src/ignition/config.ts';
 import {
   planClusterManifests,
   renderBootstrapIgnition,

@@ -8,7 +8,7 @@ import {
   type File,
   type IgnitionConfig,
 } from '../../ignition/config.ts';
-import { mergeConfigs } from '../../ignition/merge.ts';
+import { mergeConfigs } from '../../ignition/config.ts';
 import { renderEnabledUnit } from '../node/templates.ts';
 import {
   configureInfraEnv,

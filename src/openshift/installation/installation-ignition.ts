@@ -8,7 +8,7 @@ import {
   type Unit,
 } from '../../ignition/config.ts';
 import { formatValidIgnition } from '../../ignition/check.ts';
-import { mergeConfigs } from '../../ignition/merge.ts';
+import { mergeConfigs } from '../../ignition/config.ts';
 import { NODE_REGISTRY_PORT, renderNodeRegistry } from '../node/node-registry.ts';
 import { renderText } from '../node/templates.ts';
 import {

@@ -1,6 +1,6 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import { mergeConfigs } from '../../ignition/merge.ts';
+import { mergeConfigs } from '../../ignition/config.ts';
 import type {
   CustomValues,
   HostNetwork,
