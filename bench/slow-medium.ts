@@ -5,7 +5,7 @@ import { SIGNATURE_SETTINGS } from '../demo/release-signer.ts';
 import { createBlobFactory } from '../demo/payload.ts';
 import { buildImage } from '../demo/release.ts';
 import { startSourceRegistry } from '../demo/source-registry.ts';
-import { openIso } from '../src/iso/open-iso.ts';
+import { openIso } from '../src/iso/read/open.ts';
 import { buildBaseIso } from '../test/boot/base-iso.ts';
 import { BOOT_CACHE, hasBootHost } from '../test/boot/boot-host.ts';
 import { boot, BOOT_FAILURES, type Boot } from '../test/boot/qemu.ts';

@@ -3,9 +3,9 @@ import {
   encodeDirectoryRecord,
   FILE_FLAG,
   type DirectoryRecord,
-} from '../src/iso/directory/directory-record.ts';
+} from '../src/iso/directory/record.ts';
 import type { Layout, TreeFile } from '../src/iso/extent.ts';
-import { layOutIso } from '../src/iso/lay-out.ts';
+import { layOutIso } from '../src/iso/lay-out/lay-out.ts';
 import { encodePathTable } from '../src/iso/volume/path-table.ts';
 import { pourIso, publishPour } from '../src/iso/pour/pour-iso.ts';
 import {
@@ -15,13 +15,13 @@ import {
 } from '../src/iso/directory/rock-ridge.ts';
 import { addBootStructures, BOOT_FILES } from './boot-structures.ts';
 import { encodeBiosImage, encodeEfiImage } from './boot-program.ts';
-import { scanBaseIso } from '../src/iso/live-base/scan-base.ts';
+import { scanBaseIso } from '../src/iso/lay-out/scan.ts';
 import { encodeContinuation, encodeSystemUse } from '../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
   type PrimaryVolumeDescriptor,
-} from '../src/iso/volume/volume-descriptor.ts';
+} from '../src/iso/volume/descriptor.ts';
 
 const VOLUME_ID = 'rhcos-9.6.20260101-0';
 const TIME = new Date('2026-01-01T00:00:00Z');

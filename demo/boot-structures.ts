@@ -2,8 +2,8 @@ import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { encodeBootCatalog } from './boot-catalog.ts';
 import { growHybrid, SYSTEM_AREA_SIZE, sizeOfImage } from '../src/iso/boot/hybrid.ts';
-import { openIso } from '../src/iso/open-iso.ts';
-import { encodeTerminator } from '../src/iso/volume/volume-descriptor.ts';
+import { openIso } from '../src/iso/read/open.ts';
+import { encodeTerminator } from '../src/iso/volume/descriptor.ts';
 import { encodeBootProgram, fillBootInfo } from './boot-program.ts';
 
 const SECTOR = 2048;

@@ -1,5 +1,33 @@
-import type { Digest } from '../base/digest.ts';
-import type { Areas } from './places/places.ts';
+import { type Digest, digestOf } from '../base/digest.ts';
+import { IntegrityError } from '../base/errors.ts';
+
+/** Where each area behind the base begins; bytes. An area ends where the next one begins. */
+export type Areas = {
+  /** Path tables, directories, continuation area. */
+  readonly structures: number;
+  readonly files: number;
+  readonly index: number;
+  /** Blobs below {@link SMALL_BLOB}. */
+  readonly smallBlobs: number;
+  /** All other blobs, up to the end of the data. */
+  readonly blobs: number;
+};
+
+/**
+ * Where an earlier layout has what: a layout that takes them as a hint leaves as many bytes as it can
+ * where they are. Laying out the same contents with the places of a layout gives that layout again.
+ */
+export type Places = {
+  readonly areas: Areas;
+  /** Of contents with a digest, behind the base. */
+  readonly offsets: readonly (readonly [Digest, number])[];
+};
+
+/** S3 takes no part below this but the last: smaller blobs lie together. */
+export const SMALL_BLOB = 5 * 1024 * 1024;
+
+/** Whatever has bytes of its own: what is placed. */
+export type Sized = { readonly digest: Digest; readonly size: number };
 
 /** A logical sector (ECMA-119 6.1.2). */
 export const SECTOR_SIZE = 2048;
@@ -59,3 +87,62 @@ export type TreeFile = {
   /** Permission bits; default 0o644. */
   readonly mode?: number;
 };
+
+/** An extent of rendered bytes that no file consists of. */
+export const bytesExtent = (offset: number, bytes: Uint8Array): Extent => ({
+  offset,
+  size: bytes.length,
+  digest: digestOf(bytes),
+  source: { kind: 'bytes', bytes },
+  paths: [],
+});
+
+export const zeroExtent = (offset: number, size: number): Extent => ({
+  offset,
+  size,
+  source: { kind: 'zero' },
+  paths: [],
+});
+
+/** The same extents, sorted already, with padding between them and up to `size`. */
+export function fillGaps(extents: readonly Extent[], size: number): Extent[] {
+  const filled: Extent[] = [];
+  let end = 0;
+  for (const extent of extents) {
+    if (extent.offset < end) throw new Error(`extent at ${extent.offset} begins before ${end}`);
+    if (extent.offset > end) filled.push(zeroExtent(end, extent.offset - end));
+    filled.push(extent);
+    end = extent.offset + extent.size;
+  }
+  if (end > size) throw new Error(`extents end at ${end}, past the image's ${size} bytes`);
+  if (end < size) filled.push(zeroExtent(end, size - end));
+  return filled;
+}
+
+/**
+ * A view of `bytes` that has at least `size` bytes from `at` on, `at` counted from the start.
+ *
+ * @throws IntegrityError `iso.truncated` when it has fewer
+ */
+export function viewOf(bytes: Uint8Array, range: { at: number; size: number }): DataView {
+  requireBytes(bytes, range);
+  return new DataView(bytes.buffer, bytes.byteOffset + range.at, range.size);
+}
+
+/** @throws IntegrityError `iso.truncated` when `bytes` ends before `at + size` */
+export function requireBytes(bytes: Uint8Array, range: { at: number; size: number }): void {
+  if (range.at >= 0 && range.size >= 0 && range.at + range.size <= bytes.length) return;
+  throw new IntegrityError(
+    'iso.truncated',
+    `structure needs ${range.size} bytes at ${range.at}, but there are ${bytes.length} bytes`,
+    { expected: String(range.at + range.size), found: String(bytes.length) },
+  );
+}
+
+/** `bytes` from `start` to before `end` as they are in memory, a Buffer's too as plain bytes. */
+export const partOf = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
+  new Uint8Array(bytes.buffer, bytes.byteOffset + start, Math.max(0, end - start));
+
+/** A copy of `bytes` from `start` to before `end`, which a Buffer's own `slice` is not. */
+export const copyOf = (bytes: Uint8Array, start: number, end: number): Uint8Array =>
+  new Uint8Array(bytes.subarray(start, end));

@@ -2,7 +2,7 @@ import { IntegrityError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { FileProblem } from '../base/errors.ts';
 import { parseIgnition } from '../ignition/config.ts';
-import type { IsoImage } from '../iso/open-iso.ts';
+import type { IsoImage } from '../iso/read/open.ts';
 import {
   CONFIG_ARCHIVE_PATH,
   decodeConfigArchive,

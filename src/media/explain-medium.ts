@@ -1,5 +1,5 @@
 import { IntegrityError } from '../base/errors.ts';
-import type { IsoImage } from '../iso/open-iso.ts';
+import type { IsoImage } from '../iso/read/open.ts';
 import { RELEASE_IMAGE, type Need } from '../openshift/mirror/image-set.ts';
 import { explainImages, type ExplainableImage, type Explanation } from './explain-images.ts';
 import { readImageContents } from './image-contents.ts';

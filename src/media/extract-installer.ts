@@ -8,8 +8,8 @@ import { IntegrityError, SealiftError } from '../base/errors.ts';
 import { digestFile, syncDirectory } from '../base/disk/files.ts';
 import { maxOf } from '../base/lists.ts';
 import { parseIgnition } from '../ignition/config.ts';
-import { readCoreosLive } from '../iso/coreos/coreos.ts';
-import type { IsoImage } from '../iso/open-iso.ts';
+import { readCoreosLive } from '../iso/coreos/live.ts';
+import type { IsoImage } from '../iso/read/open.ts';
 import {
   describeLiveSystem,
   findReleaseImage,

@@ -1,10 +1,10 @@
 import { SealiftError } from '../base/errors.ts';
 import { withoutUndefined } from '../base/lists.ts';
-import { readCoreosLive } from '../iso/coreos/coreos.ts';
+import { readCoreosLive } from '../iso/coreos/live.ts';
 import { BLOCK_SIZE } from '../iso/boot/gpt.ts';
 import { readPartitionTables, SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
-import type { IsoImage } from '../iso/open-iso.ts';
-import { formatCauses } from '../iso/reading-context.ts';
+import type { IsoImage } from '../iso/read/open.ts';
+import { formatCauses } from '../iso/read/source.ts';
 import { type IndexExtent, type MediaIndex, readIndex } from './index/media-index.ts';
 import { readImageContents } from './image-contents.ts';
 import { attempt } from './attempt.ts';

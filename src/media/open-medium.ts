@@ -1,12 +1,12 @@
 import { IntegrityError } from '../base/errors.ts';
 import { isBroken } from '../base/disk/disk-errors.ts';
-import { openIso, type IsoImage } from '../iso/open-iso.ts';
-import { formatCauses } from '../iso/reading-context.ts';
+import { openIso, type IsoImage } from '../iso/read/open.ts';
+import { formatCauses } from '../iso/read/source.ts';
 import { SECTOR_SIZE } from '../iso/extent.ts';
-import { openTree } from '../iso/iso-tree.ts';
-import { createStructureSource } from '../iso/structure-source.ts';
+import { openTree } from '../iso/read/tree.ts';
+import { createStructureSource } from '../iso/read/source.ts';
 import { openRandomAccess, type RandomAccess } from '../base/random-access.ts';
-import { decodeVolumeDescriptor } from '../iso/volume/volume-descriptor.ts';
+import { decodeVolumeDescriptor } from '../iso/volume/descriptor.ts';
 
 /** An ISO that somebody named: by its path, or as `openSource` opened it. */
 export type Medium = string | RandomAccess;

@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../base/lists.ts';
 import { isError, type ImageProblem } from '../base/errors.ts';
-import { readKargAreas } from '../iso/coreos/karg-areas.ts';
-import { checkStructure } from '../iso/check/check-structure.ts';
-import { openIso, type IsoImage } from '../iso/open-iso.ts';
+import { readKargAreas } from '../iso/coreos/kargs.ts';
+import { checkStructure } from '../iso/check/structure.ts';
+import { openIso, type IsoImage } from '../iso/read/open.ts';
 import { overlayRead, type OverlayPart } from './customize/overlay.ts';
 import { explainArea, isCustomised, planPristine } from './customize/pristine-areas.ts';
 import { compareBundleFile, compareBundleImage, readBundleFile } from './index/bundle-file.ts';

@@ -14,7 +14,7 @@ import { openWorkDirectory, type WorkDirectory } from '../base/disk/work-directo
 import { createEngine, type Engine } from '../engine/engine.ts';
 import type { EventListener } from '../engine/events.ts';
 import { createStageStore } from '../engine/stage-store.ts';
-import type { Places } from '../iso/places/places.ts';
+import type { Places } from '../iso/extent.ts';
 import { createIsoRecords, type IsoRecords } from '../media/output/iso-records.ts';
 import {
   openReusable,

@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { findJsonExcess } from '../shape/parse-text.ts';
 import { formatSize } from '../base/text/words.ts';
-import type { IsoImage } from '../iso/open-iso.ts';
+import type { IsoImage } from '../iso/read/open.ts';
 import { CONFIG_IMAGE_LABEL } from '../openshift/agent-config-image/config-archive.ts';
 import { MANIFEST_PATH } from './compose/config-tree.ts';
 import type { RetainedIso } from './identity/retained/read-retained.ts';

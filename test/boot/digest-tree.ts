@@ -1,5 +1,5 @@
 import { digestOf, hexOf } from '../../src/base/digest.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 
 /**
  * What our reader sees of an ISO, in the words of the guest's proof: number of files, and one digest

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../src/base/process.ts';
 import { runProgram } from '../../src/cli/program.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import { type MediaIndex, readIndex } from '../../src/media/index/media-index.ts';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { makeIso } from '../support/iso.ts';

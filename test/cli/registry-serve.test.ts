@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { InterruptedError } from '../../src/base/errors.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { registerRegistry } from '../../src/cli/medium/registry-serve.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import { blobPath, makeMedium, type TestMedium } from '../support/medium.ts';
 import { runCommand, startCommand, type CommandRun } from '../support/run-command.ts';
 import { makeTinyIso } from '../support/tiny-iso.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFile, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import { startSealift } from '../support/child.ts';
 import { TEST_SSH_KEY } from '../support/installation-iso.ts';
 import { INSTALLER } from '../support/installer-script.ts';

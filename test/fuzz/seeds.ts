@@ -5,7 +5,7 @@ import { digestOf } from '../../src/base/digest.ts';
 import { formatIgnition, textFile, type IgnitionConfig } from '../../src/ignition/config.ts';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
 import { encodeInitrd } from '../../src/ignition/initrd.ts';
-import { encodeSmallIso } from '../../src/iso/small-iso.ts';
+import { encodeSmallIso } from '../../src/iso/lay-out/lay-out.ts';
 import { MANIFEST_PATH } from '../../src/sites/compose/config-tree.ts';
 import { formatMediaIndex } from '../../src/media/index/media-index.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';

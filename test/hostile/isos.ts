@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { writeFile } from 'node:fs/promises';
 import { encodeCpio } from '../../src/ignition/cpio.ts';
-import { FILE_FLAG, type DirectoryRecord } from '../../src/iso/directory/directory-record.ts';
+import { FILE_FLAG, type DirectoryRecord } from '../../src/iso/directory/record.ts';
 import { encodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';
 import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/system-use.ts';
-import { encodeSmallIso } from '../../src/iso/small-iso.ts';
+import { encodeSmallIso } from '../../src/iso/lay-out/lay-out.ts';
 import { ascii, named, POSIX, record, ROOT } from '../support/raw-image.ts';
 import {
   namedDirectory,

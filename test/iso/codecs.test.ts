@@ -7,13 +7,13 @@ import {
   encodeBoth32,
   isBothEqual16,
   isBothEqual32,
-} from '../../src/iso/volume/both-endian.ts';
+} from '../../src/iso/volume/numbers.ts';
 import {
   decodeDirectoryRecord,
   encodeDirectoryRecord,
   systemUseRoom,
   type DirectoryRecord,
-} from '../../src/iso/directory/directory-record.ts';
+} from '../../src/iso/directory/record.ts';
 import { decodeBootCatalog } from '../../src/iso/boot/el-torito.ts';
 import { encodeBootCatalog } from '../../demo/boot-catalog.ts';
 import {
@@ -21,7 +21,7 @@ import {
   decodeShortDate,
   encodeLongDate,
   encodeShortDate,
-} from '../../src/iso/volume/iso-date.ts';
+} from '../../src/iso/volume/numbers.ts';
 import {
   decodePathTable,
   encodePathTable,
@@ -31,7 +31,7 @@ import {
   decodeVolumeDescriptor,
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
-} from '../../src/iso/volume/volume-descriptor.ts';
+} from '../../src/iso/volume/descriptor.ts';
 
 const u8 = fc.integer({ min: 0, max: 0xff });
 const u16 = fc.integer({ min: 0, max: 0xffff });

@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SealiftError } from '../../src/base/errors.ts';
-import { checkStructure } from '../../src/iso/check/check-structure.ts';
+import { checkStructure } from '../../src/iso/check/structure.ts';
 import {
   encodeDirectoryRecord,
   FILE_FLAG,
   type DirectoryRecord,
-} from '../../src/iso/directory/directory-record.ts';
-import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
+} from '../../src/iso/directory/record.ts';
+import { openIso, type IsoImage } from '../../src/iso/read/open.ts';
 import { encodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';
 import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
-} from '../../src/iso/volume/volume-descriptor.ts';
+} from '../../src/iso/volume/descriptor.ts';
 import {
   ascii,
   CONTINUATION,

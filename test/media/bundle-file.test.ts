@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, hexOf, type Digest } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import { type BundleFile, compareBundleImage } from '../../src/media/index/bundle-file.ts';
 import { type MediaIndex, readIndex } from '../../src/media/index/media-index.ts';
 import type { Verification } from '../../src/media/verify-contents.ts';

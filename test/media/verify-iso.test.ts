@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerVerify } from '../../src/cli/medium/verify.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import type { Verification } from '../../src/media/verify-contents.ts';
 import { verifyIso } from '../../src/media/verify-iso.ts';
 import { makeIso } from '../support/iso.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../src/base/digest.ts';
 import { digestFile, hasFile } from '../../src/base/disk/files.ts';
 import { parseIgnition } from '../../src/ignition/config.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { findFile, readContents } from '../support/node-configs.ts';
 import { requireTool } from '../support/tools.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hexOf, type Digest } from '../../src/base/digest.ts';
 import { runProcess } from '../../src/base/process.ts';
-import { openIso } from '../../src/iso/open-iso.ts';
+import { openIso } from '../../src/iso/read/open.ts';
 import { readIndex } from '../../src/media/index/media-index.ts';
 import { pathTo } from '../../src/registry/layout/distribution-layout.ts';
 import { addCatalog, buildStandIn, makeOperator, topDigest } from '../support/catalog.ts';

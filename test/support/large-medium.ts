@@ -1,8 +1,8 @@
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
-import { createEmptyImage } from '../../src/iso/empty-image.ts';
+import { createEmptyImage } from '../../src/iso/lay-out/empty-image.ts';
 import type { Extent, Layout, TreeFile } from '../../src/iso/extent.ts';
-import { layOutIso } from '../../src/iso/lay-out.ts';
+import { layOutIso } from '../../src/iso/lay-out/lay-out.ts';
 import { formatMediaIndex, type IndexImage } from '../../src/media/index/media-index.ts';
 import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
 import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';

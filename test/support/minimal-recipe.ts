@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
-import { openIso, type IsoImage } from '../../src/iso/open-iso.ts';
+import { openIso, type IsoImage } from '../../src/iso/read/open.ts';
 
 /**
  * Writes a recipe of version 1 into the room that an ISO has for it.

@@ -1,5 +1,5 @@
 import { digestOf, type Digest } from '../../src/base/digest.ts';
-import type { Sized } from '../../src/iso/places/places.ts';
+import type { Sized } from '../../src/iso/extent.ts';
 
 /** Numbers in [0, 1) that are the same at every run (MINSTD). */
 export function createRandom(seed: number): () => number {

@@ -2,7 +2,7 @@ import {
   encodeDirectoryRecord,
   FILE_FLAG,
   type DirectoryRecord,
-} from '../../src/iso/directory/directory-record.ts';
+} from '../../src/iso/directory/record.ts';
 import { encodePathTable } from '../../src/iso/volume/path-table.ts';
 import {
   encodeRockRidge,
@@ -14,7 +14,7 @@ import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
   type PrimaryVolumeDescriptor,
-} from '../../src/iso/volume/volume-descriptor.ts';
+} from '../../src/iso/volume/descriptor.ts';
 
 export const ROOT = 20;
 export const SUBDIRECTORY = 21;

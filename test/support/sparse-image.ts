@@ -3,13 +3,13 @@ import {
   encodeDirectoryRecord,
   FILE_FLAG,
   type DirectoryRecord,
-} from '../../src/iso/directory/directory-record.ts';
+} from '../../src/iso/directory/record.ts';
 import { encodeRockRidge, encodeSharingProtocol } from '../../src/iso/directory/rock-ridge.ts';
 import { encodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
-} from '../../src/iso/volume/volume-descriptor.ts';
+} from '../../src/iso/volume/descriptor.ts';
 import { directoryRecord, named, POSIX, ROOT, volume } from './raw-image.ts';
 
 export const SECTOR = 2048;

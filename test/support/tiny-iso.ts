@@ -1,4 +1,4 @@
-import { encodeDirectoryRecord, FILE_FLAG } from '../../src/iso/directory/directory-record.ts';
+import { encodeDirectoryRecord, FILE_FLAG } from '../../src/iso/directory/record.ts';
 import { encodePathTable } from '../../src/iso/volume/path-table.ts';
 import {
   encodeExtensionReference,
@@ -10,7 +10,7 @@ import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/sys
 import {
   encodePrimaryVolumeDescriptor,
   encodeTerminator,
-} from '../../src/iso/volume/volume-descriptor.ts';
+} from '../../src/iso/volume/descriptor.ts';
 
 const TIME = new Date('2026-01-02T03:04:05Z');
 const DIRECTORY = 0o040555;

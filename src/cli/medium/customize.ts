@@ -4,7 +4,7 @@ import { Option, type Command } from 'commander';
 import { UsageError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { withLock } from '../../base/disk/lease.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { copyWithParts } from '../../media/customize/copy-with-parts.ts';
 import { overlayRead, type OverlayPart } from '../../media/customize/overlay.ts';
@@ -15,7 +15,7 @@ import { hasSecrets, readCustomisation } from '../../media/customize/read-custom
 import { writeAreas, type PlannedParts } from '../../media/customize/write-areas.ts';
 import { claimIso } from '../../media/output/claim-iso.ts';
 import { isElsewhere } from '../../media/source/open-source.ts';
-import { openIso } from '../../iso/open-iso.ts';
+import { openIso } from '../../iso/read/open.ts';
 import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
 import { addProfiles } from '../../sites/network/nmstate/add-profiles.ts';
 import type { CliHost } from '../host.ts';

@@ -10,7 +10,7 @@ import {
   type ExtractedFile,
   type ExtractOptions as CoreosOptions,
 } from '../../media/customize/extract-coreos.ts';
-import { openIso, type IsoImage } from '../../iso/open-iso.ts';
+import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import type { CliHost } from '../host.ts';
 import { createLogFormatOption, type LogFormat } from '../terminal/progress.ts';
 import { runWithProgress } from '../terminal/run-with-progress.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { UsageError, isErrno, IntegrityError } from '../../base/errors.ts';
-import type { IsoNode } from '../../iso/iso-node.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoNode } from '../../iso/read/node.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { toPrintable } from '../../base/text/words.ts';
 import type { CliHost } from '../host.ts';
 import {

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Command } from 'commander';
 import { ConfigError, IntegrityError, UsageError } from '../../base/errors.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { createRegistryServer, type RequestEntry } from '../../registry/server.ts';
 import type { KeyPair } from '../../base/http/server.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';

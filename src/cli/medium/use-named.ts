@@ -1,4 +1,4 @@
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import { useMedium } from '../../media/open-medium.ts';
 import { isElsewhere, useSource } from '../../media/source/open-source.ts';

@@ -1,5 +1,5 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { requireBytes, viewOf } from '../bounds.ts';
+import { requireBytes, viewOf } from '../extent.ts';
 
 /** El Torito 2.0, platform ids; EFI is UEFI 2.x 13.3.2.1. */
 type BootPlatform = 'bios' | 'powerpc' | 'mac' | 'efi' | 'unknown';

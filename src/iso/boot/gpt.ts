@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { viewOf } from '../bounds.ts';
+import { viewOf } from '../extent.ts';
 
 /** The logical block of disks, which MBR and GPT count in. */
 export const BLOCK_SIZE = 512;

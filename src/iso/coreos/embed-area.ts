@@ -1,8 +1,11 @@
 import { IntegrityError } from '../../base/errors.ts';
-import { parseJsonObjectOfCoreosJson, readOptionalInteger } from '../../shape/go-json.ts';
-import type { IsoFile } from '../iso-node.ts';
-import type { IsoImage } from '../open-iso.ts';
 import type { ByteRange } from '../../base/random-access.ts';
+import { formatReadableJson } from '../../base/text/json.ts';
+import { parseJsonObjectOfCoreosJson, readOptionalInteger } from '../../shape/go-json.ts';
+import type { TreeFile } from '../extent.ts';
+import type { BasePatch } from '../lay-out/scan.ts';
+import type { IsoFile } from '../read/node.ts';
+import type { IsoImage } from '../read/open.ts';
 
 /** Where the live system looks for its Ignition config. */
 export type EmbedArea = {
@@ -100,3 +103,111 @@ async function readIgnitionInfo(iso: ReadableIso): Promise<IgnitionInfo> {
     length: readOptionalInteger(info, 'length', path),
   };
 }
+
+/** Bytes of the base that change where they are, or files that take the place of some of its. */
+export type EmbedPlan = {
+  readonly files: readonly TreeFile[];
+  readonly patches: readonly BasePatch[];
+  /** Bytes of the larger area, where there is one. */
+  readonly grownTo?: number;
+  /** Of the area: in a file of the new tree, or from the start of the image. */
+  readonly place: EmbedPlace;
+};
+
+/** Bytes; `path` is absent where the area stays a part of the base. */
+export type EmbedPlace = {
+  readonly path?: string;
+  readonly offset: number;
+  readonly size: number;
+};
+
+/** What goes into an embed area. */
+export type EmbedContent = {
+  readonly archive: Uint8Array;
+  /** Bytes that the area has in any case where it can be made larger; it then grows with no archive. */
+  readonly size?: number;
+};
+
+/**
+ * The archive at the start of the embed area and zeros behind it. One that is too large goes to a larger file in the
+ * area's place, where the area is a whole file and no size is given; whoever looks for the area by that file or by
+ * `coreos/igninfo.json` finds the larger one.
+ *
+ * @throws IntegrityError `base-iso.fixed-embed-area`, `iso.no-embed-area`
+ */
+export async function planEmbed(
+  iso: IsoImage,
+  area: EmbedArea,
+  { archive, size: given }: EmbedContent,
+): Promise<EmbedPlan> {
+  requirePlausible(area);
+  const node = await iso.find(area.file);
+  const canGrow = node?.kind === 'file' && node.size === area.size;
+  const wanted = canGrow ? Math.max(archive.length, given ?? 0) : archive.length;
+  if (wanted <= area.size) {
+    const { offset, size } = area;
+    const bytes = new Uint8Array(size);
+    bytes.set(archive);
+    return { files: [], patches: [{ offset, bytes }], place: { offset, size } };
+  }
+  const size = given ?? sizeOfGrownArea(area.size, archive.length);
+  const largest = canGrow ? size : area.size;
+  if (archive.length > largest) {
+    throw new IntegrityError(
+      'base-iso.fixed-embed-area',
+      `content length (${archive.length}) exceeds embed area size (${largest})`,
+      {
+        expected: `at most ${largest}`,
+        found: String(archive.length),
+        hint: canGrow
+          ? 'choose a larger area with build.ignitionArea'
+          : 'carry less: this area is a part of a file, so that it cannot be made larger',
+      },
+    );
+  }
+  const bytes = new Uint8Array(size);
+  bytes.set(archive);
+  const path = await resolvePath(iso, area.file);
+  const files = [fileOf(path, bytes), ...(await growInfo(iso, bytes.length))];
+  return { files, patches: [], grownTo: size, place: { path, offset: 0, size } };
+}
+
+/** A description that names the root file system or an initrd would have it overwritten. */
+function requirePlausible({ file, size }: EmbedArea): void {
+  if (size <= MAX_EMBED_AREA_SIZE && !/^\/*images\/+pxeboot\//i.test(file)) return;
+  throw new IntegrityError(
+    'iso.no-embed-area',
+    `${file} has ${size} bytes for an Ignition config, which is too much for an embed area`,
+    { expected: `at most ${MAX_EMBED_AREA_SIZE}`, found: String(size) },
+  );
+}
+
+/** The names that the tree has: a description may as well have those of ISO 9660, in upper case. */
+async function resolvePath(iso: IsoImage, path: string): Promise<string> {
+  let resolved = '';
+  for (const part of path.split('/').filter((text) => text !== '')) {
+    const node = await iso.find(`${resolved}/${part}`);
+    resolved += `/${node?.name ?? part}`;
+  }
+  return resolved;
+}
+
+/** Grows by quarters, as the image service does, with one quarter free for what it adds. */
+function sizeOfGrownArea(size: number, needed: number): number {
+  const quarter = Math.ceil(size / 4);
+  return (1 + Math.ceil(needed / quarter)) * quarter;
+}
+
+async function growInfo(iso: IsoImage, length: number): Promise<readonly TreeFile[]> {
+  const path = '/coreos/igninfo.json';
+  const info = await iso.find(path);
+  if (!info) return [];
+  const json = parseJsonObjectOfCoreosJson(await iso.readFile(info, 65_536), 'coreos/igninfo.json');
+  const text = formatReadableJson({ ...json, length });
+  return [fileOf(await resolvePath(iso, path), Buffer.from(text))];
+}
+
+const fileOf = (path: string, bytes: Uint8Array): TreeFile => ({
+  path,
+  content: { kind: 'bytes', bytes },
+});

@@ -1,4 +1,12 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
+import type { Json } from '../../base/text/json.ts';
+import {
+  isObject,
+  parseJsonObjectOfCoreosJson,
+  readOptionalInteger,
+  type JsonObject,
+} from '../../shape/go-json.ts';
+import { findContiguousFile, type ReadableIso } from './embed-area.ts';
 
 /** How a kernel argument area is filled: both are one byte. */
 export type KargsFiller = {
@@ -59,4 +67,200 @@ function trimEnd(text: string, character: string): string {
   let length = text.length;
   while (length > 0 && text[length - 1] === character) length -= 1;
   return text.slice(0, length);
+}
+
+/** One copy of the kernel arguments: in the menu of a boot loader, or in a boot image. */
+export type KargArea = KargsFiller & {
+  /** Of the file, as `coreos/kargs.json` writes it; undefined when only a legacy header names it. */
+  readonly path: string | undefined;
+  /** Bytes from the start of the image. */
+  readonly offset: number;
+};
+
+export type KargAreas = {
+  /** The arguments of the areas, which all hold the same. */
+  readonly text: string;
+  /** The arguments that the image was built with. */
+  readonly default: string;
+  /** Bytes of each area. */
+  readonly size: number;
+  readonly areas: readonly KargArea[];
+};
+
+const MAX_AREA_SIZE = 2048;
+/** CoreOS has two to four. */
+const MAX_AREAS = 64;
+const LEGACY_AT = 32_672;
+const LEGACY_SIZE = 72;
+const LEGACY_MAGIC = 'coreKarg';
+const LEGACY_FILLER: KargsFiller = { pad: '#', end: '\n' };
+
+/**
+ * The kernel argument areas that `coreos/kargs.json` lists; without that file, those of the `coreKarg`
+ * header at the end of the System Area, which images before 2022 have.
+ *
+ * @throws IntegrityError `kargs.no-areas`, `kargs.area-too-large`, `kargs.areas-differ`,
+ * `kargs.not-utf8`, `iso.malformed-json`, `iso.out-of-bounds`
+ */
+export async function readKargAreas(iso: ReadableIso): Promise<KargAreas> {
+  const located = await locateKargAreas(iso);
+  return { ...located, text: await readSameText(iso, located) };
+}
+
+/**
+ * The same without what the areas hold, which may differ.
+ *
+ * @throws IntegrityError `kargs.no-areas`, `kargs.area-too-large`, `iso.malformed-json`, `iso.out-of-bounds`
+ */
+export async function locateKargAreas(iso: ReadableIso): Promise<LocatedAreas> {
+  const node = await iso.find('/coreos/kargs.json');
+  const located = node
+    ? await locateListed(iso, parseJsonObjectOfCoreosJson(await iso.readFile(node, 65_536), PATH))
+    : await locateLegacy(iso);
+  const { size, areas } = located;
+  if (areas.length === 0) throw createMissingError();
+  if (size > MAX_AREA_SIZE) {
+    throw new IntegrityError(
+      'kargs.area-too-large',
+      `kernel argument area has ${size} bytes, more than ${MAX_AREA_SIZE}`,
+      { expected: `at most ${MAX_AREA_SIZE}`, found: String(size) },
+    );
+  }
+  return located;
+}
+
+export type LocatedAreas = Omit<KargAreas, 'text'>;
+
+const PATH = 'coreos/kargs.json';
+
+async function readSameText(
+  iso: ReadableIso,
+  { size, areas }: Pick<LocatedAreas, 'size' | 'areas'>,
+): Promise<string> {
+  const texts = await Promise.all(
+    areas.map(async (area) => parseKargs(await iso.readBytes(area.offset, size), area)),
+  );
+  const [first = ''] = texts;
+  const odd = texts.findIndex((text) => text !== first);
+  if (odd < 0) return first;
+  throw new IntegrityError(
+    'kargs.areas-differ',
+    `kernel arguments at byte ${areas[0]?.offset ?? 0} are "${first}", but at byte ${areas[odd]?.offset ?? 0} "${texts[odd] ?? ''}"`,
+    { expected: first, found: texts[odd] ?? '' },
+  );
+}
+
+async function locateListed(iso: ReadableIso, json: JsonObject): Promise<LocatedAreas> {
+  const text = json['default'];
+  const files = json['files'];
+  const size = readOptionalInteger(json, 'size', PATH);
+  if (typeof text !== 'string' || !Array.isArray(files) || size === undefined) {
+    throw new IntegrityError('iso.malformed-json', `${PATH} lacks "default", "files" or "size"`);
+  }
+  if (Buffer.byteLength(text) > size) {
+    throw new IntegrityError(
+      'iso.malformed-json',
+      `${PATH} has a default of ${Buffer.byteLength(text)} bytes for areas of ${size}`,
+    );
+  }
+  if (files.length > MAX_AREAS) {
+    throw new IntegrityError(
+      'iso.malformed-json',
+      `${PATH} names ${files.length} files, more than ${MAX_AREAS}`,
+    );
+  }
+  const areas: KargArea[] = [];
+  for (const file of files as readonly Json[]) areas.push(await locateOne(iso, file, size));
+  return { default: text.trim(), size, areas };
+}
+
+async function locateOne(iso: ReadableIso, entry: Json, size: number): Promise<KargArea> {
+  if (!isObject(entry) || typeof entry['path'] !== 'string') {
+    throw new IntegrityError('iso.malformed-json', `${PATH} has a file without "path"`);
+  }
+  const path = entry['path'];
+  const skip = readOptionalInteger(entry, 'offset', PATH) ?? 0;
+  const { file, extent } = await findContiguousFile(iso, path);
+  if (skip + size > file.size) {
+    throw new IntegrityError(
+      'iso.out-of-bounds',
+      `kernel argument area of ${size} bytes at ${skip} ends past ${path}, which has ${file.size} bytes`,
+    );
+  }
+  const pad = readCharacter(entry['pad'], '#');
+  const end = readCharacter(entry['end'], '\n');
+  return { path, offset: extent.offset + skip, pad, end };
+}
+
+function readCharacter(value: Json | undefined, otherwise: string): string {
+  if (value === undefined) return otherwise;
+  if (typeof value === 'string' && value.length === 1 && value.charCodeAt(0) < 128) return value;
+  throw new IntegrityError(
+    'iso.malformed-json',
+    `${PATH} has ${JSON.stringify(value)} where one character is meant`,
+  );
+}
+
+/** Magic, u64 size, u64 offset of the default, six u64 offsets of areas; the first 0 ends them. */
+async function locateLegacy(iso: ReadableIso): Promise<LocatedAreas> {
+  const header = Buffer.from(await iso.readBytes(LEGACY_AT, LEGACY_SIZE));
+  if (header.toString('latin1', 0, 8) !== LEGACY_MAGIC) throw createMissingError();
+  const numbers = Array.from({ length: 8 }, (_, index) =>
+    Number(header.readBigUInt64LE(8 + index * 8)),
+  );
+  const [size = 0, defaultOffset = 0, ...offsets] = numbers;
+  const count = offsets.indexOf(0);
+  const areas = offsets
+    .slice(0, count < 0 ? offsets.length : count)
+    .map((offset) => ({ path: undefined, offset, ...LEGACY_FILLER }));
+  const stored = await iso.readBytes(defaultOffset, Math.min(size, MAX_AREA_SIZE));
+  return { default: parseKargs(stored, LEGACY_FILLER), size, areas };
+}
+
+const createMissingError = (): IntegrityError =>
+  new IntegrityError(
+    'kargs.no-areas',
+    'image has no kernel argument areas: it is old, damaged, or not of CoreOS',
+  );
+
+/**
+ * Kernel arguments without some and with others at their end, as CoreOS's own tool edits them: first what is removed,
+ * each a run of whole words, everywhere; then what is appended.
+ */
+export function editKargs(
+  text: string,
+  { append, remove }: { readonly append: readonly string[]; readonly remove: readonly string[] },
+): string {
+  const removed = remove.reduce(
+    (line, karg) => line.replaceAll(` ${karg.trim()} `, ' '),
+    ` ${text.trim()} `,
+  );
+  return [removed.trim(), ...append.map((karg) => karg.trim())].join(' ').trim();
+}
+
+/** Whole strings; in those with double quotes, GRUB replaces variables and escapes. */
+const STRINGS = /'[^']*'|"[^"$\\]*"/g;
+/** What has a meaning for GRUB: some only at the start of a word, or as one. */
+const SPECIAL = /[&|;<>{}$\\'"]|(?<!\S)(?:#|(?:\[\[|\]\])(?!\S))/;
+
+/**
+ * Refuses kernel arguments that a menu of GRUB has another meaning for: a machine would stop at its prompt, or the kernel
+ * get others than those of the menu of isolinux beside it.
+ *
+ * @throws UsageError `kargs.special`
+ */
+export function requireMenuWords(kargs: readonly string[]): void {
+  for (const karg of kargs) {
+    const [found] = SPECIAL.exec(karg.trim().replaceAll(STRINGS, 'string')) ?? [];
+    if (found === undefined) continue;
+    throw new UsageError(
+      'kargs.special',
+      `a kernel argument has ${found}, which GRUB does not hand on`,
+      {
+        expected: 'none of & | ; < > { } $ \\, whole strings, and no word with # in front',
+        found,
+        hint: 'Write the argument without it: a URL with a query of one part, for instance.',
+      },
+    );
+  }
 }

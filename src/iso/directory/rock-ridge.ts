@@ -1,8 +1,13 @@
-import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
-import { decodeShortDate, decodeLongDate, encodeShortDate } from '../volume/iso-date.ts';
-import type { SystemUseEntry } from './system-use.ts';
 import { append } from '../../base/lists.ts';
-import { requireBytes } from '../bounds.ts';
+import { requireBytes } from '../extent.ts';
+import {
+  decodeBoth32,
+  encodeBoth32,
+  decodeShortDate,
+  decodeLongDate,
+  encodeShortDate,
+} from '../volume/numbers.ts';
+import type { SystemUseEntry } from './system-use.ts';
 
 /** What Rock Ridge (RRIP 1.12, 4.1) says about one file. */
 export type PosixAttributes = {

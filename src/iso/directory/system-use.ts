@@ -1,8 +1,7 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
-import { decodeBoth32, encodeBoth32 } from '../volume/both-endian.ts';
-import { partOf, requireBytes } from '../bounds.ts';
-import { SECTOR_SIZE } from '../extent.ts';
+import { partOf, requireBytes, SECTOR_SIZE } from '../extent.ts';
+import { decodeBoth32, encodeBoth32 } from '../volume/numbers.ts';
 
 /** SUSP 4.1: two letters, a version, and up to 251 bytes of their own. */
 export type SystemUseEntry = {

@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
-import { fillGaps } from '../../iso/live-base/extent-list.ts';
+import { fillGaps } from '../../iso/extent.ts';
 import type { ExtentOpener } from '../../iso/pour/lane.ts';
 import { pourIso, type PourOptions } from '../../iso/pour/pour-iso.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';

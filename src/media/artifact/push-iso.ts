@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
 import { openToRead } from '../../base/disk/open-file.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import type { WritingClient } from '../../registry/client.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { readImageContents } from '../image-contents.ts';

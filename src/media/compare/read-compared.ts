@@ -1,8 +1,8 @@
 import { SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import { readCoreosLive } from '../../iso/coreos/coreos.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
-import { formatCauses } from '../../iso/reading-context.ts';
+import { readCoreosLive } from '../../iso/coreos/live.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
+import { formatCauses } from '../../iso/read/source.ts';
 import { attempt, type Attempt } from '../attempt.ts';
 import { type MediaIndex, readIndex } from '../index/media-index.ts';
 import { useMedium, type Medium } from '../open-medium.ts';

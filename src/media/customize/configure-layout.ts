@@ -1,6 +1,6 @@
 import { digestOf } from '../../base/digest.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
-import type { LiveGraft } from '../../iso/live-graft.ts';
+import type { LiveGraft } from '../../iso/coreos/graft.ts';
 import { configure } from '../../openshift/customisation/configure.ts';
 import type { CustomValues } from '../../openshift/customisation/custom-values.ts';
 import type { MutableArea } from '../index/media-index.ts';

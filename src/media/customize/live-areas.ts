@@ -1,10 +1,10 @@
 import { IntegrityError } from '../../base/errors.ts';
 import { decodeInitrd, encodeInitrd } from '../../ignition/initrd.ts';
 import { findEmbedArea, type EmbedArea, type ReadableIso } from '../../iso/coreos/embed-area.ts';
-import { readKargAreas, type KargAreas } from '../../iso/coreos/karg-areas.ts';
+import { readKargAreas, type KargAreas } from '../../iso/coreos/kargs.ts';
 import { encodeKargs, type KargsFiller } from '../../iso/coreos/kargs.ts';
-import { editKargs } from '../../iso/coreos/edit-kargs.ts';
-import { requireMenuWords } from '../../iso/coreos/require-menu-words.ts';
+import { editKargs } from '../../iso/coreos/kargs.ts';
+import { requireMenuWords } from '../../iso/coreos/kargs.ts';
 import type { ByteRange } from '../../base/random-access.ts';
 import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
 import type { OverlayPart } from './overlay.ts';

@@ -1,7 +1,7 @@
 import { UsageError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import { readCoreosFeatures } from '../../iso/coreos/coreos.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import { readCoreosFeatures } from '../../iso/coreos/live.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { configure, isForAgents } from '../../openshift/customisation/configure.ts';
 import type { CustomValues, Keyfile } from '../../openshift/customisation/custom-values.ts';
 import { profilesOf } from '../../openshift/customisation/host-networks.ts';

@@ -1,7 +1,7 @@
 import { IntegrityError, UsageError } from '../../base/errors.ts';
-import { locateKargAreas } from '../../iso/coreos/karg-areas.ts';
+import { locateKargAreas } from '../../iso/coreos/kargs.ts';
 import { findEmbedArea } from '../../iso/coreos/embed-area.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { readIndex } from '../index/media-index.ts';
 import { planEmbedPart, planKargParts } from './live-areas.ts';
 import { sortParts, type OverlayPart } from './overlay.ts';

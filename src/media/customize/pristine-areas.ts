@@ -1,6 +1,6 @@
 import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
-import { locateKargAreas } from '../../iso/coreos/karg-areas.ts';
+import { locateKargAreas } from '../../iso/coreos/kargs.ts';
 import type { IndexExtent, MediaIndex, MutableArea } from '../index/media-index.ts';
 import { PRISTINE_IGNITION_PATH } from '../index/media-paths.ts';
 import type { IsoFiles } from '../open-medium.ts';

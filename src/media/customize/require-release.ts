@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { parseIgnition } from '../../ignition/config.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import {
   describeLiveSystem,
   findReleaseImage,

@@ -6,7 +6,7 @@ import { withLock } from '../../base/disk/lease.ts';
 import { openInPlace, readOwnFile } from '../../base/disk/open-file.ts';
 import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
 import { DiskError } from '../../base/errors.ts';
-import { openIso, type IsoImage } from '../../iso/open-iso.ts';
+import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import { openRandomAccess } from '../../base/random-access.ts';
 import { namesBeside } from '../output/claim-iso.ts';
 import type { OverlayPart } from './overlay.ts';

@@ -3,7 +3,7 @@ import { sumSizes } from '../../base/lists.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Extent, Layout } from '../../iso/extent.ts';
-import { bytesExtent, fillGaps } from '../../iso/live-base/extent-list.ts';
+import { bytesExtent, fillGaps } from '../../iso/extent.ts';
 import { pourIso, publishPour, type PourOptions } from '../../iso/pour/pour-iso.ts';
 import { surveyPartial } from '../../iso/pour/survey.ts';
 import { requireSpace } from '../../openshift/mirror/space.ts';

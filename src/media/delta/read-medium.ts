@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { digestOf } from '../../base/digest.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import { roundUp, SECTOR_SIZE } from '../../iso/extent.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { readIndex, type MediaIndex } from '../index/media-index.ts';
 import { INDEX_PATH } from '../index/media-paths.ts';
 import { identifyIso } from '../customize/identify-iso.ts';

@@ -10,7 +10,7 @@ import {
 import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';
 import type { MediaIndex } from './media-index.ts';
 import { BUNDLE_PATH } from './media-paths.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { parseManifest } from '../../registry/manifest.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Areas } from '../../iso/places/places.ts';
+import type { Areas } from '../../iso/extent.ts';
 import type { MirrorPlan, PlannedImage } from '../../openshift/mirror/mirror-plan.ts';
 import type { Release } from '../../openshift/release/release-payload.ts';
 import { isUnsigned } from '../../openshift/signature/release-statement.ts';

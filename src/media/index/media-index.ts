@@ -4,8 +4,8 @@ import { IntegrityError } from '../../base/errors.ts';
 import { areCatalogs, type IndexCatalog } from './index-catalogs.ts';
 import { INDEX_PATH } from './media-paths.ts';
 import type { Layout } from '../../iso/extent.ts';
-import type { Areas, Places } from '../../iso/places/places.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { Areas, Places } from '../../iso/extent.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { isObject } from '../../base/lists.ts';
 import { checkText, parseObject, isTexts, isTextList, type Document } from '../../shape/go-json.ts';
 

@@ -6,7 +6,7 @@ import { isErrno, SealiftError } from '../../base/errors.ts';
 import { isOwnUser, readRegularFile } from '../../base/disk/open-file.ts';
 import { sizeOf } from '../../base/disk/files.ts';
 import { isObject, withoutUndefined } from '../../base/lists.ts';
-import { openIso } from '../../iso/open-iso.ts';
+import { openIso } from '../../iso/read/open.ts';
 import type { IsoReuse } from '../seeds/open-seeds.ts';
 import { claimDevice } from './claim-device.ts';
 import { isDelta } from '../delta/delta-file.ts';

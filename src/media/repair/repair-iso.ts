@@ -6,10 +6,7 @@ import { explaining, explainWriteError } from '../../base/disk/disk-errors.ts';
 import type { ImageProblem } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import { SECTOR_SIZE } from '../../iso/extent.ts';
-import {
-  decodeVolumeDescriptor,
-  type VolumeDescriptor,
-} from '../../iso/volume/volume-descriptor.ts';
+import { decodeVolumeDescriptor, type VolumeDescriptor } from '../../iso/volume/descriptor.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { IndexExtent, MutableArea } from '../index/media-index.ts';
 import { findGaps, type Verification, type VerifyOptions } from '../verify-contents.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { IntegrityError } from '../../base/errors.ts';
-import type { IsoFile } from '../../iso/iso-node.ts';
-import { openIso, type IsoImage } from '../../iso/open-iso.ts';
+import type { IsoFile } from '../../iso/read/node.ts';
+import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { Descriptor } from '../../registry/descriptor.ts';

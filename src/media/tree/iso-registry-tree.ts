@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { IntegrityError } from '../../base/errors.ts';
 import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from '../index/media-paths.ts';
-import type { IsoFile } from '../../iso/iso-node.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoFile } from '../../iso/read/node.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import type { RegistryTree } from '../../registry/layout/store.ts';
 
 /** A registry's small files: links of 71 bytes and manifests of 4 MiB at most. */

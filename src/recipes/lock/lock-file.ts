@@ -4,7 +4,7 @@ import { readInputFile } from '../../base/disk/files.ts';
 import { ConfigError, isErrno } from '../../base/errors.ts';
 import { isObject } from '../../base/lists.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import type { Places } from '../../iso/places/places.ts';
+import type { Places } from '../../iso/extent.ts';
 import type { UpgradePath } from '../../openshift/release/upgrade-path.ts';
 import type { TagDigests } from '../../registry/tag-ledger.ts';
 

@@ -1,6 +1,6 @@
 import { serveRuns } from '../../media/serving/serve-runs.ts';
-import type { IsoFile } from '../../iso/iso-node.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoFile } from '../../iso/read/node.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { toArchitecture } from '../architecture.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { App, Exchange, Service } from '../context.ts';

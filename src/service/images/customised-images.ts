@@ -3,7 +3,7 @@ import { digestOf } from '../../base/digest.ts';
 import { ConfigError, RegistryError, SealiftError } from '../../base/errors.ts';
 import { parseIgnition } from '../../ignition/config.ts';
 import { planCustomisation, renderArchive } from '../../media/customize/plan-customisation.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { decodeEmbedded, readLiveAreas } from '../../media/customize/live-areas.ts';
 import { readPristineArchive } from '../../media/customize/pristine-areas.ts';
 import type { PackedOverlay } from '../../media/serving/packed-overlay.ts';

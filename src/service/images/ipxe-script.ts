@@ -1,4 +1,4 @@
-import { editKargs } from '../../iso/coreos/edit-kargs.ts';
+import { editKargs } from '../../iso/coreos/kargs.ts';
 import { readLiveAreas } from '../../media/customize/live-areas.ts';
 import { ApiFailure } from '../api-failure.ts';
 import type { Exchange, Service } from '../context.ts';

@@ -1,5 +1,5 @@
 import { hexOf } from '../../base/digest.ts';
-import type { IsoImage } from '../../iso/open-iso.ts';
+import type { IsoImage } from '../../iso/read/open.ts';
 import { useMedium } from '../../media/open-medium.ts';
 import type { VirtualBase } from '../../media/serving/virtual-iso.ts';
 

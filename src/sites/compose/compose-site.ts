@@ -4,7 +4,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { digestFileSync, unlessAbsent } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import type { Site } from '../site.ts';
-import { encodeSmallIso } from '../../iso/small-iso.ts';
+import { encodeSmallIso } from '../../iso/lay-out/lay-out.ts';
 import { readValidity } from '../identity/certificates/certificate-validity.ts';
 import { CONFIG_VOLUME_ID, planConfigTree } from './config-tree.ts';
 import { formatState } from '../identity/identity-state.ts';

@@ -1,9 +1,9 @@
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { createEmptyImage } from '../../iso/empty-image.ts';
+import { createEmptyImage } from '../../iso/lay-out/empty-image.ts';
 import type { Layout } from '../../iso/extent.ts';
-import { layOutIso } from '../../iso/lay-out.ts';
-import type { Places } from '../../iso/places/places.ts';
+import { layOutIso } from '../../iso/lay-out/lay-out.ts';
+import type { Places } from '../../iso/extent.ts';
 import { describeMedium } from '../../media/index/describe-medium.ts';
 import type { IndexCatalog } from '../../media/index/index-catalogs.ts';
 import { INDEX_PATH, UPGRADE_REGISTRY_ROOT } from '../../media/index/media-paths.ts';

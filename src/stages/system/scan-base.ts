@@ -1,9 +1,9 @@
 import type { FileInput } from '../../base/disk/file-digests.ts';
 import { IntegrityError } from '../../base/errors.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../iso/live-base/scan-base.ts';
-import { readCoreosLive } from '../../iso/coreos/coreos.ts';
-import { openIso } from '../../iso/open-iso.ts';
+import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../iso/lay-out/scan.ts';
+import { readCoreosLive } from '../../iso/coreos/live.ts';
+import { openIso } from '../../iso/read/open.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
 
 export type ScanBaseTools = { readonly digests: FileDigests };

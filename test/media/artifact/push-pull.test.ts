@@ -11,7 +11,7 @@ import { registerPush } from '../../../src/cli/medium/push.ts';
 import { registerVerify } from '../../../src/cli/medium/verify.ts';
 import type { PullReport } from '../../../src/media/artifact/pull-iso.ts';
 import type { PushReport } from '../../../src/media/artifact/push-artifact.ts';
-import type { Places } from '../../../src/iso/places/places.ts';
+import type { Places } from '../../../src/iso/extent.ts';
 import {
   makeNightlyBase,
   noiseImage,

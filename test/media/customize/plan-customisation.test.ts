@@ -4,7 +4,7 @@ import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import { openIso, type IsoImage } from '../../../src/iso/open-iso.ts';
+import { openIso, type IsoImage } from '../../../src/iso/read/open.ts';
 import { overlayAccess, type OverlayPart } from '../../../src/media/customize/overlay.ts';
 import { planCustomisation } from '../../../src/media/customize/plan-customisation.ts';
 import { openRandomAccess } from '../../../src/base/random-access.ts';

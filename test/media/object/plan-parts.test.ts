@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import type { Extent, Layout } from '../../../src/iso/extent.ts';
-import { placeAreas } from '../../../src/iso/places/place-areas.ts';
-import type { Places, Sized } from '../../../src/iso/places/places.ts';
+import { placeAreas } from '../../../src/iso/places/areas.ts';
+import type { Places, Sized } from '../../../src/iso/extent.ts';
 import {
   partsOf,
   planParts,

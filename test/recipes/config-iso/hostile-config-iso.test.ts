@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runProcess } from '../../../src/base/process.ts';
-import { encodeSmallIso } from '../../../src/iso/small-iso.ts';
+import { encodeSmallIso } from '../../../src/iso/lay-out/lay-out.ts';
 import {
   createConfigIsoWorld,
   inFolder,

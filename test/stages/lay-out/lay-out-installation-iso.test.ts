@@ -6,13 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secret.ts';
 import { encodeInitrd } from '../../../src/ignition/initrd.ts';
-import {
-  encodeBaseScan,
-  scanBaseIso,
-  type BaseScan,
-} from '../../../src/iso/live-base/scan-base.ts';
+import { encodeBaseScan, scanBaseIso, type BaseScan } from '../../../src/iso/lay-out/scan.ts';
 import { findEmbedArea } from '../../../src/iso/coreos/embed-area.ts';
-import { openIso } from '../../../src/iso/open-iso.ts';
+import { openIso } from '../../../src/iso/read/open.ts';
 import {
   layOutInstallationIso,
   type InstallationIsoParts,

@@ -1,0 +1,213 @@
+import { IntegrityError, type ImageProblem } from '../../base/errors.ts';
+import { withoutUndefined } from '../../base/lists.ts';
+import type { ByteRange } from '../../base/random-access.ts';
+import {
+  createColumn,
+  createTextColumn,
+  createClaims,
+  type DirectoryClaims,
+  type DirectoryEntry,
+  type Column,
+} from '../directory/claims.ts';
+import type { SystemUseEntry } from '../directory/system-use.ts';
+import { SECTOR_SIZE } from '../extent.ts';
+import { TOO_MUCH_STRUCTURE, formatCauses } from '../read/source.ts';
+import { isBothEqual16, isBothEqual32 } from '../volume/numbers.ts';
+
+/** Something about an image that is not as its standard says: an error unless no reader is known to break. */
+export type StructureProblem = ImageProblem;
+
+export type Where = { readonly path?: string; readonly range?: ByteRange };
+
+export const damage = (problem: string, where: Where = {}): StructureProblem =>
+  describe('error', problem, where);
+
+export const oddity = (problem: string, where: Where = {}): StructureProblem =>
+  describe('warning', problem, where);
+
+const describe = (
+  severity: StructureProblem['severity'],
+  problem: string,
+  { path, range }: Where,
+): StructureProblem => ({
+  severity,
+  code: 'verify.structure',
+  kind: 'structure',
+  problem,
+  ...withoutUndefined({ path }),
+  ...range,
+});
+
+/**
+ * What an error in the bytes says, as damage; any other error is thrown on, and so is the end of the
+ * budget, behind which there is nothing to check.
+ */
+export function damageOf(error: unknown, where: Where): StructureProblem {
+  if (!(error instanceof IntegrityError) || error.code === TOO_MUCH_STRUCTURE) throw error;
+  return damage(formatCauses(error), where);
+}
+
+/** A directory where it stands on the volume, Rock Ridge's relocations not undone. */
+export type FoundDirectory = DirectoryEntry & {
+  /** Bytes as latin1. */
+  readonly identifier: string;
+  /** Sector that its record names. */
+  readonly sector: number;
+  /** That of its parent. */
+  readonly parentSector: number;
+};
+
+/** The directories of one tree: about 200 bytes are held of each. */
+export type FoundDirectories = Pick<DirectoryClaims, 'pathOf'> & {
+  /**
+   * Returns the number of the directory.
+   *
+   * @throws what {@link DirectoryClaims.claim} throws
+   */
+  readonly add: (directory: FoundDirectory, extent: ByteRange) => number;
+  readonly count: () => number;
+  /** By its sector. */
+  readonly find: (sector: number) => FoundDirectory | undefined;
+};
+
+export function createFoundDirectories(): FoundDirectories {
+  const claims = createClaims();
+  const identifiers = createTextColumn();
+  const parentSectors = createColumn();
+  const numbers = new Map<number, number>();
+  return {
+    pathOf: claims.pathOf,
+    count: () => numbers.size,
+    add(directory, extent) {
+      const number = claims.claim(directory, extent);
+      identifiers.push(directory.identifier);
+      parentSectors.push(directory.parentSector);
+      numbers.set(directory.sector, number);
+      return number;
+    },
+    find(sector) {
+      const number = numbers.get(sector);
+      if (number === undefined) return undefined;
+      return {
+        ...claims.entryOf(number),
+        identifier: identifiers.at(number),
+        sector,
+        parentSector: parentSectors.at(number),
+      };
+    },
+  };
+}
+
+/** Bytes of the image that something has. An image may have half a million: about 40 bytes are held of each. */
+export type UsedExtents = {
+  /** Directory entries that are added from here on are of this tree. */
+  readonly beginTree: (tree: Tree) => void;
+  /** `entry` is of a directory, or the name of what has no path. */
+  readonly add: (extent: ByteRange, entry: DirectoryEntry | string) => void;
+  /** Says which extents overlap; files that are exactly the same extent share it. */
+  readonly overlaps: () => Generator<StructureProblem>;
+};
+
+type Tree = Pick<DirectoryClaims, 'pathOf'>;
+
+/** What is held of an entry instead of its parent's number: that is 2 more. */
+const NO_PATH = 0;
+const ROOT = 1;
+const FIRST_DIRECTORY = 2;
+
+export function createUsedExtents(): UsedExtents {
+  const offsets = createColumn({ wide: true });
+  const sizes = createColumn({ wide: true });
+  const names = createTextColumn();
+  const parents = createColumn();
+  const trees: { readonly tree: Tree; readonly from: number }[] = [];
+  const endOf = (index: number): number => offsets.at(index) + sizes.at(index);
+  const nameOf = (index: number): string => {
+    const name = names.at(index);
+    const parent = parents.at(index);
+    const { tree } = trees.findLast(({ from }) => from <= index) ?? {};
+    if (parent === NO_PATH || !tree) return name;
+    return tree.pathOf({ name, parent: parent === ROOT ? undefined : parent - FIRST_DIRECTORY });
+  };
+  const overlap = (index: number, furthest: number): StructureProblem | undefined => {
+    const [offset, size] = [offsets.at(index), sizes.at(index)];
+    const [before, end] = [offsets.at(furthest), endOf(furthest)];
+    const isShared = offset === before && size === sizes.at(furthest);
+    if (offset >= end || isShared) return undefined;
+    return damage(
+      `bytes ${offset} to ${offset + size} overlap bytes ${before} to ${end} of ${nameOf(furthest)}`,
+      { path: nameOf(index), range: { offset, size } },
+    );
+  };
+  return {
+    beginTree(tree) {
+      trees.push({ tree, from: offsets.length() });
+    },
+    add({ offset, size }, entry) {
+      if (size === 0) return;
+      const isPlain = typeof entry === 'string';
+      offsets.push(offset);
+      sizes.push(size);
+      names.push(isPlain ? entry : entry.name);
+      parents.push(isPlain ? NO_PATH : toCode(entry));
+    },
+    *overlaps() {
+      let furthest: number | undefined;
+      for (const index of sortByOffset(offsets)) {
+        furthest ??= index;
+        const problem = overlap(index, furthest);
+        if (problem) yield problem;
+        if (endOf(index) > endOf(furthest)) furthest = index;
+      }
+    },
+  };
+}
+
+/** Above the number of records that a reading may have. */
+const INDEX_ROOM = 2 ** 21;
+
+/** Indexes by sector. Numbers are sorted in their place; a function that compares takes 100 MiB. */
+function* sortByOffset(offsets: Column): Generator<number> {
+  const keys = new Float64Array(offsets.length());
+  for (let index = 0; index < keys.length; index++) {
+    keys[index] = (offsets.at(index) / SECTOR_SIZE) * INDEX_ROOM + index;
+  }
+  for (const key of keys.sort()) yield key % INDEX_ROOM;
+}
+
+const toCode = ({ parent }: DirectoryEntry): number =>
+  parent === undefined ? ROOT : parent + FIRST_DIRECTORY;
+
+/** Offsets of numbers of 32 bits, and of 16. */
+type BothFields = { readonly longs: readonly number[]; readonly shorts: readonly number[] };
+
+const RECORD: BothFields = { longs: [2, 10], shorts: [28] };
+const DESCRIPTOR: BothFields = { longs: [80, 132, 158, 166], shorts: [120, 124, 128, 184] };
+
+/** Offsets of the numbers in a raw directory record whose two copies differ (ECMA-119 9.1). */
+export const findUnequalInRecord = (raw: Uint8Array): number[] => findUnequal(raw, RECORD);
+
+/** The same for a primary or supplementary volume descriptor (ECMA-119 8.4, 8.5). */
+export const findUnequalInDescriptor = (raw: Uint8Array): number[] => findUnequal(raw, DESCRIPTOR);
+
+/** Signatures of the system use entries with a number whose two copies differ (RRIP 4.1). */
+export function findUnequalInEntries(entries: readonly SystemUseEntry[]): string[] {
+  return entries.filter((entry) => hasUnequal(entry)).map((entry) => entry.signature);
+}
+
+function hasUnequal({ signature, data }: SystemUseEntry): boolean {
+  const count = COUNT_OF_LONGS[signature] ?? 0;
+  for (let at = 0; at < count * 8 && at + 8 <= data.length; at += 8) {
+    if (!isBothEqual32(data, at)) return true;
+  }
+  return false;
+}
+
+const COUNT_OF_LONGS: Readonly<Record<string, number>> = { PX: 5, CE: 3, CL: 1, PL: 1, PN: 2 };
+
+function findUnequal(raw: Uint8Array, fields: BothFields): number[] {
+  return [
+    ...fields.longs.filter((at) => !isBothEqual32(raw, at)),
+    ...fields.shorts.filter((at) => !isBothEqual16(raw, at)),
+  ];
+}
