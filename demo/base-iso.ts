@@ -7,7 +7,7 @@ import {
 import type { Layout, TreeFile } from '../src/iso/extent.ts';
 import { layOutIso } from '../src/iso/lay-out/lay-out.ts';
 import { encodePathTable } from '../src/iso/volume/path-table.ts';
-import { pourIso, publishPour } from '../src/iso/pour/pour-iso.ts';
+import { pourIso, publishPour } from '../src/pour/pour.ts';
 import {
   encodeExtensionReference,
   encodeRockRidge,

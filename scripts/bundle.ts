@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Threads start from files of their own, beside the program. */
 const WORKERS = [
   'src/base/decode/decode-worker.mjs',
-  'src/iso/pour/hash-worker.mjs',
+  'src/pour/hash-worker.mjs',
   'src/sites/identity/keys/crypto-worker.mjs',
 ];
 

@@ -3,7 +3,7 @@ import { digestOf, type Digest } from '../base/digest.ts';
 import { isBroken } from '../base/disk/disk-errors.ts';
 import { IntegrityError } from '../base/errors.ts';
 import { append, maxOf } from '../base/lists.ts';
-import { createHasher, type Hasher, type HashStream, type Slice } from '../iso/pour/hasher.ts';
+import { createHasher, type Hasher, type HashStream, type Slice } from '../pour/hasher.ts';
 import type { IndexExtent } from './index/media-index.ts';
 import type { RandomAccess } from '../base/random-access.ts';
 

@@ -1,6 +1,6 @@
 import { withoutUndefined } from '../base/lists.ts';
 import type { Json } from '../base/text/json.ts';
-import { digestLayout } from '../iso/pour/spans.ts';
+import { digestLayout } from '../pour/spans.ts';
 import { placeOf, type IsoPlace } from '../media/output/claim-iso.ts';
 import { fillCache } from '../stages/pour/fill-cache.ts';
 import { pourIso, type PourIsoInput } from '../stages/pour/pour-iso.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hexOf } from '../../src/base/digest.ts';
 import { hasFile } from '../../src/base/disk/files.ts';
 import type { Layout } from '../../src/iso/extent.ts';
-import type { EarlierIso } from '../../src/iso/pour/earlier/start-pour.ts';
+import type { EarlierIso } from '../../src/pour/start.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';
 import { makeLayout, MIB, openFrom, pourAndPublish } from '../support/pour-layout.ts';
 import { buildLayeredImage } from '../support/release.ts';

@@ -12,7 +12,7 @@ import { digestFile } from '../../src/base/disk/files.ts';
 import { openS3Source } from '../../src/base/s3/object.ts';
 import { runProcess } from '../../src/base/process.ts';
 import { createS3, type S3 } from '../../src/base/s3/s3.ts';
-import { digestLayout } from '../../src/iso/pour/spans.ts';
+import { digestLayout } from '../../src/pour/spans.ts';
 import { sendIso } from '../../src/media/object/send-iso.ts';
 import type { SendOptions } from '../../src/media/object/send-options.ts';
 import { openStoredObject } from '../../src/media/object/stored-object.ts';

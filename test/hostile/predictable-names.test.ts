@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFile, openOwnFile, writeNewFileSync } from '../../src/base/disk/open-file.ts';
 import { writeFileAtomic } from '../../src/base/disk/files.ts';
 import { lockOutput } from '../../src/base/disk/lease.ts';
-import type { PourResult } from '../../src/iso/pour/pour-iso.ts';
+import type { PourResult } from '../../src/pour/pour.ts';
 import { createSiteWriter } from '../../src/sites/state/site-writer.ts';
 import { adoptOldState, makeStateDirectory } from '../../src/sites/state/state-directory.ts';
 import { isRoot } from '../support/as-user.ts';

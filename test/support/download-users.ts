@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Http } from '../../src/base/http/http.ts';
-import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
-import { pourIso } from '../../src/iso/pour/pour-iso.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/pour/spans.ts';
+import { pourIso } from '../../src/pour/pour.ts';
 import { createExtentOpener } from '../../src/media/output/open-extents.ts';
 import { downloadFile } from '../../src/base/download/fetch.ts';
 import { createFileDigests } from '../../src/base/disk/file-digests.ts';

@@ -1,14 +1,9 @@
 import { randomFillSync } from 'node:crypto';
 import { digestOf } from '../../src/base/digest.ts';
 import type { Extent, Layout } from '../../src/iso/extent.ts';
-import {
-  pourIso,
-  publishPour,
-  type PourOptions,
-  type PourResult,
-} from '../../src/iso/pour/pour-iso.ts';
+import { pourIso, publishPour, type PourOptions, type PourResult } from '../../src/pour/pour.ts';
 import type { Source } from '../../src/base/download/sources.ts';
-import type { ExtentChunk, ExtentOpener } from '../../src/iso/pour/lane.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/pour/spans.ts';
 
 export const MIB = 1024 * 1024;
 

@@ -10,7 +10,7 @@ import { isDelta } from '../../media/delta/delta-file.ts';
 import { splitDelta } from '../../media/delta/parts/split-delta.ts';
 import { refuseOption } from '../common-options.ts';
 import { claimIso } from '../../media/output/claim-iso.ts';
-import type { PourOptions } from '../../iso/pour/pour-iso.ts';
+import type { PourOptions } from '../../pour/pour.ts';
 import type { CliHost } from '../host.ts';
 import {
   createForceOption,

@@ -5,9 +5,9 @@ import type { Source } from '../../base/download/sources.ts';
 import { openListed, openToRead } from '../../base/disk/open-file.ts';
 import { untilAborted } from '../../base/wait.ts';
 import type { Extent } from '../../iso/extent.ts';
-import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../iso/pour/lane.ts';
-import { explainWrong } from '../../iso/pour/pour-span.ts';
-import { tooLong } from '../../iso/pour/span-writer.ts';
+import type { ExtentChunk, ExtentOpener, OpenExtent } from '../../pour/spans.ts';
+import { explainWrong } from '../../pour/loop.ts';
+import { tooLong } from '../../pour/span-writer.ts';
 import { createPartWriter, type PartWriter } from './part-writer.ts';
 import type { Filler, Part, PartGroup } from './plan-parts.ts';
 

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
 import type { Layout } from '../../iso/extent.ts';
-import type { ExtentOpener } from '../../iso/pour/lane.ts';
+import type { ExtentOpener } from '../../pour/spans.ts';
 import type { RandomAccess } from '../../base/random-access.ts';
 import type { EarlierIso } from './find-runs.ts';
 import type { StoredObject } from './stored-object.ts';

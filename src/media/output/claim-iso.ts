@@ -211,7 +211,7 @@ async function isOurChecksum(path: string, name: string): Promise<boolean> {
   return text !== undefined && /^[0-9a-f]{64}$/.test(text.replace(`  ${name}\n`, ''));
 }
 
-/** src/iso/pour/journal.ts; of any version. */
+/** src/pour/start.ts; of any version. */
 const isOurJournal = async (path: string): Promise<boolean> =>
   (await isOwnFile(path)) && matches(path, /^\{"format":\d+,"layout":"sha256:[0-9a-f]{64}"/);
 

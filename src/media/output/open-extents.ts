@@ -1,6 +1,6 @@
 import type { FileInput } from '../../base/disk/file-digests.ts';
 import type { Extent } from '../../iso/extent.ts';
-import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../iso/pour/lane.ts';
+import type { ExtentOpener, OpenExtent, OpenExtentOptions } from '../../pour/spans.ts';
 import type { FileDigests } from '../../base/disk/file-digests.ts';
 import { baseChanged } from '../../base/disk/file-digests.ts';
 import type { PlannedBlob } from '../../openshift/mirror/mirror-plan.ts';

@@ -4,7 +4,7 @@ import { sweepAside } from '../../base/disk/aside.ts';
 import { syncDirectory, writeFileAtomic } from '../../base/disk/files.ts';
 import { hexOf, type Digest } from '../../base/digest.ts';
 import { formatReadableJson, type Json } from '../../base/text/json.ts';
-import { publishPour } from '../../iso/pour/pour-iso.ts';
+import { publishPour } from '../../pour/pour.ts';
 import { namesBeside } from './claim-iso.ts';
 
 export type PublishedIso = {

@@ -2,7 +2,7 @@ import { digestOf, type Digest } from '../../base/digest.ts';
 import { DifferenceError, SealiftError } from '../../base/errors.ts';
 import type { Extent } from '../../iso/extent.ts';
 import { fillGaps } from '../../iso/extent.ts';
-import { digestLayout } from '../../iso/pour/spans.ts';
+import { digestLayout } from '../../pour/spans.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
 import { namesBeside, readReport } from '../output/claim-iso.ts';
 import {

@@ -8,7 +8,7 @@ import { hasFile } from '../../base/disk/files.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
 import { pathTo } from '../../registry/layout/distribution-layout.ts';
 import { openIso } from '../../iso/read/open.ts';
-import type { EarlierIso } from '../../iso/pour/earlier/start-pour.ts';
+import type { EarlierIso } from '../../pour/start.ts';
 import type { Places } from '../../iso/extent.ts';
 import { placesOf, readIndex, type MediaIndex } from '../index/media-index.ts';
 import type { IsoRecords } from '../output/iso-records.ts';

@@ -2,7 +2,7 @@ import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
 import type { Layout } from '../../iso/extent.ts';
-import { surveyPartial } from '../../iso/pour/survey.ts';
+import { surveyPartial } from '../../pour/pour.ts';
 import { checkMaxSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';

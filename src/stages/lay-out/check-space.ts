@@ -4,7 +4,7 @@ import type { BlockDevice } from '../../base/disk/block-device.ts';
 import { makeDirectory } from '../../base/disk/files.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage } from '../../engine/stage.ts';
-import { surveyPartial } from '../../iso/pour/survey.ts';
+import { surveyPartial } from '../../pour/pour.ts';
 import { checkPayloadSize, findMissing, requireSpace } from '../../openshift/mirror/space.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';

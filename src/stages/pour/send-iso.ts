@@ -2,7 +2,7 @@ import { parseS3Address, type S3Address } from '../../base/s3/object.ts';
 import type { S3 } from '../../base/s3/s3.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
-import { digestLayout } from '../../iso/pour/spans.ts';
+import { digestLayout } from '../../pour/spans.ts';
 import { nameExtents, OBJECT_KEYS, openEarlierObject } from '../../media/object/earlier-object.ts';
 import { recordPathOf } from '../../media/object/object-place.ts';
 import { isAsSent, removeChecksum } from '../../media/object/seal-object.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findDevice, type BlockDevice } from '../../../src/base/disk/block-device.ts';
-import { openDeviceOutput } from '../../../src/iso/device/device-output.ts';
+import { openDeviceOutput } from '../../../src/pour/device.ts';
 import { claimDevice } from '../../../src/media/output/claim-device.ts';
 import { attachLoop, mayAttachLoops, type LoopDevice } from '../../support/loop-device.ts';
 import { requireTool } from '../../support/tools.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { BUFFER_SIZE, cutBuffers } from '../../../src/iso/pour/buffers.ts';
-import { Frontier } from '../../../src/iso/pour/frontier.ts';
-import { createHasher } from '../../../src/iso/pour/hasher.ts';
+import { BUFFER_SIZE, cutBuffers } from '../../src/pour/output-file.ts';
+import { Frontier } from '../../src/pour/frontier.ts';
+import { createHasher } from '../../src/pour/hasher.ts';
 
 const COUNT = 16;
 /** A quarter of the buffers is kept for the frontier. */

@@ -1,15 +1,14 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { digestOf, type Digest } from '../../base/digest.ts';
-import { findOpenDevice, type BlockDevice } from '../../base/disk/block-device.ts';
-import { openInPlace, reopen } from '../../base/disk/open-file.ts';
-import { explaining } from '../../base/disk/disk-errors.ts';
-import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
-import { SYSTEM_AREA_SIZE } from '../boot/hybrid.ts';
-import type { Layout } from '../extent.ts';
-import { BUFFER_SIZE } from '../pour/buffers.ts';
-import type { Hasher, Slice } from '../pour/hasher.ts';
-import { createOutputFile, DIRECT_ALIGNMENT, type OutputFile } from '../pour/output-file.ts';
+import { digestOf, type Digest } from '../base/digest.ts';
+import { findOpenDevice, type BlockDevice } from '../base/disk/block-device.ts';
+import { explaining } from '../base/disk/disk-errors.ts';
+import { openInPlace, reopen } from '../base/disk/open-file.ts';
+import { DiskError, IntegrityError, isErrno } from '../base/errors.ts';
+import { SYSTEM_AREA_SIZE } from '../iso/boot/hybrid.ts';
+import type { Layout } from '../iso/extent.ts';
+import type { Hasher, Slice } from './hasher.ts';
+import { BUFFER_SIZE, createOutputFile, DIRECT_ALIGNMENT, type OutputFile } from './output-file.ts';
 
 /** Which device, as it was found. */
 export type PouredDevice = Pick<BlockDevice, 'path' | 'serial' | 'sequence' | 'size'>;

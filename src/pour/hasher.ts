@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { digestFromHex, type Digest } from '../../base/digest.ts';
+import { digestFromHex, type Digest } from '../base/digest.ts';
 
 /** A range of the shared memory. */
 export type Slice = { readonly start: number; readonly size: number };

@@ -1,8 +1,7 @@
-import type { Digest } from '../../base/digest.ts';
-import { maxOf } from '../../base/lists.ts';
-import { BUFFER_SIZE } from './buffers.ts';
+import type { Digest } from '../base/digest.ts';
+import { maxOf } from '../base/lists.ts';
 import type { HashStream, Slice } from './hasher.ts';
-import type { OutputFile } from './output-file.ts';
+import { BUFFER_SIZE, type OutputFile } from './output-file.ts';
 import { RateMeter } from './pace.ts';
 
 /** A part of the output that one lane pours: its bytes are verified together. */

@@ -1,6 +1,5 @@
-import type { Journal } from './journal.ts';
-import type { Reused, Waiting } from './lane.ts';
-import type { PourSpan } from './spans.ts';
+import type { Reused, Waiting, PourSpan } from './spans.ts';
+import type { Journal } from './start.ts';
 
 /** One span to pour, and what an earlier run left of it. */
 export type Task = {

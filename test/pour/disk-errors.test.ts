@@ -3,12 +3,12 @@ import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeSync } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { digestOf } from '../../../src/base/digest.ts';
-import { writeFileAtomic } from '../../../src/base/disk/files.ts';
-import { startJournal } from '../../../src/iso/pour/journal.ts';
-import { lockOutput } from '../../../src/base/disk/lease.ts';
-import { explainOutputError } from '../../../src/base/disk/disk-errors.ts';
-import { mayMount } from '../../support/may-mount.ts';
+import { digestOf } from '../../src/base/digest.ts';
+import { writeFileAtomic } from '../../src/base/disk/files.ts';
+import { startJournal } from '../../src/pour/start.ts';
+import { lockOutput } from '../../src/base/disk/lease.ts';
+import { explainOutputError } from '../../src/base/disk/disk-errors.ts';
+import { mayMount } from '../support/may-mount.ts';
 
 describe.skipIf(!mayMount())('a disk without room', () => {
   let directory: string;

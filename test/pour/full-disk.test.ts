@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { digestOf } from '../../../src/base/digest.ts';
-import type { Layout } from '../../../src/iso/extent.ts';
-import type { ExtentOpener } from '../../../src/iso/pour/lane.ts';
-import { mayMount } from '../../support/may-mount.ts';
-import { REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
+import { digestOf } from '../../src/base/digest.ts';
+import type { Layout } from '../../src/iso/extent.ts';
+import type { ExtentOpener } from '../../src/pour/spans.ts';
+import { mayMount } from '../support/may-mount.ts';
+import { REGISTRY, pourAndPublish } from '../support/pour-layout.ts';
 
 const MIB = 1024 * 1024;
 

@@ -1,23 +1,26 @@
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Digest } from '../../base/digest.ts';
-import { DiskError } from '../../base/errors.ts';
-import { explaining } from '../../base/disk/disk-errors.ts';
-import { readAllocated, readFreeBytes, syncDirectory } from '../../base/disk/files.ts';
-import { formatSize } from '../../base/text/words.ts';
-import { withoutUndefined } from '../../base/lists.ts';
-import { openDeviceOutput, type PouredDevice } from '../device/device-output.ts';
-import type { Layout } from '../extent.ts';
-import { BUFFER_SIZE, cutBuffers, probeAlignment } from './buffers.ts';
+import type { Digest } from '../base/digest.ts';
+import { explaining } from '../base/disk/disk-errors.ts';
+import { readAllocated, readFreeBytes, syncDirectory } from '../base/disk/files.ts';
+import { DiskError } from '../base/errors.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { formatSize } from '../base/text/words.ts';
+import type { Layout } from '../iso/extent.ts';
+import { openDeviceOutput, type PouredDevice } from './device.ts';
 import { Frontier, type PourFrontier } from './frontier.ts';
 import { createHasher } from './hasher.ts';
-import { openOutputFile } from './output-file.ts';
+import { runPour, type PourTools } from './loop.ts';
+import { BUFFER_SIZE, cutBuffers, probeAlignment, openOutputFile } from './output-file.ts';
 import type { Pace } from './pace.ts';
-import { createPassing } from './earlier/passing.ts';
-import { startPour, type EarlierIso, type Start } from './earlier/start-pour.ts';
-import { runPour, type PourTools } from './pour-loop.ts';
-import type { ExtentOpener, PourCounters } from './lane.ts';
-import { planSpans, type PourSpan } from './spans.ts';
+import {
+  type ExtentOpener,
+  type PourCounters,
+  planSpans,
+  type PourSpan,
+  digestLayout,
+} from './spans.ts';
+import { createPassing, startPour, type EarlierIso, type Start, readJournal } from './start.ts';
 
 export type PourOptions = {
   readonly layout: Layout;
@@ -159,4 +162,25 @@ async function pourInto(partial: string, pour: Pour): Promise<PourResult> {
     await hasher.close();
     await output.close();
   }
+}
+
+/** What an interrupted pour of this layout left. */
+export type Standing = {
+  /** Bytes of each blob, by digest, that need not be fetched again. */
+  readonly blobs: ReadonlyMap<Digest, number>;
+  /** Bytes of disk that the partial output has taken. */
+  readonly allocated: number;
+};
+
+/** Reads the journal beside an output; changes nothing. */
+export async function surveyPartial(layout: Layout, output: string): Promise<Standing> {
+  const partial = `${output}.partial`;
+  const achieved = await readJournal(`${partial}.journal`, digestLayout(layout));
+  const blobs = new Map<Digest, number>();
+  for (const [index, span] of planSpans(layout).entries()) {
+    const progress = achieved?.get(index);
+    if (!progress || span.kind === 'rendered' || span.extent.source.kind !== 'blob') continue;
+    blobs.set(span.digest, progress.kind === 'done' ? span.size : progress.size);
+  }
+  return { blobs, allocated: await readAllocated(partial) };
 }

@@ -10,11 +10,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Layout } from '../../../src/iso/extent.ts';
-import type { Pace } from '../../../src/iso/pour/pace.ts';
-import type { PourOptions } from '../../../src/iso/pour/pour-iso.ts';
-import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
-import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
+import type { Layout } from '../../src/iso/extent.ts';
+import type { Pace } from '../../src/pour/pace.ts';
+import type { PourOptions } from '../../src/pour/pour.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/pour/spans.ts';
+import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../support/pour-layout.ts';
 
 let directory: string;
 beforeEach(() => {

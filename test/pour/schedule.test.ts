@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { digestOf } from '../../../src/base/digest.ts';
+import { digestOf } from '../../src/base/digest.ts';
 import {
   beginPour,
   countStalled,
   isStanding,
   next,
   type PourState,
-} from '../../../src/iso/pour/schedule.ts';
-import type { PourSpan } from '../../../src/iso/pour/spans.ts';
+} from '../../src/pour/schedule.ts';
+import type { PourSpan } from '../../src/pour/spans.ts';
 
 const digest = digestOf('blob');
 

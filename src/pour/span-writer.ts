@@ -1,12 +1,11 @@
 import type { FileHandle } from 'node:fs/promises';
-import type { Digest } from '../../base/digest.ts';
-import type { Source } from '../../base/download/sources.ts';
-import { IntegrityError } from '../../base/errors.ts';
-import { openListed, openToRead } from '../../base/disk/open-file.ts';
+import type { Digest } from '../base/digest.ts';
+import { openListed, openToRead } from '../base/disk/open-file.ts';
+import type { Source } from '../base/download/sources.ts';
+import { IntegrityError } from '../base/errors.ts';
 import type { HashStream, Slice } from './hasher.ts';
-import type { ExtentChunk, LaneTools, OpenExtent, Reused } from './lane.ts';
 import { DIRECT_ALIGNMENT } from './output-file.ts';
-import type { PourSpan } from './spans.ts';
+import type { ExtentChunk, LaneTools, OpenExtent, Reused, PourSpan } from './spans.ts';
 
 type SpanWriterOptions = {
   readonly index: number;

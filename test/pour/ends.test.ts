@@ -3,12 +3,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { InterruptedError, RegistryError } from '../../../src/base/errors.ts';
-import type { Pace } from '../../../src/iso/pour/pace.ts';
-import { publishPour, type PourOptions } from '../../../src/iso/pour/pour-iso.ts';
-import type { ExtentChunk, ExtentOpener } from '../../../src/iso/pour/lane.ts';
-import { mayMount } from '../../support/may-mount.ts';
-import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../../support/pour-layout.ts';
+import { InterruptedError, RegistryError } from '../../src/base/errors.ts';
+import type { Pace } from '../../src/pour/pace.ts';
+import { publishPour, type PourOptions } from '../../src/pour/pour.ts';
+import type { ExtentChunk, ExtentOpener } from '../../src/pour/spans.ts';
+import { mayMount } from '../support/may-mount.ts';
+import { makeLayout, MIB, openFrom, REGISTRY, pourAndPublish } from '../support/pour-layout.ts';
 
 /** How long after its cause a pour may take to end. */
 const LIMIT_MS = 2000;

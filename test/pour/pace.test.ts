@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createPace } from '../../../src/iso/pour/pace.ts';
+import { createPace } from '../../src/pour/pace.ts';
 
 const never = (): boolean => false;
 

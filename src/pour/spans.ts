@@ -1,0 +1,125 @@
+import { type Digest, digestOf } from '../base/digest.ts';
+import type { Attempt, Source } from '../base/download/sources.ts';
+import { IntegrityError } from '../base/errors.ts';
+import { formatCanonicalJson } from '../base/text/json.ts';
+import type { Extent, Layout } from '../iso/extent.ts';
+import type { Span, PourFrontier } from './frontier.ts';
+import type { Hasher } from './hasher.ts';
+import type { OutputFile } from './output-file.ts';
+
+/** What one lane pours at a time. */
+export type PourSpan = Span &
+  (
+    | { readonly kind: 'stored'; readonly extent: Extent; readonly digest: Digest }
+    /** Rendered bytes and padding that lie together: written in one go, never resumed. */
+    | { readonly kind: 'rendered'; readonly extents: readonly Extent[] }
+  );
+
+/**
+ * Cuts a layout into spans: each blob and base extent alone, neighbouring rendered ones together.
+ *
+ * @throws IntegrityError `layout.malformed` where extents do not cover the ISO, or lack a digest
+ */
+export function planSpans(layout: Layout): readonly PourSpan[] {
+  const spans: PourSpan[] = [];
+  let rendered: Extent[] = [];
+  let position = 0;
+  const closeRendered = (): void => {
+    const first = rendered[0];
+    if (!first) return;
+    const size = rendered.reduce((sum, extent) => sum + extent.size, 0);
+    spans.push({ kind: 'rendered', offset: first.offset, size, extents: rendered });
+    rendered = [];
+  };
+  for (const extent of layout.extents) {
+    if (extent.offset !== position) refuse(`extents leave a gap or overlap at byte ${position}`);
+    position += extent.size;
+    if (extent.source.kind === 'bytes' || extent.source.kind === 'zero') {
+      rendered.push(extent);
+      continue;
+    }
+    closeRendered();
+    const { offset, size, digest } = extent;
+    if (digest === undefined) return refuse(`extent at byte ${offset} has no digest`);
+    spans.push({ kind: 'stored', offset, size, extent, digest });
+  }
+  closeRendered();
+  if (position !== layout.size) refuse(`extents end at ${position}, the ISO at ${layout.size}`);
+  return spans;
+}
+
+function refuse(reason: string): never {
+  throw new IntegrityError('layout.malformed', reason);
+}
+
+/** Names a layout: two are the same when every byte of their outputs is. */
+export function digestLayout(layout: Layout): Digest {
+  return digestOf(
+    formatCanonicalJson({
+      size: layout.size,
+      extents: layout.extents.map(({ offset, size, digest, source }) => [
+        offset,
+        size,
+        source.kind === 'bytes' ? digestOf(source.bytes) : (digest ?? source.kind),
+      ]),
+    }),
+  );
+}
+
+/* What a lane is given, and what it works with. */
+
+/** Bytes of an extent as they arrive. */
+export type ExtentChunk = {
+  /** Bytes from the extent's start. An offset of 0 in the middle means that the source starts over. */
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+  readonly source: Source;
+};
+
+/** An extent's bytes: in a local file, which is read without detours, or as a stream. */
+export type OpenExtent =
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly position: number;
+      readonly source: Source;
+      /** Whether a record of an earlier build stands for these bytes: they are not hashed again. */
+      readonly isRecorded?: boolean;
+      /** Whether others write to its folder: no link is followed. */
+      readonly isListed?: boolean;
+    }
+  | { readonly kind: 'stream'; readonly chunks: AsyncIterable<ExtentChunk> };
+
+export type OpenExtentOptions = {
+  /** Where in the extent to start. */
+  readonly offset: number;
+  readonly signal: AbortSignal;
+  /** Told what a source brings to this machine before it has the extent in a file. */
+  readonly onFetched?: (size: number) => void;
+} & Omit<Attempt, 'usePrefix'>;
+
+/** Opens an extent at the sources that `rank` leaves; throws when none of them has it. */
+export type ExtentOpener = (extent: Extent, options: OpenExtentOptions) => Promise<OpenExtent>;
+
+/** Bytes, by where they came from and went. */
+export type PourCounters = { fetched: number; copied: number; reused: number; written: number };
+
+export type LaneTools = {
+  /** What buffers are cut from. */
+  readonly memory: Buffer;
+  readonly hasher: Hasher;
+  readonly output: OutputFile;
+  readonly frontier: PourFrontier;
+  readonly openExtent: ExtentOpener;
+  readonly counters: PourCounters;
+  readonly notePrefix: (span: number, size: number, digest: Digest) => void;
+  readonly signal: AbortSignal;
+  readonly onBytes: (size: number) => void;
+  readonly waiting: Waiting;
+};
+
+/** Since when a lane waits for bytes of its source, in milliseconds; undefined while it works on some. */
+export type Waiting = { since: number | undefined };
+
+/** What an earlier run left of the span in the output: so many bytes with this digest. */
+export type Reused = { readonly size: number; readonly digest: Digest };
