@@ -1,7 +1,7 @@
 import { pack } from 'tar-stream';
 import { gzipSync } from 'node:zlib';
 import { digestOf, type Digest } from '../src/base/digest.ts';
-import type { Descriptor } from '../src/registry/descriptor.ts';
+import type { Descriptor } from '../src/registry/manifest.ts';
 import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../src/registry/manifest.ts';
 import { makeDefinitions } from './definitions.ts';
 import { blobOf, type Blob } from './payload.ts';

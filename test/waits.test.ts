@@ -20,8 +20,8 @@ import { resolveInGraph } from '../src/openshift/release/update-graph.ts';
 import { createKeySource } from '../src/sites/identity/keys/rsa-keys.ts';
 import { findNmstate } from '../src/sites/network/nmstate/ask-nmstate.ts';
 import { createRegistryClient, type RegistryClient } from '../src/registry/client.ts';
-import { credentialsFromFiles } from '../src/registry/client/auth/credentials.ts';
-import { createHostLimit } from '../src/registry/client/host-limit.ts';
+import { credentialsFromFiles } from '../src/registry/client/credentials.ts';
+import { createHostLimit } from '../src/registry/client/requester.ts';
 import { readBlob } from '../src/base/store/blob-source.ts';
 import { startSealift } from './support/child.ts';
 

@@ -33,7 +33,7 @@ import {
   type Release,
 } from '../openshift/release/release-payload.ts';
 import { explainDiskFailure } from '../base/disk/disk-errors.ts';
-import { extractFile, readFiles } from '../registry/layers.ts';
+import { extractFile, readFiles } from '../registry/layers/read.ts';
 import { parseReference, type Reference } from '../registry/reference.ts';
 import { isoRegistryTree } from './tree/iso-registry-tree.ts';
 import { openMediumLayers } from './tree/medium-images.ts';

@@ -9,7 +9,7 @@ import { compareBundleFile, compareBundleImage, readBundleFile } from './index/b
 import { type MediaIndex, readDamagedIndex } from './index/media-index.ts';
 import { BUNDLE_PATH, INDEX_PATH, REGISTRY_ROOT } from './index/media-paths.ts';
 import type { Sample } from './sample-extents.ts';
-import { checkClosure } from '../registry/closure.ts';
+import { checkClosure } from '../registry/layout/closure.ts';
 import { findRegistryRoot, isoRegistryTree } from './tree/iso-registry-tree.ts';
 import {
   openDamaged,

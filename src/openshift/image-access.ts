@@ -6,8 +6,8 @@ import { DOCUMENT_TIME } from '../base/http/body.ts';
 import { withoutUndefined } from '../base/lists.ts';
 import type { BlobCache } from '../base/store/store.ts';
 import type { RegistryClient } from '../registry/client.ts';
-import type { Descriptor, Platform } from '../registry/descriptor.ts';
-import type { Layer } from '../registry/layers.ts';
+import type { Descriptor, Platform } from '../registry/manifest.ts';
+import type { Layer } from '../registry/layers/read.ts';
 import {
   isForPlatform,
   MAX_MANIFEST_SIZE,

@@ -11,11 +11,8 @@ import {
   credentialsFromFiles,
   credentialsFromPullSecret,
   listUnusableEntries,
-} from '../registry/client/auth/credentials.ts';
-import {
-  loadRegistriesConf,
-  type RegistriesConfPlaces,
-} from '../registry/client/registries-conf-files.ts';
+} from '../registry/client/credentials.ts';
+import { loadRegistriesConf, type RegistriesConfPlaces } from '../registry/client/mirror-files.ts';
 
 export type RegistryAccessOptions = RegistriesConfPlaces & {
   /** Without a pull secret, only credential files of the environment are used. */

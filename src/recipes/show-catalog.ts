@@ -10,7 +10,7 @@ import { listBundles } from '../openshift/catalog/selected-catalog.ts';
 import { readCatalog } from '../openshift/catalog/read/read-catalog.ts';
 import type { ImageTools } from '../openshift/image-access.ts';
 import { openOciLayout } from '../registry/layout/oci-layout.ts';
-import type { Platform } from '../registry/descriptor.ts';
+import type { Platform } from '../registry/manifest.ts';
 
 export type CatalogRequest = {
   /** As the user names it, for errors. */

@@ -1,7 +1,25 @@
-import { describeValue } from '../base/text/words.ts';
 import type { Digest } from '../base/digest.ts';
 import { IntegrityError } from '../base/errors.ts';
-import type { Descriptor, Platform } from './descriptor.ts';
+import { describeValue } from '../base/text/words.ts';
+
+/** OCI image-spec, descriptor.md: what a blob or manifest is, how many bytes, and their digest. */
+export type Descriptor = {
+  readonly mediaType: string;
+  readonly digest: Digest;
+  /** Bytes. */
+  readonly size: number;
+  readonly urls?: readonly string[];
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly platform?: Platform;
+  readonly artifactType?: string;
+};
+
+/** OCI image-index.md "platform"; architecture in Go's words (amd64, arm64, ppc64le, s390x). */
+export type Platform = {
+  readonly architecture: string;
+  readonly os: string;
+  readonly variant?: string;
+};
 
 /** Media types we read; schema 1 is refused. */
 export const MEDIA_TYPE = {
@@ -167,3 +185,14 @@ const textsOf = (object: object): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(object).filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
   );
+
+/**
+ * Layers that stay at the URLs their descriptor names and that no registry has to hold: OCI's
+ * non-distributable and Docker's foreign ones (image-spec layer.md).
+ */
+const isForeignLayer = ({ mediaType, urls }: Descriptor): boolean =>
+  (urls?.length ?? 0) > 0 || /\.foreign\.|\.nondistributable\./.test(mediaType);
+
+/** The config and layers a registry must hold for this manifest; none for an index. */
+export const blobsOf = (manifest: Manifest): readonly Descriptor[] =>
+  manifest.kind === 'index' ? [] : descriptorsOf(manifest).filter((blob) => !isForeignLayer(blob));

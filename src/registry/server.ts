@@ -1,21 +1,25 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import pLimit from 'p-limit';
-import type { LimitFunction } from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { IntegrityError, SealiftError } from '../base/errors.ts';
-import { untilAborted, waitFor } from '../base/wait.ts';
-import { withoutUndefined } from '../base/lists.ts';
-import { answerRoute, type Answer } from './server/answer.ts';
 import {
   CONNECTION_LIMITS,
   limitConnections,
   type ConnectionLimits,
   type NoteProgress,
 } from '../base/http/server.ts';
-import { encodeFailure, failure, type Failure } from './server/failure.ts';
-import { parseRoute } from './server/route.ts';
-import type { ByteRange, RegistryTree } from './layout/store.ts';
+import { withoutUndefined } from '../base/lists.ts';
+import { untilAborted, waitFor } from '../base/wait.ts';
+import type { ByteRange, RegistryTree } from './layout/tree.ts';
+import {
+  answerRoute,
+  type Answer,
+  encodeFailure,
+  failure,
+  type Failure,
+  parseRoute,
+} from './server-answers.ts';
 
 /** A request that was answered, or whose client went away. */
 export type RequestEntry = {

@@ -8,7 +8,7 @@ import { importImageSet } from '../../src/config/imageset/import-imageset.ts';
 import { checkConfig, readConfigText } from '../../src/config/load-config.ts';
 import { LIVE_ISO_RULES } from '../../src/recipes/live-iso/live-iso-rules.ts';
 import { readSavedPlan } from '../../src/recipes/saved-plan.ts';
-import { loadRegistriesConf } from '../../src/registry/client/registries-conf-files.ts';
+import { loadRegistriesConf } from '../../src/registry/client/mirror-files.ts';
 import { inputOf } from '../support/config-input.ts';
 
 let directory = '';

@@ -19,8 +19,8 @@ import { digestOf } from '../../src/base/digest.ts';
 import {
   credentialsFromPullSecret,
   listUnusableEntries,
-} from '../../src/registry/client/auth/credentials.ts';
-import { readFiles } from '../../src/registry/layers.ts';
+} from '../../src/registry/client/credentials.ts';
+import { readFiles } from '../../src/registry/layers/read.ts';
 import { parseManifest } from '../../src/registry/manifest.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { layerOf } from '../support/images.ts';

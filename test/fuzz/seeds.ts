@@ -8,7 +8,7 @@ import { encodeInitrd } from '../../src/ignition/initrd.ts';
 import { encodeSmallIso } from '../../src/iso/lay-out/lay-out.ts';
 import { MANIFEST_PATH } from '../../src/sites/compose/config-tree.ts';
 import { formatMediaIndex } from '../../src/media/index/media-index.ts';
-import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
+import { planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { encodeContinuation, encodeSystemUse } from '../../src/iso/directory/system-use.ts';
 import { encodeRockRidge } from '../../src/iso/directory/rock-ridge.ts';
 import { buildImage, packTar } from '../support/images.ts';

@@ -9,12 +9,9 @@ import { mayName, type Lookup } from '../../src/base/http/address.ts';
 import { createHttp, type Http } from '../../src/base/http/http.ts';
 import { parseNoProxy } from '../../src/base/http/address.ts';
 import { openBuildTools } from '../../src/recipes/build-tools.ts';
-import { createTokens } from '../../src/registry/client/auth/tokens.ts';
+import { createTokens } from '../../src/registry/client/auth.ts';
 import { createTransport } from '../../src/registry/client/transport.ts';
-import {
-  credentialsFromFiles,
-  type Credential,
-} from '../../src/registry/client/auth/credentials.ts';
+import { credentialsFromFiles, type Credential } from '../../src/registry/client/credentials.ts';
 import { parseReference } from '../../src/registry/reference.ts';
 import { createTestClient, storeOf } from '../support/registry-client.ts';
 import { createTestRetries } from '../support/test-clock.ts';

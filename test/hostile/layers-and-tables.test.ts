@@ -14,8 +14,8 @@ import {
   scanObject,
   startScan,
 } from '../../src/openshift/catalog/read/json-documents.ts';
-import { askHelper } from '../../src/registry/client/auth/credential-helper.ts';
-import { readFiles } from '../../src/registry/layers.ts';
+import { askHelper } from '../../src/registry/client/credentials.ts';
+import { readFiles } from '../../src/registry/layers/read.ts';
 import { layerOf, packLayer } from '../support/images.ts';
 
 const { signal } = new AbortController();

@@ -8,7 +8,7 @@ import { toMessage } from '../../src/cli/terminal/output.ts';
 import {
   credentialsFromFiles,
   credentialsFromPullSecret,
-} from '../../src/registry/client/auth/credentials.ts';
+} from '../../src/registry/client/credentials.ts';
 
 /** With everything that some program escapes. */
 const PASSWORD = `c4nary/pa+ss=&<w>"o'r\\d é%`;

@@ -10,7 +10,7 @@ import { connect as connectByTls } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
 import { createRegistryServer } from '../../src/registry/server.ts';
-import { directoryTree } from '../../src/registry/layout/store.ts';
+import { directoryTree } from '../../src/registry/layout/tree.ts';
 import { startSealift } from '../support/child.ts';
 import { makeMedium } from '../support/medium.ts';
 import { requireTool } from '../support/tools.ts';

@@ -7,7 +7,7 @@ import { openIso } from '../../src/iso/read/open.ts';
 import { type BundleFile, compareBundleImage } from '../../src/media/index/bundle-file.ts';
 import { type MediaIndex, readIndex } from '../../src/media/index/media-index.ts';
 import type { Verification } from '../../src/media/verify-contents.ts';
-import { directoryTree } from '../../src/registry/layout/store.ts';
+import { directoryTree } from '../../src/registry/layout/tree.ts';
 import { TEST_VOLUME_ID } from '../support/iso.ts';
 import { buildLayeredImage } from '../support/release.ts';
 import { createLiveWorld, type LiveWorld } from '../support/live-iso.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseRegistriesConf } from '../../src/registry/client/registries-conf.ts';
+import { parseRegistriesConf } from '../../src/registry/client/mirrors.ts';
 import { MAX_MANIFEST_SIZE } from '../../src/registry/manifest.ts';
 import type { Reference } from '../../src/registry/reference.ts';
 import {

@@ -8,9 +8,9 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { digestOf } from '../../src/base/digest.ts';
-import { pathTo, planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
+import { pathTo, planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { createRegistryServer, type RequestEntry } from '../../src/registry/server.ts';
-import { directoryTree, type RegistryTree } from '../../src/registry/layout/store.ts';
+import { directoryTree, type RegistryTree } from '../../src/registry/layout/tree.ts';
 import { buildImage, buildIndex, packTar, writeTree } from '../support/images.ts';
 
 const image = buildImage([{ tar: await packTar([['file', 'x'.repeat(100_000)]]) }]);

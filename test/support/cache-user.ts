@@ -1,5 +1,5 @@
 import { createSharedCache } from '../../src/base/store/store.ts';
-import type { Descriptor } from '../../src/registry/descriptor.ts';
+import type { Descriptor } from '../../src/registry/manifest.ts';
 import { createTestClient } from './registry-client.ts';
 
 /** `cache-user DIRECTORY HOST BLOBS [FIRST]`: brings all blobs, from the one with this index on, and prints "done". */

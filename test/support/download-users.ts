@@ -8,7 +8,7 @@ import { downloadFile } from '../../src/base/download/fetch.ts';
 import { createFileDigests } from '../../src/base/disk/file-digests.ts';
 import { createBlobCache } from '../../src/base/store/store.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
-import type { Descriptor } from '../../src/registry/descriptor.ts';
+import type { Descriptor } from '../../src/registry/manifest.ts';
 
 export type DownloadTask = {
   readonly blob: Descriptor;

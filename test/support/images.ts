@@ -5,9 +5,9 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { pack, type Header } from 'tar-stream';
 import { digestOf, type Digest } from '../../src/base/digest.ts';
-import type { Descriptor, Platform } from '../../src/registry/descriptor.ts';
-import type { RegistryFile } from '../../src/registry/layout/file-plan.ts';
-import type { Layer } from '../../src/registry/layers.ts';
+import type { Descriptor, Platform } from '../../src/registry/manifest.ts';
+import type { RegistryFile } from '../../src/registry/layout/distribution.ts';
+import type { Layer } from '../../src/registry/layers/read.ts';
 import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../src/registry/manifest.ts';
 
 /** What a layer is packed with; zstd needs the program of that name. */

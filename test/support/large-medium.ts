@@ -5,7 +5,7 @@ import type { Extent, Layout, TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out/lay-out.ts';
 import { formatMediaIndex, type IndexImage } from '../../src/media/index/media-index.ts';
 import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
-import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
+import { planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { MEDIA_TYPE, parseManifest, type StoredManifest } from '../../src/registry/manifest.ts';
 
 type Named = IndexImage & { readonly stored: StoredManifest };

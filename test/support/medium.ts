@@ -7,7 +7,7 @@ import type { Extent, TreeFile } from '../../src/iso/extent.ts';
 import { layOutIso } from '../../src/iso/lay-out/lay-out.ts';
 import { formatMediaIndex, type MediaIndex } from '../../src/media/index/media-index.ts';
 import { INDEX_PATH } from '../../src/media/index/media-paths.ts';
-import { planDistributionTree } from '../../src/registry/layout/distribution-layout.ts';
+import { planDistributionTree } from '../../src/registry/layout/distribution.ts';
 import { buildImage, packTar, type TestImage } from './images.ts';
 import { makeTinyIso } from './tiny-iso.ts';
 import { writeLayout } from './write-layout.ts';

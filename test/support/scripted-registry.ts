@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { digestOf } from '../../src/base/digest.ts';
-import type { Descriptor } from '../../src/registry/descriptor.ts';
+import type { Descriptor } from '../../src/registry/manifest.ts';
 import { MEDIA_TYPE } from '../../src/registry/manifest.ts';
 
 /** A request as it came in. */

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
-import { formatBasic } from '../../registry/client/auth/credential.ts';
+import { formatBasic } from '../../registry/client/credentials.ts';
 import type { Digest } from '../digest.ts';
 import { explainDiskFailure } from '../disk/disk-errors.ts';
 import { makeDirectory } from '../disk/files.ts';

@@ -6,7 +6,7 @@ import type {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { ByteRange } from '../../registry/layout/store.ts';
+import type { ByteRange } from '../../registry/layout/tree.ts';
 import { parseRange } from '../../registry/server.ts';
 import { withoutUndefined } from '../lists.ts';
 import { waitFor } from '../wait.ts';

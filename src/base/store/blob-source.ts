@@ -1,4 +1,4 @@
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import { openListed } from '../disk/open-file.ts';
 import { type FillOptions, joinAnswers, restate } from '../download/fill-file.ts';
 import {

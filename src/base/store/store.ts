@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rename, rm, stat, lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import { MAX_MANIFEST_SIZE } from '../../registry/manifest.ts';
 import { digestOf, hexOf, type Digest } from '../digest.ts';
 import { copyListedToNew } from '../disk/copy.ts';

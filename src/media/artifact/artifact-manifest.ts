@@ -3,7 +3,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { append } from '../../base/lists.ts';
 import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { formatCanonicalJson, type Json } from '../../base/text/json.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import { MEDIA_TYPE, type StoredManifest } from '../../registry/manifest.ts';
 import type { Part } from './plan-parts.ts';
 

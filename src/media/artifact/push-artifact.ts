@@ -5,7 +5,7 @@ import { maxOf, sumSizes } from '../../base/lists.ts';
 import { follow } from '../../base/wait.ts';
 import { MAX_MANIFEST_SIZE } from '../../registry/manifest.ts';
 import type { WritingClient } from '../../registry/client.ts';
-import type { PushedBlob, RegistryWriter } from '../../registry/client/registry-writer.ts';
+import type { PushedBlob, RegistryWriter } from '../../registry/client/writer.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import {
   EMPTY_CONFIG,

@@ -2,7 +2,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { Digest } from '../../base/digest.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { parseArtifact, type IsoArtifact } from './artifact-manifest.ts';

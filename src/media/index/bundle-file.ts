@@ -11,10 +11,10 @@ import { digestOfRelease, type Release } from '../../openshift/release/release-p
 import type { MediaIndex } from './media-index.ts';
 import { BUNDLE_PATH } from './media-paths.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
-import { pathTo } from '../../registry/layout/distribution-layout.ts';
+import { pathTo } from '../../registry/layout/distribution.ts';
 import { parseManifest } from '../../registry/manifest.ts';
-import type { RegistryTree } from '../../registry/layout/store.ts';
-import { readLink, readManifestBytes } from '../../registry/layout/stored.ts';
+import type { RegistryTree } from '../../registry/layout/tree.ts';
+import { readLink, readManifestBytes } from '../../registry/layout/tree.ts';
 import { checkText, parseObject, isTexts, isTextList } from '../../shape/go-json.ts';
 
 /**

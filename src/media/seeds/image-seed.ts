@@ -4,8 +4,8 @@ import type { IsoFile } from '../../iso/read/node.ts';
 import { openIso, type IsoImage } from '../../iso/read/open.ts';
 import type { ByteRange, RandomAccess } from '../../base/random-access.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
-import { pathTo } from '../../registry/layout/distribution-layout.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
+import { pathTo } from '../../registry/layout/distribution.ts';
 import { readIndex } from '../index/media-index.ts';
 import { findRegistryRoot } from '../tree/iso-registry-tree.ts';
 

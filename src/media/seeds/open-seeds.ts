@@ -6,7 +6,7 @@ import { ConfigError, SealiftError } from '../../base/errors.ts';
 import { isSameStamp, readStamp, type FileStamp } from '../../base/disk/file-digests.ts';
 import { hasFile } from '../../base/disk/files.ts';
 import { createLocalSource, type BlobSource } from '../../base/store/blob-source.ts';
-import { pathTo } from '../../registry/layout/distribution-layout.ts';
+import { pathTo } from '../../registry/layout/distribution.ts';
 import { openIso } from '../../iso/read/open.ts';
 import type { EarlierIso } from '../../pour/start.ts';
 import type { Places } from '../../iso/extent.ts';

@@ -1,5 +1,5 @@
 import { RegistryError } from '../../base/errors.ts';
-import type { Credential } from '../../registry/client/auth/credential.ts';
+import type { Credential } from '../../registry/client/credentials.ts';
 import type { TransportResponse } from '../../registry/client/transport.ts';
 
 /** Who was asked for what. */

@@ -3,7 +3,7 @@ import { IntegrityError } from '../../base/errors.ts';
 import { REGISTRY_ROOT, UPGRADE_REGISTRY_ROOT } from '../index/media-paths.ts';
 import type { IsoFile } from '../../iso/read/node.ts';
 import type { IsoImage } from '../../iso/read/open.ts';
-import type { RegistryTree } from '../../registry/layout/store.ts';
+import type { RegistryTree } from '../../registry/layout/tree.ts';
 
 /** A registry's small files: links of 71 bytes and manifests of 4 MiB at most. */
 const SMALL_FILE = 8 * 1024 * 1024;

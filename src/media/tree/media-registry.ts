@@ -1,9 +1,9 @@
-import { planDirLayout } from '../../registry/layout/dir-layout.ts';
+import { planDirLayout } from '../../registry/layout/distribution.ts';
 import {
   planDistributionTree,
   type PlacedImage,
   type RegistryFile,
-} from '../../registry/layout/distribution-layout.ts';
+} from '../../registry/layout/distribution.ts';
 import type { BlobCache } from '../../base/store/store.ts';
 import { parseManifest, type StoredManifest } from '../../registry/manifest.ts';
 import { readPlanned } from '../../openshift/image-access.ts';

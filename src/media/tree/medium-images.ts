@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Digest } from '../../base/digest.ts';
 import { ConfigError, IntegrityError } from '../../base/errors.ts';
-import type { Platform } from '../../registry/descriptor.ts';
-import { pathTo } from '../../registry/layout/distribution-layout.ts';
-import type { Layer } from '../../registry/layers.ts';
+import type { Platform } from '../../registry/manifest.ts';
+import { pathTo } from '../../registry/layout/distribution.ts';
+import type { Layer } from '../../registry/layers/read.ts';
 import { isForPlatform, parseManifest, type ImageManifest } from '../../registry/manifest.ts';
-import { readManifestBytes } from '../../registry/layout/stored.ts';
-import type { RegistryTree } from '../../registry/layout/store.ts';
+import { readManifestBytes } from '../../registry/layout/tree.ts';
+import type { RegistryTree } from '../../registry/layout/tree.ts';
 
 type Wanted = {
   /** What an error calls the image. */

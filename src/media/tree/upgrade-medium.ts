@@ -1,7 +1,7 @@
 import { formatReadableJson } from '../../base/text/json.ts';
 import { hexOf } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { RegistryFile } from '../../registry/layout/distribution-layout.ts';
+import type { RegistryFile } from '../../registry/layout/distribution.ts';
 import { formatReference } from '../../registry/reference.ts';
 import type { MirrorPlan } from '../../openshift/mirror/mirror-plan.ts';
 import { digestOfRelease, type Release } from '../../openshift/release/release-payload.ts';

@@ -1,5 +1,5 @@
 import type { Digest } from '../../base/digest.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import type { AddedBundle } from './dependencies/resolve-dependencies.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { groupBy } from '../../base/lists.ts';

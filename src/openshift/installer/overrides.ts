@@ -6,7 +6,7 @@ import { readInputFile } from '../../base/disk/files.ts';
 import { findYamlExcess } from '../../shape/parse-text.ts';
 import { withoutUndefined } from '../../base/lists.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
-import { parseRegistriesConf, resolveCandidates } from '../../registry/client/registries-conf.ts';
+import { parseRegistriesConf, resolveCandidates } from '../../registry/client/mirrors.ts';
 import type { RpmArchitecture } from '../release/release-bundle.ts';
 import { PULL_SECRET_NAME, planInstallerInputs } from './installer-inputs.ts';
 

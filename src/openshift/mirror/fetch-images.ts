@@ -1,6 +1,6 @@
 import type { LimitFunction } from 'p-limit';
 import { IntegrityError, RegistryError, type SealiftError } from '../../base/errors.ts';
-import type { Descriptor, Platform } from '../../registry/descriptor.ts';
+import type { Descriptor, Platform } from '../../registry/manifest.ts';
 import { isForPlatform, type StoredManifest } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { findWorst, restate } from '../../base/download/fill-file.ts';

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
-import { blobsOf } from '../../registry/foreign-layer.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
+import { blobsOf } from '../../registry/manifest.ts';
 import type { StoredManifest } from '../../registry/manifest.ts';
 import type { Reference } from '../../registry/reference.ts';
 import type { BlockedImage } from './blocked-images.ts';

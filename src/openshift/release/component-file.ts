@@ -7,7 +7,7 @@ import type { FileInput } from '../../base/disk/file-digests.ts';
 import { digestFile } from '../../base/disk/files.ts';
 import { maxOf } from '../../base/lists.ts';
 import { explainDiskFailure } from '../../base/disk/disk-errors.ts';
-import { extractFile } from '../../registry/layers.ts';
+import { extractFile } from '../../registry/layers/read.ts';
 import type { Reference } from '../../registry/reference.ts';
 import { platformOf, type RpmArchitecture } from './release-bundle.ts';
 import { openImage, openLayers, type ImageTools } from '../image-access.ts';

@@ -1,8 +1,8 @@
 import { formatCanonicalJson } from '../../base/text/json.ts';
 import { digestOf, type Digest } from '../../base/digest.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { Descriptor, Platform } from '../../registry/descriptor.ts';
-import { packFiles } from '../../registry/layer/pack-files.ts';
+import type { Descriptor, Platform } from '../../registry/manifest.ts';
+import { packFiles } from '../../registry/layers/stream.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 import { isSignedVersion } from './version.ts';

@@ -2,7 +2,7 @@ import { objectOrEmpty, withoutUndefined } from '../../base/lists.ts';
 import { describeValue } from '../../base/text/words.ts';
 import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, SealiftError } from '../../base/errors.ts';
-import { isTag } from '../../registry/layout/names.ts';
+import { isTag } from '../../registry/reference.ts';
 import { parseReference, type Reference, formatReference } from '../../registry/reference.ts';
 import type { ImagePolicy } from './image-policy.ts';
 import type { RpmArchitecture } from './release-bundle.ts';

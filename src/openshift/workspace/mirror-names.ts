@@ -3,8 +3,8 @@ import { parseReference, type Reference } from '../../registry/reference.ts';
 import type { PlannedMirror } from '../mirror/plan-mirrors.ts';
 import { type WorkspaceMirror, readWorkspace } from './read-workspace.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import { enclosedTree } from '../../registry/layout/store.ts';
-import { listRepositories } from '../../registry/layout/stored.ts';
+import { enclosedTree } from '../../registry/layout/tree.ts';
+import { listRepositories } from '../../registry/layout/tree.ts';
 import { createTreeClient } from '../../registry/layout/tree-client.ts';
 
 /** `host[:port]/path`, or a host alone, in its parts. */

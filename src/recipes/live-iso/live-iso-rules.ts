@@ -23,9 +23,9 @@ import {
   type Overrides,
 } from '../../openshift/installer/overrides.ts';
 import { readWorkspace } from '../../openshift/workspace/read-workspace.ts';
-import { listUnusableEntries } from '../../registry/client/auth/credentials.ts';
+import { listUnusableEntries } from '../../registry/client/credentials.ts';
 import { parseReference } from '../../registry/reference.ts';
-import { parseRegistriesConf } from '../../registry/client/registries-conf.ts';
+import { parseRegistriesConf } from '../../registry/client/mirrors.ts';
 
 /**
  * Everything that the stages of a live ISO would refuse without having asked the network. `validate`

@@ -5,7 +5,7 @@ import { TransientError } from '../../base/http/network-failure.ts';
 import { sumSizes } from '../../base/lists.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { WritingClient } from '../client.ts';
-import type { Descriptor } from '../descriptor.ts';
+import type { Descriptor } from '../manifest.ts';
 import { readBlob } from '../../base/store/blob-source.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { SharedCache } from '../../base/store/store.ts';

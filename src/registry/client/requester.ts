@@ -1,20 +1,112 @@
+import { readText } from '../../base/http/body.ts';
+import type { HttpRequest } from '../../base/http/http.ts';
 import {
   explainNetworkFailure,
   isPassingStatus,
   networkCodeOf,
 } from '../../base/http/network-failure.ts';
-import type { Budget, Retries } from '../../base/retry.ts';
 import { withoutUndefined } from '../../base/lists.ts';
-import type { HttpRequest } from '../../base/http/http.ts';
+import type { Budget, Retries } from '../../base/retry.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { readText } from '../../base/http/body.ts';
-import { describeErrors, explainAnswer, explainRefusal, explainStorageRefusal } from './answer.ts';
-import type { Access, Auth } from './auth/auth.ts';
-import type { Challenge } from './auth/challenge.ts';
-import { challengesOf, type Connections } from './connections.ts';
-import { createHostLimit, type HostLimit, type Slot } from './host-limit.ts';
-import type { Statistics } from './statistics.ts';
-import type { Endpoint, Transport, TransportResponse } from './transport.ts';
+import {
+  describeErrors,
+  explainAnswer,
+  explainRefusal,
+  explainStorageRefusal,
+  type Challenge,
+  type Statistics,
+} from './answer.ts';
+import type { Access, Auth } from './auth.ts';
+import {
+  challengesOf,
+  type Connections,
+  type Endpoint,
+  type Transport,
+  type TransportResponse,
+} from './transport.ts';
+
+/** Leave to have one request under way. Exactly one of its ends, then release. */
+export type Slot = {
+  /** The host took it: the limit grows by one request a full round. */
+  succeed: () => void;
+  /** The host had enough (429, 503): the limit halves, once for all that were under way together. */
+  refuse: () => void;
+  /** May be called more than once. */
+  release: () => void;
+};
+
+export type HostLimit = {
+  /** Waits for a place, in order of asking. Rejects with the signal's reason. */
+  acquire: (signal: AbortSignal) => Promise<Slot>;
+  /** Requests that may be under way at once, at present. */
+  readonly width: number;
+};
+
+type Waiting = { readonly start: () => void };
+
+/**
+ * How many requests a host gets at once: additive increase, multiplicative decrease, between 1 and
+ * `maximum`, as TCP finds its rate (RFC 5681 3.1).
+ */
+export function createHostLimit(maximum: number): HostLimit {
+  const queue = new Set<Waiting>();
+  let width = maximum;
+  let active = 0;
+  let round = 0;
+
+  const startNext = (): void => {
+    for (const waiting of queue) {
+      if (active >= Math.max(1, Math.floor(width))) return;
+      queue.delete(waiting);
+      active += 1;
+      waiting.start();
+    }
+  };
+  const createSlot = (): Slot => {
+    const startedIn = round;
+    let held = true;
+    return {
+      succeed() {
+        width = Math.min(maximum, width + 1 / width);
+      },
+      refuse() {
+        if (startedIn !== round) return;
+        round += 1;
+        width = Math.max(1, width / 2);
+      },
+      release() {
+        if (!held) return;
+        held = false;
+        active -= 1;
+        startNext();
+      },
+    };
+  };
+  return {
+    get width() {
+      return Math.floor(width);
+    },
+    async acquire(signal) {
+      signal.throwIfAborted();
+      await new Promise<void>((resolve, reject) => {
+        const waiting: Waiting = {
+          start() {
+            signal.removeEventListener('abort', abort);
+            resolve();
+          },
+        };
+        const abort = (): void => {
+          queue.delete(waiting);
+          reject(signal.reason as Error);
+        };
+        signal.addEventListener('abort', abort, { once: true });
+        queue.add(waiting);
+        startNext();
+      });
+      return createSlot();
+    },
+  };
+}
 
 /** A request to a repository. */
 export type Ask = {

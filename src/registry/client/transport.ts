@@ -1,9 +1,93 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readInputFile, readListed } from '../../base/disk/files.ts';
+import { ConfigError, isErrno, RegistryError } from '../../base/errors.ts';
+import { kindOfHost } from '../../base/http/address.ts';
+import { readText } from '../../base/http/body.ts';
 import type { Http, HttpRequest, HttpResponse } from '../../base/http/http.ts';
+import {
+  isCertificateFailure,
+  isPassingStatus,
+  networkCodeOf,
+} from '../../base/http/network-failure.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { redactUrl } from '../../base/text/redact.ts';
-import { RegistryError } from '../../base/errors.ts';
-import type { CertsReader } from './certs.ts';
-import { readText } from '../../base/http/body.ts';
+import { untilAborted } from '../../base/wait.ts';
+import { explainAnswer, parseChallenges, type Challenge } from './answer.ts';
+
+/** containers-certs.d(5), in order; the first that has a directory of the host is read. */
+export const SYSTEM_CERTS_DIRS = ['/etc/containers/certs.d', '/etc/docker/certs.d'] as const;
+
+export type CertsOptions = {
+  /** PEM, trusted for every host. */
+  readonly caBundle?: string;
+  readonly certsDirs: readonly string[];
+};
+
+/** The TLS options of a host (with its port, as references name it). */
+export type CertsReader = (host: string) => Promise<TlsOptions>;
+
+/**
+ * Reads `<dir>/<host:port>/*.crt` (CAs), and `*.cert` with its `*.key` (client certificate), once a
+ * host.
+ *
+ * @throws ConfigError `certs.key-missing`, `certs.unreadable`, `certs.too-large`
+ */
+export function createCertsReader(options: CertsOptions): CertsReader {
+  const known = new Map<string, Promise<TlsOptions>>();
+  return (host) => {
+    const reading = known.get(host) ?? readCerts(host, options);
+    known.set(host, reading);
+    return reading;
+  };
+}
+
+async function readCerts(host: string, { caBundle, certsDirs }: CertsOptions): Promise<TlsOptions> {
+  const bundle = caBundle === undefined ? [] : [caBundle];
+  for (const directory of certsDirs) {
+    const path = join(directory, host);
+    const names = await listDirectory(path);
+    if (names) return readHostDirectory(path, names.sort(), bundle);
+  }
+  return bundle.length > 0 ? { ca: bundle } : {};
+}
+
+function readHostDirectory(
+  path: string,
+  names: readonly string[],
+  bundle: readonly string[],
+): TlsOptions {
+  const rules = { domain: 'certs' };
+  const read = (name: string): string => {
+    const file = join(path, name);
+    return readListed(file, rules, () => readInputFile(file, rules).toString('latin1'));
+  };
+  const own = names.filter((name) => name.endsWith('.crt')).map(read);
+  const ca = [...bundle, ...own];
+  const cert = names.find((name) => name.endsWith('.cert'));
+  if (cert === undefined) return ca.length > 0 ? { ca } : {};
+  const key = cert.replace(/cert$/, 'key');
+  if (!names.includes(key)) {
+    throw new ConfigError(
+      'certs.key-missing',
+      `client certificate ${join(path, cert)} has no ${key}`,
+      {
+        hint: `put ${key} beside it`,
+      },
+    );
+  }
+  return { ...(ca.length > 0 && { ca }), cert: read(cert), key: read(key) };
+}
+
+/** A directory that this user may not read counts as absent, as for podman. */
+async function listDirectory(path: string): Promise<string[] | undefined> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'EACCES')) return undefined;
+    throw error;
+  }
+}
 
 /** One registry as a user names it. */
 export type Endpoint = {
@@ -100,4 +184,72 @@ function withoutAuthorization(headers: Readonly<Record<string, string>>): Record
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization'),
   );
+}
+
+/** How a registry is spoken to: found out once, by GET /v2/ (distribution-spec, end-1). */
+type Connection = {
+  /** `https://quay.io/` */
+  readonly base: URL;
+  /** What it asks of those who come without an Authorization; empty for an open registry. */
+  readonly challenges: readonly Challenge[];
+};
+
+export type Connections = (endpoint: Endpoint, signal: AbortSignal) => Promise<Connection>;
+
+/** Docker Hub's API has another address than the name its images go by. */
+const API_HOSTS: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
+
+/**
+ * Asks each registry once, and again after a failure. Plain HTTP is only tried where a registry is
+ * marked insecure or is on this machine, and only when nobody speaks TLS there: a certificate that
+ * is not trusted never leads to plain HTTP.
+ */
+export function createConnections(transport: Transport, now: () => number): Connections {
+  const known = new Map<string, Promise<Connection>>();
+  return (endpoint, signal) => {
+    const key = JSON.stringify([endpoint.host, endpoint.insecure]);
+    const held = known.get(key);
+    if (held) return untilAborted(held, signal);
+    const connecting = connect(endpoint, transport, now);
+    known.set(key, connecting);
+    connecting.catch(() => known.delete(key));
+    return untilAborted(connecting, signal);
+  };
+}
+
+async function connect(
+  endpoint: Endpoint,
+  transport: Transport,
+  now: () => number,
+): Promise<Connection> {
+  const host = API_HOSTS[endpoint.host] ?? endpoint.host;
+  const ping = async (scheme: 'https' | 'http'): Promise<Connection> => {
+    const base = new URL(`${scheme}://${host}/`);
+    const response = await transport({ endpoint, url: new URL('v2/', base) });
+    const { status, headers } = response;
+    const text = await readText(response.body);
+    if (isPassingStatus(status)) {
+      throw explainAnswer(endpoint.host, { status, headers, text, about: 'GET /v2/' }, now());
+    }
+    return { base, challenges: challengesOf(response, base) };
+  };
+  try {
+    return await ping('https');
+  } catch (error) {
+    const mayBePlain =
+      endpoint.insecure || kindOfHost(new URL(`https://${host}`).hostname) === 'loopback';
+    if (!mayBePlain || isCertificateFailure(error) || networkCodeOf(error) === undefined) {
+      throw error;
+    }
+    return ping('http');
+  }
+}
+
+/** Only the registry's own origin may ask for credentials, not one that it redirects to. */
+export function challengesOf(
+  { status, headers, url }: TransportResponse,
+  base: URL,
+): readonly Challenge[] {
+  if (status !== 401 || url.origin !== base.origin) return [];
+  return parseChallenges(headers['www-authenticate']);
 }

@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { digestOf, type Digest } from '../../base/digest.ts';
-import { ConfigError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { digestFile, readFileIfPresent } from '../../base/disk/files.ts';
+import { ConfigError, IntegrityError, isErrno } from '../../base/errors.ts';
 import { createBlobCache, type BlobCache } from '../../base/store/store.ts';
 import type { RegistryClient } from '../client.ts';
-import type { Descriptor } from '../descriptor.ts';
 import {
+  type Descriptor,
   MAX_MANIFEST_SIZE,
   parseManifest,
   parseStored,

@@ -3,12 +3,10 @@ import type { Digest } from '../../base/digest.ts';
 import { IntegrityError, RegistryError } from '../../base/errors.ts';
 import type { BlobSource } from '../../base/store/blob-source.ts';
 import type { RegistryClient } from '../client.ts';
-import type { Descriptor } from '../descriptor.ts';
-import { pathTo } from './distribution-layout.ts';
-import { parseStored, type StoredManifest } from '../manifest.ts';
+import { type Descriptor, parseStored, type StoredManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
-import type { RegistryTree } from './store.ts';
-import { hasLink, readLink, readManifestBytes } from './stored.ts';
+import { pathTo } from './distribution.ts';
+import { type RegistryTree, hasLink, readLink, readManifestBytes } from './tree.ts';
 
 export type TreeClientOptions = {
   readonly tree: RegistryTree;

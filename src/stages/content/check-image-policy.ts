@@ -23,7 +23,7 @@ import {
   type Signed,
 } from '../../openshift/signature/sigstore/simple-signing.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import { MEDIA_TYPE } from '../../registry/manifest.ts';
 import { formatReference, type Reference } from '../../registry/reference.ts';
 

@@ -10,7 +10,7 @@ import {
   usesDistributionEntrypoint,
 } from '../../openshift/mirror/server-image.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import { listPresent } from '../../registry/layers.ts';
+import { listPresent } from '../../registry/layers/read.ts';
 import type { Reference } from '../../registry/reference.ts';
 
 export type InspectRegistryImageInput = {

@@ -2,8 +2,8 @@ import type { Http } from '../../base/http/http.ts';
 import type { TlsOptions } from '../../base/http/proxy.ts';
 import { ConfigError, IntegrityError, SealiftError } from '../../base/errors.ts';
 import type { Stage, StageContext } from '../../engine/stage.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
-import { readFiles, type Layer } from '../../registry/layers.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
+import { readFiles, type Layer } from '../../registry/layers/read.ts';
 import { formatReference, parseReference, type Reference } from '../../registry/reference.ts';
 import { restate } from '../../base/download/fill-file.ts';
 import {

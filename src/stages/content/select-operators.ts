@@ -29,7 +29,7 @@ import type { CatalogSelection } from '../../openshift/catalog/selection.ts';
 import type { ImageTools } from '../../openshift/image-access.ts';
 import type { Selection } from '../../openshift/mirror/fetch-images.ts';
 import { platformOf, type RpmArchitecture } from '../../openshift/release/release-bundle.ts';
-import type { Descriptor } from '../../registry/descriptor.ts';
+import type { Descriptor } from '../../registry/manifest.ts';
 import { parseReference, type Reference } from '../../registry/reference.ts';
 
 /** A catalog of the configuration and what is wanted of it. */

@@ -16,10 +16,10 @@ import {
   type WorkspaceMirror,
 } from '../../openshift/workspace/read-workspace.ts';
 import type { SurveyedWorkspace, WorkspaceImage } from '../../openshift/workspace/workspace-set.ts';
-import { pathTo } from '../../registry/layout/distribution-layout.ts';
+import { pathTo } from '../../registry/layout/distribution.ts';
 import type { Reference } from '../../registry/reference.ts';
-import { enclosedTree, type RegistryTree } from '../../registry/layout/store.ts';
-import { hasLink, listRepositories, listTags } from '../../registry/layout/stored.ts';
+import { enclosedTree, type RegistryTree } from '../../registry/layout/tree.ts';
+import { hasLink, listRepositories, listTags } from '../../registry/layout/tree.ts';
 import { readStored, readTag } from '../../registry/layout/tree-client.ts';
 
 export type SurveyWorkspaceInput = {

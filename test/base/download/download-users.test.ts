@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHttp } from '../../../src/base/http/http.ts';
-import type { Descriptor } from '../../../src/registry/descriptor.ts';
+import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { DOWNLOAD_USERS, type DownloadTask } from '../../support/download-users.ts';
 import {
   patternOf,

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf, hexOf } from '../../../src/base/digest.ts';
 import { createBlobCache } from '../../../src/base/store/store.ts';
 import type { BlobSource } from '../../../src/base/store/blob-source.ts';
-import type { Descriptor } from '../../../src/registry/descriptor.ts';
+import type { Descriptor } from '../../../src/registry/manifest.ts';
 import {
   patternOf,
   startScriptedRegistry,

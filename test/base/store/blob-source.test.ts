@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/base/digest.ts';
 import { createRetries } from '../../../src/base/retry.ts';
 import type { BlobSource } from '../../../src/base/store/blob-source.ts';
-import type { Descriptor } from '../../../src/registry/descriptor.ts';
+import type { Descriptor } from '../../../src/registry/manifest.ts';
 import { readBlob } from '../../../src/base/store/blob-source.ts';
 import {
   patternOf,

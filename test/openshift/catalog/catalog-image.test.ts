@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Platform } from '../../../src/registry/descriptor.ts';
+import type { Platform } from '../../../src/registry/manifest.ts';
 import type { Reference } from '../../../src/registry/reference.ts';
 import { hexOf } from '../../../src/base/digest.ts';
 import {

@@ -17,8 +17,8 @@ import {
   rebuildCatalog,
   type RebuiltCatalog,
 } from '../../../src/openshift/catalog/image/rebuild-catalog.ts';
-import type { Platform } from '../../../src/registry/descriptor.ts';
-import { planDirLayout } from '../../../src/registry/layout/dir-layout.ts';
+import type { Platform } from '../../../src/registry/manifest.ts';
+import { planDirLayout } from '../../../src/registry/layout/distribution.ts';
 import { openOciLayout } from '../../../src/registry/layout/oci-layout.ts';
 import {
   buildCatalogImage,

@@ -3,7 +3,7 @@ import { hexOf, type Digest } from '../../../src/base/digest.ts';
 import { DiskError } from '../../../src/base/errors.ts';
 import type { MirrorPlan } from '../../../src/openshift/mirror/mirror-plan.ts';
 import { parseReference } from '../../../src/registry/reference.ts';
-import { parseRegistriesConf } from '../../../src/registry/client/registries-conf.ts';
+import { parseRegistriesConf } from '../../../src/registry/client/mirrors.ts';
 import { planMirror, type PlanMirrorInput } from '../../../src/stages/content/plan-mirror.ts';
 import { resolveRelease } from '../../../src/stages/content/resolve-release.ts';
 import { createImageWorld, type ImageWorld } from '../../support/image-tools.ts';

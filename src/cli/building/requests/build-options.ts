@@ -20,7 +20,7 @@ import type { ConfigInput } from '../../../config/load-config.ts';
 import { listNamedPaths } from '../../../config/named-paths.ts';
 import { standInFor } from '../../../media/output/claim-device.ts';
 import type { IsoPlace } from '../../../media/output/claim-iso.ts';
-import { listAuthFiles } from '../../../registry/client/auth/credentials.ts';
+import { listAuthFiles } from '../../../registry/client/credentials.ts';
 import type { IsoReuse } from '../../../media/seeds/open-seeds.ts';
 import { isElsewhere } from '../../../media/source/open-source.ts';
 import { readSavedPlan, type SavedPlan } from '../../../recipes/saved-plan.ts';

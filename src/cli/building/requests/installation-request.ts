@@ -12,7 +12,7 @@ import { readConfigFiles } from '../../../config/load-config.ts';
 import { findNmstate } from '../../../sites/network/nmstate/ask-nmstate.ts';
 import { checkInstallation } from '../../../recipes/installation-iso/installation-iso.ts';
 import type { InstallationIsoRequest } from '../../../recipes/installation-iso/installation-iso-request.ts';
-import { listUnusableEntries } from '../../../registry/client/auth/credentials.ts';
+import { listUnusableEntries } from '../../../registry/client/credentials.ts';
 import type { CliHost } from '../../host.ts';
 import { readGraphUrl, readEpoch } from '../../environment.ts';
 import { DEFAULT_CONCURRENCY } from '../../common-options.ts';

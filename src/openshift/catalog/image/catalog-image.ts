@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { stat } from 'node:fs/promises';
 import { hexOf } from '../../../base/digest.ts';
 import { ConfigError, DiskError, IntegrityError, isErrno } from '../../../base/errors.ts';
-import type { Descriptor, Platform } from '../../../registry/descriptor.ts';
-import { extractTree } from '../../../registry/layer/extract-tree.ts';
+import type { Descriptor, Platform } from '../../../registry/manifest.ts';
+import { extractTree } from '../../../registry/layers/extract-tree.ts';
 import {
   isForPlatform,
   type ImageManifest,
@@ -18,7 +18,7 @@ import {
   readManifest,
   type ImageTools,
 } from '../../image-access.ts';
-import type { Layer } from '../../../registry/layers.ts';
+import type { Layer } from '../../../registry/layers/read.ts';
 import { isObject } from '../../../base/lists.ts';
 
 /** The image config label that names the directory of the catalog (operator-registry, `opm`). */

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../base/errors.ts';
-import { packFiles } from '../../../registry/layer/pack-files.ts';
+import { packFiles } from '../../../registry/layers/stream.ts';
 import type { Catalog, DocumentPlace } from '../catalog.ts';
 import {
   editChannel,

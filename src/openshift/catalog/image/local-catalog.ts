@@ -1,6 +1,6 @@
 import { ConfigError } from '../../../base/errors.ts';
 import type { LocalCatalog } from '../../../base/local-catalog.ts';
-import { blobsOf } from '../../../registry/foreign-layer.ts';
+import { blobsOf } from '../../../registry/manifest.ts';
 import { openOciLayout } from '../../../registry/layout/oci-layout.ts';
 import type { Reference } from '../../../registry/reference.ts';
 import { readManifest, type ImageTools } from '../../image-access.ts';

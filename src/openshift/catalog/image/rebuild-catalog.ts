@@ -1,6 +1,6 @@
 import { digestOf, type Digest } from '../../../base/digest.ts';
 import { IntegrityError } from '../../../base/errors.ts';
-import type { Descriptor } from '../../../registry/descriptor.ts';
+import type { Descriptor } from '../../../registry/manifest.ts';
 import { MEDIA_TYPE, parseStored, type StoredManifest } from '../../../registry/manifest.ts';
 import { CONFIGS_LABEL, type CatalogImage, type CatalogPlatformImage } from './catalog-image.ts';
 import { CONFIGS_DIRECTORY, packCatalog, packWhiteouts } from './catalog-layer.ts';

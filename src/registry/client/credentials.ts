@@ -1,0 +1,330 @@
+import { readInputFile, unlessAbsent } from '../../base/disk/files.ts';
+import { ConfigError, ToolError } from '../../base/errors.ts';
+import { runProcess } from '../../base/process.ts';
+import { rememberCredential, rememberSecret, rememberEntry } from '../../base/text/redact.ts';
+import { describeValue } from '../../base/text/words.ts';
+import type { Reference } from '../reference.ts';
+
+/** `from` names the entry it was read from, for messages; never its value. */
+export type Credential =
+  | {
+      readonly kind: 'basic';
+      readonly username: string;
+      readonly password: string;
+      readonly from: string;
+    }
+  /** A refresh token, good for a token server only. */
+  | { readonly kind: 'identity'; readonly token: string; readonly from: string };
+
+export type CredentialStore = {
+  /** What this store has for a repository, the most specific entry first. */
+  find: (reference: Reference, signal: AbortSignal) => Promise<Credential | undefined>;
+};
+
+/** RFC 7617 2, in UTF-8. */
+export const formatBasic = ({
+  username,
+  password,
+}: Pick<Credential & { kind: 'basic' }, 'username' | 'password'>): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
+
+export type Asking = { readonly env: NodeJS.ProcessEnv; readonly signal: AbortSignal };
+
+const TIME_LIMIT = 60_000;
+
+/** Characters; tokens have some thousand. */
+const MAX_ANSWER = 1 << 20;
+
+/**
+ * Asks `docker-credential-<helper> get` (docker-credential-helpers protocol): the host on standard
+ * input, JSON back, where the user name `<token>` marks an identity token. A helper that has nothing
+ * for the host ends with an error and says so; that is undefined here.
+ *
+ * @throws ToolError `tool.missing`, `tool.timeout`, `tool.failed`; ConfigError `credentials.helper`
+ */
+export async function askHelper(
+  helper: string,
+  host: string,
+  { env, signal }: Asking,
+): Promise<Credential | undefined> {
+  const program = `docker-credential-${helper}`;
+  if (!/^[\w.-]+$/.test(helper)) {
+    throw new ConfigError(
+      'credentials.helper',
+      `"${helper}" is not a valid name for a credential helper`,
+    );
+  }
+  try {
+    const { stdout } = await runProcess(program, ['get'], {
+      input: host,
+      timeout: TIME_LIMIT,
+      maxOutput: MAX_ANSWER,
+      signal,
+      env: Object.fromEntries(Object.entries(env).map(([key, value]) => [key, value ?? ''])),
+      onFailure: rememberAnswers,
+    });
+    return parseAnswer(stdout, program, `${program} for ${host}`);
+  } catch (error) {
+    if (error instanceof ToolError && error.code === 'tool.failed' && !hasFailed(error)) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** One that fails after it printed its answer, or prints it to standard error, is quoted without it. */
+function rememberAnswers(output: string): void {
+  for (const [, value = ''] of output.matchAll(
+    /"(?:Secret|Username)"\s*:\s*"((?:[^"\\]|\\.)*)"/gi,
+  )) {
+    rememberSecret(value);
+  }
+}
+
+/**
+ * The protocol has no code for "nothing stored": helpers exit 1 with nothing on stderr (the words
+ * "credentials not found" go to stdout), while a real failure explains itself there.
+ */
+const hasFailed = (error: ToolError): boolean => !/ended with exit code 1: *$/.test(error.message);
+
+function parseAnswer(stdout: string, program: string, from: string): Credential | undefined {
+  const { Username: username, Secret: secret } = parseJson(stdout, program);
+  if (typeof username !== 'string' || typeof secret !== 'string') {
+    throw malformedOfCredentialHelper(program, 'has no Username and Secret');
+  }
+  if (secret === '') return undefined;
+  rememberCredential(username, secret);
+  if (username === '<token>') return { kind: 'identity', token: secret, from };
+  return { kind: 'basic', username, password: secret, from };
+}
+
+/** The text is secret: neither cause nor message repeats it. */
+function parseJson(stdout: string, program: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(stdout);
+  } catch {
+    throw malformedOfCredentialHelper(program, 'is not JSON');
+  }
+  if (typeof value === 'object' && value !== null) return value as Record<string, unknown>;
+  throw malformedOfCredentialHelper(program, 'is not an object');
+}
+
+const malformedOfCredentialHelper = (program: string, reason: string): ConfigError =>
+  new ConfigError('credentials.helper', `the answer of ${program} ${reason}`);
+
+/** containers-auth.json(5); `name` stands in messages in place of anything out of the file. */
+type AuthFile = {
+  readonly name: string;
+  readonly auths: ReadonlyMap<string, Entry>;
+  readonly helpers: ReadonlyMap<string, string>;
+  readonly defaultHelper: string | undefined;
+};
+
+/** Undefined and `empty` ask anonymously. What cannot be used is kept: only its use is an error. */
+type Entry =
+  | Credential
+  | { readonly kind: 'unusable'; readonly reason: string }
+  | { readonly kind: 'empty'; readonly reason: string }
+  | undefined;
+
+/** An entry of a pull secret that cannot be used; holds nothing of its value. */
+export type UnusableEntry = { readonly key: string; readonly reason: string };
+
+/** Entries that would fail where their registry asks for a password; none of a text that is not JSON. */
+export function listUnusableEntries(json: string): readonly UnusableEntry[] {
+  try {
+    const { auths } = parseAuthFile(json, 'pull secret');
+    return [...auths].flatMap(([key, entry]) =>
+      entry?.kind === 'unusable' || entry?.kind === 'empty' ? [{ key, reason: entry.reason }] : [],
+    );
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+}
+
+/**
+ * The entries of a pull secret. `name` says in messages where it came from.
+ *
+ * @throws ConfigError `credentials.malformed`, which never repeats any of the text; for a single
+ * entry only when its registry is asked for
+ */
+export function credentialsFromPullSecret(json: string, name: string): CredentialStore {
+  const file = parseAuthFile(json, name);
+  return {
+    find: (reference) =>
+      new Promise((resolve) => {
+        resolve(findEntry(file, keysOf(reference)));
+      }),
+  };
+}
+
+/**
+ * The credential files of this user, in containers-auth.json(5)'s order: REGISTRY_AUTH_FILE alone
+ * where it is set, else auth.json below XDG_RUNTIME_DIR, below ~/.config/containers,
+ * ~/.docker/config.json and ~/.dockercfg. Files are read at the first question. Helpers
+ * (credHelpers, credsStore) are run as `docker-credential-NAME get`.
+ */
+export function credentialsFromFiles(env: NodeJS.ProcessEnv): CredentialStore {
+  let files: readonly AuthFile[] | undefined;
+  return {
+    async find(reference, signal) {
+      files ??= readAuthFiles(env);
+      const keys = keysOf(reference);
+      for (const file of files) {
+        const found = (await askHelpers(file, keys, { env, signal })) ?? findEntry(file, keys);
+        if (found) return found;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** docker.io stands in files as the address of its index. */
+function keysOf({ registry, repository }: Pick<Reference, 'registry' | 'repository'>): string[] {
+  const parts = repository.split('/');
+  const paths = parts.map((_, index) =>
+    [registry, ...parts.slice(0, parts.length - index)].join('/'),
+  );
+  const aliases = registry === 'docker.io' ? ['index.docker.io', 'registry-1.docker.io'] : [];
+  return [...paths, registry, ...aliases];
+}
+
+/** @throws ConfigError `credentials.malformed` */
+function findEntry({ name, auths }: AuthFile, keys: readonly string[]): Credential | undefined {
+  const key = keys.find((candidate) => auths.has(candidate));
+  const entry = key === undefined ? undefined : auths.get(key);
+  if (entry?.kind === 'unusable') throw malformed(`${name} entry ${key ?? ''}`, entry.reason);
+  return entry?.kind === 'empty' ? undefined : entry;
+}
+
+async function askHelpers(
+  file: AuthFile,
+  keys: readonly string[],
+  asking: Asking,
+): Promise<Credential | undefined> {
+  for (const key of keys) {
+    const helper = file.helpers.get(key);
+    if (helper !== undefined) return askHelper(helper, key, asking);
+  }
+  const host = keys.find((key) => !key.includes('/'));
+  if (file.defaultHelper === undefined || host === undefined) return undefined;
+  return askHelper(file.defaultHelper, host === 'docker.io' ? DOCKER_INDEX : host, asking);
+}
+
+const DOCKER_INDEX = 'https://index.docker.io/v1/';
+
+const LARGEST_AUTH_FILE = 1 << 20;
+
+const readAuthFile = (path: string): Buffer | undefined =>
+  unlessAbsent(() => readInputFile(path, { domain: 'credentials', limit: LARGEST_AUTH_FILE }));
+
+function readAuthFiles(env: NodeJS.ProcessEnv): readonly AuthFile[] {
+  const explicit = env['REGISTRY_AUTH_FILE'];
+  if (explicit) {
+    const bytes = readAuthFile(explicit);
+    if (bytes) return [parseAuthFile(bytes.toString(), explicit)];
+    throw new ConfigError('credentials.missing', `there is no file ${explicit}`, {
+      hint: 'correct or unset REGISTRY_AUTH_FILE',
+    });
+  }
+  const files: AuthFile[] = [];
+  for (const name of listAuthFiles(env)) {
+    const bytes = readAuthFile(name);
+    if (bytes) files.push(parseAuthFile(bytes.toString(), name));
+  }
+  return files;
+}
+
+/** Where credentials of this environment may be, first come first; not every file exists. */
+export function listAuthFiles(env: NodeJS.ProcessEnv): readonly string[] {
+  if (env['REGISTRY_AUTH_FILE']) return [env['REGISTRY_AUTH_FILE']];
+  const places = [
+    [env['XDG_RUNTIME_DIR'], 'containers/auth.json'],
+    [env['HOME'], '.config/containers/auth.json'],
+    [env['HOME'], '.docker/config.json'],
+    [env['HOME'], '.dockercfg'],
+  ];
+  return places.flatMap(([directory, path]) => (directory ? [`${directory}/${path ?? ''}`] : []));
+}
+
+function parseAuthFile(json: string, name: string): AuthFile {
+  const document = parseObject(json, name);
+  // .dockercfg is the same without the outer object.
+  const auths = document['auths'] ?? (name.endsWith('.dockercfg') ? document : {});
+  const helpers = document['credHelpers'] ?? {};
+  if (!isObject(auths)) throw malformed(name, '"auths" is not an object');
+  if (!isObject(helpers)) throw malformed(name, '"credHelpers" is not an object');
+  const store = document['credsStore'];
+  return {
+    name,
+    // Exact keys come after legacy forms of the same host, so they win.
+    auths: new Map(
+      Object.entries(auths)
+        .map(([key, entry]) => [key, parseEntry(entry, `${name} entry ${key}`)] as const)
+        .sort(([a], [b]) => Number(isLegacy(b)) - Number(isLegacy(a)))
+        .map(([key, credential]) => [normaliseKey(key), credential]),
+    ),
+    helpers: new Map(Object.entries(helpers).map(([key, helper]) => [key, describeValue(helper)])),
+    defaultHelper: typeof store === 'string' && store !== '' ? store : undefined,
+  };
+}
+
+/** JSON.parse quotes the text it stumbles over, and the text is secret: neither cause nor message. */
+function parseObject(json: string, name: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    throw malformed(name, 'it is not JSON');
+  }
+  if (isObject(value)) return value;
+  throw malformed(name, 'it is not a JSON object');
+}
+
+const isLegacy = (key: string): boolean => key !== normaliseKey(key);
+
+/** Keys of old Docker clients are URLs: `https://index.docker.io/v1/`. */
+const normaliseKey = (key: string): string =>
+  key
+    .replace(/^https?:\/\//, '')
+    .replace(/\/+$/, '')
+    .replace(/\/v[12]$/, '');
+
+/** An entry without anything in it means: ask anonymously. */
+function parseEntry(entry: unknown, from: string): Entry {
+  if (!isObject(entry)) return { kind: 'unusable', reason: 'it is not an object' };
+  rememberEntry(entry);
+  const { auth, identitytoken: token, username, password } = entry;
+  if (typeof token === 'string' && token !== '') return { kind: 'identity', token, from };
+  if (typeof auth === 'string' && auth !== '') return parseAuth(auth, from);
+  if (typeof username === 'string' && typeof password === 'string' && username !== '') {
+    return { kind: 'basic', username, password, from };
+  }
+  return typeof entry['credsStore'] === 'string' ? undefined : EMPTY;
+}
+
+const EMPTY: Entry = { kind: 'empty', reason: 'it has neither "auth" nor "credsStore"' };
+
+function parseAuth(auth: string, from: string): Entry {
+  const text = Buffer.from(auth, 'base64').toString();
+  const colon = text.indexOf(':');
+  if (!/^[A-Za-z0-9+/_-]+=*\s*$/.test(auth) || colon < 1) {
+    return { kind: 'unusable', reason: '"auth" is not the base64 form of user:password' };
+  }
+  return {
+    kind: 'basic',
+    username: text.slice(0, colon),
+    password: text.slice(colon + 1).replace(/\0+$/, ''),
+    from,
+  };
+}
+
+const malformed = (name: string, reason: string): ConfigError =>
+  new ConfigError('credentials.malformed', `${name} cannot be used: ${reason}`, {
+    hint: 'download the pull secret again, or log in again with "podman login"',
+  });
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

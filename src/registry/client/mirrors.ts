@@ -1,0 +1,229 @@
+import { parse as parseToml } from 'smol-toml';
+import { ConfigError } from '../../base/errors.ts';
+import { formatReference, parseReference, type Reference } from '../reference.ts';
+import type { Candidate } from './repository.ts';
+
+/** When a mirror may be asked: for which references. */
+type PullFromMirror = 'all' | 'digest-only' | 'tag-only';
+
+type Mirror = {
+  readonly location: string;
+  readonly insecure: boolean;
+  readonly pullFromMirror: PullFromMirror;
+};
+
+/** A `[[registry]]` of containers-registries.conf(5), version 2. */
+export type RegistryEntry = {
+  /** `host[:port][/path]`, or `*.domain` for every host below a domain. */
+  readonly prefix: string;
+  /** Replaces the prefix; absent below a wildcard that rewrites nothing. */
+  readonly location: string | undefined;
+  readonly insecure: boolean;
+  /** The location itself is never asked; its mirrors are. */
+  readonly blocked: boolean;
+  readonly mirrors: readonly Mirror[];
+};
+
+export type RegistriesConf = { readonly registries: readonly RegistryEntry[] };
+
+/**
+ * The text of a registries.conf. Keys about short names are accepted and have no effect, as short
+ * names are never taken. Version 1 (`[registries.block]`, `[registries.insecure]`) is converted as
+ * containers/image converts it, unless `v2Only`. Of entries with one prefix the first counts.
+ *
+ * @throws ConfigError `registries-conf.malformed`; `name` says in it which file
+ */
+export function parseRegistriesConf(
+  text: string,
+  name: string,
+  { v2Only = false }: { readonly v2Only?: boolean } = {},
+): RegistriesConf {
+  const refuse: Refuse = (reason) => {
+    throw new ConfigError('registries-conf.malformed', `${name}: ${reason}`);
+  };
+  const document = readToml(text, name);
+  const isV1 = 'registries' in document;
+  if (isV1 && v2Only) refuse('it has version 1 of the format, and drop-ins need version 2');
+  if (isV1 && V2_KEYS.some((key) => key in document)) {
+    refuse('it mixes version 1 ([registries.*]) and version 2 ([[registry]]) of the format');
+  }
+  const entries = isV1
+    ? convertV1(document, refuse)
+    : tablesOf(document, 'registry', refuse).map((entry) => parseEntry(entry, refuse));
+  refuseConflicts(entries, refuse);
+  return mergeRegistries([], entries.toReversed());
+}
+
+const V2_KEYS = ['registry', 'unqualified-search-registries', 'credential-helpers', 'aliases'];
+
+/** The later list replaces entries of the earlier one that have the same prefix; sorted by prefix. */
+export function mergeRegistries(
+  earlier: readonly RegistryEntry[],
+  later: readonly RegistryEntry[],
+): RegistriesConf {
+  const byPrefix = new Map([...earlier, ...later].map((entry) => [entry.prefix, entry]));
+  const prefixes = [...byPrefix.keys()].sort();
+  return { registries: prefixes.flatMap((prefix) => byPrefix.get(prefix) ?? []) };
+}
+
+/**
+ * Where to ask for a reference, in order: the mirrors of the longest prefix that matches, then its
+ * location; the reference itself where nothing matches. Empty when all of it is blocked.
+ */
+export function resolveCandidates(conf: RegistriesConf, reference: Reference): Candidate[] {
+  const match = findEntry(conf, reference);
+  if (!match) return [{ reference, insecure: false }];
+  const { entry, rest } = match;
+  const rewrite = (location: string): Reference => parseReference(location + rest);
+  const mirrors = entry.mirrors
+    .filter(({ pullFromMirror }) => isMirrorFor(pullFromMirror, reference))
+    .map(({ location, insecure }) => ({ reference: rewrite(location), insecure }))
+    .filter((mirror) => findEntry(conf, mirror.reference)?.entry.blocked !== true);
+  if (entry.blocked) return mirrors;
+  const origin = entry.location === undefined ? reference : rewrite(entry.location);
+  return [...mirrors, { reference: origin, insecure: entry.insecure }];
+}
+
+/** A reference with neither tag nor digest asks for blobs, whose names are digests. */
+const isMirrorFor = (rule: PullFromMirror, { tag, digest }: Reference): boolean =>
+  rule === 'all' || (rule === 'tag-only') === (tag !== undefined && digest === undefined);
+
+type Match = { readonly entry: RegistryEntry; readonly end: number; readonly rest: string };
+
+/** The longest match; of equal ones a name before a wildcard, then the longer wildcard. */
+function findEntry({ registries }: RegistriesConf, reference: Reference): Match | undefined {
+  const text = formatReference(reference);
+  const matches = registries.flatMap((entry): Match[] => {
+    const end = endOfMatch(entry.prefix, text);
+    return end === undefined ? [] : [{ entry, end, rest: text.slice(end) }];
+  });
+  const isWildcard = ({ entry }: Match): boolean => entry.prefix.startsWith('*');
+  return matches.sort(
+    (a, b) =>
+      b.end - a.end ||
+      Number(isWildcard(a)) - Number(isWildcard(b)) ||
+      b.entry.prefix.length - a.entry.prefix.length,
+  )[0];
+}
+
+/** Where a prefix ends in a reference; a part of a name is not a match. */
+function endOfMatch(prefix: string, text: string): number | undefined {
+  let end = prefix.length;
+  if (prefix.startsWith('*.')) {
+    const host = /^[^/:@]*/.exec(text)?.[0] ?? '';
+    if (!host.endsWith(prefix.slice(1))) return undefined;
+    end = host.length;
+  } else if (!text.startsWith(prefix)) return undefined;
+  return end === text.length || '/:@'.includes(text.charAt(end)) ? end : undefined;
+}
+
+type Refuse = (reason: string) => never;
+type Table = Readonly<Record<string, unknown>>;
+
+function readToml(text: string, name: string): Table {
+  try {
+    return parseToml(text);
+  } catch (cause) {
+    throw new ConfigError('registries-conf.malformed', `${name}: it is not TOML`, { cause });
+  }
+}
+
+/** As containers/image converts it: hosts to block and hosts to trust; search lists have no effect. */
+function convertV1(document: Table, refuse: Refuse): RegistryEntry[] {
+  const lists = tableOf(document['registries'], 'registries', refuse);
+  const read = (name: string): readonly string[] => {
+    const { registries = [] } = tableOf(lists[name] ?? {}, `registries.${name}`, refuse);
+    const isList = Array.isArray(registries) && registries.every((one) => typeof one === 'string');
+    return isList ? registries : refuse(`registries.${name}.registries is not a list of strings`);
+  };
+  const [blocked, insecure] = [new Set(read('block')), new Set(read('insecure'))];
+  return [...new Set([...blocked, ...insecure])].map((name) =>
+    parseEntry(
+      { location: name, blocked: blocked.has(name), insecure: insecure.has(name) },
+      refuse,
+    ),
+  );
+}
+
+/** One location, told to be insecure and not, or blocked and not, would depend on the order. */
+function refuseConflicts(entries: readonly RegistryEntry[], refuse: Refuse): void {
+  const known = new Map<string, RegistryEntry>();
+  for (const entry of entries) {
+    const location = entry.location ?? entry.prefix;
+    const first = known.get(location) ?? entry;
+    known.set(location, first);
+    for (const key of ['insecure', 'blocked'] as const) {
+      if (entry[key] === first[key]) continue;
+      refuse(`${location} is defined twice, once with "${key} = true" and once without`);
+    }
+  }
+}
+
+function parseEntry(entry: Table, refuse: Refuse): RegistryEntry {
+  const location = locationOf(entry, 'location', refuse);
+  const prefix = locationOf(entry, 'prefix', refuse) ?? location;
+  if (prefix === undefined) return refuse('a [[registry]] has neither prefix nor location');
+  if (location === undefined && !prefix.startsWith('*.')) {
+    refuse(`[[registry]] ${prefix} has no location`);
+  }
+  if (prefix.includes('*') && !/^\*\.[^*/:]+$/.test(prefix)) {
+    refuse(`prefix "${prefix}" may only have "*." in front of a domain`);
+  }
+  if (entry['pull-from-mirror'] !== undefined) {
+    refuse(`[[registry]] ${prefix} has pull-from-mirror, which is for [[registry.mirror]] alone`);
+  }
+  const byDigestOnly = flagOf(entry, 'mirror-by-digest-only', refuse);
+  return {
+    prefix,
+    location,
+    insecure: flagOf(entry, 'insecure', refuse),
+    blocked: flagOf(entry, 'blocked', refuse),
+    mirrors: tablesOf(entry, 'mirror', refuse).map((mirror) =>
+      parseMirror(mirror, byDigestOnly, refuse),
+    ),
+  };
+}
+
+function parseMirror(mirror: Table, byDigestOnly: boolean, refuse: Refuse): Mirror {
+  const location = locationOf(mirror, 'location', refuse);
+  if (location === undefined) return refuse('a [[registry.mirror]] has no location');
+  const rule = mirror['pull-from-mirror'];
+  if (rule !== undefined && byDigestOnly) {
+    refuse(`mirror ${location} has pull-from-mirror, and its registry mirror-by-digest-only`);
+  }
+  return {
+    location,
+    insecure: flagOf(mirror, 'insecure', refuse),
+    pullFromMirror: byDigestOnly ? 'digest-only' : parseRule(rule ?? 'all', location, refuse),
+  };
+}
+
+function parseRule(rule: unknown, location: string, refuse: Refuse): PullFromMirror {
+  if (rule === 'all' || rule === 'digest-only' || rule === 'tag-only') return rule;
+  return refuse(`pull-from-mirror of ${location} is not one of all, digest-only and tag-only`);
+}
+
+function locationOf(table: Table, key: string, refuse: Refuse): string | undefined {
+  const value = table[key];
+  if (value === undefined || value === '') return undefined;
+  if (typeof value !== 'string') return refuse(`${key} is not a string`);
+  if (/^https?:/.test(value)) return refuse(`${key} "${value}" must have no scheme`);
+  return value.replace(/\/+$/, '');
+}
+
+function flagOf(table: Table, key: string, refuse: Refuse): boolean {
+  const value = table[key] ?? false;
+  return typeof value === 'boolean' ? value : refuse(`${key} is neither true nor false`);
+}
+
+function tableOf(value: unknown, key: string, refuse: Refuse): Table {
+  const isTable = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isTable ? (value as Table) : refuse(`${key} is not a table`);
+}
+
+function tablesOf(table: Table, key: string, refuse: Refuse): readonly Table[] {
+  const value = table[key] ?? [];
+  const isTable = (entry: unknown): entry is Table => typeof entry === 'object' && entry !== null;
+  if (Array.isArray(value) && value.every(isTable)) return value;
+  return refuse(`${key} is not a list of tables`);
+}

@@ -1,0 +1,272 @@
+import { digestOf, isDigest, type Digest } from '../../base/digest.ts';
+import type { OpenBytes } from '../../base/download/sources.ts';
+import { IntegrityError, RegistryError } from '../../base/errors.ts';
+import { readSmallBody, headerOf, readText } from '../../base/http/body.ts';
+import type { Budget, Retries } from '../../base/retry.ts';
+import type { BlobSource } from '../../base/store/blob-source.ts';
+import {
+  type Descriptor,
+  MAX_MANIFEST_SIZE,
+  MEDIA_TYPE,
+  mediaTypeOf,
+  parseStored,
+  type StoredManifest,
+} from '../manifest.ts';
+import { formatReference, type Reference } from '../reference.ts';
+import { explainAnswer } from './answer.ts';
+import type { Ask, Requester } from './requester.ts';
+import type { TransportResponse, Endpoint } from './transport.ts';
+
+/** One place a manifest may be: a mirror or the origin. */
+export type Candidate = {
+  readonly reference: Reference;
+  /** Certificates are not checked and plain HTTP is allowed. */
+  readonly insecure: boolean;
+};
+
+type Asked = Candidate & { readonly signal: AbortSignal };
+
+/** distribution-spec, "Pulling manifests"; servers convert what is not listed, which changes digests. */
+const ACCEPT = [
+  MEDIA_TYPE.ociIndex,
+  MEDIA_TYPE.dockerList,
+  MEDIA_TYPE.ociManifest,
+  MEDIA_TYPE.dockerManifest,
+].join(', ');
+
+/**
+ * The manifest a reference names (end-3); undefined on 404. Its bytes have the digest asked for, or
+ * for a tag that of Docker-Content-Digest; wrong ones are asked for once more.
+ *
+ * @throws IntegrityError `manifest.digest-mismatch`, `manifest.too-large`, and those of parseManifest
+ */
+export async function fetchManifest(
+  requester: Requester,
+  asked: Asked,
+): Promise<StoredManifest | undefined> {
+  try {
+    return await askOnce(requester, asked);
+  } catch (error) {
+    if (!(error instanceof IntegrityError) || error.code !== WRONG_DIGEST) throw error;
+    return askOnce(requester, asked);
+  }
+}
+
+const WRONG_DIGEST = 'manifest.digest-mismatch';
+
+function askOnce(requester: Requester, asked: Asked): Promise<StoredManifest | undefined> {
+  return requester(askFor(asked, 'GET'), async (response) => {
+    if (response.status === 404) return drain(response);
+    await checkOk(response, asked);
+    return readManifest(response, asked.reference);
+  });
+}
+
+/** What a reference names now, without its bytes (end-3, HEAD); undefined on 404 alone. */
+export async function headManifest(
+  requester: Requester,
+  asked: Asked,
+): Promise<Descriptor | undefined> {
+  const head = await requester(askFor(asked, 'HEAD'), async (response) => {
+    await readText(response.body);
+    return response;
+  });
+  if (head.status === 404) return undefined;
+  const descriptor = head.status === 200 ? readHead(head.headers) : undefined;
+  // Some registries refuse HEAD or leave the digest out: the manifest itself tells.
+  return descriptor ?? (await fetchManifest(requester, asked))?.descriptor;
+}
+
+/**
+ * What is attached to a manifest, as the registry lists it (end-12a), or as the tag does that stands for
+ * the list where a registry has none ("Unavailable Referrers API"). No further pages are asked for.
+ */
+export async function fetchReferrers(
+  requester: Requester,
+  asked: Asked,
+): Promise<readonly Descriptor[] | undefined> {
+  const { registry, repository, digest = '' } = asked.reference;
+  const answered = await requester(
+    { ...askFor(asked, 'GET'), path: `referrers/${digest}` },
+    async (response) => {
+      if (response.status !== 200) return drain(response);
+      return readManifest(response, { registry, repository });
+    },
+  );
+  const tag = digest.replace(':', '-');
+  const listed =
+    answered ??
+    (await fetchManifest(requester, { ...asked, reference: { registry, repository, tag } }));
+  return listed?.manifest.kind === 'index' ? listed.manifest.manifests : undefined;
+}
+
+function askFor({ reference, insecure, signal }: Asked, method: 'GET' | 'HEAD'): Ask {
+  const name = reference.digest ?? reference.tag ?? 'latest';
+  return {
+    endpoint: { host: reference.registry, insecure },
+    repository: reference.repository,
+    path: `manifests/${name}`,
+    method,
+    headers: { accept: ACCEPT },
+    signal,
+  };
+}
+
+async function drain({ body }: TransportResponse): Promise<undefined> {
+  await readText(body);
+  return undefined;
+}
+
+async function checkOk(response: TransportResponse, { reference }: Asked): Promise<void> {
+  const { status, headers, body } = response;
+  if (status === 200) return;
+  const text = await readText(body);
+  const about = `GET manifest ${formatReference(reference)}`;
+  throw explainAnswer(reference.registry, { status, headers, text, about }, Date.now());
+}
+
+async function readManifest(
+  { headers, body }: TransportResponse,
+  reference: Reference,
+): Promise<StoredManifest> {
+  const bytes = await readSmallBody(body, MAX_MANIFEST_SIZE);
+  if (!bytes) {
+    throw new IntegrityError(
+      'manifest.too-large',
+      `manifest ${formatReference(reference)} has more than ${MAX_MANIFEST_SIZE} bytes`,
+      { expected: `at most ${MAX_MANIFEST_SIZE} bytes`, found: 'more' },
+    );
+  }
+  const digest = digestOf(bytes);
+  checkDigest(reference, reference.digest ?? announcedDigest(headers), digest);
+  return parseStored(bytes, digest, headerOf(headers, 'content-type'));
+}
+
+function checkDigest(reference: Reference, expected: Digest | undefined, found: Digest): void {
+  if (expected === undefined || expected === found) return;
+  throw new IntegrityError(
+    WRONG_DIGEST,
+    `manifest ${formatReference(reference)} should be ${expected}, but is ${found}`,
+    { expected, found },
+  );
+}
+
+type Headers = TransportResponse['headers'];
+
+/** Absent where the registry sends none, or one of another algorithm. */
+function announcedDigest(headers: Headers): Digest | undefined {
+  const text = headerOf(headers, 'docker-content-digest')?.trim();
+  return text !== undefined && isDigest(text) ? text : undefined;
+}
+
+function readHead(headers: Headers): Descriptor | undefined {
+  const digest = announcedDigest(headers);
+  const mediaType = mediaTypeOf(headerOf(headers, 'content-type'));
+  const size = Number(headerOf(headers, 'content-length') ?? NaN);
+  if (!digest || mediaType === undefined || !Number.isSafeInteger(size) || size <= 0) {
+    return undefined;
+  }
+  return { mediaType, digest, size };
+}
+
+/** A registry answers 404. */
+export const unknownManifest = (reference: Reference): RegistryError =>
+  new RegistryError(
+    'registry.manifest-unknown',
+    `there is no ${formatReference(reference)} on ${reference.registry}`,
+    { hint: 'check the repository and the tag or digest' },
+  );
+
+/**
+ * The blobs of a repository (distribution-spec, end-2). Every opening asks the registry itself:
+ * where it redirects to is signed for minutes only. An answer whose headers already contradict the
+ * descriptor's size is refused before its body is read.
+ */
+export function createRegistrySource(
+  requester: Requester,
+  {
+    endpoint,
+    repository,
+    retries,
+  }: { readonly endpoint: Endpoint; readonly repository: string; readonly retries: Retries },
+): BlobSource {
+  const { host } = endpoint;
+  const open: BlobSource['open'] = async (blob, options) => {
+    const { offset, size, signal, budget } = options;
+    const last = size === undefined ? '' : String(offset + size - 1);
+    const ask = {
+      endpoint,
+      repository,
+      path: `blobs/${blob.digest}`,
+      headers: {
+        'accept': '*/*',
+        // Bytes are counted and hashed as stored: no compression on the way.
+        'accept-encoding': 'identity',
+        ...((offset > 0 || size !== undefined) && { range: `bytes=${offset}-${last}` }),
+      },
+      signal,
+      ...(budget && { budget }),
+    };
+    const opened = await requester(ask, (response) => takeBlob(response, { blob, offset, host }));
+    return opened === 'starts over' ? open(blob, { ...options, offset: 0 }) : opened;
+  };
+  const openBudget = (signal: AbortSignal): Budget => retries.open(host, signal);
+  return { name: host, local: false, openBudget, open };
+}
+
+type Wanted = { readonly blob: Descriptor; readonly offset: number; readonly host: string };
+
+async function takeBlob(
+  response: TransportResponse,
+  wanted: Wanted,
+): Promise<OpenBytes | 'starts over' | undefined> {
+  const { status, headers, body } = response;
+  const { blob, offset, host } = wanted;
+  switch (status) {
+    case 200:
+      checkSize(wanted, headerOf(headers, 'content-length'));
+      return { offset: 0, body };
+    case 206:
+      checkRange(wanted, headerOf(headers, 'content-range'));
+      return { offset, body };
+    case 404:
+      await readText(body);
+      return undefined;
+    case 416:
+      await readText(body);
+      // It has another file than the one we have a part of: how long that is, its headers tell.
+      if (offset > 0) return 'starts over';
+      throw differs(wanted, '0');
+    default: {
+      const text = await readText(body);
+      throw explainAnswer(host, { status, headers, text, about: `GET ${blob.digest}` }, Date.now());
+    }
+  }
+}
+
+function checkSize(wanted: Wanted, size: string | undefined): void {
+  if (size === undefined || !/^\d+$/.test(size) || Number(size) === wanted.blob.size) return;
+  throw differs(wanted, size);
+}
+
+/** RFC 9110 14.4. */
+function checkRange(wanted: Wanted, range: string | undefined): void {
+  const [, first, total] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(range ?? '') ?? [];
+  if (first === undefined || Number(first) !== wanted.offset) {
+    throw new RegistryError(
+      'registry.range',
+      `${wanted.host} sends another part of blob ${wanted.blob.digest} than was asked for`,
+      { expected: `bytes from ${wanted.offset}`, found: range ?? 'no Content-Range' },
+    );
+  }
+  if (total !== '*') checkSize(wanted, total);
+}
+
+function differs({ blob, host }: Wanted, found: string): IntegrityError {
+  const isLonger = Number(found) > blob.size;
+  return new IntegrityError(
+    isLonger ? 'blob.too-long' : 'blob.too-short',
+    `blob ${blob.digest} should be ${blob.size} bytes, but ${host} has ${found}`,
+    { expected: String(blob.size), found },
+  );
+}

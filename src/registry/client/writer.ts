@@ -1,0 +1,236 @@
+import { IntegrityError, RegistryError } from '../../base/errors.ts';
+import { headerOf, readText } from '../../base/http/body.ts';
+import { TransientError } from '../../base/http/network-failure.ts';
+import type { Budget, Retries } from '../../base/retry.ts';
+import type { Descriptor } from '../manifest.ts';
+import { describeErrors, explainAnswer, listErrorCodes } from './answer.ts';
+import type { Ask, Requester } from './requester.ts';
+import { resolveTarget, type Endpoint, type TransportResponse } from './transport.ts';
+
+/** Bytes of a blob that is to be in the repository. */
+export type BlobToPush = {
+  readonly blob: Pick<Descriptor, 'digest' | 'size'>;
+  /** All of them, in order; called again for each attempt. */
+  readonly open: () => AsyncIterable<Uint8Array>;
+  /** Repositories of the same registry that may have the blob, in this order. */
+  readonly mountFrom: readonly string[];
+  readonly signal: AbortSignal;
+  /** Told of every piece that is sent. */
+  readonly onSent: (size: number) => void;
+};
+
+/** How a blob came to be in a repository. */
+export type PushedBlob = 'present' | 'mounted' | 'sent';
+
+/** Writes to one repository of a registry (distribution-spec 1.1, "Push"). */
+export type RegistryWriter = {
+  /**
+   * Nothing is sent of a blob that the repository has, or that can be mounted from another one.
+   *
+   * @throws RegistryError; IntegrityError `blob.too-short`; what `open` throws; the signal's reason
+   */
+  pushBlob: (pushed: BlobToPush) => Promise<PushedBlob>;
+  /**
+   * Blobs and manifests that it names must be there.
+   *
+   * @param name a tag or the digest of the bytes
+   * @throws RegistryError `registry.manifest-refused`, and those of every request
+   */
+  putManifest: (
+    bytes: Uint8Array,
+    options: {
+      readonly mediaType: string;
+      readonly name: string;
+      readonly signal: AbortSignal;
+    },
+  ) => Promise<void>;
+};
+
+/** Milliseconds for an answer once all is sent: registries on object stores copy a blob before they answer. */
+const COMMIT_TIME = 10 * 60_000;
+
+type Place = {
+  readonly endpoint: Endpoint;
+  readonly repository: string;
+  readonly retries: Retries;
+};
+
+export function createRegistryWriter(requester: Requester, place: Place): RegistryWriter {
+  const { endpoint, repository, retries } = place;
+  const { host } = endpoint;
+  return {
+    pushBlob: (pushed) =>
+      retries.run({ host, signal: pushed.signal }, (budget) =>
+        pushBlob({ ...place, ...pushed, requester, budget }),
+      ),
+    putManifest: (bytes, { mediaType, name, signal }) =>
+      requester(
+        {
+          endpoint,
+          repository,
+          path: `manifests/${name}`,
+          method: 'PUT',
+          headers: { 'content-type': mediaType },
+          body: () => bytes,
+          scopes: [pushTo(repository)],
+          headersTimeout: COMMIT_TIME,
+          signal,
+        },
+        async ({ status, body }) => {
+          const text = await readText(body);
+          if (status === 201 || status === 200) return;
+          throw refusedManifest(`${host}/${repository}`, { status, text, size: bytes.length });
+        },
+      ),
+  };
+}
+
+const pushTo = (repository: string): string => `repository:${repository}:pull,push`;
+const pullFrom = (repository: string): string => `repository:${repository}:pull`;
+
+/** One attempt to bring one blob into the repository. */
+type Work = BlobToPush &
+  Place & {
+    readonly requester: Requester;
+    readonly budget: Budget;
+  };
+
+async function pushBlob(work: Work): Promise<PushedBlob> {
+  const { repository, mountFrom } = work;
+  if (await hasBlob(work, repository)) return 'present';
+  let from: string | undefined;
+  for (const other of mountFrom) {
+    if (other === repository || !(await hasBlob(work, other))) continue;
+    from = other;
+    break;
+  }
+  const session = await beginUpload(work, from);
+  if (session === undefined) return 'mounted';
+  await sendBlob(work, session);
+  return 'sent';
+}
+
+/** A failure starts over from the first question: what became of an upload is not known. */
+const askOnce = ({ endpoint, repository, signal, budget }: Work): Omit<Ask, 'path'> => ({
+  endpoint,
+  repository,
+  scopes: [pushTo(repository)],
+  signal,
+  budget,
+  isOnce: true,
+});
+
+/** distribution-spec end-2. From a repository that may not be read, nothing is mounted. */
+async function hasBlob(work: Work, from: string): Promise<boolean> {
+  const { digest, size } = work.blob;
+  const isOwn = from === work.repository;
+  const scopes = isOwn ? [pushTo(from)] : [pullFrom(from)];
+  try {
+    return await work.requester(
+      { ...askOnce(work), method: 'HEAD', repository: from, scopes, path: `blobs/${digest}` },
+      async ({ status, headers, body }) => {
+        await readText(body);
+        const length = headerOf(headers, 'content-length');
+        return status === 200 && (length === undefined || Number(length) === size);
+      },
+    );
+  } catch (error) {
+    if (!isOwn && error instanceof RegistryError && NO_ACCESS.has(error.code)) return false;
+    throw error;
+  }
+}
+
+/** Where to send a blob to (end-4a); undefined where it was mounted and is there (end-11). */
+function beginUpload(work: Work, from: string | undefined): Promise<URL | undefined> {
+  const { repository, endpoint } = work;
+  const isMount = from !== undefined;
+  const query = isMount ? `?mount=${work.blob.digest}&from=${encodeURIComponent(from)}` : '';
+  return work.requester(
+    {
+      ...askOnce(work),
+      method: 'POST',
+      path: `blobs/uploads/${query}`,
+      headers: { 'content-length': '0' },
+      scopes: [pushTo(repository), ...(isMount ? [pullFrom(from)] : [])],
+    },
+    async (response) => {
+      const { status, headers, url, body } = response;
+      const location = headerOf(headers, 'location');
+      const isMounted = status === 201 && isMount;
+      if (!isMounted && (status !== 202 || location === undefined)) {
+        throw await refuse(work, response, `POST ${repository}/blobs/uploads/`);
+      }
+      await readText(body);
+      return isMounted ? undefined : resolveTarget(location ?? '', url, endpoint);
+    },
+  );
+}
+
+/** All of it in one request (end-6). */
+function sendBlob(work: Work, session: URL): Promise<void> {
+  const { digest, size } = work.blob;
+  const url = new URL(session);
+  url.searchParams.set('digest', digest);
+  return work.requester(
+    {
+      ...askOnce(work),
+      method: 'PUT',
+      path: url,
+      headers: { 'content-type': 'application/octet-stream', 'content-length': String(size) },
+      body: () => watchSent(work),
+      headersTimeout: COMMIT_TIME,
+    },
+    async (response) => {
+      const { status } = response;
+      if (status === 201 || status === 200) {
+        await readText(response.body);
+        return;
+      }
+      const error = await refuse(work, response, `PUT ${work.repository}/blobs/${digest}`);
+      // The upload is lost, as after a restart of the registry: a new one is begun.
+      if (status !== 404 && status !== 416) throw error;
+      const { host } = work.endpoint;
+      const details = { host, answered: true, found: String(status) };
+      throw new TransientError('registry.upload-lost', error.message, details);
+    },
+  );
+}
+
+async function refuse(
+  { endpoint: { host } }: Work,
+  { status, headers, body }: TransportResponse,
+  about: string,
+): Promise<RegistryError> {
+  const text = await readText(body);
+  return explainAnswer(host, { status, headers, text, about }, Date.now());
+}
+
+const NO_ACCESS = new Set(['registry.unauthorized', 'registry.forbidden']);
+
+async function* watchSent({ open, blob, budget, onSent }: Work): AsyncGenerator<Uint8Array> {
+  let sent = 0;
+  for await (const piece of open()) {
+    yield piece;
+    sent += piece.length;
+    onSent(piece.length);
+    budget.progress();
+  }
+  if (sent === blob.size) return;
+  throw new IntegrityError(
+    'blob.too-short',
+    `blob ${blob.digest} should be ${blob.size} bytes, but there are ${sent} to send`,
+    { expected: String(blob.size), found: String(sent) },
+  );
+}
+
+const refusedManifest = (
+  where: string,
+  { status, text, size }: { readonly status: number; readonly text: string; readonly size: number },
+): RegistryError => {
+  const said = describeErrors(text);
+  return new RegistryError(
+    'registry.manifest-refused',
+    `${where} refuses a manifest of ${size} bytes: ${status}${said === '' ? '' : ` (${said})`}`,
+    { found: [status, ...listErrorCodes(text)].join(' ') },
+  );
+};

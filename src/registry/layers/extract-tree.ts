@@ -1,0 +1,335 @@
+import { link, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { nameAside } from '../../base/disk/aside.ts';
+import { explainWriteError } from '../../base/disk/disk-errors.ts';
+import { makeDirectory, syncDirectory } from '../../base/disk/files.ts';
+import { createFile } from '../../base/disk/open-file.ts';
+import { DiskError, IntegrityError, isErrno } from '../../base/errors.ts';
+import {
+  addEntry,
+  createChangeset,
+  hides,
+  type Changeset,
+  type LayerNode,
+  createFileFinder,
+  type Changesets,
+} from './changeset.ts';
+import { refuseManyLayers, type ExtractOptions, type Place } from './read.ts';
+import { joinPath, normaliseName, openLayer, type Entry, type Layer } from './stream.ts';
+
+/*
+ * Over 300 lines: extraction is one walk over the layers, and its steps share the state of that walk.
+ */
+
+export type ExtractTreeOptions = ExtractOptions & {
+  /** Bytes that all files may have together, read or written; default 4 GiB. */
+  readonly limit?: number;
+  /** Whether a layer may have or hide anything at or below the directory; default: each may. */
+  readonly mayTouch?: (layer: Layer) => boolean;
+};
+
+export type ExtractedTree = {
+  readonly files: number;
+  /** Bytes of all files together. */
+  readonly size: number;
+};
+
+const DEFAULT_LIMIT = 4 * 1024 ** 3;
+
+/** Each is synced to the disk; the catalogs of whole products have some thousand. */
+const MAX_FILES = 100_000;
+
+/** NAME_MAX of Linux, bytes. */
+const MAX_NAME_SIZE = 255;
+
+const WRITE_SIZE = 1 << 20;
+
+/**
+ * Writes every regular file below a directory of the flattened image (`configs`, '' for all of it) to
+ * the directory `output`, of any size in bounded memory: the names of all entries are held, and no
+ * file. Whiteouts, opaque directories, hard links and symbolic links to files count as they do in a
+ * container (OCI image-spec layer.md). Modes and owners are not kept, devices and empty directories
+ * left out. Layers are read from the top: those that may touch the directory, down to one that hides it
+ * from all below, and those that links out of the tree lead to. Each is unpacked once; one that such a
+ * link leads into, twice.
+ *
+ * `output` must not be there, or be empty. It appears by rename when all of it is on the disk; files
+ * may share an inode where the image has links.
+ *
+ * @throws IntegrityError `layer.directory-missing`, `layer.tree-too-large`, `layer.link-unfollowed`,
+ * `layer.name-too-long`, and what `openLayer`, `addEntry` and `createFileFinder` throw; DiskError
+ * `layer.output-exists`, `disk.full`
+ */
+// eslint-disable-next-line max-params -- what, out of what, to where, and how: each reads by itself
+export async function extractTree(
+  layers: readonly Layer[],
+  directory: string,
+  output: string,
+  options: ExtractTreeOptions,
+): Promise<ExtractedTree> {
+  refuseManyLayers(layers);
+  await makeDirectory(dirname(output));
+  const aside = await nameAside(output);
+  const staging = join(aside, 'staged');
+  const tree = join(aside, 'tree');
+  try {
+    await makeDirectory(staging);
+    await mkdir(tree);
+    const root = normaliseName(directory);
+    const stage = createStage(staging, options);
+    const stack = await stageTree(layers, root, { stage, ...options });
+    const places = await findFiles(stack, root, options.signal);
+    await stageLinked(layers, places.values(), { stage, signal: options.signal });
+    const extracted = await assemble(places, { stage, root, tree, ...options });
+    await syncTree(tree);
+    await moveTo(tree, output);
+    await syncDirectory(dirname(output));
+    return extracted;
+  } catch (error) {
+    throw explainWriteError(error, dirname(output));
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}
+
+type Staged = { readonly path: string; readonly size: number };
+
+/** Files by where they come from, under names of our own: two layers may have one name twice. */
+type Stage = {
+  readonly add: (place: Place, entry: Entry) => Promise<void>;
+  readonly get: (place: Place) => Staged | undefined;
+};
+
+function createStage(directory: string, options: ExtractTreeOptions): Stage {
+  const staged = new Map<string, Staged>();
+  const keyOf = ({ depth, path }: Place): string => `${depth}/${path}`;
+  let total = 0;
+  let count = 0;
+  return {
+    async add(place, entry) {
+      const { size } = entry.header;
+      total += size;
+      refuseBomb(total, place.path, options);
+      if (count >= MAX_FILES) throw tooMany();
+      const key = keyOf(place);
+      const earlier = staged.get(key);
+      if (earlier) await rm(earlier.path);
+      const path = join(directory, String(count++));
+      await writeBody(entry, path);
+      staged.set(key, { path, size });
+      options.onProgress?.(total);
+    },
+    get: (place) => staged.get(keyOf(place)),
+  };
+}
+
+type Staging = { readonly stage: Stage; readonly signal: AbortSignal };
+
+/** What is known of an image's layers for one directory. */
+type Stack = {
+  /** Of the layers that the directory depends on, from the top; others are as good as empty. */
+  readonly related: ReadonlyMap<number, Changeset>;
+  readonly changesets: Changesets;
+};
+
+/** Reads layers from the top and stages the files of the tree that no layer above hides. */
+async function stageTree(
+  layers: readonly Layer[],
+  root: string,
+  { stage, signal, mayTouch = () => true }: Staging & Pick<ExtractTreeOptions, 'mayTouch'>,
+): Promise<Stack> {
+  const related = new Map<number, Changeset>();
+  for (const [depth, layer] of layers.toReversed().entries()) {
+    if (!mayTouch(layer)) continue;
+    const isWanted = (path: string): boolean =>
+      isBelow(path, root) &&
+      ![...related.values()].some((above) => above.nodes.has(path) || hides(above, path));
+    const changeset = await stageLayer(layer, isWanted, { depth, stage, signal });
+    related.set(depth, changeset);
+    if (hides(changeset, joinPath(root, ANY_NAME))) break;
+  }
+  const others = new Map<number, Changeset>();
+  const changesets: Changesets = async (depth, path) => {
+    const layer = layers.at(-1 - depth);
+    if (layer === undefined || depth >= layers.length) return undefined;
+    const known = related.get(depth) ?? others.get(depth);
+    if (known) return known;
+    if (path === root || isBelow(path, root) || isBelow(root, path)) return UNTOUCHED;
+    const changeset = await stageLayer(layer, () => false, { depth, stage, signal });
+    others.set(depth, changeset);
+    return changeset;
+  };
+  return { related, changesets };
+}
+
+/** No entry has it: what hides it hides everything in its directory. */
+const ANY_NAME = '\0';
+
+/** What a layer that does not touch a directory has there. */
+const UNTOUCHED = createChangeset();
+
+/** The path of each file of the tree in the image, and which entry has its bytes; sorted. */
+async function findFiles(
+  { related, changesets }: Stack,
+  root: string,
+  signal: AbortSignal,
+): Promise<Map<string, Place>> {
+  if (findVisible(related.values(), root)?.kind !== 'directory') throw missing(root);
+  const paths = new Set([...related.values()].flatMap(({ nodes }) => [...nodes.keys()]));
+  const files = new Map<string, Place>();
+  const findFile = createFileFinder(changesets, signal);
+  for (const path of [...paths].filter((one) => isBelow(one, root)).sort()) {
+    const node = findVisible(related.values(), path);
+    if (node === undefined || node.kind === 'directory' || node.kind === 'device') continue;
+    const found = await findFile(path);
+    if (found !== undefined) files.set(path, found);
+    else if (node.kind === 'symlink') throw unfollowed(path, node.target);
+  }
+  return files;
+}
+
+function findVisible(changesets: Iterable<Changeset>, path: string): LayerNode | undefined {
+  for (const changeset of changesets) {
+    const node = changeset.nodes.get(path);
+    if (node !== undefined) return node;
+    if (hides(changeset, path)) return undefined;
+  }
+  return undefined;
+}
+
+/** Stages what links lead to outside the tree, or to entries that are hidden under their own name. */
+async function stageLinked(
+  layers: readonly Layer[],
+  places: Iterable<Place>,
+  { stage, signal }: Staging,
+): Promise<void> {
+  const absent = [...places].filter((place) => stage.get(place) === undefined);
+  for (const depth of new Set(absent.map((place) => place.depth))) {
+    const paths = new Set(absent.filter((one) => one.depth === depth).map(({ path }) => path));
+    const layer = layers.at(-1 - depth);
+    if (layer === undefined) throw new RangeError(`image has no layer ${depth} below its top`);
+    const isWanted = (path: string): boolean => paths.has(path);
+    await stageLayer(layer, isWanted, { depth, stage, signal });
+  }
+}
+
+/** Reads all of a layer and stages the regular files that are wanted. */
+async function stageLayer(
+  layer: Layer,
+  isWanted: (path: string) => boolean,
+  { depth, stage, signal }: Staging & { readonly depth: number },
+): Promise<Changeset> {
+  const changeset = createChangeset();
+  for await (const entry of openLayer(layer, signal)) {
+    const path = addEntry(changeset, entry.header);
+    const isFile = path !== undefined && changeset.nodes.get(path)?.kind === 'file';
+    if (isFile && isWanted(path)) await stage.add({ depth, path }, entry);
+    else entry.skip();
+  }
+  return changeset;
+}
+
+type Assembly = ExtractTreeOptions & {
+  readonly stage: Stage;
+  readonly root: string;
+  readonly tree: string;
+};
+
+/** Links staged files to where they stand in the tree. */
+async function assemble(
+  places: ReadonlyMap<string, Place>,
+  { stage, root, tree, ...options }: Assembly,
+): Promise<ExtractedTree> {
+  let size = 0;
+  for (const [path, place] of places) {
+    const staged = stage.get(place);
+    if (staged === undefined) throw new Error(`file ${place.path} was found, but not unpacked`);
+    size += staged.size;
+    refuseBomb(size, path, options);
+    const below = root === '' ? path : path.slice(root.length + 1);
+    refuseLongName(below);
+    const target = join(tree, below);
+    await makeDirectory(dirname(target));
+    await link(staged.path, target);
+  }
+  return { files: places.size, size };
+}
+
+async function writeBody(entry: Entry, path: string): Promise<void> {
+  const file = await createFile(path, 0o644);
+  try {
+    let chunks: Buffer[] = [];
+    let gathered = 0;
+    for await (const chunk of entry.body) {
+      chunks.push(chunk);
+      gathered += chunk.length;
+      if (gathered < WRITE_SIZE) continue;
+      await file.appendFile(Buffer.concat(chunks));
+      chunks = [];
+      gathered = 0;
+    }
+    await file.appendFile(Buffer.concat(chunks));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Makes the names of a whole tree durable; the files are already. */
+async function syncTree(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    if (entry.isDirectory()) await syncTree(join(directory, entry.name));
+  }
+  await syncDirectory(directory);
+}
+
+async function moveTo(tree: string, output: string): Promise<void> {
+  try {
+    await rename(tree, output);
+  } catch (cause) {
+    if (!isErrno(cause, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw cause;
+    throw new DiskError('layer.output-exists', `directory ${output} already exists`, { cause });
+  }
+}
+
+const isBelow = (path: string, root: string): boolean =>
+  root === '' ? path !== '' : path.startsWith(joinPath(root, ''));
+
+function refuseBomb(total: number, path: string, { limit = DEFAULT_LIMIT }: ExtractTreeOptions) {
+  if (total <= limit) return;
+  throw new IntegrityError(
+    'layer.tree-too-large',
+    `image files up to "${path}" take ${total} bytes, but only ${limit} may be unpacked`,
+    { expected: `at most ${limit} bytes`, found: `${total} bytes` },
+  );
+}
+
+const tooMany = (): IntegrityError =>
+  new IntegrityError('layer.tree-too-large', `image has more than ${MAX_FILES} files to unpack`, {
+    expected: `at most ${MAX_FILES} files`,
+    found: 'more',
+  });
+
+function refuseLongName(path: string): void {
+  const name = path.split('/').find((one) => Buffer.byteLength(one) > MAX_NAME_SIZE);
+  if (name === undefined) return;
+  const size = Buffer.byteLength(name);
+  throw new IntegrityError(
+    'layer.name-too-long',
+    `image file "${path.slice(0, 200)}" has a name of ${size} bytes, but only ${MAX_NAME_SIZE} are possible`,
+    { expected: `at most ${MAX_NAME_SIZE} bytes`, found: `${size} bytes` },
+  );
+}
+
+const missing = (root: string): IntegrityError =>
+  new IntegrityError('layer.directory-missing', `image has no directory "${root}"`, {
+    expected: root,
+    found: 'nothing',
+  });
+
+const unfollowed = (path: string, target: string): IntegrityError =>
+  new IntegrityError(
+    'layer.link-unfollowed',
+    `symbolic link "${path}" should lead to a regular file of its image, but "${target}" is not`,
+    { expected: 'a regular file', found: target },
+  );

@@ -1,0 +1,191 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  credentialsFromFiles,
+  credentialsFromPullSecret,
+  listUnusableEntries,
+} from '../../../src/registry/client/credentials.ts';
+import { parseReference } from '../../../src/registry/reference.ts';
+
+const { signal } = new AbortController();
+
+const encode = (text: string): string => Buffer.from(text).toString('base64');
+const entry = (text: string) => ({ auth: encode(text) });
+const reference = (text: string) => parseReference(text);
+
+describe('a pull secret', () => {
+  const store = credentialsFromPullSecret(
+    JSON.stringify({
+      auths: {
+        'quay.io': { ...entry('host:p'), email: 'x' },
+        'quay.io/team': entry('team:p:with:colons'),
+        'quay.io/open': {},
+        'https://old.example/v1/': entry('old:p'),
+        'https://index.docker.io/v1/': { auth: encode('hub:p'), identitytoken: 'identity' },
+      },
+    }),
+    'pullSecret',
+  );
+
+  it('gives the most specific entry', async () => {
+    expect(await store.find(reference('quay.io/team/app:v1'), signal)).toEqual({
+      kind: 'basic',
+      username: 'team',
+      password: 'p:with:colons',
+      from: 'pullSecret entry quay.io/team',
+    });
+    expect(await store.find(reference('quay.io/teams/app:v1'), signal)).toMatchObject({
+      username: 'host',
+    });
+    expect(await store.find(reference('quay.io:443/team/app:v1'), signal)).toBeUndefined();
+  });
+
+  it('with an empty entry means nobody in particular', async () => {
+    expect(await store.find(reference('quay.io/open/app:v1'), signal)).toBeUndefined();
+  });
+
+  it('may have the addresses of old clients for keys', async () => {
+    expect(await store.find(reference('old.example/a:v1'), signal)).toMatchObject({
+      username: 'old',
+    });
+    expect(await store.find(reference('docker.io/busybox:v1'), signal)).toMatchObject({
+      kind: 'identity',
+      token: 'identity',
+    });
+  });
+
+  it.each([
+    ['hush {', 'not JSON'],
+    ['["hush"]', 'not a JSON object'],
+    ['{"auths": "hush"}', '"auths" is not an object'],
+  ])('that is malformed is refused without being repeated: %s', (json, reason) => {
+    let failure: unknown;
+    try {
+      credentialsFromPullSecret(json, 'pullSecret');
+    } catch (error) {
+      failure = error;
+    }
+    expect(failure).toMatchObject({ code: 'credentials.malformed', exitCode: 3 });
+    expect(String(failure)).toContain(reason);
+    expect(String(failure)).not.toContain('hush');
+    expect((failure as Error).cause).toBeUndefined();
+  });
+});
+
+describe('an entry of a pull secret that cannot be used', () => {
+  const AUTHS = {
+    'quay.io': { auth: 'hush-hush!' },
+    'docker.io': { auth: 'aHVzaA==' },
+    'odd.example': 'hush',
+    'empty.example': {},
+    'good.example': entry('user:hush'),
+  };
+  const json = JSON.stringify({ auths: AUTHS });
+
+  it.each(['quay.io', 'docker.io', 'odd.example'])(
+    'is an error only where its registry is asked for: %s',
+    async (host) => {
+      const store = credentialsFromPullSecret(json, 'pullSecret');
+      expect(await store.find(reference('good.example/a:1'), signal)).toMatchObject({
+        username: 'user',
+      });
+      const failure: unknown = await store
+        .find(reference(`${host}/a:1`), signal)
+        .catch((error: unknown) => error);
+      expect(failure).toMatchObject({ code: 'credentials.malformed', exitCode: 3 });
+      expect(String(failure)).toContain(`pullSecret entry ${host} cannot be used`);
+      expect(String(failure)).not.toMatch(/hush|aHVz/);
+    },
+  );
+
+  it('is listed with a reason and without its value', () => {
+    const listed = listUnusableEntries(json);
+    expect(listed.map(({ key }) => key)).toEqual([
+      ...['quay.io', 'docker.io', 'odd.example', 'empty.example'],
+    ]);
+    expect(JSON.stringify(listed)).not.toMatch(/hush|aHVz/);
+    expect(listUnusableEntries('hush {')).toEqual([]);
+  });
+});
+
+describe('credential files', () => {
+  let home: string;
+  const put = async (path: string, document: unknown): Promise<void> => {
+    await mkdir(join(home, path, '..'), { recursive: true });
+    await writeFile(join(home, path), JSON.stringify(document));
+  };
+
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'credentials-'));
+  });
+  afterEach(() => rm(home, { recursive: true }));
+
+  it('are searched in order, and the first that has an entry wins', async () => {
+    await put('run/containers/auth.json', { auths: { 'a.example': entry('run:p') } });
+    await put('.config/containers/auth.json', { auths: { 'b.example': entry('config:p') } });
+    await put('.docker/config.json', {
+      auths: { 'a.example': entry('docker:p'), 'b.example': entry('docker:p') },
+    });
+    await put('.dockercfg', { 'c.example': entry('cfg:p') });
+    const store = credentialsFromFiles({ HOME: home, XDG_RUNTIME_DIR: join(home, 'run') });
+    expect(await store.find(reference('a.example/x:v1'), signal)).toMatchObject({
+      username: 'run',
+    });
+    expect(await store.find(reference('b.example/x:v1'), signal)).toMatchObject({
+      username: 'config',
+    });
+    expect(await store.find(reference('c.example/x:v1'), signal)).toMatchObject({
+      username: 'cfg',
+    });
+    expect(await store.find(reference('d.example/x:v1'), signal)).toBeUndefined();
+  });
+
+  it('give way to the one that REGISTRY_AUTH_FILE names', async () => {
+    await put('.docker/config.json', { auths: { 'a.example': entry('docker:p') } });
+    await put('mine.json', { auths: { 'b.example': entry('mine:p') } });
+    const env = { HOME: home, REGISTRY_AUTH_FILE: join(home, 'mine.json') };
+    expect(
+      await credentialsFromFiles(env).find(reference('a.example/x:v1'), signal),
+    ).toBeUndefined();
+    expect(await credentialsFromFiles(env).find(reference('b.example/x:v1'), signal)).toMatchObject(
+      {
+        username: 'mine',
+      },
+    );
+    const missing = credentialsFromFiles({ REGISTRY_AUTH_FILE: join(home, 'none.json') });
+    await expect(missing.find(reference('a.example/x:v1'), signal)).rejects.toMatchObject({
+      code: 'credentials.missing',
+    });
+  });
+
+  it('may name helpers, which are asked with the host on standard input', async () => {
+    await put('.docker/config.json', {
+      auths: { 'a.example': {} },
+      credHelpers: { 'a.example': 'test', 'broken.example': 'broken' },
+      credsStore: 'none',
+    });
+    const helpers = {
+      test: 'read h; echo "{\\"Username\\":\\"<token>\\",\\"Secret\\":\\"for $h\\"}"',
+      none: 'echo "credentials not found in native keychain"; exit 1',
+      broken: 'echo "keyring is locked" >&2; exit 1',
+    };
+    for (const [name, script] of Object.entries(helpers)) {
+      const path = join(home, `docker-credential-${name}`);
+      await writeFile(path, `#!/bin/sh\n${script}\n`);
+      await chmod(path, 0o755);
+    }
+    const env = { HOME: home, PATH: `${home}:${process.env['PATH'] ?? ''}` };
+    const store = credentialsFromFiles(env);
+    expect(await store.find(reference('a.example/x:v1'), signal)).toEqual({
+      kind: 'identity',
+      token: 'for a.example',
+      from: 'docker-credential-test for a.example',
+    });
+    expect(await store.find(reference('b.example/x:v1'), signal)).toBeUndefined();
+    await expect(store.find(reference('broken.example/x:v1'), signal)).rejects.toMatchObject({
+      code: 'tool.failed',
+    });
+  });
+});

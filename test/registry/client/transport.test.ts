@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createHttp } from '../../../src/base/http/http.ts';
+import { createCertsReader } from '../../../src/registry/client/transport.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'certs-'));
+});
+afterEach(() => {
+  rmSync(directory, { recursive: true });
+});
+
+it('refuses a pipe among the certificates of a registry, from which nothing would ever come', async () => {
+  const certs = join(directory, 'registry.example:5000');
+  mkdirSync(certs);
+  execFileSync('mkfifo', [join(certs, 'ca.crt')]);
+  const read = createCertsReader({ certsDirs: [directory] });
+  await expect(read('registry.example:5000')).rejects.toMatchObject({ code: 'certs.unreadable' });
+});
+
+it('names a certificate of a registry that is a link to nothing', async () => {
+  const certs = join(directory, 'registry.example:5000');
+  mkdirSync(certs);
+  symlinkSync('nowhere', join(certs, 'ca.crt'));
+  const read = createCertsReader({ certsDirs: [directory] });
+  await expect(read('registry.example:5000')).rejects.toMatchObject({ code: 'certs.unreadable' });
+});
+
+it.each(['SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'])(
+  'refuses a pipe and a missing file in %s',
+  async (name) => {
+    const pipe = join(directory, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    for (const path of [pipe, join(directory, 'absent')]) {
+      const http = createHttp({ env: { [name]: path } });
+      try {
+        const asked = http.request({ url: new URL('https://127.0.0.1:9/') });
+        await expect(asked).rejects.toMatchObject({ code: 'ca-bundle.unreadable' });
+      } finally {
+        await http.close();
+      }
+    }
+  },
+);
